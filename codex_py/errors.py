@@ -1,0 +1,60 @@
+"""Exception hierarchy.
+
+* CodexError
+  x UserError      one line on stderr plus a hint; exit status 1, or 2 for a wrong command line
+  x ToolError      becomes the tool's output; the model reads it and goes on
+  x ModelError     the request failed; `.retryable` says whether to try again
+"""
+
+from __future__ import annotations
+
+
+class CodexError(Exception):
+    """Base of every error this program raises on purpose."""
+
+
+class UserError(CodexError):
+    """Something the user can mend: a flag, a file, a setting, a key.
+
+    The message says what, which and why in one line, lower case, no full stop; the hint says what to do.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, status: int = 1) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.status = status
+
+
+class UsageError(UserError):
+    """The command line itself is wrong."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint, status=2)
+
+
+class ToolError(CodexError):
+    """A failure the model should see and can act on."""
+
+
+class ModelError(CodexError):
+    """A model request failed.
+
+    `retryable` says whether the same request may be sent again; `retry_after` is the server's own delay in
+    seconds; `unreachable` is true when no connection was made at all, which has a time budget instead of a count;
+    `streaming` is true when the failure came after a 2xx answer.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retryable: bool,
+        retry_after: float | None = None,
+        unreachable: bool = False,
+        streaming: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.unreachable = unreachable
+        self.streaming = streaming

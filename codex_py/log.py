@@ -1,0 +1,25 @@
+"""The log file: where bugs leave their traceback, so that a screen never shows one."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from pathlib import Path
+
+from codex_py.paths import make_private_dir, open_private
+
+
+def write_crash_report(home: Path, error: BaseException, *, version: str) -> Path | None:
+    """Append the traceback to `$CODEX_HOME/log/codex-py.log` (0600); None when even that cannot be written."""
+    path = home / "log" / "codex-py.log"
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    lines = "".join(traceback.format_exception(error))
+    try:
+        make_private_dir(path.parent)
+        descriptor = open_private(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace") as out:
+        out.write(f"{stamp} codex-py {version}\n{lines}\n")
+    return path

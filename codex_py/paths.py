@@ -1,0 +1,38 @@
+"""Where every file of ours lives."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from codex_py.errors import UserError
+
+
+def codex_home(env: Mapping[str, str]) -> Path:
+    """`CODEX_HOME`, or `~/.codex`; absolute, not necessarily there yet.
+
+    A `CODEX_HOME` that is set must exist as a folder: a typo must not scatter sessions and keys.
+    """
+    chosen = env.get("CODEX_HOME")
+    if not chosen:
+        return Path(env.get("HOME") or Path.home()) / ".codex"
+    home = Path(chosen).expanduser().absolute()
+    if not home.is_dir():
+        raise UserError(f"CODEX_HOME is not a folder: `{home}`", hint="create it, or unset CODEX_HOME")
+    return home
+
+
+def make_private_dir(path: Path) -> None:
+    """Create a folder and its parents that only the user can enter (0700)."""
+    missing: list[Path] = []
+    while not path.exists():
+        missing.append(path)
+        path = path.parent
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def open_private(path: Path, flags: int) -> int:
+    """Open or create a file that only the user can read (0600); give back its descriptor."""
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)

@@ -1,0 +1,151 @@
+"""History items: what the model has been told and what it answered.
+
+The provider owns this vocabulary and we carry it: an item is encoded once, and those bytes go to the history, the
+rollout file and every later request, so unknown types and unknown fields survive the round trip. Code that needs to
+look inside reads a typed view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
+
+_TYPE_FIRST: Final = b'{"type":"'
+
+
+class ResponseItem:
+    """One item as the bytes that go on the wire and to disk: a compact JSON object without a newline."""
+
+    __slots__ = ("encoded",)
+
+    def __init__(self, encoded: bytes) -> None:
+        """Take bytes that are already in our encoding; what came from outside goes through `from_wire`."""
+        self.encoded: Final = encoded
+
+    @classmethod
+    def from_wire(cls, value: dict[str, Any]) -> ResponseItem:
+        """Encode an item once, `type` first and the other keys in the order they came."""
+        return cls(encode_json({"type": value.get("type", ""), **value}))
+
+    @property
+    def type(self) -> str:
+        """The item's `type`, read from its first bytes without decoding the rest."""
+        if self.encoded.startswith(_TYPE_FIRST):
+            end = self.encoded.find(b'"', len(_TYPE_FIRST))
+            return self.encoded[len(_TYPE_FIRST) : end].decode()
+        return str(self.decode().get("type", ""))
+
+    def decode(self) -> dict[str, Any]:
+        """The whole item as a fresh dict."""
+        return decode_json(self.encoded)
+
+    def view(self) -> ItemView:
+        """The item as one of the types this program acts on; anything else is `OtherItem`."""
+        return _view(self.decode())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ResponseItem) and other.encoded == self.encoded
+
+    def __hash__(self) -> int:
+        return hash(self.encoded)
+
+    def __repr__(self) -> str:
+        return f"ResponseItem({self.encoded[:120]!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: str
+    text: str
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """What a reasoning item lets the user read; the rest of it is for the model."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call the model made. `custom` calls carry free text in `arguments`, the others a JSON object."""
+
+    call_id: str
+    name: str
+    arguments: str
+    custom: bool = False
+    namespace: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutput:
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class WebSearchCall:
+    id: str
+    query: str
+    action: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OtherItem:
+    type: str
+
+
+ItemView: TypeAlias = Message | Reasoning | ToolCall | CallOutput | WebSearchCall | OtherItem
+
+
+def message(role: str, *texts: str) -> ResponseItem:
+    """A message of ours (role `developer` or `user`), one `input_text` part a text."""
+    return message_of_parts(role, [{"type": "input_text", "text": text} for text in texts])
+
+
+def message_of_parts(role: str, parts: Sequence[dict[str, Any]]) -> ResponseItem:
+    """A message of ours made of ready content parts (`input_text`, `input_image`)."""
+    return ResponseItem(encode_json({"type": "message", "role": role, "content": list(parts)}))
+
+
+def call_output(call: ToolCall, output: str | Sequence[dict[str, Any]]) -> ResponseItem:
+    """The answer to a call: a text, or content parts (`input_text`, `input_image`)."""
+    kind = "custom_tool_call_output" if call.custom else "function_call_output"
+    body = output if isinstance(output, str) else list(output)
+    return ResponseItem(encode_json({"type": kind, "call_id": call.call_id, "output": body}))
+
+
+def _view(value: dict[str, Any]) -> ItemView:
+    match value:
+        case {"type": "message", "role": str(role)}:
+            return Message(role, _joined_text(value.get("content")), str(value.get("id", "")))
+        case {"type": "reasoning"}:
+            return Reasoning(_joined_text(value.get("summary")) or _joined_text(value.get("content")))
+        case {"type": "function_call", "call_id": str(call_id), "name": str(name)}:
+            namespace = value.get("namespace")
+            arguments = value.get("arguments")
+            return ToolCall(
+                call_id,
+                name,
+                arguments if isinstance(arguments, str) else encode_json(arguments or {}).decode(),
+                namespace=namespace if isinstance(namespace, str) else None,
+            )
+        case {"type": "custom_tool_call", "call_id": str(call_id), "name": str(name)}:
+            return ToolCall(call_id, name, str(value.get("input", "")), custom=True)
+        case {"type": "function_call_output" | "custom_tool_call_output", "call_id": str(call_id)}:
+            return CallOutput(call_id)
+        case {"type": "web_search_call"}:
+            action = as_object(value.get("action"))
+            return WebSearchCall(str(value.get("id", "")), str(action.get("query", "")), action)
+        case _:
+            return OtherItem(str(value.get("type", "")))
+
+
+def _joined_text(parts: Any) -> str:
+    if isinstance(parts, str):
+        return parts
+    texts = [as_object(part).get("text") for part in as_list(parts)]
+    return "\n\n".join(text for text in texts if isinstance(text, str))

@@ -1,0 +1,60 @@
+"""What a tool is. Handlers implement `Tool`; nothing else knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from codex_py.process.manager import ProcessManager
+from codex_py.protocol.events import Event
+from codex_py.protocol.items import ToolCall
+from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
+from codex_py.sandbox.command import Sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool may know and touch during one call.
+
+    `output_tokens` is the model's cap for one tool output; `env` is the environment tool processes get, already
+    filtered by the policy. Everything here comes from the session, never from the call's arguments.
+    """
+
+    call_id: str
+    cwd: Path
+    sandbox_policy: SandboxPolicy
+    approval: ApprovalPolicy
+    sandbox: Sandbox
+    processes: ProcessManager
+    env: Mapping[str, str]
+    output_tokens: int
+    emit: Callable[[Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What the model reads: a text, or content parts (`input_text`, `input_image`) when `parts` is not empty."""
+
+    text: str
+    ok: bool = True
+    parts: tuple[dict[str, Any], ...] = ()
+
+
+class Tool(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def parallel(self) -> bool:
+        """Whether calls may overlap with other parallel calls."""
+        ...
+
+    def spec(self) -> dict[str, Any]:
+        """The JSON shown to the model. Must be stable: it is part of the cached prefix."""
+        ...
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        """Do the work. Raise `ToolError` for failures the model can act on."""
+        ...
