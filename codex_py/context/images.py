@@ -1,0 +1,59 @@
+"""Pictures the user attaches: content parts read from files."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.context.markup import quoted, value
+from codex_py.context.project_file import FileRefused, read_trusted
+from codex_py.errors import UserError
+
+MAX_IMAGE_BYTES: Final = 20 * 1024 * 1024
+
+
+def image_parts(images: Sequence[Path], *, cwd: Path) -> list[dict[str, Any]]:
+    """Three parts a picture (name tag, `input_image`, closing tag), numbered from 1; relative paths start at `cwd`.
+
+    Raises `UserError` for a file that is missing, unreadable, over 20 MiB or not a PNG, JPEG, GIF or WebP. Reads files:
+    call it in a thread.
+    """
+    parts: list[dict[str, Any]] = []
+    for number, image in enumerate(images, 1):
+        path = cwd / image
+        parts += [
+            {"type": "input_text", "text": f'<image name=[Image #{number}] path="{value(str(path))}">'},
+            {"type": "input_image", "image_url": _data_url(path)},
+            {"type": "input_text", "text": "</image>"},
+        ]
+    return parts
+
+
+def image_type(raw: bytes) -> str | None:
+    """The media type of a PNG, JPEG, GIF or WebP picture by its first bytes; None for anything else."""
+    if raw.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if raw.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if raw.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if raw.startswith(b"RIFF") and raw[8:12] == b"WEBP":
+        return "image/webp"
+    return None
+
+
+def _data_url(path: Path) -> str:
+    try:
+        head = read_trusted(path, MAX_IMAGE_BYTES + 1)
+    except FileRefused as refusal:
+        raise UserError(f"cannot attach image {quoted(str(path))}: {refusal}") from refusal
+    if head is None:
+        raise UserError(f"cannot attach image {quoted(str(path))}: no such file")
+    if head.size > MAX_IMAGE_BYTES:
+        raise UserError(f"cannot attach image {quoted(str(path))}: over {MAX_IMAGE_BYTES // 2**20} MiB")
+    media_type = image_type(head.raw)
+    if media_type is None:
+        raise UserError(f"cannot attach image {quoted(str(path))}: not a PNG, JPEG, GIF or WebP picture")
+    return f"data:{media_type};base64,{binascii.b2a_base64(head.raw, newline=False).decode()}"

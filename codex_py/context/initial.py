@@ -1,0 +1,143 @@
+"""What the model is told ahead of a user's message: everything at first, later only what changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from codex_py.context.agents_md import replacement
+from codex_py.context.environment import Environment, render_environment
+from codex_py.context.markup import cut_to, quoted
+from codex_py.protocol.encoding import as_object
+from codex_py.protocol.items import ResponseItem, message
+
+_MAX_BLOCK_BYTES: Final = 256 * 1024
+_NO_SKILLS: Final = (
+    "<skills_instructions>\n## Host skills update\nNo host skills are currently available.\n</skills_instructions>"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSnapshot:
+    """What the model should currently know. The texts are rendered blocks; "" and None leave a block out."""
+
+    model: str
+    developer_instructions: str = ""
+    skills: str = ""
+    permissions: str = ""
+    agents_md: str = ""
+    environment: Environment | None = None
+
+    def to_record(self) -> dict[str, Any]:
+        """The snapshot as JSON for the rollout's `world_state`, under the field names other readers know."""
+        record: dict[str, Any] = {
+            "model": self.model,
+            "developer_instructions": self.developer_instructions,
+            "host_skills": {"body": self.skills},
+            "permissions": {"instructions": self.permissions},
+            "agents_md": {"text": self.agents_md},
+        }
+        if self.environment:
+            place = {"cwd": self.environment.cwd, "status": "available", "shell": self.environment.shell}
+            record["environments"] = {
+                "environments": {"local": place},
+                "current_date": self.environment.current_date,
+                "timezone": self.environment.timezone,
+                "filesystem": self.environment.filesystem,
+            }
+        return record
+
+    @classmethod
+    def from_record(cls, record: object) -> ContextSnapshot | None:
+        """Read `to_record` back, or as much as a record of another program says; None when it names no model."""
+        fields = as_object(record)
+        model = fields.get("model")
+        if not isinstance(model, str):
+            return None
+        return cls(
+            model=model,
+            developer_instructions=_text(fields, "developer_instructions"),
+            skills=_text(fields.get("host_skills"), "body"),
+            permissions=_text(fields.get("permissions"), "instructions"),
+            agents_md=_text(fields.get("agents_md"), "text"),
+            environment=_environment(fields.get("environments")),
+        )
+
+
+def context_items(told: ContextSnapshot | None, now: ContextSnapshot) -> list[ResponseItem]:
+    """The items to append before the user's message; `told` is what was said last, None when nothing was.
+
+    No change gives no items. A single block is cut at 256 KiB.
+    """
+    return _initial(now) if told is None else _changes(told, now)
+
+
+def _initial(now: ContextSnapshot) -> list[ResponseItem]:
+    environment = render_environment(now.environment) if now.environment else ""
+    developer = (cut_to(now.developer_instructions, _MAX_BLOCK_BYTES), _skills(now), now.permissions)
+    return [*_message("developer", *developer), *_message("user", now.agents_md, environment)]
+
+
+def _changes(told: ContextSnapshot, now: ContextSnapshot) -> list[ResponseItem]:
+    items: list[ResponseItem] = []
+    if now.model != told.model:
+        items += _message("developer", _model_switch(told.model, now.model))
+    if now.agents_md != told.agents_md:
+        items += _message("user", replacement(now.agents_md) if told.agents_md else now.agents_md)
+    developer: list[str] = []
+    if now.developer_instructions != told.developer_instructions:
+        developer.append(
+            _changed_developer_instructions(now.developer_instructions, first=not told.developer_instructions)
+        )
+    if now.skills != told.skills:
+        developer.append(_skills(now) or _NO_SKILLS)
+    if now.permissions != told.permissions:
+        developer.append(now.permissions)
+    items += _message("developer", *developer)
+    if now.environment:
+        items += _message("user", render_environment(now.environment, told.environment))
+    return items
+
+
+def _message(role: str, *blocks: str) -> list[ResponseItem]:
+    """One message of the blocks that say something; none when no block does."""
+    texts = [block for block in blocks if block]
+    return [message(role, *texts)] if texts else []
+
+
+def _skills(now: ContextSnapshot) -> str:
+    return cut_to(now.skills, _MAX_BLOCK_BYTES)
+
+
+def _model_switch(before: str, after: str) -> str:
+    return (
+        f"<model_switch>\nUp to here the model of this session was {quoted(before[:200])}; from now on it is "
+        f"{quoted(after[:200])}. Go on with the work as it stands, under the instructions of this request.\n"
+        "</model_switch>"
+    )
+
+
+def _changed_developer_instructions(text: str, *, first: bool) -> str:
+    if not text:
+        return "The developer instructions given earlier no longer apply."
+    shown = cut_to(text, _MAX_BLOCK_BYTES)
+    return shown if first else f"These developer instructions replace the ones given earlier.\n\n{shown}"
+
+
+def _environment(record: object) -> Environment | None:
+    fields = as_object(record)
+    place = as_object(as_object(fields.get("environments")).get("local"))
+    if not place:
+        return None
+    return Environment(
+        cwd=_text(place, "cwd"),
+        shell=_text(place, "shell"),
+        current_date=_text(fields, "current_date"),
+        timezone=_text(fields, "timezone"),
+        filesystem=_text(fields, "filesystem"),
+    )
+
+
+def _text(record: object, key: str) -> str:
+    value = as_object(record).get(key)
+    return value if isinstance(value, str) else ""

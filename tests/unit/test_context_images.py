@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+
+import pytest
+
+from codex_py.context.images import MAX_IMAGE_BYTES, image_parts, image_type
+from codex_py.errors import UserError
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+
+
+def test_pictures_are_three_parts_each_and_numbered(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(PNG)
+    (tmp_path / "b").write_bytes(b"\xff\xd8\xff\xe0jpeg")
+    assert image_parts([Path("a.png"), tmp_path / "b"], cwd=tmp_path) == [
+        {"type": "input_text", "text": f'<image name=[Image #1] path="{tmp_path}/a.png">'},
+        {"type": "input_image", "image_url": "data:image/png;base64," + base64.b64encode(PNG).decode()},
+        {"type": "input_text", "text": "</image>"},
+        {"type": "input_text", "text": f'<image name=[Image #2] path="{tmp_path}/b">'},
+        {
+            "type": "input_image",
+            "image_url": "data:image/jpeg;base64," + base64.b64encode(b"\xff\xd8\xff\xe0jpeg").decode(),
+        },
+        {"type": "input_text", "text": "</image>"},
+    ]
+    assert image_parts([], cwd=tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (PNG, "image/png"),
+        (b"\xff\xd8\xff\xdb", "image/jpeg"),
+        (b"GIF87a..", "image/gif"),
+        (b"GIF89a..", "image/gif"),
+        (b"RIFF\x10\0\0\0WEBPVP8 ", "image/webp"),
+        (b"RIFF\x10\0\0\0WAVE", None),
+        (b"<svg xmlns='x'/>", None),
+        (b"BM....", None),
+        (b"", None),
+    ],
+)
+def test_the_bytes_say_what_a_picture_is(raw: bytes, expected: str | None) -> None:
+    assert image_type(raw) == expected
+
+
+def test_a_name_cannot_leave_its_tag(tmp_path: Path) -> None:
+    name = 'a">\n<b.png'
+    (tmp_path / name).write_bytes(PNG)
+    parts = image_parts([Path(name)], cwd=tmp_path)
+    assert parts[0]["text"] == f'<image name=[Image #1] path="{tmp_path}/a&quot;&gt;␊&lt;b.png">'
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(UserError) as caught:
+        image_parts([path], cwd=path.parent)
+    assert "\n" not in str(caught.value)
+    assert caught.value.status == 1
+    return str(caught.value)
+
+
+def test_files_that_cannot_be_sent(tmp_path: Path) -> None:
+    (tmp_path / "text.png").write_text("no picture")
+    (tmp_path / "empty.png").write_bytes(b"")
+    (tmp_path / "dir.png").mkdir()
+    os.mkfifo(tmp_path / "fifo.png")
+    (tmp_path / "zero.png").symlink_to("/dev/zero")
+    (tmp_path / "loop.png").symlink_to("loop.png")
+    with (tmp_path / "big.png").open("wb") as big:
+        big.write(PNG)
+        big.truncate(MAX_IMAGE_BYTES + 1)
+    reasons = {
+        "missing.png": f"cannot attach image `{tmp_path}/missing.png`: no such file",
+        "text.png": f"cannot attach image `{tmp_path}/text.png`: not a PNG, JPEG, GIF or WebP picture",
+        "empty.png": f"cannot attach image `{tmp_path}/empty.png`: not a PNG, JPEG, GIF or WebP picture",
+        "dir.png": f"cannot attach image `{tmp_path}/dir.png`: not a regular file",
+        "fifo.png": f"cannot attach image `{tmp_path}/fifo.png`: not a regular file",
+        "zero.png": f"cannot attach image `{tmp_path}/zero.png`: not a regular file",
+        "loop.png": f"cannot attach image `{tmp_path}/loop.png`: Too many levels of symbolic links",
+        "text.png/x": f"cannot attach image `{tmp_path}/text.png/x`: no such file",
+        "big.png": f"cannot attach image `{tmp_path}/big.png`: over 20 MiB",
+    }
+    assert {name: refused(tmp_path / name) for name in reasons} == reasons
+
+
+def test_a_path_that_is_none_is_one_line_too(tmp_path: Path) -> None:
+    assert refused(tmp_path / "a\0b\n") == f"cannot attach image `{tmp_path}/a␀b␊`: no such file"
+
+
+def test_the_largest_picture_is_read(tmp_path: Path) -> None:
+    with (tmp_path / "big.png").open("wb") as big:
+        big.write(PNG)
+        big.truncate(MAX_IMAGE_BYTES)
+    url = image_parts([Path("big.png")], cwd=tmp_path)[1]["image_url"]
+    assert len(url) == len("data:image/png;base64,") + (MAX_IMAGE_BYTES + 2) // 3 * 4
