@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any, Final, cast
+
+
+# Made once: `json.dumps` with options builds an encoder for every call.
+_PLAIN: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_ESCAPED: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def encode_json(value: Any) -> bytes:
     """Compact UTF-8 JSON on one line, keys in the order given.
 
-    A lone surrogate, which JSON text may carry as an escape and UTF-8 may not, is kept as that escape.
+    A lone surrogate, which JSON text may carry as an escape and UTF-8 may not, is kept as that escape. Raises
+    `ValueError` for a number too large for a float, which JSON may write and we could not.
     """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     try:
-        return text.encode()
+        return _PLAIN.encode(value).encode()
     except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+        return _ESCAPED.encode(value).encode()
 
 
 def decode_json(raw: bytes | str) -> Any:

@@ -19,12 +19,4 @@ class ImageInput:
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class SkillInput:
-    """A skill picked by the user, by name and by the path of its SKILL.md."""
-
-    name: str
-    path: Path
-
-
-UserInput: TypeAlias = TextInput | ImageInput | SkillInput
+UserInput: TypeAlias = TextInput | ImageInput

@@ -121,9 +121,9 @@ def call_output(call: ToolCall, output: str | Sequence[dict[str, Any]]) -> Respo
 def _view(value: dict[str, Any]) -> ItemView:
     match value:
         case {"type": "message", "role": str(role)}:
-            return Message(role, _joined_text(value.get("content")), str(value.get("id", "")))
+            return Message(role, _texts(value.get("content"), ""), str(value.get("id", "")))
         case {"type": "reasoning"}:
-            return Reasoning(_joined_text(value.get("summary")) or _joined_text(value.get("content")))
+            return Reasoning(_texts(value.get("summary"), "\n\n") or _texts(value.get("content"), "\n\n"))
         case {"type": "function_call", "call_id": str(call_id), "name": str(name)}:
             namespace = value.get("namespace")
             arguments = value.get("arguments")
@@ -144,8 +144,8 @@ def _view(value: dict[str, Any]) -> ItemView:
             return OtherItem(str(value.get("type", "")))
 
 
-def _joined_text(parts: Any) -> str:
+def _texts(parts: object, separator: str) -> str:
     if isinstance(parts, str):
         return parts
     texts = [as_object(part).get("text") for part in as_list(parts)]
-    return "\n\n".join(text for text in texts if isinstance(text, str))
+    return separator.join(text for text in texts if isinstance(text, str))

@@ -1,0 +1,80 @@
+"""Where rollout files are, and which of them may be opened at all.
+
+Sessions can come from elsewhere: only regular files of the user that lie below the sessions folder itself are read,
+so links, FIFOs, devices and other people's files are left alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from codex_py.errors import UserError
+
+_FOLDER = re.compile(r"\d{2,4}")
+_NAME = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-([0-9a-f-]{36})\.jsonl")
+
+
+def session_files(home: Path) -> Iterator[Path]:
+    """The rollout files below `sessions/`, the newest name first. Folders that are links are not entered."""
+    return _below(home / "sessions", 3)
+
+
+def archived_files(home: Path) -> Iterator[Path]:
+    """The rollout files of archived sessions, the newest name first."""
+    return _below(home / "archived_sessions", 0)
+
+
+def thread_of(path: Path) -> str:
+    """The thread id in a rollout file's name, or an empty text."""
+    match = _NAME.fullmatch(path.name)
+    return match[1] if match else ""
+
+
+def home_of(path: Path) -> Path:
+    """The `CODEX_HOME` a rollout file lies in."""
+    above = path.absolute().parents
+    return above[1] if path.parent.name == "archived_sessions" else above[min(4, len(above) - 1)]
+
+
+def open_rollout(path: Path, flags: int) -> int:
+    """Open a stored session. Raise `UserError` when it is no regular file of the user, `OSError` for other failures."""
+    # Without blocking: opening a FIFO would wait for its other end.
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+        return descriptor
+    os.close(descriptor)
+    raise unreadable(path, "not a file of yours" if stat.S_ISREG(status.st_mode) else "not a regular file")
+
+
+def unreadable(path: Path, reason: str) -> UserError:
+    """The error for a file that holds no session one could go on with."""
+    return UserError(f"cannot read session `{path}`: {reason}")
+
+
+def os_reason(error: OSError) -> str:
+    """What the system says about a failure, in our tone."""
+    if error.errno == errno.ELOOP:
+        return "not a regular file"
+    return (error.strerror or "unknown error").lower()
+
+
+def _below(folder: Path, depth: int) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            if depth:
+                names = [e.name for e in entries if _FOLDER.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
+            else:
+                names = [e.name for e in entries if _NAME.fullmatch(e.name)]
+    except OSError:
+        return
+    for name in sorted(names, reverse=True):
+        if depth:
+            yield from _below(folder / name, depth - 1)
+        else:
+            yield folder / name

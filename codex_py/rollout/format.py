@@ -1,0 +1,236 @@
+"""The rollout format: one JSON object a line, `{"timestamp","ordinal","type","payload"}`.
+
+Field names and values are those of Codex CLI 0.169, so that either program resumes what the other wrote. The
+functions that end in `_payload` make the payloads of the records a session writes; their docstrings name the record.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codex_py.protocol.encoding import as_object, encode_json
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy, WorkspaceWrite, mode_of
+from codex_py.protocol.usage import TokenUsage
+
+
+@dataclass(frozen=True, slots=True)
+class GitState:
+    """What the repository looked like when the session began; None for what could not be learnt."""
+
+    commit_hash: str | None = None
+    branch: str | None = None
+    repository_url: str | None = None
+
+    def to_payload(self) -> dict[str, str]:
+        fields = {"commit_hash": self.commit_hash, "branch": self.branch, "repository_url": self.repository_url}
+        return {key: value for key, value in fields.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMeta:
+    """The first record of a file. `git` is None outside a repository.
+
+    A fork names its parent and takes over the parent's records with an ordinal below `forked_from_ordinal_exclusive`.
+    """
+
+    id: str
+    timestamp: str
+    cwd: str
+    originator: str
+    cli_version: str
+    source: str
+    model_provider: str
+    base_instructions: str = ""
+    git: GitState | None = None
+    forked_from_id: str | None = None
+    forked_from_ordinal_exclusive: int | None = None
+
+    def to_payload(self) -> dict[str, Any]:
+        """The payload of `session_meta`."""
+        fork = {
+            "forked_from_id": self.forked_from_id,
+            "forked_from_ordinal_exclusive": self.forked_from_ordinal_exclusive,
+        }
+        return {
+            "session_id": self.id,
+            "id": self.id,
+            **{key: value for key, value in fork.items() if value is not None},
+            "timestamp": self.timestamp,
+            "cwd": self.cwd,
+            "originator": self.originator,
+            "cli_version": self.cli_version,
+            "source": self.source,
+            "model_provider": self.model_provider,
+            "base_instructions": {"text": self.base_instructions},
+            **({} if self.git is None else {"git": self.git.to_payload()}),
+        }
+
+    @classmethod
+    def from_payload(cls, payload: Mapping[str, Any]) -> SessionMeta:
+        """Read a `session_meta` payload of either program; what is missing or odd counts as empty."""
+        git = as_object(payload.get("git"))
+        base = as_object(payload.get("base_instructions")).get("text") or payload.get("instructions")
+        source = payload.get("source")
+        before = payload.get("forked_from_ordinal_exclusive")
+        return cls(
+            id=_text(payload.get("id")) or "",
+            timestamp=_text(payload.get("timestamp")) or "",
+            cwd=_text(payload.get("cwd")) or "",
+            originator=_text(payload.get("originator")) or "",
+            cli_version=_text(payload.get("cli_version")) or "",
+            # Codex CLI writes an object for what has more to tell, such as `{"subagent":{…}}`.
+            source=_text(source) or next(iter(as_object(source)), ""),
+            model_provider=_text(payload.get("model_provider")) or "",
+            base_instructions=_text(base) or "",
+            git=GitState(*(_text(git.get(key)) for key in ("commit_hash", "branch", "repository_url")))
+            if "git" in payload
+            else None,
+            forked_from_id=_text(payload.get("forked_from_id")),
+            forked_from_ordinal_exclusive=before if isinstance(before, int) else None,
+        )
+
+
+def encode_line(ordinal: int, kind: str, payload: bytes, *, timestamp: str) -> bytes:
+    """One record with its newline. `payload` is an encoded JSON object; it is the last key, so that a reader can
+    slice it out."""
+    head = f'{{"timestamp":"{timestamp}","ordinal":{ordinal},"type":"{kind}","payload":'
+    return b"".join((head.encode(), payload, b"}\n"))
+
+
+def rollout_path(home: Path, thread_id: str, *, when: str) -> Path:
+    """Where the file of a thread belongs that began at `when`, a time stamp as `protocol.ids.timestamp` makes it."""
+    day, second = when[:10], when[:19].replace(":", "-")
+    return home / "sessions" / day.replace("-", "/") / f"rollout-{second}-{thread_id}.jsonl"
+
+
+def turn_context_payload(
+    turn_id: str,
+    cwd: Path,
+    *,
+    model: str,
+    reasoning: Mapping[str, Any],
+    approval: ApprovalPolicy,
+    sandbox: SandboxPolicy,
+) -> dict[str, Any]:
+    """`turn_context`: the settings of a turn. `reasoning` is the request's own object (`effort`, `summary`)."""
+    effort = reasoning.get("effort")
+    return {
+        "turn_id": turn_id,
+        "cwd": str(cwd),
+        "approval_policy": approval,
+        "sandbox_policy": _sandbox_payload(sandbox),
+        "model": model,
+        **({} if effort is None else {"effort": effort}),
+        "summary": reasoning.get("summary") or "none",
+    }
+
+
+def world_state_payload(state: Mapping[str, Any], *, full: bool) -> dict[str, Any]:
+    """`world_state`: what the model has been told; the whole of it, or a JSON merge patch (RFC 7396) to it."""
+    return {"full": full, "state": dict(state)}
+
+
+def compacted_payload(message: str, items: Sequence[ResponseItem], *, window: int) -> bytes:
+    """`compacted`: from here on the history is `items`. `window` counts the compactions, this one included."""
+    history = b",".join(item.encoded for item in items)
+    return b'{"message":%b,"replacement_history":[%b],"window_number":%d}' % (encode_json(message), history, window)
+
+
+def task_started_payload(turn_id: str, *, window: int | None) -> dict[str, Any]:
+    """`event_msg`: a turn begins. `window` is the model's context window in tokens."""
+    return {
+        "type": "task_started",
+        "turn_id": turn_id,
+        "started_at": int(time.time()),
+        "model_context_window": window,
+        "collaboration_mode_kind": "default",
+    }
+
+
+def user_message_payload(text: str) -> dict[str, Any]:
+    """`event_msg`: what the user said; session pickers show it."""
+    return {"type": "user_message", "message": text, "images": [], "local_images": [], "text_elements": []}
+
+
+def agent_message_payload(text: str) -> dict[str, Any]:
+    """`event_msg`: what the model said."""
+    return {"type": "agent_message", "message": text}
+
+
+def token_count_payload(last: TokenUsage, total: TokenUsage, *, window: int | None) -> dict[str, Any]:
+    """`event_msg`: tokens of the last response and of the whole session."""
+    counts = {
+        "total_token_usage": _usage_payload(total),
+        "last_token_usage": _usage_payload(last),
+        "model_context_window": window,
+    }
+    return {"type": "token_count", "info": counts, "rate_limits": None}
+
+
+def task_complete_payload(turn_id: str, last_message: str | None, *, duration_ms: int) -> dict[str, Any]:
+    """`event_msg`: a turn ended by itself."""
+    return {
+        "type": "task_complete",
+        "turn_id": turn_id,
+        "last_agent_message": last_message,
+        "completed_at": int(time.time()),
+        "duration_ms": duration_ms,
+    }
+
+
+def turn_aborted_payload(turn_id: str, *, reason: str = "interrupted") -> dict[str, Any]:
+    """`event_msg`: a turn was stopped."""
+    return {"type": "turn_aborted", "turn_id": turn_id, "reason": reason}
+
+
+def error_payload(message: str) -> dict[str, Any]:
+    """`event_msg`: a turn failed."""
+    return {"type": "error", "message": message}
+
+
+def read_usage(counts: object) -> TokenUsage:
+    """The token counts of a `token_count` or `token_usage_record`; what is missing or odd counts as 0."""
+    fields = as_object(counts)
+    return TokenUsage(
+        _count(fields.get("input_tokens")),
+        _count(fields.get("cached_input_tokens")),
+        _count(fields.get("output_tokens")),
+        _count(fields.get("reasoning_output_tokens")),
+        _count(fields.get("total_tokens")),
+    )
+
+
+def _usage_payload(usage: TokenUsage) -> dict[str, int]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "cached_input_tokens": usage.cached_input_tokens,
+        "output_tokens": usage.output_tokens,
+        "reasoning_output_tokens": usage.reasoning_output_tokens,
+        "total_tokens": usage.total_tokens,
+    }
+
+
+def _sandbox_payload(sandbox: SandboxPolicy) -> dict[str, Any]:
+    if not isinstance(sandbox, WorkspaceWrite):
+        return {"type": mode_of(sandbox)}
+    return {
+        "type": mode_of(sandbox),
+        "writable_roots": [str(root) for root in sandbox.writable_roots],
+        # The format knows no loopback-only network.
+        "network_access": sandbox.network_access is True,
+        "exclude_tmpdir_env_var": sandbox.exclude_tmpdir_env_var,
+        "exclude_slash_tmp": sandbox.exclude_slash_tmp,
+    }
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

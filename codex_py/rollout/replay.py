@@ -1,0 +1,214 @@
+"""From the lines of a rollout file to the state a session goes on from.
+
+Lines can be torn, foreign or hostile. What is not a whole record is skipped and counted; nothing here raises for it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from itertools import pairwise
+from typing import Any, Final
+
+from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
+from codex_py.protocol.items import ResponseItem, message
+from codex_py.protocol.usage import TokenUsage
+from codex_py.rollout.format import read_usage
+
+_HEAD: Final = re.compile(
+    rb'\{"timestamp":"[0-9TZ:.+-]{19,40}",(?:"ordinal":([0-9]{1,15}),)?"type":"(\w{1,40})","payload":'
+)
+# Bookkeeping of Codex CLI inside an item; providers other than its own refuse it.
+_PASSTHROUGH: Final = "internal_chat_message_metadata_passthrough"
+# Items Codex CLI keeps in its files and never sends.
+_NEVER_SENT: Final = frozenset({"ghost_snapshot"})
+# How many records to look back for a readable one where only the newest counts.
+_LOOK_BACK: Final = 8
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
+
+
+class Replay:
+    """Feed it the lines of a file in order, a fork's parent before the fork; then read its attributes."""
+
+    def __init__(self) -> None:
+        self.items: list[ResponseItem] = []
+        self.world_state: dict[str, Any] | None = None
+        self.window = 0
+        self.next_ordinal = 0
+        self.damaged = 0
+        self._contexts: deque[bytes] = deque(maxlen=_LOOK_BACK)
+        self._counts: deque[bytes] = deque(maxlen=_LOOK_BACK)
+
+    def feed(self, line: bytes, *, before: int | None = None) -> None:
+        """Take one line with its newline; records whose ordinal is not below `before` are left out."""
+        if self._took(line, before) or line.isspace():
+            return
+        self.damaged += 1
+        for record in _records_within(line):
+            self._took(record, before)
+
+    def turn_context(self) -> dict[str, Any] | None:
+        """The newest readable `turn_context`."""
+        return next(map(_payload_of, _readable(self._contexts)), None)
+
+    def usage(self) -> tuple[TokenUsage, TokenUsage]:
+        """Tokens of the whole session and of its last response, from the newest record that has them."""
+        for record in _readable(self._counts):
+            payload = _payload_of(record)
+            counts = as_object(payload.get("info"))
+            if counts:
+                return read_usage(counts.get("total_token_usage")), read_usage(counts.get("last_token_usage"))
+            if "thread_token_usage" in payload:
+                return read_usage(payload["thread_token_usage"]), read_usage(payload.get("usage"))
+        return TokenUsage(), TokenUsage()
+
+    def _took(self, line: bytes, before: int | None) -> bool:
+        try:
+            if not line.endswith(b"\n"):
+                # The line most likely to be torn, so a cheap look is not enough.
+                decode_json(line)
+            head = _HEAD.match(line)
+            if head is None:
+                line = _normalised(line)
+                head = _HEAD.match(line)
+            if head is None:
+                return False
+            ordinal = self.next_ordinal if head[1] is None else int(head[1])
+            if before is None or ordinal < before:
+                self._apply(head[2], line, head.end())
+                self.next_ordinal = max(self.next_ordinal, ordinal + 1)
+        except (ValueError, RecursionError):
+            return False
+        return True
+
+    def _apply(self, kind: bytes, line: bytes, start: int) -> None:
+        match kind:
+            case b"response_item":
+                if (item := _item_at(line, start)) is not None:
+                    self.items.append(item)
+            case b"compacted":
+                self._compact(_payload_of(line))
+            case b"world_state":
+                payload = _payload_of(line)
+                state = as_object(payload.get("state"))
+                self.world_state = state if payload.get("full") else _merged(self.world_state or {}, state)
+            case b"turn_context":
+                self._contexts.append(_ended(line))
+            case b"token_usage_record":
+                self._counts.append(_ended(line))
+            case b"event_msg" if line.startswith(b'{"type":"token_count"', start):
+                self._counts.append(_ended(line))
+            case _:
+                _ended(line)
+
+    def _compact(self, payload: dict[str, Any]) -> None:
+        replacement = payload.get("replacement_history")
+        if replacement is not None:
+            self.items = [_item_from(as_object(value)) for value in as_list(replacement)]
+        else:
+            # Old files keep only the summary: what the user said stays, and the summary follows it.
+            kept = [item for item in self.items if item.type == "message" and item.decode().get("role") != "assistant"]
+            self.items = [*kept, message("user", str(payload.get("message", "")))]
+        number = payload.get("window_number")
+        self.window = number if isinstance(number, int) and number > self.window else self.window + 1
+
+
+def _item_at(line: bytes, start: int) -> ResponseItem | None:
+    """The item whose bytes begin at `start`: untouched when they are in our encoding, else encoded once; None for what
+    is never sent.
+
+    The whole item is decoded although only its bytes are kept. A cut line can end in `}}` by chance, and one such
+    slice would spoil every later request; a decoder is the only proof, and costs 3 ms a megabyte.
+    """
+    # The head is ASCII, so that an index into the bytes is one into the text.
+    text = line.decode()
+    value, end = _DECODER.raw_decode(text, start)
+    item = as_object(value)
+    kind = item.get("type")
+    if not isinstance(kind, str):
+        raise ValueError("not an item")
+    if kind in _NEVER_SENT:
+        return None
+    is_last_key = len(text) == end + 2 and text.endswith("}\n")
+    if is_last_key and _PASSTHROUGH not in item and text.startswith(f'{{"type":"{kind}"', start):
+        return ResponseItem(line[start:-2])
+    return _item_from(_payload_of(line))
+
+
+def _item_from(value: dict[str, Any]) -> ResponseItem:
+    if not isinstance(value.get("type"), str):
+        raise ValueError("not an item")
+    value.pop(_PASSTHROUGH, None)
+    item = ResponseItem.from_wire(value)
+    if b"Infinity" in item.encoded:
+        # A number too large for a float turns into a word that JSON does not have.
+        decode_json(item.encoded)
+    return item
+
+
+def _records_within(line: bytes) -> list[bytes]:
+    """Where records may stand in a damaged line that holds more than one: a write that followed a torn one without a
+    newline, or a newline that was lost. (Inside JSON text the quotes of a record's head are escaped.)"""
+    starts = [head.start() for head in _HEAD.finditer(line)]
+    if starts == [0]:
+        return []
+    return [line[start:end] + b"\n" for start, end in pairwise([*starts, len(line)])]
+
+
+def _normalised(line: bytes) -> bytes:
+    """A record in another layout, with the keys this module looks for in front."""
+    record = as_object(decode_json(line))
+    ordinal = record.get("ordinal")
+    return encode_json(
+        {
+            "timestamp": record.get("timestamp"),
+            **({"ordinal": ordinal} if isinstance(ordinal, int) else {}),
+            "type": record.get("type"),
+            "payload": record.get("payload"),
+        }
+    )
+
+
+def _payload_of(line: bytes) -> dict[str, Any]:
+    payload = as_object(as_object(decode_json(line)).get("payload"))
+    if not payload:
+        raise ValueError("not a record")
+    return payload
+
+
+def _ended(line: bytes) -> bytes:
+    """A line that is looked into later or never; a cheap look tells most torn ones."""
+    if line.endswith(b"}}\n") or line.rstrip().endswith(b"}}"):
+        return line
+    raise ValueError("torn")
+
+
+def _readable(lines: deque[bytes]) -> list[bytes]:
+    readable: list[bytes] = []
+    for line in reversed(lines):
+        try:
+            _payload_of(line)
+        except (ValueError, RecursionError):
+            continue
+        readable.append(line)
+    return readable
+
+
+def _merged(state: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """`state` after a JSON merge patch (RFC 7396)."""
+    merged = dict(state)
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        elif value == {} or as_object(value):
+            merged[key] = _merged(as_object(merged.get(key)), as_object(value))
+        else:
+            merged[key] = value
+    return merged
