@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from codex_py.errors import UserError
 
@@ -21,6 +22,21 @@ def codex_home(env: Mapping[str, str]) -> Path:
     if not home.is_dir():
         raise UserError(f"CODEX_HOME is not a folder: `{home}`", hint="create it, or unset CODEX_HOME")
     return home
+
+
+# Seconds since 1970, in 1985: a time no folder made today has. Anything put into the folder changes it.
+PLACEHOLDER_STAMP: Final = 500_000_000
+
+
+def is_placeholder(path: Path) -> bool:
+    """Whether `path` is an empty folder that a sandbox has put where it keeps a missing one from being made.
+
+    While a command runs, such a `.git` stands in the temporary folder of the whole machine: it is no repository.
+    """
+    try:
+        return os.lstat(path).st_mtime == PLACEHOLDER_STAMP and not any(path.iterdir())
+    except OSError:
+        return False
 
 
 def make_private_dir(path: Path) -> None:

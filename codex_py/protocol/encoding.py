@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any, Final, cast
 
-
 # Made once: `json.dumps` with options builds an encoder for every call.
 _PLAIN: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _ESCAPED: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)

@@ -1,22 +1,21 @@
 """Events: everything a front end can learn about a running session.
 
 An event says what happened, not how to draw it. Texts are as the model, a tool or a server wrote them: whoever puts
-them on a terminal passes them through `text.sanitize` first.
+them on a terminal passes them through `text.sanitize` first. They are named tuples because every start defines all of
+them, and a dataclass takes five times as long to define; compare events of different types by type as well.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.usage import TokenUsage
 
 
-@dataclass(frozen=True, slots=True)
-class SessionStarted:
+class SessionStarted(NamedTuple):
     """The settings a session begins with. `resumed` counts the items it took over from an earlier run."""
 
     thread_id: str
@@ -31,49 +30,41 @@ class SessionStarted:
     notice: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Warned:
+class Warned(NamedTuple):
     """Something the user should know; the work goes on."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class TurnStarted:
+class TurnStarted(NamedTuple):
     turn_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningDelta:
+class ReasoningDelta(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class MessageDone:
+class MessageDone(NamedTuple):
     """The model finished a message."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningDone:
+class ReasoningDone(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CommandStarted:
+class CommandStarted(NamedTuple):
     call_id: str
     command: str
     cwd: Path
 
 
-@dataclass(frozen=True, slots=True)
-class CommandFinished:
+class CommandFinished(NamedTuple):
     """`exit_code` is None while the command still runs in the background, and when it was refused or stopped."""
 
     call_id: str
@@ -85,8 +76,7 @@ class CommandFinished:
     status: Literal["completed", "failed", "declined", "in_progress"]
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(NamedTuple):
     """One file of a patch: its absolute path, what happens to it, where it moves, and the unified diff."""
 
     path: Path
@@ -95,29 +85,34 @@ class FileChange:
     diff: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PatchStarted:
+class PatchStarted(NamedTuple):
     call_id: str
     changes: tuple[FileChange, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PatchFinished:
+class PatchFinished(NamedTuple):
     call_id: str
     changes: tuple[FileChange, ...]
     ok: bool
     output: str
 
 
-@dataclass(frozen=True, slots=True)
-class WebSearched:
+class WebSearched(NamedTuple):
     id: str
     query: str
     action: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Retrying:
+class SkillUsed(NamedTuple):
+    """A skill was put before the model, or a command read its `SKILL.md` or ran one of its scripts."""
+
+    name: str
+    scope: Literal["repo", "user", "system", "admin"]
+    path: Path
+    kind: Literal["explicit", "read", "script"]
+
+
+class Retrying(NamedTuple):
     """A request failed and is sent again after `delay` seconds. `limit` is None when a time budget bounds it."""
 
     message: str
@@ -126,8 +121,7 @@ class Retrying:
     delay: float
 
 
-@dataclass(frozen=True, slots=True)
-class UsageReported:
+class UsageReported(NamedTuple):
     """Tokens of the response that just ended, and of the whole session."""
 
     last: TokenUsage
@@ -135,28 +129,24 @@ class UsageReported:
     context_window: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ItemRecorded:
+class ItemRecorded(NamedTuple):
     """An item entered the history; the rollout recorder listens for this."""
 
     item: ResponseItem
 
 
-@dataclass(frozen=True, slots=True)
-class TurnCompleted:
+class TurnCompleted(NamedTuple):
     turn_id: str
     last_message: str | None
     usage: TokenUsage
 
 
-@dataclass(frozen=True, slots=True)
-class TurnFailed:
+class TurnFailed(NamedTuple):
     turn_id: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class TurnInterrupted:
+class TurnInterrupted(NamedTuple):
     turn_id: str
 
 
@@ -173,6 +163,7 @@ Event: TypeAlias = (
     | PatchStarted
     | PatchFinished
     | WebSearched
+    | SkillUsed
     | Retrying
     | UsageReported
     | ItemRecorded

@@ -19,4 +19,12 @@ class ImageInput:
     path: Path
 
 
-UserInput: TypeAlias = TextInput | ImageInput
+@dataclass(frozen=True, slots=True)
+class SkillInput:
+    """A skill picked in a front end: its name, and the path of its `SKILL.md`."""
+
+    name: str
+    path: Path
+
+
+UserInput: TypeAlias = TextInput | ImageInput | SkillInput

@@ -8,8 +8,7 @@ look inside reads a typed view.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 
@@ -56,22 +55,19 @@ class ResponseItem:
         return f"ResponseItem({self.encoded[:120]!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     role: str
     text: str
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Reasoning:
+class Reasoning(NamedTuple):
     """What a reasoning item lets the user read; the rest of it is for the model."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(NamedTuple):
     """A call the model made. `custom` calls carry free text in `arguments`, the others a JSON object."""
 
     call_id: str
@@ -81,20 +77,17 @@ class ToolCall:
     namespace: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CallOutput:
+class CallOutput(NamedTuple):
     call_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class WebSearchCall:
+class WebSearchCall(NamedTuple):
     id: str
     query: str
     action: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class OtherItem:
+class OtherItem(NamedTuple):
     type: str
 
 
