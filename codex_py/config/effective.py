@@ -1,0 +1,125 @@
+"""The effective value of every key, ready to be shown: secrets masked, plain types only."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any, Final, NamedTuple, cast
+
+from codex_py.config.keys import KeyPath, dotted
+from codex_py.config.kinds import Kind, MapOf, Shape, Table, Url
+from codex_py.config.layers import Layer
+from codex_py.config.record import Record, Section, settings_of
+from codex_py.config.request import LoadedConfig
+from codex_py.config.schema import Config
+
+MASK: Final = "***"
+_SECRET_NAMES: Final = r"key|secret|token|password|passwd|credential|authorization|cookie|\bsig\b|signature"
+_SECRET_TABLES: Final = frozenset({"headers", "http_headers", "env"})
+
+
+class EffectiveValue(NamedTuple):
+    """One key: its value in JSON's types, and the layer it came from."""
+
+    key: str
+    value: Any
+    layer: Layer
+
+
+def effective_values(loaded: LoadedConfig) -> list[EffectiveValue]:
+    """Every key in the order of the schema; of tables with free names, the keys that are set."""
+    defaults = Layer("defaults")
+    schema = Section(Config)
+    return [
+        EffectiveValue(key, value, loaded.origins.get(key, defaults))
+        for path, value in _shown(schema, loaded.config, ())
+        if (key := dotted(path)) in loaded.origins or value == {}
+    ]
+
+
+def _shown(kind: Kind, value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    match kind:
+        case Section():
+            for name, setting in settings_of(kind.record).items():
+                yield from _shown(setting.kind, getattr(value, name), (*path, name))
+        case MapOf() | Table() if not value:
+            # An empty table is told once, as a key of its own, and not inside each provider.
+            if len(path) <= 2:
+                yield path, {}
+        case MapOf():
+            yield from _entries(kind, value, path)
+        case Shape():
+            for name, inner in cast("Mapping[str, Any]", value or {}).items():
+                yield from _shown(kind.kinds[name], inner, (*path, name))
+        case Table():
+            for name, inner in value.items():
+                yield from _table_leaves(inner, (*path, name))
+        case _:
+            yield path, _masked(kind, value)
+
+
+def _entries(kind: MapOf, entries: Mapping[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    for name, inner in entries.items():
+        if kind.secret_by_name and _is_secret(name):
+            yield (*path, name), MASK
+        else:
+            yield from _shown(kind.kind, inner, (*path, name))
+
+
+def _table_leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    """What a free table holds; there only the names say what may be a secret."""
+    if isinstance(value, dict):
+        for name, inner in cast("dict[str, Any]", value).items():
+            yield from _table_leaves(inner, (*path, name))
+    else:
+        yield path, _masked_by_name(value, path)
+
+
+def _masked_by_name(value: Any, path: KeyPath) -> Any:
+    if isinstance(value, dict):
+        table = cast("dict[str, Any]", value)
+        return {name: _masked_by_name(inner, (*path, name)) for name, inner in table.items()}
+    if isinstance(value, list):
+        return [_masked_by_name(inner, path) for inner in cast("list[Any]", value)]
+    hidden = _is_secret(str(path[-1])) or not _SECRET_TABLES.isdisjoint(path)
+    return MASK if hidden and isinstance(value, str) else _plain(value)
+
+
+def _is_secret(name: str) -> bool:
+    return re.search(_SECRET_NAMES, name, re.IGNORECASE) is not None
+
+
+def _masked(kind: Kind, value: Any) -> Any:
+    if kind.secret and value:
+        return MASK
+    if isinstance(kind, Url) and value:
+        return _without_credentials(value)
+    return _plain(value)
+
+
+def _without_credentials(url: str) -> str:
+    """An address without the password and the query, which may hold a key."""
+    scheme, _, rest = url.partition("://")
+    address, query, _ = rest.partition("?")
+    host, slash, path = address.partition("/")
+    user, at, host = host.rpartition("@")
+    return f"{scheme}://{MASK + at if user else at}{host}{slash}{path}" + (f"?{MASK}" if query else "")
+
+
+def _plain(value: Any) -> Any:
+    """A value in the types of JSON."""
+    match value:
+        case float() if not math.isfinite(value):
+            return str(value)
+        case None | bool() | int() | float() | str():
+            return value
+        case Record():
+            return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+        case Mapping():
+            return {name: _plain(inner) for name, inner in cast("Mapping[str, Any]", value).items()}
+        case list() | tuple():
+            return [_plain(inner) for inner in cast("list[Any]", value)]
+        case _:
+            return str(value)

@@ -1,0 +1,51 @@
+"""Reading small files that may be anything: only regular ones are opened to the end, and never more than a limit."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from codex_py.errors import UserError
+
+MAX_FILE_BYTES: Final = 1 << 20
+_CHUNK: Final = 1 << 16
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+def read_text(path: Path, *, limit: int = MAX_FILE_BYTES) -> str | None:
+    """The text of a configuration file, None when there is none.
+
+    Raises `UserError` for anything but a readable regular file of UTF-8 text within `limit` bytes.
+    """
+    try:
+        raw = read_regular(path, limit + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UserError(f"cannot read `{path}`: {(error.strerror or str(error)).lower()}") from error
+    if len(raw) > limit:
+        raise UserError(f"cannot read `{path}`: it is larger than {limit // 1024} KiB")
+    try:
+        return raw.removeprefix(_BOM).decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise UserError(f"cannot read `{path}` line {line}: not UTF-8") from error
+
+
+def read_regular(path: Path, limit: int, *, follow: bool = True) -> bytes:
+    """Up to `limit` bytes of a regular file; raise `OSError` for anything else, and for a link unless `follow`."""
+    # Without O_NONBLOCK a named pipe would hold the program up for ever.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    descriptor = os.open(path, flags)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise OSError(0, "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file", str(path))
+        raw = b""
+        while len(raw) < limit and (chunk := os.read(descriptor, min(_CHUNK, limit - len(raw)))):
+            raw += chunk
+        return raw
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,155 @@
+"""Dotted keys: reading them from a flag, writing them for people, and the nearest known one to a typing error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import date, time
+from pathlib import PurePath
+from typing import Any, Final, TypeAlias, cast
+
+from codex_py.errors import UsageError
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+
+_BARE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+_SHORT_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
+_MAX_SEGMENTS: Final = 16
+_LONGEST_GUESS: Final = 64
+
+
+def dotted(path: KeyPath) -> str:
+    """A path as one would write it in TOML; list positions in brackets."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += ("." if text else "") + toml_key(part)
+    return text
+
+
+def toml_key(name: str) -> str:
+    """A key's name, in quotes when it needs them."""
+    return name if name and _BARE.issuperset(name) else _quoted(name)
+
+
+def toml_value(value: object) -> str:
+    """A value as one line of TOML; text that a terminal would act on or hide is escaped."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return str(value) if math.isfinite(value) else str(value).replace("infinity", "inf")
+        case str() | PurePath():
+            return _quoted(str(value))
+        case date() | time():
+            return value.isoformat()
+        case Mapping():
+            table = cast("Mapping[str, Any]", value)
+            return (
+                "{ " + ", ".join(f"{toml_key(k)} = {toml_value(v)}" for k, v in table.items()) + " }" if table else "{}"
+            )
+        case list() | tuple():
+            return "[" + ", ".join(toml_value(part) for part in cast("list[Any]", value)) + "]"
+        case _:
+            return _quoted(str(value))
+
+
+def parse_key(text: str) -> tuple[str, ...]:
+    """The segments of a dotted key; raise `UsageError` for one that is empty or badly quoted."""
+    segments: list[str] = []
+    position = 0
+    while True:
+        segment, position = _segment(text, position)
+        segments.append(segment)
+        if position == len(text):
+            break
+        if text[position] != ".":
+            raise UsageError(
+                f"not a key: `{text}`", hint="write dots between names, and quotes round a name that has dots"
+            )
+        position += 1
+    if len(segments) > _MAX_SEGMENTS:
+        raise UsageError(f"too many dots in the key `{text[:60]}…`: at most {_MAX_SEGMENTS} names")
+    return tuple(segments)
+
+
+def split_assignment(text: str) -> tuple[str, str] | None:
+    """A `key=value` at its first `=` outside quotes; None when there is none."""
+    quote = ""
+    escaped = False
+    for position, letter in enumerate(text):
+        if quote:
+            quote = "" if letter == quote and not escaped else quote
+            escaped = letter == "\\" and not escaped
+        elif letter in "\"'":
+            quote = letter
+        elif letter == "=":
+            return text[:position].strip(), text[position + 1 :]
+    return None
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that differs least, when it is near enough to be a typing error."""
+    name = name[:_LONGEST_GUESS]
+    ranked = sorted((edit_distance(name.lower(), other.lower()), other) for other in known)
+    if not ranked or ranked[0][0] > max(1, min(len(name), len(ranked[0][1])) // 3):
+        return None
+    return ranked[0][1]
+
+
+def edit_distance(one: str, other: str) -> int:
+    """Letters to insert, delete, replace or swap with their neighbour to get from one text to the other."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, against in enumerate(other, 1):
+            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != against))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == against:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before, last = last, row
+    return last[-1]
+
+
+def _segment(text: str, position: int) -> tuple[str, int]:
+    """One name from `position` on, and where it ends."""
+    quote = text[position : position + 1]
+    if quote and quote in "\"'":
+        return _quoted_segment(text, position + 1, quote)
+    end = position
+    while end < len(text) and text[end] not in ".\"'":
+        end += 1
+    name = text[position:end].strip()
+    if not name:
+        raise UsageError(f"not a key: `{text}`: a name is empty")
+    return name, end
+
+
+def _quoted_segment(text: str, position: int, quote: str) -> tuple[str, int]:
+    name = ""
+    while position < len(text) and text[position] != quote:
+        # Only `\"` and `\\` matter in a path; any other backslash stands for itself.
+        if quote == '"' and text[position] == "\\" and text[position + 1 : position + 2] in ('"', "\\"):
+            position += 1
+        name += text[position]
+        position += 1
+    if position >= len(text):
+        raise UsageError(f"not a key: `{text}`: the quote is not closed")
+    return name, position + 1
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(_escaped(letter) for letter in text) + '"'
+
+
+def _escaped(letter: str) -> str:
+    if letter in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[letter]
+    if letter.isprintable():
+        return letter
+    return f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}"

@@ -1,0 +1,272 @@
+"""Kinds of values: how one TOML value becomes the value a key has in the program.
+
+`check` runs once a layer, because a wrong value is told by file and line and a relative path starts at its file.
+`build` runs once, on the merged result.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+from codex_py.config.keys import KeyPath
+from codex_py.protocol.encoding import as_object
+
+LARGEST: Final = 2**63 - 1
+
+
+class WrongValue(Exception):
+    """A value that its key does not take. `allowed` ends a sentence: `allowed are …`, `` `enabled` is missing ``."""
+
+    def __init__(self, path: KeyPath, value: object, allowed: str, *, secret: bool = False) -> None:
+        super().__init__(path, allowed)
+        self.path = path
+        self.value: object = value
+        self.allowed = allowed
+        self.secret = secret
+
+
+class UnknownKey(NamedTuple):
+    """A key that is in no schema, and the names that stand beside it."""
+
+    path: KeyPath
+    known: tuple[str, ...]
+
+
+class Reading(NamedTuple):
+    """What a check may know: where relative paths start, what `~` means, and the list that collects unknown keys."""
+
+    folder: Path
+    home: str
+    unknown: list[UnknownKey]
+
+
+class Kind:
+    """Base of all kinds. A container that is merged key by key keeps plain dicts in `check`."""
+
+    # Whether the value is shown to nobody, whether the names inside it decide that, and whether it is safe in a log.
+    secret = False
+    secret_by_name = False
+    loggable = True
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> Any:
+        """The value as the program wants it; raise `WrongValue` for one it does not take."""
+        raise NotImplementedError
+
+    def build(self, checked: Any) -> Any:
+        """The final value from what `check` gave, merged over all layers."""
+        return checked
+
+
+class Text(Kind):
+    """A string; control characters are refused unless it may have several lines."""
+
+    def __init__(self, *, lines: bool = False, secret: bool = False) -> None:
+        self._lines = lines
+        self.secret = secret
+        self.loggable = not secret
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> str:
+        if not isinstance(value, str):
+            raise WrongValue(path, value, "allowed is a string", secret=self.secret)
+        if value.isprintable():
+            return value
+        if any("\ud800" <= letter <= "\udfff" or letter == "\0" for letter in value):
+            raise WrongValue(path, value, "allowed is a string of valid characters", secret=self.secret)
+        if not self._lines and any(letter < " " or "\x7f" <= letter <= "\x9f" for letter in value):
+            raise WrongValue(path, value, "allowed is a string on one line", secret=self.secret)
+        return value
+
+
+class Url(Text):
+    """An `http://` or `https://` address; it may hold a password."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loggable = False
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> str:
+        text = super().check(value, path, reading).strip()
+        scheme, separator, rest = text.partition("://")
+        if scheme.lower() not in ("http", "https") or not separator or not rest.strip("/") or " " in rest:
+            raise WrongValue(path, value, "allowed is an `http://` or `https://` address")
+        return text
+
+
+class OneOf(Kind):
+    """One of a few words."""
+
+    def __init__(self, *words: str) -> None:
+        self.words: Final = words
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> str:
+        if not isinstance(value, str) or value not in self.words:
+            raise WrongValue(path, value, allowed_words(self.words))
+        return value
+
+
+class Flag(Kind):
+    """`true` or `false`, or one of the words that mean something between."""
+
+    def __init__(self, *words: str) -> None:
+        self._words = words
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> bool | str:
+        if isinstance(value, bool) or (isinstance(value, str) and value in self._words):
+            return value
+        raise WrongValue(path, value, allowed_words(("true", "false", *self._words)))
+
+
+class Whole(Kind):
+    """A whole number between two bounds, both included."""
+
+    def __init__(self, least: int = 0, most: int = LARGEST) -> None:
+        self._least = least
+        self._most = most
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not self._least <= value <= self._most:
+            end = "up" if self._most == LARGEST else f"to {self._most}"
+            raise WrongValue(path, value, f"allowed are whole numbers from {self._least} {end}")
+        return value
+
+
+class Seconds(Kind):
+    """A duration in seconds, fractions included."""
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise WrongValue(path, value, "allowed is a number of seconds")
+        if not 0 <= value <= LARGEST or math.isnan(value):
+            raise WrongValue(path, value, "allowed is a number of seconds from 0 up")
+        return float(value)
+
+
+class FilePath(Kind):
+    """A path. `~` is the user's home; a relative one starts at the folder of the file it is written in."""
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> Any:
+        text = Text(lines=True).check(value, path, reading)
+        if not text:
+            raise WrongValue(path, value, "allowed is a path")
+        return reading.folder / expand_home(text, reading.home)
+
+
+class FolderText(FilePath):
+    """A path that the program keeps as text."""
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> Any:
+        return str(super().check(value, path, reading))
+
+
+class Pattern(Text):
+    """A path pattern, kept as text: `~` is expanded, nothing else."""
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> str:
+        text = super().check(value, path, reading)
+        if not text:
+            raise WrongValue(path, value, "allowed is a path pattern")
+        return expand_home(text, reading.home)
+
+
+class ListOf(Kind):
+    """A list; it replaces the one of a lower layer."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind: Final = kind
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            raise WrongValue(path, value, "allowed is a list")
+        parts = cast("list[object]", value)
+        return tuple(self.kind.check(part, (*path, index), reading) for index, part in enumerate(parts))
+
+    def build(self, checked: Any) -> tuple[Any, ...]:
+        return tuple(self.kind.build(part) for part in checked)
+
+
+class TextOrTexts(Kind):
+    """One string or a list of them; always a tuple afterwards."""
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> tuple[str, ...]:
+        if isinstance(value, str):
+            return (Text().check(value, path, reading),)
+        if not isinstance(value, list):
+            raise WrongValue(path, value, "allowed is a string or a list of strings")
+        return ListOf(Text()).check(cast("object", value), path, reading)
+
+
+class MapOf(Kind):
+    """A table whose names are free and whose values are all of one kind."""
+
+    def __init__(self, kind: Kind, *, secret_by_name: bool = False) -> None:
+        self.kind: Final = kind
+        self.secret = kind.secret
+        self.secret_by_name = secret_by_name
+        self.loggable = kind.loggable and not secret_by_name
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> dict[str, Any]:
+        table = check_table(value, path)
+        return {name: self.kind.check(inner, (*path, name), reading) for name, inner in table.items()}
+
+    def build(self, checked: Any) -> dict[str, Any]:
+        return {name: self.kind.build(inner) for name, inner in checked.items()}
+
+
+class Shape(Kind):
+    """A table with known names that stays a table."""
+
+    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+        self.kinds: Final = kinds
+        self.loggable = all(kind.loggable for kind in kinds.values())
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> dict[str, Any]:
+        return check_names(value, path, reading, self.kinds)
+
+    def build(self, checked: Any) -> dict[str, Any]:
+        return {name: self.kinds[name].build(inner) for name, inner in checked.items()}
+
+
+class Table(Kind):
+    """A table taken as it is."""
+
+    secret_by_name = True
+    loggable = False
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> dict[str, Any]:
+        return check_table(value, path)
+
+
+def check_table(value: object, path: KeyPath) -> dict[str, Any]:
+    """The value as a table; raise `WrongValue` when it is none."""
+    if not isinstance(value, dict):
+        raise WrongValue(path, value, "allowed is a table")
+    return as_object(cast("object", value))
+
+
+def check_names(value: object, path: KeyPath, reading: Reading, kinds: Mapping[str, Kind]) -> dict[str, Any]:
+    """Check each key of a table with its kind; note the keys that have none and leave them out."""
+    checked: dict[str, Any] = {}
+    for name, inner in check_table(value, path).items():
+        kind = kinds.get(name)
+        if kind is None:
+            reading.unknown.append(UnknownKey((*path, name), tuple(kinds)))
+        else:
+            checked[name] = kind.check(inner, (*path, name), reading)
+    return checked
+
+
+def allowed_words(words: tuple[str, ...]) -> str:
+    """`` allowed are `a`, `b` ``."""
+    verb = "is" if len(words) == 1 else "are"
+    return f"allowed {verb} {', '.join(f'`{word}`' for word in words)}"
+
+
+def expand_home(text: str, home: str) -> str:
+    """`~` and `~/…` with the given home; `~name/…` with the system's own list of users."""
+    if home and (text == "~" or text.startswith("~/")):
+        return home + text[1:]
+    return os.path.expanduser(text)  # noqa: PTH111  (Path.expanduser raises for a user that does not exist)

@@ -1,0 +1,161 @@
+"""Layers: where settings come from, how they are read, and how they are laid over each other."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+
+from codex_py.config.keys import KeyPath, dotted
+from codex_py.config.locate import line_of, longest_key
+from codex_py.errors import UserError
+from codex_py.protocol.encoding import as_object
+
+LayerKind: TypeAlias = Literal["managed", "flags", "project", "profile", "user", "system", "defaults"]
+
+_MAX_DEPTH: Final = 64
+# Lists that grow from layer to layer instead of being replaced.
+_GROWING: Final[frozenset[KeyPath]] = frozenset({("skills", "config")})
+
+
+class NestedTooDeeply(Exception):
+    """Tables and lists inside each other, further than any setting goes."""
+
+
+class Layer(NamedTuple):
+    """One place settings come from; flags and defaults have no file."""
+
+    kind: LayerKind
+    path: Path | None = None
+
+
+class Source(NamedTuple):
+    """What a layer was read from, to say where a key stands: a file's text, or the words of a flag."""
+
+    layer: Layer
+    text: str = ""
+    flag: str = ""
+
+    def where(self, path: KeyPath) -> str:
+        """`` in `/x/config.toml` line 3 `` or `` in `-c model=5` ``."""
+        if self.layer.path is None:
+            return f"in {self.flag}"
+        line = line_of(self.text, path)
+        return f"in `{self.layer.path}`" + (f" line {line}" if line else "")
+
+
+class Checked(NamedTuple):
+    """A layer's keys after the check, as nested tables of final values."""
+
+    source: Source
+    tree: dict[str, Any]
+
+
+def parse_toml(text: str, path: Path) -> dict[str, Any]:
+    """The tables of a file's text; raise `UserError` naming file, line, column and reason."""
+    try:
+        return read_toml(text)
+    except NestedTooDeeply as error:
+        raise UserError(f"cannot read `{path}`: nested too deeply") from error
+    except ValueError as error:
+        raise UserError(f"cannot read `{path}`{_position(str(error), text)}") from error
+
+
+def read_toml(text: str) -> dict[str, Any]:
+    """The tables of a TOML text; raise `NestedTooDeeply` or `ValueError`."""
+    # `tomllib` takes time with the square of a key's length.
+    if text.count(".") > _MAX_DEPTH and longest_key(text) > _MAX_DEPTH:
+        raise NestedTooDeeply
+    try:
+        tree = tomllib.loads(text)
+    except RecursionError as error:
+        raise NestedTooDeeply from error
+    if _is_too_deep(tree):
+        raise NestedTooDeeply
+    return tree
+
+
+def merge(layers: Sequence[Checked]) -> dict[str, Any]:
+    """Lay the trees over each other, lowest first; tables are merged key by key, all else is replaced."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        _lay_over(merged, layer.tree, ())
+    return merged
+
+
+def origins_of(tree: Mapping[str, Any], layers: Sequence[Checked]) -> dict[str, Layer]:
+    """For each value of a merged tree the highest layer that has it, by dotted key."""
+    return {
+        dotted(path): next(one.source.layer for one in reversed(layers) if holds(one.tree, path))
+        for path, _ in leaves(tree)
+    }
+
+
+def leaves(tree: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
+    """Every value of a tree that is no table, with its path."""
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from leaves(as_object(cast("object", value)), (*path, name))
+        else:
+            yield (*path, name), value
+
+
+def holds(tree: Mapping[str, Any], path: KeyPath) -> bool:
+    """Whether a tree has a value, and not a table, at a path."""
+    value: object = tree
+    for part in path:
+        if not isinstance(value, dict) or part not in value:
+            return False
+        value = cast("dict[str | int, object]", value)[part]
+    return not isinstance(value, dict)
+
+
+def nested(path: Sequence[str], value: object) -> dict[str, Any]:
+    """A tree with one value."""
+    tree: Any = value
+    for name in reversed(path):
+        tree = {name: tree}
+    return tree
+
+
+def _lay_over(base: dict[str, Any], over: Mapping[str, Any], path: KeyPath) -> None:
+    for name, value in over.items():
+        below, here = base.get(name), (*path, name)
+        if isinstance(value, dict):
+            table = as_object(cast("object", below))
+            # A fresh dict, because `base` must not share tables with the layer it came from.
+            base[name] = dict(table)
+            _lay_over(base[name], as_object(cast("object", value)), here)
+        elif here in _GROWING and isinstance(below, tuple):
+            base[name] = (*cast("tuple[Any, ...]", below), *value)
+        else:
+            base[name] = value
+
+
+def _is_too_deep(value: object) -> bool:
+    """Whether tables and lists are nested further than any setting is."""
+    level: list[object] = [value]
+    for _ in range(_MAX_DEPTH):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return list(cast("dict[str, object]", value).values())
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def _position(message: str, text: str) -> str:
+    """`tomllib`'s message with its position first."""
+    reason, _, place = message.rpartition(" (at ")
+    if not reason:
+        return f": {message[:1].lower()}{message[1:]}"
+    reason = reason[:1].lower() + reason[1:]
+    if place.startswith("line "):
+        return f" {place.rstrip(')').replace(',', '')}: {reason}"
+    line, column = text.count("\n") + 1, len(text) - text.rfind("\n")
+    return f" line {line} column {column}: {reason} at the end of the file"

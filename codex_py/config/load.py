@@ -1,0 +1,103 @@
+"""Loading the configuration: all layers, one effective `Config`, and where each value came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from codex_py.config.keys import KeyPath, dotted, nearest
+from codex_py.config.layers import Checked, Layer, Source, merge, origins_of
+from codex_py.config.own_layers import read_above_project, read_below_project
+from codex_py.config.project_layers import Place, read_project
+from codex_py.config.reader import SCHEMA, LayerReader
+from codex_py.config.record import Record, Section, settings_of
+from codex_py.config.request import ConfigRequest, LoadedConfig
+from codex_py.config.requirements import read_requirements, required_layer
+from codex_py.config.schema import BUILT_IN_PROVIDERS, Config
+from codex_py.config.trust import TrustList, find_root, real_path
+from codex_py.errors import UserError
+
+__all__ = ["ConfigRequest", "LoadedConfig", "load_config"]
+
+
+def load_config(request: ConfigRequest) -> LoadedConfig:
+    """Read all layers and lay them over each other.
+
+    Raises `UserError` for a wrong value, broken TOML or a file that cannot be read, and `UsageError` for a `-c`
+    that is no `key=value`.
+    """
+    user_home = request.env.get("HOME", "")
+    reader = LayerReader(user_home, strict=request.strict)
+    defaults = Checked(Source(Layer("defaults")), default_tree(Config))
+    # A wrong command line is told before what is wrong in a file.
+    above = read_above_project(reader, request)
+    below = [defaults, *read_below_project(reader, request)]
+
+    # The project's own files say nothing about where it begins and whether it is trusted.
+    own = merge([*below, *above])
+    trusts = TrustList(own["projects"], user_home)
+    cwd = real_path(request.cwd)
+    place = Place(cwd, find_root(cwd, own["project_root_markers"]), request.home)
+    project = read_project(reader, place, trusts, below=below)
+
+    layers = [*below, *project.layers, *above]
+    requirements, unenforced = read_requirements(request.system / "requirements.toml")
+    required, overruled = required_layer(requirements, merge(layers[1:]))
+    if required is not None:
+        layers.append(required)
+    tree = merge(layers)
+    _check_provider(tree, layers)
+    _check_mcp_servers(tree, layers)
+    return LoadedConfig(
+        config=cast("Config", SCHEMA.build(tree)),
+        origins=origins_of(tree, layers),
+        layers=tuple(dict.fromkeys(one.source.layer for one in reversed(layers))),
+        warnings=tuple([*reader.warnings, *unenforced, *overruled]),
+        trust=trusts.of(cwd, place.root),
+        project_root=place.root,
+        requirements=requirements,
+        project_mcp_servers=project.mcp_servers,
+        project_hooks=project.hooks,
+    )
+
+
+def default_tree(record: type[Record]) -> dict[str, Any]:
+    """The defaults of a record as nested tables, the keys that are not set among them as None."""
+    return {
+        name: default_tree(one.kind.record) if isinstance(one.kind, Section) else one.default
+        for name, one in settings_of(record).items()
+    }
+
+
+def _check_provider(tree: Mapping[str, Any], layers: Sequence[Checked]) -> None:
+    chosen = str(tree["model_provider"])
+    known = (*BUILT_IN_PROVIDERS, *tree["model_providers"])
+    if chosen in known:
+        return
+    near = nearest(chosen, known)
+    guess = f"did you mean `{near}`? " if near else ""
+    raise UserError(
+        f"unknown provider `{chosen}` {_where(('model_provider',), layers)}: {guess}"
+        f"known are {', '.join(f'`{name}`' for name in known)}",
+        hint=f"describe it in `[{dotted(('model_providers', chosen))}]`",
+    )
+
+
+def _check_mcp_servers(tree: Mapping[str, Any], layers: Sequence[Checked]) -> None:
+    for name, server in tree["mcp_servers"].items():
+        if ("command" in server) == ("url" in server):
+            where = _where(("mcp_servers", name), layers)
+            reason = "it has both `command` and `url`" if "url" in server else "it has neither `command` nor `url`"
+            raise UserError(f"cannot use `{dotted(('mcp_servers', name))}` {where}: {reason}")
+
+
+def _where(path: KeyPath, layers: Sequence[Checked]) -> str:
+    """Where the highest layer that has a key (or a table) says it."""
+    parent, name = path[:-1], path[-1]
+    for layer in reversed(layers):
+        table: Any = layer.tree
+        for part in parent:
+            table = table.get(part, {})
+        if name in table:
+            return layer.source.where(path)
+    return ""

@@ -1,0 +1,150 @@
+"""A project's own settings: read only when the user trusts it, and then they may only tighten.
+
+A repository is written by other people. What could send work, keys or commands elsewhere is never taken from it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+from codex_py.config.keys import KeyPath, toml_value
+from codex_py.config.layers import leaves
+from codex_py.config.schema import APPROVAL_POLICIES, ENVIRONMENT_STARTS, SANDBOX_MODES, WEB_SEARCH
+from codex_py.config.trust import real_path
+
+MAX_PROJECT_FILE_BYTES: Final = 64 * 1024
+
+# Run something, so they are kept apart until the user has said yes to exactly what would run.
+PINNED: Final = frozenset({"mcp_servers", "hooks"})
+
+_SETTABLE: Final[frozenset[KeyPath]] = frozenset(
+    {
+        *(("model",), ("review_model",), ("personality",), ("developer_instructions",), ("compact_prompt",)),
+        *(("model_context_window",), ("model_auto_compact_token_limit",), ("model_auto_compact_token_limit_scope",)),
+        *(("model_reasoning_effort",), ("model_reasoning_summary",), ("model_verbosity",)),
+        *(("model_supports_reasoning_summaries",), ("tool_output_token_limit",)),
+        *(("project_doc_max_bytes",), ("project_doc_fallback_filenames",), ("background_terminal_max_timeout",)),
+        *(("skills", "include_instructions"), ("skills", "max_context_tokens"), ("skills", "tool")),
+    }
+)
+
+
+class Refusal(NamedTuple):
+    """A key of a project that is not taken, and why."""
+
+    path: KeyPath
+    reason: str
+
+
+def project_files(cwd: Path, root: Path | None, home: Path) -> list[Path]:
+    """The `.codex/config.toml` of every folder from the root down to `cwd` that has one; never the user's own."""
+    top = root if root is not None else cwd
+    folders = [cwd, *(parent for parent in cwd.parents if parent.is_relative_to(top))]
+    own = real_path(home)
+    files = (folder / ".codex" / "config.toml" for folder in reversed(folders))
+    return [path for path in files if os.path.lexists(path) and real_path(path.parent) != own]
+
+
+def unsafe_file(path: Path, top: Path) -> str | None:
+    """Why a project's file is not to be opened, None when it is a regular file inside the project."""
+    target = real_path(path)
+    if not target.is_relative_to(top):
+        return "it is a link that leads out of the project"
+    try:
+        mode = target.lstat().st_mode
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return None if stat.S_ISREG(mode) else "it is not a regular file"
+
+
+def split_tree(tree: Mapping[str, Any], known: Sequence[str]) -> tuple[dict[str, Any], list[Refusal]]:
+    """The top-level keys a project may set or that are unknown, and those it may not."""
+    tops = {path[0] for path in (*_SETTABLE, *_TIGHTER)} | PINNED
+    kept = {name: value for name, value in tree.items() if name in tops or name not in known}
+    refused = [Refusal((name,), "a project may not set it") for name in tree if name not in kept]
+    return kept, refused
+
+
+def restrict(tree: Mapping[str, Any], below: Mapping[str, Any]) -> tuple[dict[str, Any], list[Refusal]]:
+    """Keep what a trusted project may say, given the settings below it (defaults included); refuse the rest."""
+    kept: dict[str, Any] = {}
+    refused: list[Refusal] = []
+    for path, value in leaves(tree):
+        before = _value_at(below, path)
+        tighten = _TIGHTER.get(path)
+        if path not in _SETTABLE and tighten is None:
+            refused.append(Refusal(path, "a project may not set it"))
+            continue
+        taken = value if tighten is None or value == before else tighten(before, value)
+        if taken is not None:
+            _put(kept, path, taken)
+            continue
+        current = "" if before is None else f", and it is `{toml_value(before)}`"
+        refused.append(Refusal(path, f"a project may only tighten it{current}"))
+    return kept, refused
+
+
+def merge_pinned(layers: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
+    """`mcp_servers` or `hooks` of all project layers, the nearest on top."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        merged.update(layer.get(name, {}))
+    return merged
+
+
+# A rule gives the value to take, or None to refuse it.
+_Rule = Callable[[Any, Any], Any]
+
+
+def _not_looser(order: Sequence[str]) -> _Rule:
+    """Take a word that stands at or left of the one before; not set counts as the strictest."""
+
+    def rule(before: Any, value: Any) -> Any:
+        limit = order.index(before) if before in order else 0
+        return value if order.index(value) <= limit else None
+
+    return rule
+
+
+def _only(wanted: bool) -> _Rule:
+    def rule(before: Any, value: Any) -> Any:
+        return value if value is wanted else None
+
+    return rule
+
+
+def _added(before: Any, value: Any) -> Any:
+    have = cast("tuple[str, ...]", before or ())
+    return (*have, *(one for one in value if one not in have))
+
+
+_TIGHTER: Final[Mapping[KeyPath, _Rule]] = {
+    ("sandbox_mode",): _not_looser(SANDBOX_MODES),
+    ("approval_policy",): _not_looser(APPROVAL_POLICIES),
+    ("web_search",): _not_looser(WEB_SEARCH),
+    ("allow_login_shell",): _only(False),
+    ("sandbox_workspace_write", "network_access"): _only(False),
+    ("sandbox_workspace_write", "exclude_tmpdir_env_var"): _only(True),
+    ("sandbox_workspace_write", "exclude_slash_tmp"): _only(True),
+    ("sandbox", "deny_read"): _added,
+    ("shell_environment_policy", "inherit"): _not_looser(ENVIRONMENT_STARTS),
+    ("shell_environment_policy", "ignore_default_excludes"): _only(False),
+    ("shell_environment_policy", "exclude"): _added,
+}
+
+
+def _value_at(tree: Mapping[str, Any], path: KeyPath) -> Any:
+    value: Any = tree
+    for part in path:
+        value = cast("dict[str | int, Any]", value).get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _put(tree: dict[str, Any], path: KeyPath, value: Any) -> None:
+    for part in path[:-1]:
+        tree = tree.setdefault(str(part), {})
+    tree[str(path[-1])] = value

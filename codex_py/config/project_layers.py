@@ -1,0 +1,100 @@
+"""The layers of the project the user works in: found, judged, read and cut down to what they may say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from codex_py.config.files import read_text
+from codex_py.config.keys import dotted, toml_key
+from codex_py.config.layers import Checked, Layer, Source, merge, parse_toml
+from codex_py.config.project import (
+    MAX_PROJECT_FILE_BYTES,
+    PINNED,
+    Refusal,
+    merge_pinned,
+    project_files,
+    restrict,
+    split_tree,
+    unsafe_file,
+)
+from codex_py.config.reader import LayerReader
+from codex_py.config.record import settings_of
+from codex_py.config.schema import Config
+from codex_py.config.trust import Trust, TrustList
+
+
+class Project(NamedTuple):
+    """What a project's files add: layers (lowest first), and what they ask to run."""
+
+    layers: list[Checked]
+    mcp_servers: dict[str, Any]
+    hooks: dict[str, Any]
+
+
+class Place(NamedTuple):
+    """Where the user works: real paths, CODEX_HOME among them."""
+
+    cwd: Path
+    root: Path | None
+    home: Path
+
+    @property
+    def top(self) -> Path:
+        return self.root or self.cwd
+
+
+def read_project(reader: LayerReader, place: Place, trusts: TrustList, *, below: Sequence[Checked]) -> Project:
+    """Read every project file that is trusted; one warning tells about all that are not.
+
+    `below` are the layers under the project's, the defaults included: what tightening is measured against.
+    """
+    layers: list[Checked] = []
+    pinned: list[dict[str, Any]] = []
+    ignored: list[Path] = []
+    for path in project_files(place.cwd, place.root, place.home):
+        if trusts.of(path.parent.parent, place.root) != "trusted":
+            ignored.append(path)
+            continue
+        unsafe = unsafe_file(path, place.top)
+        if unsafe is not None:
+            reader.warn(f"`{path}` is ignored: {unsafe}")
+            continue
+        checked = _read(reader, path)
+        if checked is None:
+            continue
+        pinned.append({name: checked.tree.pop(name) for name in PINNED if name in checked.tree})
+        kept, refused = restrict(checked.tree, merge([*below, *layers]))
+        _tell(reader, refused, checked.source)
+        layers.append(Checked(checked.source, kept))
+    if ignored:
+        reader.warn(_not_trusted(ignored, place, trusts.of(place.cwd, place.root)))
+    return Project(layers, merge_pinned(pinned, "mcp_servers"), merge_pinned(pinned, "hooks"))
+
+
+def _read(reader: LayerReader, path: Path) -> Checked | None:
+    text = read_text(path, limit=MAX_PROJECT_FILE_BYTES)
+    if text is None:
+        return None
+    source = Source(Layer("project", path), text)
+    tree, refused = split_tree(parse_toml(text, path), tuple(settings_of(Config)))
+    _tell(reader, refused, source)
+    return reader.check(source, tree, path.parent)
+
+
+def _tell(reader: LayerReader, refused: Sequence[Refusal], source: Source) -> None:
+    for one in refused:
+        reader.warn(f"`{dotted(one.path)}` {source.where(one.path)} is ignored: {one.reason}")
+
+
+def _not_trusted(files: Sequence[Path], place: Place, trust: Trust) -> str:
+    shown = f"`{files[0]}`" + (f" and {len(files) - 1} more like it" if len(files) > 1 else "")
+    verb = "are" if len(files) > 1 else "is"
+    if trust == "untrusted":
+        return f"{shown} {verb} ignored: you marked the project as untrusted"
+    entry = f"[projects.{toml_key(str(place.top))}]"
+    return (
+        f"{shown} {verb} ignored: you have not trusted `{place.top}` yet "
+        f'(`--trust`, or `{entry} trust_level = "trusted"` in `{place.home / "config.toml"}`)'
+    )

@@ -1,0 +1,82 @@
+"""Reads layer after layer and collects what the user should be told about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.config.checking import check_tree, unknown_key
+from codex_py.config.files import read_text
+from codex_py.config.kinds import UnknownKey
+from codex_py.config.layers import Checked, Layer, LayerKind, Source, parse_toml
+from codex_py.config.permissions import weak_permissions, without_commands
+from codex_py.config.record import Section
+from codex_py.config.schema import BUILT_IN_PROVIDERS, FOREIGN_KEYS, Config
+from codex_py.errors import UserError
+
+SCHEMA: Final = Section(Config)
+_PROFILES: Final = ("profile", "profiles")
+
+
+class LayerReader:
+    """`user_home` is what `~` means; with `strict` an unknown key is an error."""
+
+    def __init__(self, user_home: str, *, strict: bool) -> None:
+        self._user_home = user_home
+        self._strict = strict
+        self._warnings: list[str] = []
+        self._weak: dict[str, list[str]] = {}
+
+    @property
+    def warnings(self) -> list[str]:
+        """All warnings so far, one line each."""
+        weak = [
+            f"{reason}" + (f"; until then {', '.join(f'`{key}`' for key in keys)} in it are not used" if keys else "")
+            for reason, keys in self._weak.items()
+        ]
+        return [*self._warnings, *weak]
+
+    def warn(self, message: str) -> None:
+        """Add a warning."""
+        self._warnings.append(message)
+
+    def read_file(self, kind: LayerKind, path: Path) -> tuple[Source, dict[str, Any]] | None:
+        """A file of the user or of the machine, not checked yet.
+
+        What can run something is left out when others can write the file.
+        """
+        text = read_text(path)
+        if text is None:
+            return None
+        tree = parse_toml(text, path)
+        weak = weak_permissions(path)
+        if weak is not None:
+            tree, dropped = without_commands(tree)
+            self._weak.setdefault(weak, []).extend(dropped)
+        return Source(Layer(kind, path), text), tree
+
+    def check(self, source: Source, tree: Mapping[str, Any], folder: Path) -> Checked:
+        """Check a tree; relative paths in it start at `folder`. Raises `UserError` for a wrong value."""
+        checked, unknown = check_tree(SCHEMA, tree, source=source, folder=folder, home=self._user_home)
+        for one in unknown:
+            self._note_unknown(one, source)
+        for name in checked.get("model_providers", {}):
+            if name in BUILT_IN_PROVIDERS:
+                raise UserError(
+                    f"cannot redefine the built-in provider `{name}` {source.where(('model_providers', name))}",
+                    hint="give yours another name; `openai_base_url` sends `openai` to another address",
+                )
+        return Checked(source, checked)
+
+    def _note_unknown(self, unknown: UnknownKey, source: Source) -> None:
+        top_level = len(unknown.path) == 1
+        if top_level and unknown.path[0] in FOREIGN_KEYS:
+            return
+        if top_level and unknown.path[0] in _PROFILES and not self._strict:
+            self.warn(
+                f"`{unknown.path[0]}` {source.where(unknown.path)} is ignored: a profile is a file of its own, "
+                "`<name>.config.toml` in CODEX_HOME, chosen with `-p <name>`"
+            )
+            return
+        self.warn(unknown_key(unknown, source, strict=self._strict))

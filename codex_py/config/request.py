@@ -1,0 +1,50 @@
+"""What decides which layers are read, and what comes out of reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+from codex_py.config.layers import Layer
+from codex_py.config.record import Record
+from codex_py.config.requirements import Requirements
+from codex_py.config.schema import Config
+from codex_py.config.trust import Trust
+
+
+class ConfigRequest(Record):
+    """What decides which layers there are.
+
+    `overrides` are the texts of `-c` in their order; `flags` are the values of real flags by dotted key and beat
+    them. `system` is the folder of the machine's own files. `home` need not exist.
+    """
+
+    home: Path
+    cwd: Path
+    env: Mapping[str, str]
+    overrides: tuple[str, ...] = ()
+    flags: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    profile: str | None = None
+    strict: bool = False
+    ignore_user: bool = False
+    system: Path = Path("/etc/codex")
+
+
+class LoadedConfig(Record):
+    """The effective configuration. `origins` names the layer of every key, the defaults included.
+
+    `layers` are those that were read, highest first. `project_mcp_servers` and `project_hooks` are what a trusted
+    project asks to run: nothing of it may start before the user has agreed to exactly that.
+    """
+
+    config: Config
+    origins: Mapping[str, Layer]
+    layers: tuple[Layer, ...]
+    warnings: tuple[str, ...]
+    trust: Trust
+    project_root: Path | None
+    requirements: Requirements
+    project_mcp_servers: Mapping[str, Any]
+    project_hooks: Mapping[str, Any]

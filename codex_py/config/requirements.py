@@ -1,0 +1,80 @@
+"""`requirements.toml`: what an administrator allows, whatever the other layers say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from codex_py.config.checking import check_tree, unknown_key
+from codex_py.config.files import read_text
+from codex_py.config.keys import toml_value
+from codex_py.config.kinds import ListOf, OneOf, Shape
+from codex_py.config.layers import Checked, Layer, Source, parse_toml
+from codex_py.config.schema import APPROVAL_POLICIES, SANDBOX_MODES, Config
+from codex_py.errors import UserError
+from codex_py.protocol.policy import ApprovalPolicy, SandboxMode
+
+_SHAPE: Final = Shape(
+    {
+        "allowed_approval_policies": ListOf(OneOf(*APPROVAL_POLICIES)),
+        "allowed_sandbox_modes": ListOf(OneOf(*SANDBOX_MODES)),
+    }
+)
+# What a session without a chosen sandbox mode may use.
+_UNCHOSEN: Final = frozenset({"read-only", "workspace-write"})
+
+
+class Requirements(NamedTuple):
+    """The allowed values, strictest first."""
+
+    approval_policies: tuple[ApprovalPolicy, ...] = APPROVAL_POLICIES
+    sandbox_modes: tuple[SandboxMode, ...] = SANDBOX_MODES
+    source: Source | None = None
+
+
+def read_requirements(path: Path) -> tuple[Requirements, list[str]]:
+    """The requirements, and a warning for each one that is not enforced here.
+
+    Raises `UserError` for a file that cannot be read: an administrator's rules do not fail open.
+    """
+    text = read_text(path)
+    if text is None:
+        return Requirements(), []
+    source = Source(Layer("managed", path), text)
+    tree = parse_toml(text, path)
+    checked, unknown = check_tree(_SHAPE, tree, source=source, folder=path.parent, home="")
+    for name, allowed in checked.items():
+        if not allowed:
+            raise UserError(f"cannot use `{name} = []` {source.where((name,))}: at least one value is needed")
+    warnings = [unknown_key(one, source, strict=False).replace("is ignored", "is not enforced") for one in unknown]
+    return (
+        Requirements(
+            _in_order(APPROVAL_POLICIES, checked.get("allowed_approval_policies")),
+            _in_order(SANDBOX_MODES, checked.get("allowed_sandbox_modes")),
+            source,
+        ),
+        warnings,
+    )
+
+
+def required_layer(requirements: Requirements, tree: Mapping[str, Any]) -> tuple[Checked | None, list[str]]:
+    """A layer on top of all others with the strictest allowed value for each one that is not, and the warnings."""
+    if requirements.source is None:
+        return None, []
+    forced: dict[str, Any] = {}
+    warnings: list[str] = []
+    approval, sandbox = tree.get("approval_policy"), tree.get("sandbox_mode")
+    if (approval or Config().approval_policy) not in requirements.approval_policies:
+        forced["approval_policy"] = requirements.approval_policies[0]
+    if sandbox not in requirements.sandbox_modes and (sandbox or not _UNCHOSEN.issubset(requirements.sandbox_modes)):
+        forced["sandbox_mode"] = requirements.sandbox_modes[0]
+    for name, value in forced.items():
+        if name in tree:
+            where = f"`{requirements.source.layer.path}`"
+            warnings.append(f"`{name} = {toml_value(tree[name])}` is not allowed by {where}: using `{value}`")
+    return (Checked(requirements.source, forced) if forced else None), warnings
+
+
+def _in_order(order: Sequence[Any], allowed: Sequence[str] | None) -> tuple[Any, ...]:
+    return tuple(order) if allowed is None else tuple(one for one in order if one in allowed)

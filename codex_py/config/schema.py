@@ -1,0 +1,212 @@
+"""Every key a user may set: its type, its default and what it is for.
+
+The example file, the checks and `codex-py config` all come from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from codex_py.config.kinds import (
+    FilePath,
+    Flag,
+    ListOf,
+    MapOf,
+    OneOf,
+    Table,
+    Text,
+    TextOrTexts,
+    Url,
+    Whole,
+)
+from codex_py.config.record import Record, Section, setting
+from codex_py.config.sections import (
+    MCP_SAMPLES,
+    MCP_SERVER,
+    REASONING_EFFORT,
+    REASONING_SUMMARY,
+    VERBOSITY,
+    History,
+    ModelEntry,
+    ProjectTrust,
+    ProviderConfig,
+    SandboxRules,
+    SandboxWorkspaceWrite,
+    ShellEnvironmentPolicy,
+    Skills,
+)
+from codex_py.protocol.policy import ApprovalPolicy, SandboxMode
+
+# From strict to loose: a project's own file may only move to the left.
+APPROVAL_POLICIES: Final[tuple[ApprovalPolicy, ...]] = ("untrusted", "on-request", "on-failure", "never")
+SANDBOX_MODES: Final[tuple[SandboxMode, ...]] = ("read-only", "workspace-write", "danger-full-access")
+WEB_SEARCH: Final = ("disabled", "cached", "live")
+ENVIRONMENT_STARTS: Final = ("none", "core", "all")
+
+BUILT_IN_PROVIDERS: Final = ("openai", "ollama", "lmstudio", "amazon-bedrock", "offline")
+
+# Keys that other programs write into the same file and that mean nothing here.
+FOREIGN_KEYS: Final = frozenset(
+    {
+        *("apps", "audio", "auto_review", "desktop", "disable_paste_burst", "feedback", "ghost_snapshot"),
+        *("instructions", "marketplaces", "mcp_oauth_callback_port", "mcp_oauth_callback_url"),
+        *("mcp_oauth_credentials_store", "memories", "notice", "plan_mode_reasoning_effort"),
+        *("suppress_unstable_features_warning", "tool_suggest", "windows", "zsh_path"),
+    }
+)
+
+
+class Config(Record):
+    """The effective settings of one run."""
+
+    model: str | None = setting(
+        Text(), "the model to ask; each provider has its own default", default=None, sample="gpt-5.5"
+    )
+    review_model: str | None = setting(Text(), "the model for reviews", default=None, sample="gpt-5.5")
+    model_provider: str = setting(Text(), "the provider: a built-in one or one of `model_providers`", default="openai")
+    model_context_window: int | None = setting(Whole(1), "tokens the model can read", default=None, sample=272000)
+    model_auto_compact_token_limit: int | None = setting(
+        Whole(1), "compact the history above so many tokens, at most 90 % of the window", default=None, sample=240000
+    )
+    model_auto_compact_token_limit_scope: Literal["total", "body_after_prefix"] = setting(
+        OneOf("total", "body_after_prefix"), "what that limit counts", default="total"
+    )
+    model_reasoning_effort: str | None = setting(
+        REASONING_EFFORT, "how long the model thinks", default=None, sample="medium"
+    )
+    model_reasoning_summary: str | None = setting(
+        REASONING_SUMMARY, "how much of its thinking is summed up", default=None, sample="auto"
+    )
+    model_verbosity: str | None = setting(VERBOSITY, "how long its answers are", default=None, sample="low")
+    model_supports_reasoning_summaries: bool | None = setting(
+        Flag(), "send a reasoning summary setting to a model that is not in the catalogue", default=None, sample=True
+    )
+    service_tier: str | None = setting(Text(), "the provider's service tier", default=None, sample="flex")
+    personality: Literal["none", "friendly", "pragmatic"] | None = setting(
+        OneOf("none", "friendly", "pragmatic"), "the tone of the answers", default=None, sample="pragmatic"
+    )
+    oss_provider: Literal["ollama", "lmstudio"] | None = setting(
+        OneOf("ollama", "lmstudio"), "the local server that `--oss` asks", default=None, sample="ollama"
+    )
+    openai_base_url: str | None = setting(
+        Url(), "another address for the provider `openai`", default=None, sample="https://api.openai.com/v1"
+    )
+    chatgpt_base_url: str | None = setting(
+        Url(), "another address for a ChatGPT login", default=None, sample="https://chatgpt.com/backend-api"
+    )
+    model_instructions_file: Path | None = setting(
+        FilePath(), "a file with base instructions instead of the built-in ones", default=None, sample="instructions.md"
+    )
+    model_catalog_json: Path | None = setting(
+        FilePath(), "a file with facts about models", default=None, sample="models.json"
+    )
+    developer_instructions: str | None = setting(
+        Text(lines=True),
+        "told to the model at the start of a session",
+        default=None,
+        sample="Answer in British English.",
+    )
+    compact_prompt: str | None = setting(
+        Text(lines=True), "asks the model for the summary when the history is compacted", default=None, sample="Sum up."
+    )
+    experimental_compact_prompt_file: Path | None = setting(
+        FilePath(), "the same, read from a file", default=None, sample="compact.md"
+    )
+    include_permissions_instructions: bool = setting(Flag(), "tell the model what the sandbox lets it do", default=True)
+    include_environment_context: bool = setting(
+        Flag(), "tell the model the folder, the shell and the date", default=True
+    )
+    include_apps_instructions: bool = setting(Flag(), "tell the model about connected apps", default=True)
+    project_doc_max_bytes: int = setting(
+        Whole(0), "bytes of all AGENTS.md of a project together; 0 reads none", default=32768
+    )
+    project_doc_fallback_filenames: tuple[str, ...] = setting(
+        ListOf(Text()), "file names read where there is no AGENTS.md", default=()
+    )
+    project_root_markers: tuple[str, ...] = setting(
+        ListOf(Text()),
+        "names that make a folder the root of a project; empty makes it the current one",
+        default=(".git",),
+    )
+
+    approval_policy: ApprovalPolicy = setting(
+        OneOf(*APPROVAL_POLICIES), "when a command needs a yes; `exec` never asks", default="on-request"
+    )
+    approvals_reviewer: Literal["user", "auto_review", "guardian_subagent"] = setting(
+        OneOf("user", "auto_review", "guardian_subagent"), "who says that yes", default="user"
+    )
+    sandbox_mode: SandboxMode | None = setting(
+        OneOf(*SANDBOX_MODES), "what commands may touch", default=None, sample="workspace-write"
+    )
+    default_permissions: str | None = setting(
+        Text(), "the entry of `permissions` to start with", default=None, sample="example"
+    )
+    allow_login_shell: bool = setting(Flag(), "let the model start commands in a login shell", default=True)
+    web_search: Literal["disabled", "cached", "live"] = setting(
+        OneOf(*WEB_SEARCH), "whether the provider may search the web, and how fresh the pages are", default="cached"
+    )
+    tool_output_token_limit: int | None = setting(Whole(1), "tokens of one tool output", default=None, sample=10000)
+    background_terminal_max_timeout: int = setting(
+        Whole(5000), "the longest wait for output of a running command, in milliseconds", default=300000
+    )
+    notify: tuple[str, ...] = setting(
+        ListOf(Text(lines=True)), "a command started at the end of a turn, with a JSON argument added", default=()
+    )
+    hide_agent_reasoning: bool = setting(Flag(), "do not show what the model thinks", default=False)
+    show_raw_agent_reasoning: bool = setting(Flag(), "show its raw thinking when the server sends it", default=False)
+    file_opener: Literal["vscode", "vscode-insiders", "windsurf", "cursor", "none"] = setting(
+        OneOf("vscode", "vscode-insiders", "windsurf", "cursor", "none"),
+        "the editor that file links open",
+        default="vscode",
+    )
+    log_dir: Path | None = setting(
+        FilePath(), "where logs are written; `log` below CODEX_HOME", default=None, sample="log"
+    )
+    sqlite_home: Path | None = setting(
+        FilePath(), "where the session index is kept; CODEX_HOME", default=None, sample="."
+    )
+    check_for_update_on_startup: bool = setting(Flag(), "look for a newer version now and then", default=True)
+    cli_auth_credentials_store: Literal["file", "keyring", "auto", "ephemeral"] = setting(
+        OneOf("file", "keyring", "auto", "ephemeral"), "where a login is kept", default="file"
+    )
+    forced_login_method: Literal["chatgpt", "api"] | None = setting(
+        OneOf("chatgpt", "api"), "the only way to log in", default=None, sample="api"
+    )
+    forced_chatgpt_workspace_id: tuple[str, ...] = setting(
+        TextOrTexts(), "the only workspaces a ChatGPT login may belong to", default=()
+    )
+
+    history: History = setting(Section(History), "the list of past prompts", default=History())
+    sandbox_workspace_write: SandboxWorkspaceWrite = setting(
+        Section(SandboxWorkspaceWrite), "what `workspace-write` adds to reading", default=SandboxWorkspaceWrite()
+    )
+    sandbox: SandboxRules = setting(
+        Section(SandboxRules), "rules that hold in every sandbox mode", default=SandboxRules()
+    )
+    shell_environment_policy: ShellEnvironmentPolicy = setting(
+        Section(ShellEnvironmentPolicy), "which environment variables commands get", default=ShellEnvironmentPolicy()
+    )
+    skills: Skills = setting(Section(Skills), "skills: folders that teach the model a kind of work", default=Skills())
+    model_providers: Mapping[str, ProviderConfig] = setting(
+        MapOf(Section(ProviderConfig)), "servers that speak the Responses protocol", default={}, sample="example"
+    )
+    models: Mapping[str, ModelEntry] = setting(
+        MapOf(Section(ModelEntry)), "facts about models that are not in the catalogue", default={}, sample="my-model"
+    )
+    projects: Mapping[str, ProjectTrust] = setting(
+        MapOf(Section(ProjectTrust)), "folders the user trusts, by real path", default={}, sample="/path/to/project"
+    )
+    mcp_servers: Mapping[str, Mapping[str, Any]] = setting(
+        MapOf(MCP_SERVER), "MCP servers, whose tools the model can use", default={}, sample=MCP_SAMPLES
+    )
+    permissions: Mapping[str, Any] = setting(Table(), "named sets of permissions", default={})
+    tools: Mapping[str, Any] = setting(Table(), "tools switched on or off", default={})
+    hooks: Mapping[str, Any] = setting(Table(), "commands started at points of a turn", default={})
+    plugins: Mapping[str, Any] = setting(Table(), "installed plugins", default={})
+    agents: Mapping[str, Any] = setting(Table(), "agents the model may start", default={})
+    features: Mapping[str, Any] = setting(Table(), "features switched on or off", default={})
+    tui: Mapping[str, Any] = setting(Table(), "how the terminal looks", default={})
+    analytics: Mapping[str, Any] = setting(Table(), "accepted for other programs; nothing is reported", default={})
+    otel: Mapping[str, Any] = setting(Table(), "where traces go", default={})

@@ -1,0 +1,261 @@
+"""The tables of the configuration that have a fixed set of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from codex_py.config.kinds import (
+    FilePath,
+    Flag,
+    FolderText,
+    ListOf,
+    MapOf,
+    OneOf,
+    Pattern,
+    Seconds,
+    Shape,
+    Text,
+    Url,
+    Whole,
+)
+from codex_py.config.record import Record, Section, setting
+from codex_py.protocol.policy import NetworkAccess
+
+REASONING_EFFORT = OneOf("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra", "persistent")
+REASONING_SUMMARY = OneOf("auto", "concise", "detailed", "none")
+VERBOSITY = OneOf("low", "medium", "high")
+_RETRIES = Whole(0, 100)
+
+PROVIDER_AUTH = Shape(
+    {
+        "command": Text(),
+        "args": ListOf(Text()),
+        "cwd": FilePath(),
+        "timeout_ms": Whole(1),
+        "refresh_interval_ms": Whole(0),
+    }
+)
+
+MCP_SERVER = Shape(
+    {
+        "command": Text(),
+        "args": ListOf(Text(lines=True)),
+        "env": MapOf(Text(lines=True, secret=True)),
+        "env_vars": ListOf(Text()),
+        "cwd": FilePath(),
+        "url": Url(),
+        "bearer_token_env_var": Text(),
+        "http_headers": MapOf(Text(secret=True)),
+        "env_http_headers": MapOf(Text()),
+        "startup_timeout_sec": Seconds(),
+        "tool_timeout_sec": Seconds(),
+        "enabled": Flag(),
+        "required": Flag(),
+        "enabled_tools": ListOf(Text()),
+        "disabled_tools": ListOf(Text()),
+        "scopes": ListOf(Text()),
+    }
+)
+
+# A server this program starts, and one that runs elsewhere; between them they have every key.
+MCP_SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "local": {
+        "command": "example-server",
+        "args": ["--stdio"],
+        "env": {"LEVEL": "info"},
+        "env_vars": ["EXAMPLE_TOKEN"],
+        "cwd": "~/servers",
+        "startup_timeout_sec": 10.0,
+        "tool_timeout_sec": 60.0,
+        "enabled": True,
+        "required": False,
+        "enabled_tools": ["search"],
+        "disabled_tools": ["delete"],
+    },
+    "remote": {
+        "url": "https://mcp.example.com/mcp",
+        "bearer_token_env_var": "EXAMPLE_TOKEN",
+        "http_headers": {"x-team": "core"},
+        "env_http_headers": {"x-org": "ORG_ID"},
+        "scopes": ["read"],
+    },
+}
+
+
+class ProviderConfig(Record):
+    """`[model_providers.<id>]`: a Responses server."""
+
+    name: str | None = setting(Text(), "the name shown to people", default=None, sample="Example")
+    base_url: str | None = setting(
+        Url(), "the address before `/responses`", default=None, sample="https://models.example.com/v1"
+    )
+    env_key: str | None = setting(
+        Text(), "the environment variable with the API key", default=None, sample="EXAMPLE_API_KEY"
+    )
+    env_key_instructions: str | None = setting(
+        Text(lines=True),
+        "what to tell a user who has not set that variable",
+        default=None,
+        sample="ask the platform team",
+    )
+    experimental_bearer_token: str | None = setting(
+        Text(secret=True), "the key itself; a variable is the safer place", default=None, sample="…"
+    )
+    auth: Mapping[str, Any] | None = setting(
+        PROVIDER_AUTH,
+        "a command that prints the bearer token",
+        default=None,
+        sample={
+            "command": "print-token",
+            "args": ["--fresh"],
+            "cwd": "~",
+            "timeout_ms": 5000,
+            "refresh_interval_ms": 300000,
+        },
+    )
+    aws: Mapping[str, Any] | None = setting(
+        Shape({"profile": Text(), "region": Text()}),
+        "the AWS profile to sign with",
+        default=None,
+        sample={"profile": "work", "region": "us-east-1"},
+    )
+    wire_api: Literal["responses"] = setting(OneOf("responses"), "the protocol; there is one", default="responses")
+    query_params: Mapping[str, str] = setting(
+        MapOf(Text(), secret_by_name=True), "added to every address", default={}, sample={"api-version": "2026-01-01"}
+    )
+    http_headers: Mapping[str, str] = setting(
+        MapOf(Text(secret=True)), "headers sent as they are", default={}, sample={"x-team": "core"}
+    )
+    env_http_headers: Mapping[str, str] = setting(
+        MapOf(Text()),
+        "headers whose value is in a variable; left out when it is empty",
+        default={},
+        sample={"x-org": "ORG_ID"},
+    )
+    request_max_retries: int | None = setting(
+        _RETRIES, "retries of a request that got no answer", default=None, sample=4
+    )
+    stream_max_retries: int | None = setting(_RETRIES, "retries after an answer broke off", default=None, sample=5)
+    stream_idle_timeout_ms: int | None = setting(
+        Whole(1), "how long a server may say nothing, in milliseconds", default=None, sample=300000
+    )
+    connect_retry_seconds: float | None = setting(
+        Seconds(), "how long a refused connection is tried again", default=None, sample=60.0
+    )
+    websocket_connect_timeout_ms: int | None = setting(
+        Whole(1), "accepted for other programs; there is no WebSocket here", default=None, sample=15000
+    )
+    requires_openai_auth: bool = setting(Flag(), "send the OpenAI login or key of this machine", default=False)
+    supports_websockets: bool = setting(
+        Flag(), "accepted for other programs; there is no WebSocket here", default=False
+    )
+
+
+class ModelEntry(Record):
+    """`[models.<name>]`: what is known about a model, for those that are not in the catalogue."""
+
+    context_window: int | None = setting(Whole(1), "tokens the model can read", default=None, sample=128000)
+    auto_compact_token_limit: int | None = setting(
+        Whole(1), "compact above so many tokens", default=None, sample=100000
+    )
+    reasoning_effort: str | None = setting(
+        REASONING_EFFORT, "the effort when none is chosen", default=None, sample="medium"
+    )
+    reasoning_summary: str | None = setting(
+        REASONING_SUMMARY, "the summary when none is chosen", default=None, sample="auto"
+    )
+    verbosity: str | None = setting(VERBOSITY, "the verbosity when none is chosen", default=None, sample="low")
+    apply_patch: Literal["freeform", "function"] | None = setting(
+        OneOf("freeform", "function"), "the form of the patch tool", default=None, sample="function"
+    )
+    parallel_tool_calls: bool | None = setting(
+        Flag(), "whether it may call several tools at once", default=None, sample=True
+    )
+    images: bool | None = setting(Flag(), "whether it can see images", default=None, sample=True)
+    tool_output_token_limit: int | None = setting(Whole(1), "tokens of one tool output", default=None, sample=10000)
+
+
+class SandboxWorkspaceWrite(Record):
+    """`[sandbox_workspace_write]`: what `workspace-write` adds to reading."""
+
+    writable_roots: tuple[Path, ...] = setting(
+        ListOf(FilePath()), "folders commands may write besides the workspace", default=()
+    )
+    network_access: NetworkAccess = setting(
+        Flag("loopback"), "whether commands reach the network; `loopback` is this machine only", default=False
+    )
+    exclude_tmpdir_env_var: bool = setting(Flag(), "keep the folder named by TMPDIR read-only", default=False)
+    exclude_slash_tmp: bool = setting(Flag(), "keep /tmp read-only", default=False)
+
+
+class SandboxRules(Record):
+    """`[sandbox]`: rules that hold in every sandbox mode."""
+
+    deny_read: tuple[str, ...] = setting(ListOf(Pattern()), "paths and patterns commands must not read", default=())
+
+
+class ShellEnvironmentPolicy(Record):
+    """`[shell_environment_policy]`: which variables a command gets, in the order of these keys."""
+
+    inherit: Literal["all", "core", "none"] = setting(OneOf("all", "core", "none"), "what to start from", default="all")
+    ignore_default_excludes: bool = setting(
+        Flag(), "pass on variables whose names look like secrets (KEY, SECRET, TOKEN, PASSWORD)", default=False
+    )
+    exclude: tuple[str, ...] = setting(ListOf(Text()), "patterns of names to leave out", default=())
+    set: Mapping[str, str] = setting(
+        MapOf(Text(lines=True, secret=True)), "variables to set", default={}, sample={"CI": "1"}
+    )
+    include_only: tuple[str, ...] = setting(ListOf(Text()), "patterns of names to keep; empty keeps all", default=())
+
+
+class ProjectTrust(Record):
+    """`[projects."<folder>"]`: whether the user trusts a folder."""
+
+    trust_level: Literal["trusted", "untrusted"] | None = setting(
+        OneOf("trusted", "untrusted"), "whether its `.codex/config.toml` is read", default=None, sample="trusted"
+    )
+
+
+class BundledSkills(Record):
+    """`[skills.bundled]`."""
+
+    enabled: bool = setting(Flag(), "offer the skills that come with the program", default=True)
+
+
+class SkillRule(Record):
+    """One `[[skills.config]]`: switches a skill on or off, by its file or by its name."""
+
+    enabled: bool = setting(Flag(), "whether it can be used", sample=False)
+    path: Path | None = setting(FilePath(), "the skill's SKILL.md", default=None, sample="~/skills/lint/SKILL.md")
+    name: str | None = setting(Text(), "or its name", default=None, sample="lint")
+
+
+class Skills(Record):
+    """`[skills]`."""
+
+    include_instructions: bool = setting(Flag(), "tell the model which skills there are", default=True)
+    max_context_tokens: int | None = setting(Whole(1), "tokens that list may take", default=None, sample=4000)
+    tool: bool = setting(Flag(), "offer the model a tool that lists and reads skills", default=False)
+    roots: tuple[str, ...] = setting(ListOf(FolderText()), "folders with skills, besides the usual ones", default=())
+    extra_user_roots: tuple[str, ...] = setting(
+        ListOf(FolderText()), "more folders of the user's own skills", default=()
+    )
+    bundled: BundledSkills = setting(
+        Section(BundledSkills), "the skills of the program itself", default=BundledSkills()
+    )
+    config: tuple[SkillRule, ...] = setting(
+        ListOf(Section(SkillRule)),
+        "skills switched on or off; entries of all layers count, the last one wins",
+        default=(),
+    )
+
+
+class History(Record):
+    """`[history]`: the list of past prompts."""
+
+    persistence: Literal["save-all", "none"] = setting(
+        OneOf("save-all", "none"), "whether prompts are kept in `history.jsonl`", default="save-all"
+    )
+    max_bytes: int | None = setting(Whole(1), "its largest size", default=None, sample=1048576)

@@ -1,0 +1,123 @@
+"""`codex-py config`: every key, its value, where it came from, and no secret."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.cli.config import show_config
+from codex_py.config.effective import effective_values
+from codex_py.config.load import LoadedConfig
+from tests.unit.config_builders import Machine, make_machine
+
+SECRET = "hunter2"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return make_machine(tmp_path)
+
+
+def shown(loaded: LoadedConfig, **options: Any) -> str:
+    out = io.StringIO()
+    show_config(loaded, out, as_json=False, **options)
+    return out.getvalue()
+
+
+def test_what_was_set_comes_first_with_its_layer(machine: Machine) -> None:
+    machine.user('model = "m"\n[history]\nmax_bytes = 5\n')
+    text = shown(machine.load("notify=['a', 'b']"))
+    head, tail = text.split("\n\n")
+
+    assert [line.split() for line in head.splitlines()] == [
+        ["model", '"m"', "user", str(machine.user_file)],
+        ["notify", '["a",', '"b"]', "flags"],
+        ["history.max_bytes", "5", "user", str(machine.user_file)],
+    ]
+    assert "\nproject_doc_max_bytes " in tail
+    assert "\nsandbox_mode " in tail
+    assert {line.split()[-1] for line in tail.splitlines()} == {"defaults"}
+    assert len({line.rindex("defaults") for line in tail.splitlines()}) == 1
+
+
+def test_only_what_was_set_can_be_asked_for(machine: Machine) -> None:
+    assert shown(machine.load("model=m"), everything=False) == 'model  "m"  flags\n'
+    assert shown(machine.load(), everything=False) == ""
+
+
+def test_json_has_values_layers_and_trust(machine: Machine) -> None:
+    machine.trusted('log_dir = "x"\n[features]\nratio = nan\nday = 2026-11-21\n')
+    out = io.StringIO()
+    show_config(machine.load("modle=1"), out, as_json=True)
+    told = json.loads(out.getvalue(), parse_constant=pytest.fail)
+
+    file = str(machine.user_file)
+    assert told["trust"] == "trusted"
+    assert told["project_root"] == str(machine.repo)
+    assert told["layers"] == [
+        {"layer": "flags", "file": None},
+        {"layer": "user", "file": file},
+        {"layer": "defaults", "file": None},
+    ]
+    assert told["warnings"] == ["unknown key `modle` in `-c modle=1` is ignored; did you mean `model`?"]
+    settings = told["settings"]
+    assert settings["log_dir"] == {"value": str(machine.home / "x"), "layer": "user", "file": file}
+    assert settings["project_root_markers"] == {"value": [".git"], "layer": "defaults", "file": None}
+    assert settings["mcp_servers"] == {"value": {}, "layer": "defaults", "file": None}
+    assert settings["features.day"]["value"] == "2026-11-21"
+    assert settings[f'projects."{machine.repo}".trust_level']["value"] == "trusted"
+
+
+def test_secrets_are_masked_everywhere(machine: Machine) -> None:
+    machine.user(
+        f"""
+        [model_providers.p]
+        base_url = "https://user:{SECRET}@h.example/v1?key={SECRET}"
+        experimental_bearer_token = "{SECRET}"
+        http_headers = {{ authorization = "{SECRET}" }}
+        query_params = {{ "api-key" = "{SECRET}", "api-version" = "2026" }}
+        env_key = "P_KEY"
+        env_http_headers = {{ x-api-key = "P_HEADER" }}
+        [shell_environment_policy.set]
+        A = "{SECRET}"
+        [mcp_servers.s]
+        command = "serve"
+        env = {{ TOKEN = "{SECRET}" }}
+        http_headers = {{ x = "{SECRET}" }}
+        [otel.exporter.otlp-http]
+        headers = {{ x = "{SECRET}" }}
+        [features]
+        some_password = "{SECRET}"
+        list = [{{ api_token = "{SECRET}", fine = 1 }}]
+        """
+    )
+    loaded = machine.load()
+    out = io.StringIO()
+    show_config(loaded, out, as_json=True)
+
+    assert SECRET not in out.getvalue() + shown(loaded) + repr(loaded.config.model_providers)
+    values = {one.key: one.value for one in effective_values(loaded)}
+    assert values["model_providers.p.base_url"] == "https://***@h.example/v1?***"
+    assert values["model_providers.p.query_params.api-version"] == "2026"
+    assert values["model_providers.p.env_key"] == "P_KEY"
+    assert values["model_providers.p.env_http_headers.x-api-key"] == "P_HEADER"
+    assert values["mcp_servers.s.command"] == "serve"
+    assert values["features.list"] == [{"api_token": "***", "fine": 1}]
+
+
+def test_nothing_steers_the_terminal(machine: Machine) -> None:
+    machine.user('model = "m"\n[features]\n"a\\u001b]0;x\\u0007" = "\\u001b[2J\\u202e\\n"\n')
+    text = shown(machine.load())
+
+    assert [line for line in text.splitlines() if line.startswith("features")]
+    assert all(letter == "\n" or letter.isprintable() for letter in text)
+
+
+def test_every_key_that_has_a_layer_is_shown(machine: Machine) -> None:
+    machine.user("[model_providers.p]\nname = 'x'\nquery_params = { a = 'b' }\n[tui]\nx = { y = 1 }\n")
+    loaded = machine.load()
+    assert set(loaded.origins) - {one.key for one in effective_values(loaded)} == set()

@@ -1,0 +1,362 @@
+"""Wrong values, unknown keys and broken files: one line that names file, line, key, what was found, what is allowed."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.config.keys import edit_distance, nearest, toml_value
+from codex_py.config.schema import Config
+from codex_py.config.sections import History, ProviderConfig
+from codex_py.errors import UserError
+from tests.unit.config_builders import Machine, make_machine
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return make_machine(tmp_path)
+
+
+def refusal(machine: Machine, *overrides: str, strict: bool = False) -> str:
+    with pytest.raises(UserError) as caught:
+        machine.load(*overrides, strict=strict)
+    assert caught.value.status == 1
+    return str(caught.value)
+
+
+def test_a_wrong_word_names_file_line_key_and_the_allowed_ones(machine: Machine) -> None:
+    machine.user('model = "m"\n\nsandbox_mode = "ful"\n')
+
+    assert refusal(machine) == (
+        f'cannot use `sandbox_mode = "ful"` in `{machine.user_file}` line 3: '
+        "allowed are `read-only`, `workspace-write`, `danger-full-access`"
+    )
+
+
+def test_a_wrong_override_names_the_flag(machine: Machine) -> None:
+    assert refusal(machine, "sandbox_mode=ful") == (
+        'cannot use `sandbox_mode = "ful"` in `-c sandbox_mode=ful`: '
+        "allowed are `read-only`, `workspace-write`, `danger-full-access`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("model = 5", "`model = 5` in F line 1: allowed is a string"),
+        ('model = "a\\nb"', '`model = "a\\nb"` in F line 1: allowed is a string on one line'),
+        (
+            'developer_instructions = "a\\u0000"',
+            '`developer_instructions = "a\\u0000"` in F line 1: allowed is a string of valid characters',
+        ),
+        ("model = true", "`model = true` in F line 1: allowed is a string"),
+        ("model = { a = 1 }", "`model = { a = 1 }` in F line 1: allowed is a string"),
+        ("project_doc_max_bytes = -1", "`project_doc_max_bytes = -1` in F line 1: allowed are whole numbers from 0 up"),
+        (
+            "project_doc_max_bytes = 1.5",
+            "`project_doc_max_bytes = 1.5` in F line 1: allowed are whole numbers from 0 up",
+        ),
+        (
+            "project_doc_max_bytes = true",
+            "`project_doc_max_bytes = true` in F line 1: allowed are whole numbers from 0 up",
+        ),
+        ("model_context_window = 0", "`model_context_window = 0` in F line 1: allowed are whole numbers from 1 up"),
+        ("hide_agent_reasoning = 1", "`hide_agent_reasoning = 1` in F line 1: allowed are `true`, `false`"),
+        ('notify = "x"', '`notify = "x"` in F line 1: allowed is a list'),
+        ('notify = [\n"a",\n1]', "`notify[1] = 1` in F line 3: allowed is a string"),
+        ("history = 1", "`history = 1` in F line 1: allowed is a table"),
+        (
+            '[history]\n\npersistence = "some"',
+            '`history.persistence = "some"` in F line 3: allowed are `save-all`, `none`',
+        ),
+        ("tui = []", "`tui = []` in F line 1: allowed is a table"),
+        (
+            '[model_providers.x]\nwire_api = "chat"',
+            '`model_providers.x.wire_api = "chat"` in F line 2: allowed is `responses`',
+        ),
+        (
+            "[model_providers.x]\nrequest_max_retries = 101",
+            "`model_providers.x.request_max_retries = 101` in F line 2: allowed are whole numbers from 0 to 100",
+        ),
+        (
+            "[model_providers.x]\nconnect_retry_seconds = -0.5",
+            "`model_providers.x.connect_retry_seconds = -0.5` in F line 2: allowed is a number of seconds from 0 up",
+        ),
+        (
+            "[model_providers.x]\nconnect_retry_seconds = nan",
+            "`model_providers.x.connect_retry_seconds = nan` in F line 2: allowed is a number of seconds from 0 up",
+        ),
+        (
+            '[model_providers.x]\nbase_url = "ftp://h"',
+            '`model_providers.x.base_url = "ftp://h"` in F line 2: allowed is an `http://` or `https://` address',
+        ),
+        (
+            'openai_base_url = "http://"',
+            '`openai_base_url = "http://"` in F line 1: allowed is an `http://` or `https://` address',
+        ),
+        (
+            '[sandbox_workspace_write]\nnetwork_access = "local"',
+            '`sandbox_workspace_write.network_access = "local"` in F line 2: allowed are `true`, `false`, `loopback`',
+        ),
+        ('log_dir = ""', '`log_dir = ""` in F line 1: allowed is a path'),
+        (
+            "[projects]\n'/a'.trust_level = 'yes'",
+            '`projects."/a".trust_level = "yes"` in F line 2: allowed are `trusted`, `untrusted`',
+        ),
+        (
+            "[skills]\nmax_context_tokens = 0",
+            "`skills.max_context_tokens = 0` in F line 2: allowed are whole numbers from 1 up",
+        ),
+        (
+            '[[skills.config]]\nname = "a"\nenabled = true\n[[skills.config]]\nname = "b"',
+            '`skills.config[1] = { name = "b" }` in F line 4: `enabled` is missing',
+        ),
+        ("[mcp_servers.x]\ncommand = ['a']", '`mcp_servers.x.command = ["a"]` in F line 2: allowed is a string'),
+        (
+            "forced_chatgpt_workspace_id = 5",
+            "`forced_chatgpt_workspace_id = 5` in F line 1: allowed is a string or a list of strings",
+        ),
+        (
+            'approval_policy = "granular"',
+            '`approval_policy = "granular"` in F line 1: allowed are `untrusted`, `on-request`, `on-failure`, `never`',
+        ),
+        (
+            'model_reasoning_effort = "huge"',
+            '`model_reasoning_effort = "huge"` in F line 1: '
+            "allowed are `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`, `ultra`, `persistent`",
+        ),
+    ],
+)
+def test_every_wrong_value_is_told_in_one_line(machine: Machine, text: str, told: str) -> None:
+    machine.user(text + "\n")
+    assert refusal(machine) == f"cannot use {told}".replace(" in F ", f" in `{machine.user_file}` ")
+
+
+def test_a_long_value_is_shortened_and_a_secret_is_not_shown(machine: Machine) -> None:
+    machine.user(f'web_search = "{"x" * 500}"\n')
+    assert len(refusal(machine)) < 300
+    machine.user("[model_providers.x]\nexperimental_bearer_token = 12345\n")
+    assert "12345" not in refusal(machine)
+    assert "12345" not in refusal(machine, "model_providers.y.experimental_bearer_token=12345")
+
+
+def test_the_old_chat_protocol_is_refused_with_a_hint(machine: Machine) -> None:
+    with pytest.raises(UserError) as caught:
+        machine.load('model_providers.x.wire_api="chat"')
+    assert "/responses" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("name", ["openai", "ollama", "lmstudio", "amazon-bedrock", "offline"])
+def test_a_built_in_provider_cannot_be_redefined(machine: Machine, name: str) -> None:
+    machine.user(f'model = "m"\n[model_providers.{name}]\nbase_url = "http://x"\n')
+    assert refusal(machine) == f"cannot redefine the built-in provider `{name}` in `{machine.user_file}` line 2"
+
+
+def test_an_unknown_provider_names_the_known_ones_and_the_nearest(machine: Machine) -> None:
+    machine.user('model_provider = "opnai"\n[model_providers.mine]\nbase_url = "http://x"\n')
+    assert refusal(machine) == (
+        f"unknown provider `opnai` in `{machine.user_file}` line 1: did you mean `openai`? "
+        "known are `openai`, `ollama`, `lmstudio`, `amazon-bedrock`, `offline`, `mine`"
+    )
+    assert machine.load("model_provider=mine").config.model_provider == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("enabled = true", "it has neither `command` nor `url`"),
+        ('command = "a"\nurl = "http://x"', "it has both `command` and `url`"),
+    ],
+)
+def test_an_mcp_server_has_a_command_or_an_address(machine: Machine, text: str, reason: str) -> None:
+    machine.user(f'model = "m"\n[mcp_servers."a b"]\n{text}\n')
+    assert refusal(machine) == f'cannot use `mcp_servers."a b"` in `{machine.user_file}` line 2: {reason}'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('modle = "x"', "`modle` in F line 1 is ignored; did you mean `model`?"),
+        ("[history]\nmax_byte = 1", "`history.max_byte` in F line 2 is ignored; did you mean `history.max_bytes`?"),
+        ("history = { max_byte = 1 }", "`history.max_byte` in F line 1 is ignored; did you mean `history.max_bytes`?"),
+        (
+            "[model_providers.x]\nbaseurl = 'x'",
+            "`model_providers.x.baseurl` in F line 2 is ignored; did you mean `model_providers.x.base_url`?",
+        ),
+        (
+            "[mcp_servers.x]\ncommand = 'x'\nargz = []",
+            "`mcp_servers.x.argz` in F line 3 is ignored; did you mean `mcp_servers.x.args`?",
+        ),
+        (
+            "[shel_environment_policy]\nset = {}",
+            "`shel_environment_policy` in F line 1 is ignored; did you mean `shell_environment_policy`?",
+        ),
+        ("sandbox_moed = 1", "`sandbox_moed` in F line 1 is ignored; did you mean `sandbox_mode`?"),
+        ("something_else_entirely = 1", "`something_else_entirely` in F line 1 is ignored"),
+        ('"a\\u001b[31m" = 1', '`"a\\u001b[31m"` in F line 1 is ignored'),
+    ],
+)
+def test_an_unknown_key_is_a_warning_or_an_error(machine: Machine, text: str, told: str) -> None:
+    machine.user(text + "\n")
+    file = f"`{machine.user_file}`"
+
+    assert machine.load().warnings == (f"unknown key {told}".replace("F", file),)
+    found, _, guess = told.replace("F", file).partition(" is ignored; ")
+    strict = f"unknown key {found}: {guess}" if guess else f"unknown key {found}".removesuffix(" is ignored")
+    assert refusal(machine, strict=True) == strict
+
+
+def test_an_unknown_key_of_an_override_names_the_flag(machine: Machine) -> None:
+    assert machine.load("modle=x").warnings == (
+        "unknown key `modle` in `-c modle=x` is ignored; did you mean `model`?",
+    )
+
+
+def test_free_tables_and_keys_of_other_programs_are_no_typing_errors(machine: Machine) -> None:
+    machine.user(
+        "notice = { seen = true }\n[tui]\nanything = 1\n[features]\nx = true\n[hooks]\ny = []\n"
+        "[plugins.'a@b']\nenabled = true\n[agents]\nz = 1\n[tools]\nview_image = true\n"
+        "[permissions.p]\nq = 1\n[otel]\nr = 1\n[analytics]\ns = 1\n"
+    )
+    assert machine.load(strict=True).warnings == ()
+
+
+def broken(machine: Machine, content: bytes) -> str:
+    machine.user_file.write_bytes(content)
+    machine.user_file.chmod(0o600)
+    return refusal(machine).replace(str(machine.user_file), "F")
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        (b'model = "m\n', "cannot read `F` line 1 column 11: "),
+        (b'a = 1\nmodel "m"\n', "cannot read `F` line 2 column 7: "),
+        (b"a = 1\na = 2\n", "cannot read `F` line 2 column 6: "),
+        (b"a = [1,\n", "cannot read `F` line 2 column 1: "),
+        (b"[a\n", "cannot read `F` line 1 column 3: "),
+        (b"\x00", "cannot read `F` line 1 column 1: "),
+        (b"a = " + b"9" * 5000, "cannot read `F`: "),
+        (b'a = 1\nb = "\xff"\n', "cannot read `F` line 2: not UTF-8"),
+        (b"a = " + b"[" * 50_000, "cannot read `F`: nested too deeply"),
+        (b"a = " + b"[" * 100 + b"]" * 100, "cannot read `F`: nested too deeply"),
+        (b"a." * 100 + b"a = 1", "cannot read `F`: nested too deeply"),
+        (b"#" * 1_100_000, "cannot read `F`: it is larger than 1024 KiB"),
+    ],
+)
+def test_a_broken_file_is_told_in_one_line_with_its_place(machine: Machine, content: bytes, place: str) -> None:
+    told = broken(machine, content)
+    assert told.startswith(place)
+    assert "\n" not in told
+
+
+def test_a_file_that_is_none_is_told_in_one_line(machine: Machine) -> None:
+    machine.user_file.mkdir()
+    assert refusal(machine) == f"cannot read `{machine.user_file}`: it is a folder"
+    machine.user_file.rmdir()
+    os.mkfifo(machine.user_file)
+    assert refusal(machine) == f"cannot read `{machine.user_file}`: it is not a regular file"
+    machine.user_file.unlink()
+    machine.user_file.symlink_to(machine.user_file)
+    assert refusal(machine).startswith(f"cannot read `{machine.user_file}`: ")
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_fine(machine: Machine) -> None:
+    machine.user_file.write_bytes(b'\xef\xbb\xbfmodel = "m"\r\n[history]\r\nmax_bytes = 5\r\n')
+    machine.user_file.chmod(0o600)
+    config = machine.load().config
+
+    assert (config.model, config.history) == ("m", History(max_bytes=5))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"a." * 30_000 + b"b = 1",
+        b'"' * 60_000,
+        b"." * 65 + b'"' + b'\\"' * 30_000,
+        b"." * 65 + b'"""' + b'\\"""' * 15_000,
+        b"x = { " + b"a." * 30_000 + b"b = 1 }",
+        b"[" + b"a." * 30_000 + b"b]",
+        b"[" * 60_000,
+        b"a = [" + b"{}," * 20_000,
+        b"a = " + b"'''" * 20_000,
+        b"#" * 65_000,
+        b"x = { " + b"a = 1, " * 8_000,
+        b"modle = [" + b"1, " * 20_000 + b"]",
+        b"\n" * 60_000 + b"modle = 1",
+    ],
+)
+def test_a_hostile_project_file_is_read_in_bounded_time(machine: Machine, line: bytes) -> None:
+    machine.trusted()
+    machine.project("").write_bytes(line)
+    started = time.perf_counter()
+    try:
+        machine.load()
+    except UserError as error:
+        assert len(str(error)) < 1000
+    assert time.perf_counter() - started < 1
+
+
+def test_a_record_is_frozen_compared_by_value_and_can_be_replaced() -> None:
+    config = Config(model="a", history=History(max_bytes=1))
+
+    assert replace(config, model="b") == Config(model="b", history=History(max_bytes=1)) != config
+    for name in ("model", "other"):
+        with pytest.raises(FrozenInstanceError):
+            setattr(config, name, "c")
+        with pytest.raises(FrozenInstanceError):
+            delattr(config, name)
+    unknown: dict[str, Any] = {"modle": "a"}
+    with pytest.raises(TypeError):
+        Config(**unknown)
+
+
+def test_a_record_does_not_show_its_secrets() -> None:
+    provider = ProviderConfig(
+        name="x",
+        base_url="https://me:hunter2@host",
+        experimental_bearer_token="hunter2",
+        http_headers={"authorization": "hunter2"},
+        query_params={"sig": "hunter2"},
+    )
+    servers = {"s": {"command": "x", "env": {"TOKEN": "hunter2"}}}
+    config = Config(model_providers={"x": provider}, mcp_servers=servers, otel={"headers": "hunter2"})
+    assert "hunter2" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "distance"),
+    [("", "", 0), ("a", "", 1), ("", "ab", 2), ("modle", "model", 1), ("abc", "axc", 1), ("kitten", "sitting", 3)],
+)
+def test_the_distance_counts_swapped_neighbours_once(one: str, other: str, distance: int) -> None:
+    assert edit_distance(one, other) == distance
+
+
+def test_only_a_near_name_is_suggested() -> None:
+    assert nearest("Model", ["model", "mode"]) == "model"
+    assert nearest("zzz", ["model"]) is None
+    assert nearest("x" * 1_000_000, ["model"]) is None
+    assert nearest("model", []) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "true"),
+        (1.5, "1.5"),
+        (float("inf"), "inf"),
+        ('a"b\\c\n\u202e\x1b', '"a\\"b\\\\c\\n\\u202e\\u001b"'),
+        ("é😀", '"é😀"'),
+        (Path("/a"), '"/a"'),
+        ({"a b": [1, {"c": ()}]}, '{ "a b" = [1, { c = [] }] }'),
+        ({}, "{}"),
+    ],
+)
+def test_values_are_shown_as_toml(value: object, text: str) -> None:
+    assert toml_value(value) == text
