@@ -1,0 +1,137 @@
+"""What is known about models before they are asked. The user's own entries win over this table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal, Protocol, TypeAlias
+
+PatchForm: TypeAlias = Literal["freeform", "function"]
+
+# The limit on one tool output of models nobody has told us about: 10,000 bytes.
+_CAUTIOUS_OUTPUT: Final = 2500
+_AFTER_NAME: Final = "-.:@_/"
+
+
+class ModelRecord(Protocol):
+    """What `[models.<name>]` of the configuration says; None where it says nothing."""
+
+    @property
+    def context_window(self) -> int | None: ...
+    @property
+    def auto_compact_token_limit(self) -> int | None: ...
+    @property
+    def reasoning_effort(self) -> str | None: ...
+    @property
+    def reasoning_summary(self) -> str | None: ...
+    @property
+    def verbosity(self) -> str | None: ...
+    @property
+    def apply_patch(self) -> PatchForm | None: ...
+    @property
+    def parallel_tool_calls(self) -> bool | None: ...
+    @property
+    def images(self) -> bool | None: ...
+    @property
+    def tool_output_token_limit(self) -> int | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """How a model is asked when the user has chosen nothing.
+
+    `context_window` is what it reads, in tokens; `effort`, `summary` and `verbosity` are None where the model takes no
+    such setting or has its own default. `output_tokens` caps one tool output. `known` is False for a name that is
+    neither in the table nor in the user's configuration.
+    """
+
+    context_window: int = 272_000
+    auto_compact_tokens: int | None = None
+    effort: str | None = None
+    summary: str | None = None
+    verbosity: str | None = None
+    takes_verbosity: bool = False
+    apply_patch: PatchForm = "function"
+    parallel: bool = True
+    images: bool = True
+    output_tokens: int = 10_000
+    known: bool = True
+
+
+_CHAT: Final = ModelFacts(context_window=1_047_576)
+_REASONING: Final = ModelFacts(context_window=200_000, effort="medium")
+_OPEN_WEIGHTS: Final = ModelFacts(context_window=131_072, effort="medium", images=False)
+_GPT_5: Final = ModelFacts(effort="medium", takes_verbosity=True, apply_patch="freeform")
+_GPT_5_CODEX: Final = replace(_GPT_5, takes_verbosity=False)
+_CURRENT: Final = replace(_GPT_5, verbosity="low")
+_CURRENT_QUICK: Final = replace(_CURRENT, effort="low")
+
+
+def _table() -> Mapping[str, ModelFacts]:
+    return {
+        "gpt-4.1": _CHAT,
+        "gpt-4o": replace(_CHAT, context_window=128_000),
+        "o3": _REASONING,
+        "o3-mini": replace(_REASONING, images=False),
+        "o4-mini": _REASONING,
+        "codex-mini-latest": _REASONING,
+        "gpt-oss": _OPEN_WEIGHTS,
+        "gpt-5": _GPT_5,
+        "gpt-5-codex": _GPT_5_CODEX,
+        "gpt-5.1": _CURRENT,
+        "gpt-5.1-codex": _GPT_5_CODEX,
+        "gpt-5.2": _CURRENT,
+        "gpt-5.2-codex": _GPT_5_CODEX,
+        "gpt-5.3": _CURRENT,
+        "gpt-5.3-codex": _GPT_5_CODEX,
+        "gpt-5.4": _CURRENT,
+        "gpt-5.5": _CURRENT,
+        "gpt-5.6": _CURRENT,
+        "gpt-5.6-sol": _CURRENT_QUICK,
+        "gpt-6": _CURRENT,
+        "gpt-6-astra": _CURRENT_QUICK,
+        "gpt-6.1": _CURRENT_QUICK,
+        "gpt-6.1-terra": replace(_CURRENT_QUICK, context_window=500_000),
+        "gpt-daybreak-blue": _CURRENT_QUICK,
+        "gpt-daybreak-red": replace(_CURRENT, context_window=372_000, verbosity="high"),
+        "codex-auto-review": _CURRENT,
+    }
+
+
+def facts_for(model: str, overrides: Mapping[str, ModelRecord] | None = None) -> ModelFacts:
+    """The facts about a model; `overrides` are the user's entries by exact name.
+
+    The longest name in the table that starts the model's decides (`gpt-5-codex-2026-01-01` is `gpt-5-codex`), also
+    behind a vendor's prefix (`openai/gpt-oss-20b`). Of an unknown model little is taken for granted.
+    """
+    facts = _from_table(model) or _from_table(model.rpartition("/")[2])
+    if facts is None:
+        facts = ModelFacts(summary="auto", output_tokens=_CAUTIOUS_OUTPUT, known=False)
+    own = (overrides or {}).get(model)
+    return facts if own is None else _overridden(facts, own)
+
+
+def _from_table(model: str) -> ModelFacts | None:
+    name = model.strip().lower()
+    matches = [(len(key), facts) for key, facts in _table().items() if _is_version_of(name, key)]
+    return max(matches, key=lambda match: match[0])[1] if matches else None
+
+
+def _is_version_of(name: str, key: str) -> bool:
+    return name.startswith(key) and (len(name) == len(key) or name[len(key)] in _AFTER_NAME)
+
+
+def _overridden(facts: ModelFacts, own: ModelRecord) -> ModelFacts:
+    return ModelFacts(
+        context_window=own.context_window or facts.context_window,
+        auto_compact_tokens=own.auto_compact_token_limit or facts.auto_compact_tokens,
+        effort=own.reasoning_effort or facts.effort,
+        summary=own.reasoning_summary or facts.summary,
+        verbosity=own.verbosity or facts.verbosity,
+        takes_verbosity=facts.takes_verbosity or own.verbosity is not None,
+        apply_patch=own.apply_patch or facts.apply_patch,
+        parallel=facts.parallel if own.parallel_tool_calls is None else own.parallel_tool_calls,
+        images=facts.images if own.images is None else own.images,
+        output_tokens=own.tool_output_token_limit or facts.output_tokens,
+        known=True,
+    )

@@ -1,0 +1,234 @@
+"""What a server says when it does not answer: HTTP refusals and failures within a stream, as `ModelError`.
+
+Everything here is made of text from outside: bounded, on one line, without control characters.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Any, Final
+
+from codex_py.errors import ModelError
+from codex_py.protocol.encoding import as_list, as_object, decode_json
+
+MAX_ERROR_BODY: Final = 64 * 1024
+_MAX_MESSAGE: Final = 500
+# A person should decide about waits beyond this, not a sleeping program.
+_LONGEST_WAIT: Final = 600.0
+_FAR_AWAY: Final = 10 * 365 * 86400.0
+
+_RETRIED_STATUSES: Final = frozenset({408, 409, 425, 429})
+_NO_QUOTA: Final = frozenset({"usage_limit_reached", "insufficient_quota", "usage_not_included"})
+_FINAL_CODES: Final = _NO_QUOTA | {
+    "context_length_exceeded",
+    "server_is_overloaded",
+    "invalid_prompt",
+    "cyber_policy",
+    "bio_policy",
+}
+# Patterns stay text: compiling them is work for the day something fails, not for every start.
+_DELAY: Final = r"(?i)try again in\s{0,8}([0-9]{1,9}(?:\.[0-9]{1,9})?)\s{0,8}(ms|s(?:econds?)?)\b"
+_TITLE: Final = r"(?i)<title[^<>]{0,200}>([^<]{0,800})"
+_PAGE: Final = r"(?i)<(?:html|!doctype html|body)\b"
+_SECONDS: Final = r"[0-9]{1,12}(?:\.[0-9]{1,9})?"
+
+
+def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, url: str, now: float) -> ModelError:
+    """An answer other than 2xx. `headers` are looked up in lower case, `url` is shown, `now` is the wall clock."""
+    if 300 <= status < 400 and headers.get("location"):
+        target = one_line(headers["location"], 200)
+        return ModelError(
+            f"{_status_line(status)}: `{url}` redirects to `{target}`; a request is never sent on, set `base_url` to "
+            "the address that answers",
+            retryable=False,
+        )
+    error = _error_object(body)
+    codes = _codes(error)
+    said = _message(error) or _plain_text(body)
+    if not said and status in (404, 405):
+        said = f"nothing answers at `{url}`"
+    message = _status_line(status) + (f": {said}" if said else "")
+    if reset := _reset_note(error, now):
+        message += f"; {reset}"
+    if request_id := _request_id(headers):
+        message += f" (request id: {request_id})"
+    retryable = (status in _RETRIED_STATUSES or status >= 500) and not codes & _NO_QUOTA
+    delay = None
+    if retryable and (status == 429 or status >= 500):
+        delay = retry_after(headers, now=now)
+        if delay is None and status == 429:
+            delay = delay_in_message(said)
+    return _bounded(ModelError(message, retryable=retryable, retry_after=delay), now=now)
+
+
+def not_a_stream(status: int, headers: Mapping[str, str], body: bytes, *, url: str) -> ModelError:
+    """A 2xx answer that is no event stream: a login page, a proxy's notice, an error sent as success."""
+    kind = one_line(headers.get("content-type", "").partition(";")[0], 60)
+    said = _message(_error_object(body)) or _plain_text(body)
+    message = f"`{url}` answered {status} with {f'`{kind}`' if kind else 'something else'}, not with an event stream"
+    if said:
+        message += f": {said}"
+    if request_id := _request_id(headers):
+        message += f" (request id: {request_id})"
+    return ModelError(message, retryable=False)
+
+
+def stream_failure(error: Mapping[str, Any], *, now: float) -> ModelError:
+    """The error object of a `response.failed` or `error` event; an empty one counts as a passing trouble."""
+    codes = _codes(error)
+    said = _message(error)
+    code = one_line(str(error.get("code") or error.get("type") or ""), 60)
+    if said and code:
+        message = f"{said} (`{code}`)"
+    elif said or code:
+        message = said or f"the server reported `{code}`"
+    else:
+        message = "the server reported a failure without saying which"
+    if reset := _reset_note(error, now):
+        message += f"; {reset}"
+    delay = delay_in_message(said) if "rate_limit_exceeded" in codes else None
+    retryable = not codes & _FINAL_CODES
+    return _bounded(ModelError(message, retryable=retryable, retry_after=delay, streaming=True), now=now)
+
+
+def incomplete_answer(reason: str) -> ModelError:
+    """A `response.incomplete` event. Only running out of output tokens is sure to happen again."""
+    shown = one_line(reason, 60) or "unknown"
+    return ModelError(
+        f"the answer is incomplete, the server's reason: `{shown}`",
+        retryable=reason != "max_output_tokens",
+        streaming=True,
+    )
+
+
+def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
+    """The delay in seconds a server asks for: `retry-after-ms`, or `retry-after` as seconds or as an HTTP date.
+
+    A date is compared with the server's own clock when it sent one.
+    """
+    milliseconds = headers.get("retry-after-ms", "").strip()
+    if re.fullmatch(_SECONDS, milliseconds):
+        return min(float(milliseconds) / 1000, _FAR_AWAY)
+    value = headers.get("retry-after", "").strip()
+    if re.fullmatch(_SECONDS, value):
+        return min(float(value), _FAR_AWAY)
+    moment = _http_date(value)
+    if moment is None:
+        return None
+    sent = _http_date(headers.get("date", ""))
+    return min(max(0.0, moment - (now if sent is None else sent)), _FAR_AWAY)
+
+
+def delay_in_message(message: str) -> float | None:
+    """The delay in seconds that a rate limit message names (`try again in 1.5s`)."""
+    found = re.search(_DELAY, message)
+    if found is None:
+        return None
+    return float(found[1]) / (1000 if found[2].lower() == "ms" else 1)
+
+
+def one_line(text: str, limit: int = _MAX_MESSAGE) -> str:
+    """Text from outside for a message: printable, single spaces, at most `limit` characters."""
+    text = text[: limit * 4]
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _bounded(error: ModelError, *, now: float) -> ModelError:
+    """The error itself, or a final one when the server asks for a wait that is too long to sit out."""
+    if not error.retryable or error.retry_after is None or error.retry_after <= _LONGEST_WAIT:
+        return error
+    return ModelError(
+        f"{error}; the server asks to try again {_when(error.retry_after, now)}",
+        retryable=False,
+        streaming=error.streaming,
+    )
+
+
+def _when(delay: float, now: float) -> str:
+    moment = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(now + delay))
+    minutes = math.ceil(delay / 60)
+    if minutes < 180:
+        return f"in {minutes} minutes, at {moment}"
+    hours = math.ceil(delay / 3600)
+    return f"in {hours} hours, at {moment}" if hours < 72 else f"after {moment}"
+
+
+def _reset_note(error: Mapping[str, Any], now: float) -> str:
+    """When a used-up plan starts anew, where the error says so."""
+    left, moment = error.get("resets_in_seconds"), error.get("resets_at")
+    if isinstance(moment, int | float) and not isinstance(moment, bool):
+        left = moment - now
+    if not isinstance(left, int | float) or isinstance(left, bool) or not 0 <= left <= _FAR_AWAY:
+        return ""
+    return f"the limit resets {_when(float(left), now)}"
+
+
+def _status_line(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _request_id(headers: Mapping[str, str]) -> str:
+    for name in ("x-request-id", "x-oai-request-id", "cf-ray"):
+        if value := one_line(headers.get(name, ""), 100):
+            return value
+    return ""
+
+
+def _error_object(body: bytes) -> dict[str, Any]:
+    """The error in a JSON body: the object under `error`, or the body itself for the servers that have none."""
+    if body.lstrip()[:1] != b"{":
+        return {}
+    try:
+        value = as_object(decode_json(body.decode("utf-8", "replace")))
+    except ValueError:
+        return {}
+    error = value.get("error")
+    if isinstance(error, str):
+        return {**value, "message": error}
+    return as_object(error) or value
+
+
+def _codes(error: Mapping[str, Any]) -> set[str]:
+    return {value for key in ("code", "type") if isinstance(value := error.get(key), str)}
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    for key in ("message", "detail", "msg"):
+        value = error.get(key)
+        if isinstance(value, str) and (line := one_line(value)):
+            return line
+        # FastAPI's validation errors: a list of objects with a `msg` each.
+        messages = [as_object(part).get("msg") for part in as_list(value)[:10]]
+        if line := one_line("; ".join(text for text in messages if isinstance(text, str))):
+            return line
+        if line := one_line(str(as_object(value).get("message") or "")):
+            return line
+    return ""
+
+
+def _plain_text(body: bytes) -> str:
+    text = body.decode("utf-8", "replace")
+    if "<" not in text[:200]:
+        return one_line(text)
+    found = re.search(_TITLE, text)
+    if found and (title := one_line(found[1], 200)):
+        return f"an HTML page titled “{title}”"
+    return "an HTML page" if found or re.search(_PAGE, text) else one_line(text)
+
+
+def _http_date(value: str) -> float | None:
+    if not value or len(value) > 60:
+        return None
+    try:
+        return parsedate_to_datetime(value).timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None

@@ -1,0 +1,213 @@
+"""Which server a model request goes to, and how it is treated: the built-in providers and the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from codex_py.errors import UserError
+from codex_py.model.http import httpx, is_loopback
+from codex_py.model.retry import MAX_RETRIES
+
+OPENAI_URL: Final = "https://api.openai.com/v1"
+DEFAULT_RETRIES: Final = 5
+_LOCAL_PORTS: Final = {"ollama": 11434, "lmstudio": 1234}
+_LOCAL_NAMES: Final = {"ollama": "Ollama", "lmstudio": "LM Studio"}
+_BUILT_IN: Final = ("openai", *_LOCAL_PORTS)
+
+
+class ProviderRecord(Protocol):
+    """What `[model_providers.<id>]` of the configuration says; None where it says nothing."""
+
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def base_url(self) -> str | None: ...
+    @property
+    def env_key(self) -> str | None: ...
+    @property
+    def env_key_instructions(self) -> str | None: ...
+    @property
+    def experimental_bearer_token(self) -> str | None: ...
+    @property
+    def auth(self) -> Mapping[str, Any] | None: ...
+    @property
+    def query_params(self) -> Mapping[str, str]: ...
+    @property
+    def http_headers(self) -> Mapping[str, str]: ...
+    @property
+    def env_http_headers(self) -> Mapping[str, str]: ...
+    @property
+    def request_max_retries(self) -> int | None: ...
+    @property
+    def stream_max_retries(self) -> int | None: ...
+    @property
+    def stream_idle_timeout_ms(self) -> int | None: ...
+    @property
+    def connect_retry_seconds(self) -> float | None: ...
+    @property
+    def requires_openai_auth(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A server that speaks the Responses protocol. `base_url` has no trailing slash.
+
+    `env_http_headers` names the variable of each header. `idle_timeout` is seconds of silence, before an answer and
+    within it; `connect_retry_seconds` bounds how long a server that cannot be reached is tried, None for ever.
+    `needs_key` asks for the OpenAI key or login of this machine; `local` says that it runs a model on
+    this machine, which reads slowly.
+    """
+
+    id: str
+    name: str
+    base_url: str
+    api_key_env: str | None = None
+    env_key_instructions: str | None = None
+    bearer_token: str | None = field(default=None, repr=False)
+    auth_command: tuple[str, ...] = ()
+    auth_timeout: float = 5.0
+    auth_cwd: Path | None = None
+    query_params: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    http_headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    env_http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    request_max_retries: int = DEFAULT_RETRIES
+    stream_max_retries: int = DEFAULT_RETRIES
+    idle_timeout: float = 300.0
+    connect_retry_seconds: float | None = 60.0
+    needs_key: bool = False
+    local: bool = False
+    ca_file: str | None = None
+
+
+def resolve_provider(
+    provider_id: str,
+    *,
+    configured: Mapping[str, ProviderRecord],
+    env: Mapping[str, str],
+    openai_base_url: str | None = None,
+) -> Provider:
+    """The provider of a name: `openai`, `ollama`, `lmstudio`, or one of `configured`.
+
+    For `openai` the address is `openai_base_url`, else `OPENAI_BASE_URL`; for the local ones `CODEX_OSS_BASE_URL`, else
+    the port in `CODEX_OSS_PORT`. Raises `UserError` for an unknown name and for a setting that cannot be used.
+    """
+    ca_file = _variable(env, "CODEX_CA_CERTIFICATE") or _variable(env, "SSL_CERT_FILE")
+    if provider_id == "openai":
+        return _openai(env, openai_base_url, ca_file)
+    if provider_id in _LOCAL_PORTS:
+        url, source = _local_url(provider_id, env)
+        name = _LOCAL_NAMES[provider_id]
+        return Provider(provider_id, name, checked_url(url, source), local=True, ca_file=ca_file)
+    record = configured.get(provider_id)
+    if record is None:
+        known = ", ".join(f"`{name}`" for name in (*_BUILT_IN, *sorted(configured)))
+        raise UserError(
+            f"unknown model provider `{provider_id}`",
+            hint=f"known are {known}; define it under `[model_providers.{provider_id}]` in config.toml",
+        )
+    return _custom(provider_id, record, ca_file)
+
+
+def loopback_provider(provider_id: str, name: str, base_url: str) -> Provider:
+    """A server this program has started itself; one that is gone does not come back, so no waiting for it."""
+    return Provider(provider_id, name, base_url, local=True, connect_retry_seconds=0.0)
+
+
+def responses_url(base_url: str, query_params: Mapping[str, str]) -> str:
+    """The address requests are posted to: `/responses` below the base, then its own query and `query_params`."""
+    scheme, netloc, path, query, _ = urlsplit(base_url)
+    pairs = [*parse_qsl(query, keep_blank_values=True), *query_params.items()]
+    return urlunsplit((scheme, netloc, path.rstrip("/") + "/responses", urlencode(pairs), ""))
+
+
+def shown_url(url: str) -> str:
+    """An address for a message: without the user's name, password and query, which may be secrets."""
+    scheme, netloc, path, _, _ = urlsplit(url)
+    return urlunsplit((scheme, netloc.rpartition("@")[2], path, "", ""))
+
+
+def checked_url(url: str, source: str) -> str:
+    """An http or https address without a trailing slash; raises `UserError` naming where it comes from."""
+    url = url.strip()
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+        httpx.URL(url)
+    except (ValueError, httpx.InvalidURL):
+        usable = False
+    if not usable or not url.isascii() or not url.isprintable() or " " in url:
+        # The address itself may hold a password.
+        raise UserError(
+            f"cannot use the address in {source}: not an http or https URL",
+            hint="it looks like `https://models.example.com/v1`",
+        )
+    return url.rstrip("/")
+
+
+def _openai(env: Mapping[str, str], configured_url: str | None, ca_file: str | None) -> Provider:
+    from_env = _variable(env, "OPENAI_BASE_URL")
+    if configured_url:
+        url = checked_url(configured_url, "`openai_base_url`")
+    elif from_env:
+        url = checked_url(from_env, "`OPENAI_BASE_URL`")
+        parts = urlsplit(url)
+        if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+            raise UserError(
+                f"`OPENAI_BASE_URL` would send the API key to `{parts.hostname}` without encryption",
+                hint="use https, or say so on purpose with `openai_base_url` in config.toml",
+            )
+    else:
+        url = OPENAI_URL
+    headers = {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"}
+    return Provider("openai", "OpenAI", url, env_http_headers=headers, needs_key=True, ca_file=ca_file)
+
+
+def _local_url(provider_id: str, env: Mapping[str, str]) -> tuple[str, str]:
+    if url := _variable(env, "CODEX_OSS_BASE_URL"):
+        return url, "`CODEX_OSS_BASE_URL`"
+    port = _variable(env, "CODEX_OSS_PORT") or str(_LOCAL_PORTS[provider_id])
+    if not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536):
+        raise UserError("`CODEX_OSS_PORT` is not a port number", hint="a number from 1 to 65535")
+    return f"http://localhost:{port}/v1", "`CODEX_OSS_PORT`"
+
+
+def _custom(provider_id: str, record: ProviderRecord, ca_file: str | None) -> Provider:
+    table = f"model_providers.{provider_id}"
+    if not record.base_url:
+        raise UserError(f"the model provider `{provider_id}` has no address", hint=f"set `{table}.base_url`")
+    auth = record.auth or {}
+    command = auth.get("command")
+    idle = record.stream_idle_timeout_ms
+    connect = record.connect_retry_seconds
+    return Provider(
+        id=provider_id,
+        name=record.name or provider_id,
+        base_url=checked_url(record.base_url, f"`{table}.base_url`"),
+        api_key_env=record.env_key or None,
+        env_key_instructions=record.env_key_instructions,
+        bearer_token=record.experimental_bearer_token,
+        auth_command=(str(command), *map(str, auth.get("args") or ())) if command else (),
+        auth_timeout=(auth.get("timeout_ms") or 5000) / 1000,
+        auth_cwd=Path(auth["cwd"]) if auth.get("cwd") else None,
+        query_params=dict(record.query_params),
+        http_headers=dict(record.http_headers),
+        env_http_headers=dict(record.env_http_headers),
+        request_max_retries=_retries(record.request_max_retries),
+        stream_max_retries=_retries(record.stream_max_retries),
+        idle_timeout=300.0 if idle is None else idle / 1000,
+        connect_retry_seconds=60.0 if connect is None else connect,
+        needs_key=record.requires_openai_auth,
+        ca_file=ca_file,
+    )
+
+
+def _retries(value: int | None) -> int:
+    return DEFAULT_RETRIES if value is None else max(0, min(value, MAX_RETRIES))
+
+
+def _variable(env: Mapping[str, str], name: str) -> str | None:
+    return env.get(name, "").strip() or None

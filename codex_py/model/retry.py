@@ -1,0 +1,89 @@
+"""How often and after how long a model request is sent again. Pure: clock and chance come from the caller."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from codex_py.errors import ModelError
+
+MAX_RETRIES: Final = 100
+_FIRST_DELAY: Final = 0.2
+_LONGEST_DELAY: Final = 60.0
+_QUICK_CONNECTS: Final = 5
+_CONNECT_DELAY: Final = 5.0
+# A sleep may end a moment early.
+_CLOCK_SLACK: Final = 0.001
+
+
+class Retry(NamedTuple):
+    """Send again after `delay` seconds. `limit` is None where a time budget bounds the attempts."""
+
+    delay: float
+    attempt: int
+    limit: int | None
+
+
+class RetryBudget:
+    """What one sampling request may cost.
+
+    Failures before an answer began and failures within it have a limit each, and their sum the larger of the two.
+    A server that cannot be reached at all costs time instead: `connect_seconds`, None for as long as it takes, counted
+    from the first such failure since the server last answered.
+    """
+
+    def __init__(self, *, request_retries: int, stream_retries: int, connect_seconds: float | None) -> None:
+        self._request_limit = _clamped(request_retries)
+        self._stream_limit = _clamped(stream_retries)
+        self._connect_seconds = connect_seconds
+        self._request_retries = 0
+        self._stream_retries = 0
+        self._connects = 0
+        self._unreachable_since: float | None = None
+
+    def next_delay(self, error: ModelError, *, now: float, jitter: float = 1.0) -> Retry | None:
+        """Count a failure; None when it is final.
+
+        `now` is monotonic seconds; `jitter` multiplies the back-off (draw it from 0.9 to 1.1), never a server's own
+        delay.
+        """
+        if not error.retryable:
+            return None
+        if error.unreachable:
+            return self._next_connect(now, jitter)
+        self._unreachable_since, self._connects = None, 0
+        used = self._request_retries + self._stream_retries
+        mine, limit = (
+            (self._stream_retries, self._stream_limit)
+            if error.streaming
+            else (self._request_retries, self._request_limit)
+        )
+        total = max(self._request_limit, self._stream_limit)
+        if mine >= limit or used >= total:
+            return None
+        if error.streaming:
+            self._stream_retries += 1
+        else:
+            self._request_retries += 1
+        delay = error.retry_after if error.retry_after is not None else _back_off(used + 1, jitter)
+        return Retry(delay, used + 1, min(total, used - mine + limit))
+
+    def _next_connect(self, now: float, jitter: float) -> Retry | None:
+        if self._unreachable_since is None:
+            self._unreachable_since = now
+        self._connects += 1
+        delay = _back_off(self._connects, jitter) if self._connects <= _QUICK_CONNECTS else _CONNECT_DELAY
+        if self._connect_seconds is not None:
+            left = self._unreachable_since + self._connect_seconds - now
+            if left < _CLOCK_SLACK:
+                return None
+            # The last attempt is made at the very end of the budget.
+            delay = min(delay, left)
+        return Retry(delay, self._connects, None)
+
+
+def _clamped(retries: int) -> int:
+    return max(0, min(retries, MAX_RETRIES))
+
+
+def _back_off(attempt: int, jitter: float) -> float:
+    return min(_FIRST_DELAY * 2 ** (min(attempt, 32) - 1), _LONGEST_DELAY) * jitter

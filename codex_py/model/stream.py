@@ -1,0 +1,125 @@
+"""What a model's answer consists of: Responses stream events as values.
+
+Named tuples, because a dataclass each would cost a start-up of two milliseconds more.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from codex_py.model.failures import incomplete_answer, stream_failure
+from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.usage import TokenUsage
+
+
+class Created(NamedTuple):
+    response_id: str
+
+
+class TextDelta(NamedTuple):
+    text: str
+
+
+class ReasoningDelta(NamedTuple):
+    text: str
+
+
+class ToolCallStarted(NamedTuple):
+    """The model has begun to write a call of this tool; `ItemDone` brings it."""
+
+    name: str = ""
+
+
+class ItemDone(NamedTuple):
+    item: ResponseItem
+
+
+class Completed(NamedTuple):
+    """The answer is whole. `end_turn` False asks for another request even without a call."""
+
+    response_id: str
+    usage: TokenUsage | None
+    end_turn: bool | None
+
+
+ResponseEvent: TypeAlias = Created | TextDelta | ReasoningDelta | ToolCallStarted | ItemDone | Completed
+
+_CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
+
+
+def parse_event(data: bytes) -> ResponseEvent | None:
+    """Read the data of one server-sent event; None for what is unknown, unparsable or of no use here.
+
+    Raises `ModelError` for the events that say the answer has failed: `response.failed`, `response.incomplete` and a
+    top-level `error`.
+    """
+    try:
+        # Copies of a large event must not outlive their use: `data` is let go before its text is parsed.
+        text, data = data.decode("utf-8", "replace"), b""
+        value = as_object(decode_json(text))
+    except ValueError:
+        return None
+    del text
+    return _event(value)
+
+
+def _event(value: dict[str, Any]) -> ResponseEvent | None:
+    match value:
+        case {"type": "response.output_text.delta", "delta": str(delta)}:
+            return TextDelta(delta)
+        case {"type": "response.reasoning_summary_text.delta" | "response.reasoning_text.delta", "delta": str(delta)}:
+            return ReasoningDelta(delta)
+        case {"type": "response.reasoning_summary_part.added", "summary_index": int(index)} if index > 0:
+            # The parts of a summary are paragraphs.
+            return ReasoningDelta("\n\n")
+        case {"type": "response.output_item.done", "item": {"type": str(kind)}} if kind:
+            return _item_done(value["item"])
+        case {"type": "response.output_item.added", "item": {"type": str(kind)}} if kind in _CALLS:
+            return ToolCallStarted(str(value["item"].get("name") or ""))
+        case {"type": "response.created"}:
+            return Created(_response_id(as_object(value.get("response"))))
+        case {"type": "response.completed"}:
+            return _completed(as_object(value.get("response")))
+        case {"type": "response.failed"}:
+            raise stream_failure(as_object(as_object(value.get("response")).get("error")), now=time.time())
+        case {"type": "response.incomplete"}:
+            details = as_object(as_object(value.get("response")).get("incomplete_details"))
+            raise incomplete_answer(str(details.get("reason") or ""))
+        case {"type": "error"}:
+            raise stream_failure(_top_level_error(value), now=time.time())
+        case _:
+            return None
+
+
+def _item_done(item: dict[str, Any]) -> ItemDone | None:
+    try:
+        return ItemDone(ResponseItem.from_wire(item))
+    except ValueError:
+        # A number that no JSON of ours could send back.
+        return None
+
+
+def _completed(response: dict[str, Any]) -> Completed:
+    usage, end_turn = response.get("usage"), response.get("end_turn")
+    return Completed(
+        _response_id(response),
+        TokenUsage.from_wire(usage) if as_object(usage) else None,
+        end_turn if isinstance(end_turn, bool) else None,
+    )
+
+
+def _response_id(response: dict[str, Any]) -> str:
+    value = response.get("id")
+    return value if isinstance(value, str) else ""
+
+
+def _top_level_error(event: dict[str, Any]) -> dict[str, Any]:
+    """The error of an `error` event, which some servers nest and some lay flat."""
+    error = event.get("error")
+    if nested := as_object(error):
+        return nested
+    # `type` here is the event's own.
+    flat = {key: value for key, value in event.items() if key != "type"}
+    return {**flat, "message": error} if isinstance(error, str) else flat

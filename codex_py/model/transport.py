@@ -1,0 +1,102 @@
+"""What httpx and the socket below it report, as `ModelError`: unreachable, not trusted, cut off, silent."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Iterator
+from typing import cast
+
+from codex_py.errors import ModelError
+from codex_py.model.failures import one_line
+from codex_py.model.http import httpx
+
+
+def no_answer(error: Exception, *, host: str, idle_timeout: float, hint: str = "") -> ModelError:
+    """A request that failed before a status line came. `host` is named; `hint` follows when nothing listens there."""
+    match error:
+        case httpx.ConnectTimeout():
+            return _unreachable(host, "the connection timed out", hint)
+        case httpx.ConnectError():
+            return _not_connected(error, host, hint)
+        case TimeoutError() | httpx.TimeoutException():
+            return ModelError(f"no answer from `{host}` for {idle_timeout:g} s", retryable=True)
+        case httpx.ProxyError():
+            said = one_line(str(error))
+            # A proxy passes on refusals of its own as 4xx; its 5xx may pass.
+            return ModelError(f"the proxy refused to connect to `{host}`: {said}", retryable=not said.startswith("4"))
+        case httpx.UnsupportedProtocol() | httpx.LocalProtocolError():
+            return ModelError(f"cannot send the request to `{host}`: {one_line(str(error))}", retryable=False)
+        case _:
+            return ModelError(f"no answer from `{host}`: {_reason(error)}", retryable=True)
+
+
+def broken_stream(error: Exception, *, idle_timeout: float) -> ModelError:
+    """An answer that broke off or fell silent."""
+    if isinstance(error, TimeoutError | httpx.TimeoutException):
+        return ModelError(f"no event from the server for {idle_timeout:g} s", retryable=True, streaming=True)
+    return ModelError(f"the answer was cut off: {_reason(error)}", retryable=True, streaming=True)
+
+
+def _not_connected(error: Exception, host: str, hint: str) -> ModelError:
+    cause = _system_error(error)
+    match cause:
+        case ssl.SSLCertVerificationError():
+            reason = one_line(cause.verify_message or str(cause))
+            return ModelError(
+                f"the certificate of `{host}` is not trusted: {reason}; if it is your own authority's, name its PEM "
+                "file in `CODEX_CA_CERTIFICATE`",
+                retryable=False,
+            )
+        case ssl.SSLError(reason="WRONG_VERSION_NUMBER" | "HTTP_REQUEST"):
+            return ModelError(f"`{host}` does not speak https; is its address `http://`?", retryable=False)
+        case OSError() if not isinstance(cause, ssl.SSLError | ConnectionResetError | BrokenPipeError):
+            return _unreachable(host, _reason(error), hint)
+        case _:
+            # Something listens there and hung up during the handshake: counted, not waited for.
+            return ModelError(f"the connection to `{host}` failed: {_reason(error)}", retryable=True)
+
+
+def _unreachable(host: str, reason: str, hint: str) -> ModelError:
+    message = f"cannot connect to `{host}`: {reason}" + (f"; {hint}" if hint else "")
+    return ModelError(message, retryable=True, unreachable=True)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, httpx.RemoteProtocolError):
+        said = one_line(str(error)).lower()
+        if said.startswith("illegal"):
+            return "it does not speak HTTP"
+        return "the server hung up" if "disconnected" in said or "peer closed" in said else said
+    cause = _system_error(error)
+    if isinstance(cause, ssl.SSLError):
+        return one_line(str(cause.reason or cause)).replace("_", " ").lower()
+    if isinstance(cause, BrokenPipeError):
+        return "the server hung up"
+    if cause is not None and cause.strerror:
+        # asyncio words its errors anew; those of a name look-up have negative numbers and their own words.
+        number = cause.errno or 0
+        return one_line(os.strerror(number) if number > 0 else cause.strerror).lower()
+    # httpx and anyio leave some of their errors without a word.
+    return one_line(str(error)) or "the connection was lost"
+
+
+def _system_error(error: BaseException) -> OSError | None:
+    """What the operating system or TLS reported below the layers of httpx, if anything."""
+    found = None
+    for one in _causes(error):
+        if isinstance(one, OSError):
+            found = one
+    return found
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    for _ in range(20):
+        if isinstance(error, BaseExceptionGroup):
+            # One attempt an address; the last is the one that other programs report.
+            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[-1]
+        if error is None:
+            return
+        yield error
+        # httpcore cuts the causes of its errors; what they came from is still their context.
+        error = error.__cause__ or error.__context__

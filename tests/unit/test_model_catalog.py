@@ -1,0 +1,99 @@
+"""What is known about models: exact names, dated ones, vendors' spellings, and the user's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from codex_py.model.catalog import ModelFacts, PatchForm, facts_for
+
+
+@dataclass(frozen=True)
+class Entry:
+    context_window: int | None = None
+    auto_compact_token_limit: int | None = None
+    reasoning_effort: str | None = None
+    reasoning_summary: str | None = None
+    verbosity: str | None = None
+    apply_patch: PatchForm | None = None
+    parallel_tool_calls: bool | None = None
+    images: bool | None = None
+    tool_output_token_limit: int | None = None
+
+
+UNKNOWN = ModelFacts(272_000, summary="auto", apply_patch="function", output_tokens=2500, known=False)
+
+
+def test_a_current_model() -> None:
+    assert facts_for("gpt-5.5") == ModelFacts(
+        context_window=272_000,
+        auto_compact_tokens=None,
+        effort="medium",
+        summary=None,
+        verbosity="low",
+        takes_verbosity=True,
+        apply_patch="freeform",
+        parallel=True,
+        images=True,
+        output_tokens=10_000,
+        known=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "same_as"),
+    [
+        ("gpt-5.5-2026-08-01", "gpt-5.5"),
+        ("gpt-5-codex-high", "gpt-5-codex"),
+        ("gpt-5-mini", "gpt-5"),
+        ("gpt-5.7", "gpt-5"),
+        ("gpt-5.1-codex-max", "gpt-5.1-codex"),
+        ("gpt-5.6-terra", "gpt-5.6"),
+        ("GPT-5.5 ", "gpt-5.5"),
+        ("openai/gpt-5.5", "gpt-5.5"),
+        ("openai/gpt-oss-20b", "gpt-oss"),
+        ("gpt-oss:20b", "gpt-oss"),
+        ("o3-pro", "o3"),
+        ("o4-mini-2025-04-16", "o4-mini"),
+        ("gpt-4.1-nano", "gpt-4.1"),
+    ],
+)
+def test_the_longest_name_in_the_table_decides(model: str, same_as: str) -> None:
+    assert facts_for(model) == facts_for(same_as)
+    assert facts_for(model).known
+
+
+@pytest.mark.parametrize("model", ["", "llama3", "gpt-50", "gpt-5x", "o30", "my-gpt-5", "qwen/qwen3", "gpt"])
+def test_of_an_unknown_model_little_is_taken_for_granted(model: str) -> None:
+    assert facts_for(model) == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("model", "window", "effort", "patch"),
+    [
+        ("gpt-5", 272_000, "medium", "freeform"),
+        ("gpt-5.6-sol", 272_000, "low", "freeform"),
+        ("gpt-6.1-terra", 500_000, "low", "freeform"),
+        ("gpt-4.1", 1_047_576, None, "function"),
+        ("o3", 200_000, "medium", "function"),
+        ("codex-mini-latest", 200_000, "medium", "function"),
+        ("gpt-oss-120b", 131_072, "medium", "function"),
+    ],
+)
+def test_window_effort_and_patch_form(model: str, window: int, effort: str | None, patch: str) -> None:
+    facts = facts_for(model)
+    assert (facts.context_window, facts.effort, facts.apply_patch) == (window, effort, patch)
+
+
+def test_the_users_entry_wins_and_makes_a_model_known() -> None:
+    entry = Entry(8000, 6000, "high", "concise", "low", "freeform", False, False, 900)
+    expected = ModelFacts(8000, 6000, "high", "concise", "low", True, "freeform", False, False, 900, True)
+    assert facts_for("my-model", {"my-model": entry}) == expected
+    assert facts_for("gpt-5.5", {"gpt-5.5": entry}) == expected
+
+
+def test_an_entry_changes_only_what_it_names() -> None:
+    assert facts_for("gpt-5.5", {"gpt-5.5": Entry(images=False)}) == replace(facts_for("gpt-5.5"), images=False)
+    assert facts_for("llama3", {"llama3": Entry()}) == replace(UNKNOWN, known=True)
+    assert facts_for("llama3", {"other": Entry(images=False)}) == UNKNOWN

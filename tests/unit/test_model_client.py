@@ -1,0 +1,536 @@
+"""One attempt at a request against a real server on the loopback: what comes out, what it costs, how it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from codex_py.errors import ModelError, UserError
+from codex_py.model.auth import Credentials
+from codex_py.model.client import ModelClient, TurnState
+from codex_py.model.prompt import Prompt, encode_body
+from codex_py.model.providers import Provider
+from codex_py.model.stream import Completed, Created, ItemDone, ReasoningDelta, ResponseEvent, TextDelta
+from codex_py.protocol.items import ResponseItem, message
+from codex_py.protocol.usage import TokenUsage
+from tests.support.fake_responses import (
+    FakeResponses,
+    api_error,
+    call,
+    completed,
+    created,
+    cut,
+    delta,
+    end,
+    error_event,
+    failed,
+    hang,
+    headers,
+    html,
+    raw,
+    reasoning_delta,
+    redirect,
+    reset,
+    say,
+    stall_headers,
+    status,
+    tokens,
+)
+
+KEY = "sk-secret-0123456789"
+PROMPT = Prompt(
+    model="gpt-5.5",
+    instructions="be kind",
+    input=[message("user", "hi").encoded],
+    tools=b"[]",
+    thread_id="thread-1",
+    turn_id="turn-1",
+)
+DONE = raw(b'data: {"type":"response.completed","response":{"id":"r"}}\n\n')
+
+
+@asynccontextmanager
+async def client_for(base_url: str, **provider: Any) -> AsyncGenerator[ModelClient]:
+    settings: dict[str, Any] = {"idle_timeout": 20.0, **provider}
+    client = ModelClient(
+        Provider("fake", "Fake", base_url, **settings), Credentials(KEY), originator="codex_exec", version="9.9"
+    )
+    try:
+        yield client
+    finally:
+        await client.aclose()
+
+
+async def collect(client: ModelClient, prompt: Prompt = PROMPT, state: TurnState | None = None) -> list[ResponseEvent]:
+    async with aclosing(client.stream(prompt, turn_state=state or TurnState())) as stream:
+        return [event async for event in stream]
+
+
+async def ask(model: FakeResponses, **provider: Any) -> list[ResponseEvent]:
+    async with client_for(model.base_url, **provider) as client:
+        return await collect(client)
+
+
+async def fails(base_url: str, **provider: Any) -> ModelError:
+    async with client_for(base_url, **provider) as client:
+        with pytest.raises(ModelError) as caught:
+            await collect(client)
+    return caught.value
+
+
+def facts(error: ModelError) -> tuple[str, bool, bool, bool]:
+    return str(error), error.retryable, error.streaming, error.unreachable
+
+
+async def test_an_answer_as_events() -> None:
+    with FakeResponses(
+        [created(), reasoning_delta("hm"), delta("he"), delta("llo"), say("hello"), completed(tokens(7, 2, cached=3))]
+    ) as model:
+        events = await ask(model)
+    item = ResponseItem(
+        b'{"type":"message","id":"msg_1","role":"assistant",'
+        b'"content":[{"type":"output_text","annotations":[],"text":"hello"}]}'
+    )
+    assert events == [
+        Created("resp_1"),
+        ReasoningDelta("hm"),
+        TextDelta("he"),
+        TextDelta("llo"),
+        ItemDone(item),
+        Completed("resp_1", TokenUsage(7, 3, 2, 0, 9), None),
+    ]
+
+
+async def test_the_request_on_the_wire() -> None:
+    with FakeResponses([]) as model:
+        provider = {"query_params": {"api-version": "v1"}}
+        async with client_for(model.base_url, **provider) as client:
+            await collect(client, replace(PROMPT, window=2))
+    request = model.requests[0]
+    assert request.path == "/v1/responses?api-version=v1"
+    assert request.raw == encode_body(replace(PROMPT, window=2))
+    agent = request.headers.pop("user-agent")
+    assert agent.startswith("codex_exec/9.9 (")
+    assert request.headers == {
+        "host": f"127.0.0.1:{model.port}",
+        "content-length": str(len(request.raw)),
+        "connection": "keep-alive",
+        "content-type": "application/json",
+        "accept": "text/event-stream",
+        "accept-encoding": "identity",
+        "authorization": f"Bearer {KEY}",
+        "originator": "codex_exec",
+        "session-id": "thread-1",
+        "thread-id": "thread-1",
+        "x-client-request-id": "thread-1",
+        "x-codex-window-id": "thread-1:2",
+    }
+
+
+async def test_without_a_key_there_is_no_authorization_and_own_headers_win() -> None:
+    credentials = Credentials(headers={"x-team": "core", "originator": "mine"})
+    with FakeResponses([]) as model:
+        provider = Provider("openai", "OpenAI", model.base_url)
+        client = ModelClient(provider, credentials, originator="codex\r\n_exec\u202e", version="9.9")
+        await collect(client)
+        await client.aclose()
+        await client.aclose()
+    sent = model.requests[0].headers
+    assert "authorization" not in sent
+    assert (sent["x-team"], sent["originator"], sent["version"]) == ("core", "mine", "9.9")
+    assert sent["user-agent"].startswith("codex_exec/9.9 ")
+
+
+async def test_a_login_may_bring_its_own_address() -> None:
+    with FakeResponses([]) as model:
+        credentials = Credentials("access-token", base_url=model.base_url)
+        provider = Provider("openai", "OpenAI", "http://127.0.0.1:9")
+        client = ModelClient(provider, credentials, originator="codex_exec", version="9.9")
+        await collect(client)
+        await client.aclose()
+    assert len(model.requests) == 1
+
+
+async def test_the_turn_state_goes_back_within_its_turn_only() -> None:
+    with FakeResponses(
+        [headers({"x-codex-turn-state": "abc"})], [], [headers({"x-codex-turn-state": "\xff"})], []
+    ) as model:
+        async with client_for(model.base_url) as client:
+            state = TurnState()
+            for turn_state in (state, state, state, TurnState()):
+                await collect(client, state=turn_state)
+    assert [request.headers.get("x-codex-turn-state") for request in model.requests] == [None, "abc", "abc", None]
+
+
+async def test_requests_share_one_connection() -> None:
+    with FakeResponses([delta("a")], [api_error(400, "no")], [say("b")], [say("c")], excuse={"replay"}) as model:
+        async with client_for(model.base_url) as client:
+            await collect(client)
+            with pytest.raises(ModelError):
+                await collect(client)
+            await collect(client)
+            await collect(client)
+    assert model.connections == 1
+
+
+async def test_nothing_after_the_completed_event_is_waited_for() -> None:
+    with FakeResponses([completed(), delta("late"), hang(threading.Event())], [say("b")], excuse={"replay"}) as model:
+        async with client_for(model.base_url) as client:
+            first = await asyncio.wait_for(collect(client), 10)
+            await collect(client)
+    assert [type(event) for event in first] == [Completed]
+    assert model.connections == 2
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        b"\xef\xbb\xbf" + b'data: {"type":"response.output_text.delta","delta":"a"}\r\n\r\n',
+        b': hello\n\ndata: {"type":"response.output_text.delta",\ndata: "delta":"a"}\n\n',
+        b'event: nonsense\ndata: {"type":"response.output_text.delta","delta":"a"}\n\ndata: [DONE]\n\n',
+        b'data: {broken\n\ndata: {"type":"x.new"}\n\ndata:{"type":"response.output_text.delta","delta":"a"}\r\r',
+    ],
+)
+async def test_a_careless_server_is_understood(stream: bytes) -> None:
+    with FakeResponses([raw(stream), DONE]) as model:
+        assert await ask(model) == [TextDelta("a"), Completed("r", None, None)]
+
+
+async def test_an_event_cut_into_single_bytes_is_whole_again() -> None:
+    text = '{"type":"response.output_text.delta","delta":"ü€😀"}'
+    pieces = [raw(bytes([byte])) for byte in f"data: {text}\n\n".encode()]
+    with FakeResponses([*pieces, DONE]) as model:
+        assert await ask(model) == [TextDelta("ü€😀"), Completed("r", None, None)]
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/octet-stream", "TEXT/EVENT-STREAM; charset=latin-1"])
+async def test_a_stream_of_another_name_is_read_when_it_looks_like_one(kind: str | None) -> None:
+    with FakeResponses([headers({"content-type": kind}), delta("ü")]) as model:
+        assert [type(event) for event in await ask(model)] == [TextDelta, Completed]
+
+
+async def test_the_last_event_counts_without_its_empty_line() -> None:
+    with FakeResponses([raw(b'data: {"type":"response.completed","response":{"id":"r"}}'), end()]) as model:
+        assert await ask(model) == [Completed("r", None, None)]
+
+
+async def test_a_large_event_arrives_whole() -> None:
+    text = "x" * 8_000_000
+    with FakeResponses([delta(text)], excuse={"replay"}) as model:
+        events = await ask(model, idle_timeout=5.0)
+    assert events[0] == TextDelta(text)
+
+
+@pytest.mark.parametrize(
+    ("stream", "message"),
+    [
+        ([delta("a"), end()], "the stream ended before the answer was whole"),
+        ([end()], "the stream ended before the answer was whole"),
+        ([delta("a"), cut()], "the answer was cut off: the server hung up"),
+        ([raw(b'data: {"type":"response.comp'), cut()], "the answer was cut off: the server hung up"),
+        ([failed("server_error", "oops")], "oops (`server_error`)"),
+        ([error_event("server_error", "oops")], "oops (`server_error`)"),
+    ],
+)
+async def test_an_answer_that_breaks_off_is_worth_another_try(stream: list[Any], message: str) -> None:
+    with FakeResponses(stream) as model:
+        assert facts(await fails(model.base_url)) == (message, True, True, False)
+
+
+async def test_a_reset_in_the_stream_is_worth_another_try() -> None:
+    with FakeResponses([delta("a"), reset()]) as model:
+        error = await fails(model.base_url)
+    assert facts(error)[1:] == (True, True, False)
+    assert str(error).startswith("the answer was cut off: ")
+
+
+@pytest.mark.parametrize("play", [[cut()], [reset()]])
+async def test_a_connection_closed_without_an_answer_is_counted_and_not_unreachable(play: list[Any]) -> None:
+    with FakeResponses(play) as model:
+        error = await fails(model.base_url)
+    assert facts(error)[1:] == (True, False, False)
+    assert str(error).startswith(f"no answer from `127.0.0.1:{model.port}`: ")
+
+
+async def test_what_finished_before_the_break_was_delivered() -> None:
+    seen: list[ResponseEvent] = []
+    with FakeResponses([call("c1", "exec_command", {"cmd": "ls"}), cut()], excuse={"replay"}) as model:
+        async with client_for(model.base_url) as client:
+            with pytest.raises(ModelError):
+                async with aclosing(client.stream(PROMPT, turn_state=TurnState())) as stream:
+                    async for event in stream:
+                        seen.append(event)
+    assert [type(event) for event in seen] == [ItemDone]
+
+
+async def test_silence_before_the_headers_has_a_deadline() -> None:
+    with FakeResponses([stall_headers(threading.Event())]) as model:
+        error = await fails(model.base_url, idle_timeout=0.2)
+    assert facts(error) == (f"no answer from `127.0.0.1:{model.port}` for 0.2 s", True, False, False)
+
+
+async def test_silence_between_events_has_a_deadline() -> None:
+    with FakeResponses([delta("a"), hang(threading.Event())]) as model:
+        error = await fails(model.base_url, idle_timeout=0.2)
+    assert facts(error) == ("no event from the server for 0.2 s", True, True, False)
+
+
+@pytest.mark.parametrize("drip", [b": keep-alive\n\n", b"d", b"\n"])
+async def test_comments_and_single_bytes_are_silence(drip: bytes) -> None:
+    stop = threading.Event()
+    steps = [step for _ in range(200) for step in (raw(drip), hang(0.02))]
+    with FakeResponses([delta("a"), *steps, hang(stop)]) as model:
+        error = await fails(model.base_url, idle_timeout=0.3)
+        stop.set()
+    assert facts(error) == ("no event from the server for 0.3 s", True, True, False)
+
+
+async def test_slow_events_are_no_silence() -> None:
+    steps = [step for _ in range(8) for step in (raw(b'data: {"type":"ping"}\n\n'), hang(0.1))]
+    with FakeResponses([*steps, delta("a")]) as model:
+        assert [type(event) for event in await ask(model, idle_timeout=0.5)] == [TextDelta, Completed]
+
+
+async def test_the_time_the_caller_takes_is_not_the_servers() -> None:
+    gate = threading.Event()
+    with FakeResponses([delta("a"), hang(gate), delta("b")]) as model:
+        async with client_for(model.base_url, idle_timeout=0.3) as client:
+            texts: list[str] = []
+            async with aclosing(client.stream(PROMPT, turn_state=TurnState())) as stream:
+                async for event in stream:
+                    if isinstance(event, TextDelta):
+                        texts.append(event.text)
+                        # Longer than the deadline, on the loop's own clock.
+                        await asyncio.to_thread(gate.wait, 0.5)
+                        gate.set()
+    assert texts == ["a", "b"]
+
+
+@pytest.mark.parametrize(("local", "asked"), [(True, "Fake"), (False, "the server")])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_an_unreachable_server_is_named(host: str, local: bool, asked: str) -> None:
+    async with raw_server(answering(b"")) as port:
+        pass
+    error = await fails(f"http://{host}:{port}/v1", local=local)
+    assert facts(error) == (
+        f"cannot connect to `{host}:{port}`: connection refused; is {asked} running?",
+        True,
+        False,
+        True,
+    )
+
+
+async def test_a_refusal_with_everything_it_says() -> None:
+    play = api_error(429, f"slow \x1b[2Jdown, {KEY}", headers={"x-request-id": "req_1", "retry-after": "7"})
+    with FakeResponses(play) as model:
+        error = await fails(model.base_url)
+    assert facts(error) == (
+        "429 Too Many Requests: slow [2Jdown, [redacted] (request id: req_1)",
+        True,
+        False,
+        False,
+    )
+    assert error.retry_after == 7.0
+
+
+async def test_only_the_start_of_an_endless_error_page_is_read() -> None:
+    with FakeResponses(status(500, "x" * 5_000_000)) as model:
+        error = await fails(model.base_url)
+    assert len(str(error)) < 600
+
+
+async def test_a_redirect_is_refused_and_nothing_is_sent_there() -> None:
+    with FakeResponses() as other, FakeResponses(redirect(other.base_url)) as model:
+        error = await fails(model.base_url)
+    assert not error.retryable
+    assert str(error) == (
+        f"307 Temporary Redirect: `{model.base_url}/responses` redirects to `{other.base_url}`; a request is never "
+        "sent on, set `base_url` to the address that answers"
+    )
+    assert other.requests == []
+
+
+async def test_a_web_page_instead_of_a_stream_is_one_final_error() -> None:
+    with FakeResponses(html("<html><title>Log in</title>")) as model:
+        error = await fails(model.base_url)
+    assert facts(error) == (
+        f"`{model.base_url}/responses` answered 200 with `text/html`, not with an event stream: "
+        "an HTML page titled “Log in”",
+        False,
+        False,
+        False,
+    )
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream-not", "text/plain"])
+async def test_an_error_sent_as_success_is_one_final_error(kind: str) -> None:
+    answer = status(200, {"error": {"message": f"bad key {KEY}"}}, {"content-type": kind})
+    with FakeResponses(answer) as model:
+        error = await fails(model.base_url)
+    assert facts(error) == (
+        f"`{model.base_url}/responses` answered 200 with `{kind}`, not with an event stream: bad key [redacted]",
+        False,
+        False,
+        False,
+    )
+
+
+async def test_a_page_without_a_type_is_recognised() -> None:
+    with FakeResponses([headers({"content-type": None}), raw(b"\n <html>"), raw(b"<title>Hi</title>"), end()]) as model:
+        error = await fails(model.base_url)
+    assert not error.retryable
+    assert str(error).endswith("answered 200 with something else, not with an event stream: an HTML page titled “Hi”")
+
+
+async def test_a_failure_in_the_stream_shows_no_key() -> None:
+    with FakeResponses([failed("invalid_prompt", f"saw {KEY}")]) as model:
+        error = await fails(model.base_url)
+    assert facts(error) == ("saw [redacted] (`invalid_prompt`)", False, True, False)
+
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def raw_server(serve: Serve) -> AsyncGenerator[int]:
+    """A server that does exactly what `serve` does with each connection."""
+    done: list[asyncio.Task[None]] = []
+
+    async def run(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        done.append(task)
+        try:
+            await serve(reader, writer)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(run, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        await asyncio.gather(*done, return_exceptions=True)
+
+
+def answering(content: bytes) -> Serve:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        await reader.readexactly(length)
+        writer.write(content)
+        await writer.drain()
+
+    return serve
+
+
+async def test_cancelling_closes_the_connection_at_once() -> None:
+    closed = asyncio.Event()
+    stream = b'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {"type":"response.created"}\n\n'
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await answering(stream)(reader, writer)
+        assert await reader.read() == b""
+        closed.set()
+
+    begun = asyncio.Event()
+
+    async def consume(client: ModelClient) -> None:
+        async with aclosing(client.stream(PROMPT, turn_state=TurnState())) as events:
+            async for _ in events:
+                begun.set()
+
+    async with raw_server(serve) as port, client_for(f"http://127.0.0.1:{port}") as client:
+        task = asyncio.create_task(consume(client))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.wait_for(closed.wait(), 5)
+
+
+async def test_leaving_the_stream_early_closes_the_connection() -> None:
+    closed = asyncio.Event()
+    stream = b'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {"type":"response.created"}\n\n'
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await answering(stream)(reader, writer)
+        assert await reader.read() == b""
+        closed.set()
+
+    async with raw_server(serve) as port, client_for(f"http://127.0.0.1:{port}") as client:
+        async with aclosing(client.stream(PROMPT, turn_state=TurnState())) as events:
+            assert await anext(events) == Created("")
+        await asyncio.wait_for(closed.wait(), 5)
+
+
+async def test_leaving_at_the_completed_event_keeps_the_connection() -> None:
+    with FakeResponses([say("a")], [say("b")], excuse={"replay"}) as model:
+        async with client_for(model.base_url) as client:
+            for _ in range(2):
+                async with aclosing(client.stream(PROMPT, turn_state=TurnState())) as events:
+                    async for event in events:
+                        if isinstance(event, Completed):
+                            break
+    assert model.connections == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "it does not speak HTTP"),
+        (b"", "the server hung up"),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"a" * 200_000, "receive buffer too long"),
+    ],
+)
+async def test_what_does_not_speak_http_is_counted(answer: bytes, message: str) -> None:
+    async with raw_server(answering(answer)) as port:
+        error = await fails(f"http://127.0.0.1:{port}")
+    assert facts(error) == (f"no answer from `127.0.0.1:{port}`: {message}", True, False, False)
+
+
+async def test_a_body_that_is_not_compressed_as_it_says_is_a_broken_stream() -> None:
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\ncontent-length: 8\r\n\r\n"
+    async with raw_server(answering(head + b"data: {}")) as port:
+        error = await fails(f"http://127.0.0.1:{port}")
+    assert facts(error)[1:] == (True, True, False)
+
+
+async def test_https_to_a_server_of_plain_http_says_so() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await writer.drain()
+
+    async with raw_server(serve) as port:
+        error = await fails(f"https://127.0.0.1:{port}")
+    assert facts(error) == (
+        f"`127.0.0.1:{port}` does not speak https; is its address `http://`?",
+        False,
+        False,
+        False,
+    )
+
+
+async def test_a_certificate_file_that_cannot_be_read_is_named() -> None:
+    provider = Provider("x", "X", "https://models.example", ca_file="/no/such/file.pem")
+    with pytest.raises(UserError) as caught:
+        ModelClient(provider, Credentials(), originator="codex_exec", version="9.9")
+    assert str(caught.value) == "cannot read the certificate file `/no/such/file.pem`: no such file or directory"
+
+
+async def test_a_client_gives_out_the_budget_of_its_provider() -> None:
+    async with client_for("http://127.0.0.1:9", request_max_retries=0, stream_max_retries=1) as client:
+        budget = client.retry_budget()
+        assert budget.next_delay(ModelError("500", retryable=True), now=0.0) is None
+        retry = budget.next_delay(ModelError("cut", retryable=True, streaming=True), now=0.0)
+        assert retry is not None
+        assert client.retry_budget() is not budget

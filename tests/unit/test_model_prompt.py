@@ -1,0 +1,106 @@
+"""The request body: its exact bytes, and that it only grows at the end of `input`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from codex_py.model.prompt import Prompt, encode_body
+
+PLAIN = Prompt(model="m", instructions="be kind", input=[b'{"a":1}'], tools=b"[]", thread_id="t-1", turn_id="u-1")
+
+PLAIN_BODY = (
+    b'{"model":"m","instructions":"be kind","stream":true,"input":[{"a":1}],"tools":[],"tool_choice":"auto",'
+    b'"parallel_tool_calls":true,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"t-1",'
+    b'"client_metadata":{"session_id":"t-1","thread_id":"t-1","turn_id":"u-1","x-codex-window-id":"t-1:0"}}'
+)
+
+
+def test_a_plain_body_is_these_bytes() -> None:
+    assert encode_body(PLAIN) == PLAIN_BODY
+
+
+def test_a_full_body_has_its_keys_in_the_fixed_order() -> None:
+    prompt = replace(
+        PLAIN,
+        input=[b'{"a":1}', b'{"b":2}'],
+        tools=b'[{"type":"function"}]',
+        window=3,
+        parallel_tool_calls=False,
+        effort="high",
+        summary="auto",
+        verbosity="low",
+        service_tier="flex",
+        output_schema=b'{"type":"object"}',
+    )
+    assert encode_body(prompt) == (
+        b'{"model":"m","instructions":"be kind","stream":true,"service_tier":"flex","input":[{"a":1},{"b":2}],'
+        b'"tools":[{"type":"function"}],"tool_choice":"auto","parallel_tool_calls":false,'
+        b'"reasoning":{"effort":"high","summary":"auto"},"store":false,"include":["reasoning.encrypted_content"],'
+        b'"prompt_cache_key":"t-1","text":{"verbosity":"low","format":{"type":"json_schema","strict":true,'
+        b'"schema":{"type":"object"},"name":"codex_output_schema"}},'
+        b'"client_metadata":{"session_id":"t-1","thread_id":"t-1","turn_id":"u-1","x-codex-window-id":"t-1:3"}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("effort", "summary", "expected"),
+    [
+        (None, None, None),
+        ("medium", None, {"effort": "medium"}),
+        (None, "auto", {"summary": "auto"}),
+        ("none", "none", {"effort": "none"}),
+        (None, "none", None),
+        ("", "", None),
+    ],
+)
+def test_reasoning_holds_what_was_chosen_and_is_left_out_when_nothing_was(
+    effort: str | None, summary: str | None, expected: dict[str, str] | None
+) -> None:
+    body = json.loads(encode_body(replace(PLAIN, effort=effort, summary=summary)))
+    assert body.get("reasoning") == expected
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "schema", "expected"),
+    [
+        (None, None, None),
+        ("high", None, {"verbosity": "high"}),
+        (
+            None,
+            b'{"x":"%s"}',
+            {"format": {"type": "json_schema", "strict": True, "schema": {"x": "%s"}, "name": "codex_output_schema"}},
+        ),
+    ],
+)
+def test_text_holds_verbosity_and_format(verbosity: str | None, schema: bytes | None, expected: object) -> None:
+    body = json.loads(encode_body(replace(PLAIN, verbosity=verbosity, output_schema=schema)))
+    assert body.get("text") == expected
+
+
+def test_a_longer_history_extends_the_body_up_to_the_end_of_input() -> None:
+    items = [b'{"n":%d}' % number for number in range(5)]
+    bodies = [encode_body(replace(PLAIN, input=items[:count], turn_id=f"u-{count}")) for count in range(1, 6)]
+    for shorter, longer in pairwise(bodies):
+        assert longer.startswith(shorter[: shorter.index(b'],"tools"')])
+
+
+def test_an_empty_history_is_an_empty_array() -> None:
+    assert json.loads(encode_body(replace(PLAIN, input=[])))["input"] == []
+
+
+def test_texts_keep_their_characters_and_a_lone_surrogate_survives() -> None:
+    body = encode_body(replace(PLAIN, instructions='ü "quoted" \n \ud83d', model="模型"))
+    decoded = json.loads(body)
+    assert (decoded["instructions"], decoded["model"]) == ('ü "quoted" \n \ud83d', "模型")
+    assert "模型".encode() in encode_body(replace(PLAIN, model="模型"))
+
+
+def test_no_key_is_written_twice() -> None:
+    full = replace(PLAIN, effort="low", verbosity="low", output_schema=b"{}", service_tier="priority")
+    pairs = json.loads(encode_body(full), object_pairs_hook=lambda found: [key for key, _ in found])
+    assert len(pairs) == len(set(pairs))
+    assert "previous_response_id" not in pairs

@@ -1,0 +1,224 @@
+"""Which server a provider's name stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.errors import UserError
+from codex_py.model.providers import (
+    Provider,
+    checked_url,
+    loopback_provider,
+    resolve_provider,
+    responses_url,
+    shown_url,
+)
+
+OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"}
+
+
+@dataclass(frozen=True)
+class Record:
+    name: str | None = None
+    base_url: str | None = "https://models.example/v1"
+    env_key: str | None = None
+    env_key_instructions: str | None = None
+    experimental_bearer_token: str | None = None
+    auth: Mapping[str, Any] | None = None
+    query_params: Mapping[str, str] = field(default_factory=dict[str, str])
+    http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    env_http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    request_max_retries: int | None = None
+    stream_max_retries: int | None = None
+    stream_idle_timeout_ms: int | None = None
+    connect_retry_seconds: float | None = None
+    requires_openai_auth: bool = False
+
+
+def resolve(name: str, *, env: Mapping[str, str] | None = None, url: str | None = None, **own: Record) -> Provider:
+    return resolve_provider(name, configured=own, env=env or {}, openai_base_url=url)
+
+
+def openai(base_url: str) -> Provider:
+    return Provider("openai", "OpenAI", base_url, env_http_headers=OPENAI_HEADERS, needs_key=True)
+
+
+@pytest.mark.parametrize(
+    ("env", "url", "expected"),
+    [
+        ({}, None, "https://api.openai.com/v1"),
+        ({"OPENAI_BASE_URL": " https://proxy.example/v1/ "}, None, "https://proxy.example/v1"),
+        ({"OPENAI_BASE_URL": "https://proxy.example/v1"}, "http://gateway.lan/v1//", "http://gateway.lan/v1"),
+        ({"OPENAI_BASE_URL": "  "}, None, "https://api.openai.com/v1"),
+        ({"OPENAI_BASE_URL": "http://127.0.0.1:99/v1"}, None, "http://127.0.0.1:99/v1"),
+        ({"OPENAI_BASE_URL": "http://localhost:99"}, None, "http://localhost:99"),
+        ({"OPENAI_BASE_URL": "http://[::1]:99"}, None, "http://[::1]:99"),
+    ],
+)
+def test_openai_and_its_address(env: dict[str, str], url: str | None, expected: str) -> None:
+    assert resolve("openai", env=env, url=url) == openai(expected)
+
+
+def test_a_variable_alone_does_not_send_the_key_unencrypted() -> None:
+    with pytest.raises(UserError, match="without encryption"):
+        resolve("openai", env={"OPENAI_BASE_URL": "http://proxy.example/v1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "env", "expected"),
+    [
+        ("ollama", {}, Provider("ollama", "Ollama", "http://localhost:11434/v1", local=True)),
+        ("lmstudio", {}, Provider("lmstudio", "LM Studio", "http://localhost:1234/v1", local=True)),
+        ("ollama", {"CODEX_OSS_PORT": "8080"}, Provider("ollama", "Ollama", "http://localhost:8080/v1", local=True)),
+        (
+            "lmstudio",
+            {"CODEX_OSS_PORT": "8080", "CODEX_OSS_BASE_URL": "http://192.168.1.5:1234/v1/"},
+            Provider("lmstudio", "LM Studio", "http://192.168.1.5:1234/v1", local=True),
+        ),
+    ],
+)
+def test_the_local_servers(name: str, env: dict[str, str], expected: Provider) -> None:
+    assert resolve(name, env=env) == expected
+
+
+@pytest.mark.parametrize("port", ["x", "0", "-1", "65536", "8080/v1", "9" * 5000, "٣"])
+def test_a_wrong_port_is_named(port: str) -> None:
+    with pytest.raises(UserError, match="`CODEX_OSS_PORT` is not a port number"):
+        resolve("ollama", env={"CODEX_OSS_PORT": port})
+
+
+def test_a_provider_of_the_users_own_with_everything() -> None:
+    record = Record(
+        name="Azure",
+        base_url="https://x.openai.azure.com/openai/",
+        env_key="AZURE_KEY",
+        env_key_instructions="ask IT",
+        experimental_bearer_token="tok",
+        auth={"command": "get-token", "args": ["-q"], "timeout_ms": 250, "cwd": "/tmp"},
+        query_params={"api-version": "v"},
+        http_headers={"a": "b"},
+        env_http_headers={"c": "D"},
+        request_max_retries=2,
+        stream_max_retries=1000,
+        stream_idle_timeout_ms=1500,
+        connect_retry_seconds=0.5,
+        requires_openai_auth=True,
+    )
+    assert resolve("azure", azure=record, env={"SSL_CERT_FILE": "/ca.pem"}) == Provider(
+        id="azure",
+        name="Azure",
+        base_url="https://x.openai.azure.com/openai",
+        api_key_env="AZURE_KEY",
+        env_key_instructions="ask IT",
+        bearer_token="tok",
+        auth_command=("get-token", "-q"),
+        auth_timeout=0.25,
+        auth_cwd=Path("/tmp"),
+        query_params={"api-version": "v"},
+        http_headers={"a": "b"},
+        env_http_headers={"c": "D"},
+        request_max_retries=2,
+        stream_max_retries=100,
+        idle_timeout=1.5,
+        connect_retry_seconds=0.5,
+        needs_key=True,
+        ca_file="/ca.pem",
+    )
+
+
+def test_a_provider_of_the_users_own_with_nothing_but_an_address() -> None:
+    assert resolve("mine", mine=Record()) == Provider("mine", "mine", "https://models.example/v1")
+
+
+def test_zero_retries_and_no_time_are_choices_too() -> None:
+    provider = resolve("m", m=Record(request_max_retries=0, stream_max_retries=0, connect_retry_seconds=0.0))
+    assert (provider.request_max_retries, provider.stream_max_retries, provider.connect_retry_seconds) == (0, 0, 0.0)
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(UserError) as caught:
+        resolve("opneai", zeta=Record(), alpha=Record())
+    assert str(caught.value) == "unknown model provider `opneai`"
+    assert caught.value.hint == (
+        "known are `openai`, `ollama`, `lmstudio`, `alpha`, `zeta`; define it under "
+        "`[model_providers.opneai]` in config.toml"
+    )
+
+
+def test_a_provider_without_an_address_says_which_key_to_set() -> None:
+    with pytest.raises(UserError) as caught:
+        resolve("mine", mine=Record(base_url=None))
+    assert (str(caught.value), caught.value.hint) == (
+        "the model provider `mine` has no address",
+        "set `model_providers.mine.base_url`",
+    )
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "models.example/v1",
+        "ftp://models.example",
+        "file:///etc/passwd",
+        "https://",
+        "https:///v1",
+        "http://[::1",
+        "http://a:99999",
+        "http://a:0",
+        "http://a:b",
+        "http://a b/v1",
+        "http://a/\x00",
+        "http://a/\nx",
+        "http://bücher.example",
+        "://x",
+    ],
+)
+def test_what_is_no_address_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(UserError) as caught:
+        checked_url(url, "`somewhere`")
+    assert str(caught.value) == "cannot use the address in `somewhere`: not an http or https URL"
+
+
+@pytest.mark.parametrize(
+    ("base", "params", "expected"),
+    [
+        ("https://a/v1", {}, "https://a/v1/responses"),
+        ("https://a", {}, "https://a/responses"),
+        (
+            "https://a/v1",
+            {"api-version": "2026-01-01", "q": "a b&c"},
+            "https://a/v1/responses?api-version=2026-01-01&q=a+b%26c",
+        ),
+        ("https://a/v1/?k=1&e=", {"x": "2"}, "https://a/v1/responses?k=1&e=&x=2"),
+        ("https://a/v1#frag", {}, "https://a/v1/responses"),
+    ],
+)
+def test_the_address_of_a_request(base: str, params: dict[str, str], expected: str) -> None:
+    assert responses_url(base, params) == expected
+
+
+def test_a_shown_address_keeps_no_secret() -> None:
+    assert shown_url("https://me:pass@a:8/v1/responses?key=secret#x") == "https://a:8/v1/responses"
+
+
+def test_a_providers_repr_shows_no_secret() -> None:
+    provider = Provider(
+        "x", "x", "https://a", bearer_token="s3cret", http_headers={"k": "s3cret"}, query_params={"k": "s3cret"}
+    )
+    assert "s3cret" not in repr(provider)
+
+
+def test_a_server_of_this_program_is_not_waited_for() -> None:
+    provider = loopback_provider("offline", "offline rules", "http://127.0.0.1:5/v1")
+    assert (provider.id, provider.base_url, provider.needs_key, provider.connect_retry_seconds) == (
+        "offline",
+        "http://127.0.0.1:5/v1",
+        False,
+        0.0,
+    )
