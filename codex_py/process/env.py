@@ -1,0 +1,108 @@
+"""The environment tool processes get: the user's, minus secrets, plus what keeps output plain."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final, Literal
+
+DEFAULT_EXCLUDES: Final = ("*KEY*", "*SECRET*", "*TOKEN*", "*PASSWORD*")
+
+_CORE: Final = (
+    *("HOME", "LOGNAME", "PATH", "SHELL", "USER", "USERNAME", "TMPDIR", "TEMP", "TMP"),
+    *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"),
+)
+_FORCED: Final = {
+    "NO_COLOR": "1",
+    "TERM": "dumb",
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "LC_CTYPE": "C.UTF-8",
+    "COLORTERM": "",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GH_PAGER": "cat",
+    "CODEX_CI": "1",
+    "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentRules:
+    """`[shell_environment_policy]`: globs match names without regard to case and apply in the order of the fields."""
+
+    inherit: Literal["all", "core", "none"] = "all"
+    ignore_default_excludes: bool = False
+    exclude: tuple[str, ...] = ()
+    set: Mapping[str, str] = field(default_factory=dict[str, str])
+    include_only: tuple[str, ...] = ()
+
+
+def tool_environment(
+    env: Mapping[str, str],
+    rules: EnvironmentRules,
+    *,
+    secrets: Collection[str] = (),
+    extra: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """What a tool process inherits of `env` under `rules`.
+
+    `secrets` are names that are never inherited whatever the rules say, such as the providers' key variables; only an
+    explicit `set` brings one back. `extra` is what the session tells its commands (`CODEX_THREAD_ID` and the like).
+    Where there is a `PATH`, the folder of the bundled `rg` ends it unless `rg` is found anyway.
+    """
+    kept = _inherited(env, rules, frozenset(secrets))
+    kept.update(rules.set)
+    if rules.include_only:
+        kept = {name: value for name, value in kept.items() if _matches(name, rules.include_only)}
+    kept.update(_FORCED)
+    kept.update(extra or {})
+    if "PATH" in kept:
+        kept["PATH"] = with_bundled_tools(kept["PATH"])
+    return kept
+
+
+def bundled_tools() -> Path | None:
+    """The folder beside this interpreter that holds the `rg` installed with it; None when there is none."""
+    folder = Path(sys.executable).parent
+    return folder if os.access(folder / "rg", os.X_OK) else None
+
+
+def with_bundled_tools(path: str) -> str:
+    """A `PATH` through which `rg` is found; what the user has wins over what came with us."""
+    folder = bundled_tools()
+    if folder is None or find_executable("rg", path):
+        return path
+    return f"{path}{os.pathsep}{folder}" if path else str(folder)
+
+
+def find_executable(name: str, path: str) -> str | None:
+    """Where `name` is found in the absolute folders of `path`; None when in none of them."""
+    for folder in path.split(os.pathsep):
+        if not folder.startswith("/"):
+            continue  # A relative folder would mean something else for every command.
+        candidate = f"{folder}/{name}"
+        if os.access(candidate, os.X_OK) and not os.path.isdir(candidate):  # noqa: PTH112 - start-up: one string, many probes
+            return candidate
+    return None
+
+
+def _inherited(env: Mapping[str, str], rules: EnvironmentRules, secrets: frozenset[str]) -> dict[str, str]:
+    match rules.inherit:
+        case "none":
+            return {}
+        case "core":
+            names = [name for name in env if name.upper() in _CORE]
+        case "all":
+            names = list(env)
+    globs = rules.exclude if rules.ignore_default_excludes else DEFAULT_EXCLUDES + rules.exclude
+    return {name: env[name] for name in names if name not in secrets and not _matches(name, globs)}
+
+
+def _matches(name: str, globs: Collection[str]) -> bool:
+    name = name.upper()
+    return any(fnmatchcase(name, glob.upper()) for glob in globs)

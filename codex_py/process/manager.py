@@ -1,0 +1,104 @@
+"""The live commands of one session."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from codex_py.errors import ToolError
+from codex_py.process.session import ExecSession
+from codex_py.process.spawn import CommandSpec, start_child
+from codex_py.process.sweep import MARKER, kill_marked
+from codex_py.process.watchdog import Watchdog, set_watch
+
+MAX_LIVE = 64
+_RECENT = 8
+_FIRST_ID, _LAST_ID = 1000, 99999
+
+
+class ProcessManager:
+    """The table of live commands of one session: at most 64, none outlives `kill_all`."""
+
+    def __init__(self) -> None:
+        self._live: dict[int, ExecSession] = {}
+        self._straying: list[ExecSession] = []
+        self._mark = f"{os.getpid()}-{os.urandom(6).hex()}"
+        self._started = 0
+        self._needs_sweep = False
+        self._watchdog: Watchdog | None = None
+
+    async def start(self, spec: CommandSpec) -> ExecSession:
+        """Start a command and enter it in the table; raise `ToolError` when it cannot start.
+
+        When 64 are live, one gives way: of all but the 8 used last the one that has already ended, else the one
+        unused for longest.
+        """
+        self._started += 1
+        marker = f"{self._mark}.{self._started}."
+        try:
+            if len(self._live) >= MAX_LIVE:
+                await self.close(self._least_needed())
+            if not spec.sandboxed:
+                self._watch_over_daemons()
+            child = start_child(spec, {MARKER: marker})
+        except BaseException:
+            spec.discard()
+            raise
+        spec.release()
+        session = ExecSession(self._free_id(), spec, child, marker=marker)
+        self._live[session.id] = session
+        return session
+
+    def get(self, session_id: int) -> ExecSession:
+        """The live command with this id; raise `ToolError` when there is none."""
+        session = self._live.get(session_id)
+        if session is None:
+            raise ToolError(f"unknown session id `{session_id}`: its command has ended, or there never was one")
+        return session
+
+    def forget(self, session: ExecSession) -> None:
+        """Take a command whose end was told out of the table."""
+        self._live.pop(session.id, None)
+        session.let_go()
+        self._straying = [stray for stray in self._straying if stray.lingers]
+        if session.lingers:
+            self._straying.append(session)
+
+    async def close(self, session: ExecSession) -> None:
+        """Kill a command with all it started, and reap it."""
+        self._live.pop(session.id, None)
+        session.kill()
+        if not session.sandboxed:
+            kill_marked(session.marker)
+        await session.close()
+
+    async def kill_all(self) -> None:
+        """Kill and reap every command with all it started, what it left in the background included."""
+        sessions = [*self._live.values(), *self._straying]
+        self._live.clear()
+        self._straying.clear()
+        for session in sessions:
+            session.kill()
+        if self._needs_sweep:
+            kill_marked(f"{self._mark}.")
+            self._needs_sweep = False
+        if self._watchdog is not None:
+            self._watchdog.dismiss()
+            self._watchdog = None
+        await asyncio.gather(*(session.close() for session in sessions))
+
+    def _watch_over_daemons(self) -> None:
+        if not self._needs_sweep:
+            self._needs_sweep = True
+            self._watchdog = set_watch(f"{self._mark}.")
+
+    def _least_needed(self) -> ExecSession:
+        by_use = sorted(self._live.values(), key=lambda session: session.last_used)
+        candidates = by_use[:-_RECENT]
+        return next((session for session in candidates if session.exit_code is not None), candidates[0])
+
+    def _free_id(self) -> int:
+        while True:
+            chosen = _FIRST_ID + int.from_bytes(os.urandom(4), "big") % (_LAST_ID - _FIRST_ID + 1)
+            if chosen not in self._live:
+                return chosen

@@ -1,0 +1,103 @@
+"""What a command printed, kept within a fixed amount of memory: the first half MiB and the last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+HEAD_BYTES: Final = 512 * 1024
+TAIL_BYTES: Final = 512 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """Output in order of arrival. `total` counts every byte printed, the ones that were not kept included."""
+
+    head: bytes
+    tail: bytes
+    total: int
+
+    @property
+    def omitted(self) -> int:
+        """How many bytes between head and tail were not kept."""
+        return self.total - len(self.head) - len(self.tail)
+
+    def gap(self) -> bytes:
+        """What stands between head and tail: a line that counts the bytes that were not kept, if any."""
+        return f"\n... {self.omitted} bytes omitted ...\n".encode() if self.omitted else b""
+
+    def text(self) -> str:
+        """The output as text: what is not UTF-8 becomes U+FFFD, and a gap is marked on a line of its own."""
+        if not self.omitted:
+            return (self.head + self.tail).decode("utf-8", "replace")
+        head = self.head[: len(self.head) - incomplete_suffix(self.head)]
+        tail = self.tail[_continuation_prefix(self.tail) :]
+        return head.decode("utf-8", "replace") + self.gap().decode() + tail.decode("utf-8", "replace")
+
+
+class CappedOutput:
+    """A buffer that takes any amount and keeps its two ends; each byte costs one copy."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._ring = bytearray()
+        self._end = 0  # where the next byte goes once the ring is full
+        self._total = 0
+
+    def feed(self, chunk: bytes | memoryview) -> None:
+        """Append what arrived."""
+        self._total += len(chunk)
+        room = HEAD_BYTES - len(self._head)
+        if room > 0:
+            self._head += chunk[:room]
+            chunk = chunk[room:]
+        if len(chunk) > TAIL_BYTES:
+            chunk = chunk[-TAIL_BYTES:]
+        if chunk:
+            self._feed_ring(chunk)
+
+    def peek(self) -> Captured:
+        """What is kept so far."""
+        return Captured(bytes(self._head), bytes(self._ring[self._end :] + self._ring[: self._end]), self._total)
+
+    def take(self, *, final: bool = True) -> Captured:
+        """Hand out what is kept and start afresh; unless `final`, a character not yet complete stays for next time."""
+        kept = self.peek()
+        self._head, self._ring, self._end, self._total = bytearray(), bytearray(), 0, 0
+        held = 0 if final else incomplete_suffix(kept.tail or kept.head)
+        if not held:
+            return kept
+        self.feed((kept.tail or kept.head)[-held:])
+        if kept.tail:
+            return Captured(kept.head, kept.tail[:-held], kept.total - held)
+        return Captured(kept.head[:-held], b"", kept.total - held)
+
+    def _feed_ring(self, chunk: bytes | memoryview) -> None:
+        room = TAIL_BYTES - len(self._ring)
+        if room:
+            self._ring += chunk[:room]
+            chunk = chunk[room:]
+        first = min(len(chunk), TAIL_BYTES - self._end)
+        self._ring[self._end : self._end + first] = chunk[:first]
+        rest = len(chunk) - first
+        if rest:
+            self._ring[:rest] = chunk[first:]
+        self._end = (self._end + len(chunk)) % TAIL_BYTES
+
+
+def incomplete_suffix(raw: bytes) -> int:
+    """How many bytes at the end are the beginning of a UTF-8 character whose rest is missing."""
+    for back in range(1, min(3, len(raw)) + 1):
+        byte = raw[-back]
+        if byte & 0xC0 == 0x80:
+            continue
+        width = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+        return back if width > back else 0
+    return 0
+
+
+def _continuation_prefix(raw: bytes) -> int:
+    count = 0
+    while count < min(3, len(raw)) and raw[count] & 0xC0 == 0x80:
+        count += 1
+    return count

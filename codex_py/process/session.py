@@ -1,0 +1,200 @@
+"""One running command: its output so far, how to wait for it, write to it, stop it.
+
+Reading goes on in the background whether or not anybody waits, so that a command never hangs on a full pipe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from io import FileIO
+from typing import Final
+
+from codex_py.errors import ToolError
+from codex_py.process.output import CappedOutput, Captured
+from codex_py.process.spawn import Child, CommandSpec
+
+# After the exit, how long a grandchild that still holds the pipe is waited for.
+GRACE_SECONDS: Final = 0.05
+_KILL_SECONDS: Final = 2.0
+_READ_BYTES: Final = 128 * 1024
+_READS_PER_WAKEUP: Final = 8
+_PENDING_BYTES: Final = 1024 * 1024
+
+
+class ExecSession:
+    """A command that was started. Belongs to the event loop it was made in."""
+
+    def __init__(self, session_id: int, spec: CommandSpec, child: Child, *, marker: str) -> None:
+        self.id: Final = session_id
+        self.tty: Final = spec.tty
+        self.sandboxed: Final = spec.sandboxed
+        self.marker: Final = marker
+        self.started: Final = time.monotonic()
+        self.last_used = self.started
+        self.on_end: Callable[[ExecSession], None] | None = None
+        self._child = child
+        self._cleanup: Callable[[], None] | None = spec.cleanup
+        self._loop = asyncio.get_running_loop()
+        self._exit_code: int | None = None
+        self._output = FileIO(child.output)
+        self._scratch = bytearray(_READ_BYTES)  # reused: a fresh one for each read would be mapped and unmapped
+        self._unread = CappedOutput()
+        self._told = CappedOutput()
+        self._keeping = True
+        self._pending = bytearray()
+        self._reading = True
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._loop.add_reader(child.output, self._read)
+        self._watch_exit()
+
+    @property
+    def lingers(self) -> bool:
+        """Whether there is still something to close: output held open by a grandchild, or a clean-up to come."""
+        return self._reading or self._cleanup is not None
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, 128+n after signal n; None until the command has ended and its output is complete."""
+        return self._exit_code if self._ended.done() else None
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait until the command has ended, `seconds` at most; say whether it has."""
+        if not self._ended.done():
+            await asyncio.wait({self._ended}, timeout=seconds)
+        self.last_used = time.monotonic()
+        return self._ended.done()
+
+    def take(self) -> Captured:
+        """The output that came since the last `take`."""
+        taken = self._unread.take(final=self._ended.done())
+        _append(self._told, taken)
+        return taken
+
+    def transcript(self) -> str:
+        """Everything the command has printed so far, capped."""
+        whole = CappedOutput()
+        _append(whole, self._told.peek())
+        _append(whole, self._unread.peek())
+        return whole.peek().text()
+
+    def write(self, text: bytes) -> None:
+        """Type `text` into the command's terminal; raise `ToolError` when it has none or does not read."""
+        if not self.tty:
+            raise ToolError(
+                f"stdin is closed: session `{self.id}` runs without a terminal; start the command again with `tty` true"
+            )
+        if len(self._pending) + len(text) > _PENDING_BYTES:
+            raise ToolError(
+                f"session `{self.id}` does not read its input; {len(self._pending)} bytes are still waiting"
+            )
+        if self._reading:
+            self._pending += text
+            self._flush()
+
+    def interrupt(self) -> None:
+        """SIGINT the command, as Ctrl-C would; for a command on a terminal `write` the character instead."""
+        self._child.interrupt()
+
+    def kill(self) -> None:
+        """SIGKILL the command at once. Its end is seen by `wait`; what it let go of is the manager's to sweep."""
+        if self._exit_code is None:
+            self._child.kill()
+
+    async def close(self) -> None:
+        """Kill if need be, reap, stop reading, and let go of every descriptor."""
+        self.on_end = None
+        self.kill()
+        try:
+            await self.wait(_KILL_SECONDS)
+        finally:
+            self._stop_reading()
+            self._clean_up()
+            self._finish()
+
+    def let_go(self) -> None:
+        """The end was told. Output of a grandchild that lives on is read and thrown away, lest it die of SIGPIPE."""
+        self._keeping = False
+        self._unread = self._told = CappedOutput()
+
+    def _watch_exit(self) -> None:
+        try:
+            watched = os.pidfd_open(self._child.pid)
+        except (AttributeError, OSError):
+            # No pidfd on this system: a thread waits. It ends with the process, which `close` kills.
+            waiting = self._loop.run_in_executor(None, self._child.wait)
+            waiting.add_done_callback(lambda _: self._exited())
+            return
+        self._loop.add_reader(watched, self._pidfd_ready, watched)
+
+    def _pidfd_ready(self, watched: int) -> None:
+        if self._child.reap() is not None:
+            self._loop.remove_reader(watched)
+            os.close(watched)
+            self._exited()
+
+    def _exited(self) -> None:
+        self._exit_code = self._child.reap()
+        # Later, when what a dying sandbox still held has surely been killed: what is removed protected something.
+        self._loop.call_later(GRACE_SECONDS, self._clean_up)
+        if self._reading:
+            self._loop.call_later(GRACE_SECONDS, self._finish)
+        else:
+            self._finish()
+
+    def _clean_up(self) -> None:
+        cleanup, self._cleanup = self._cleanup, None
+        if cleanup is not None:
+            cleanup()
+
+    def _finish(self) -> None:
+        if self._ended.done():
+            return
+        self._ended.set_result(None)
+        if self.on_end is not None:
+            self.on_end(self)
+
+    def _read(self) -> None:
+        for _ in range(_READS_PER_WAKEUP):
+            try:
+                size = self._output.readinto(self._scratch)
+            except OSError:  # EIO: the last process left the terminal
+                size = 0
+            if size is None:
+                return
+            if not size:
+                self._stop_reading()
+                if self._exit_code is not None:
+                    self._finish()
+                return
+            if self._keeping:
+                self._unread.feed(memoryview(self._scratch)[:size])
+
+    def _stop_reading(self) -> None:
+        if self._reading:
+            self._reading = False
+            self._loop.remove_reader(self._child.output)
+            self._loop.remove_writer(self._child.output)
+            self._output.close()
+
+    def _flush(self) -> None:
+        while self._pending:
+            try:
+                written = os.write(self._child.output, self._pending[:4096])
+            except (BlockingIOError, InterruptedError):
+                self._loop.add_writer(self._child.output, self._flush)
+                return
+            except OSError:  # the command is gone; its end is seen elsewhere
+                self._pending.clear()
+                break
+            del self._pending[:written]
+        if self._reading:
+            self._loop.remove_writer(self._child.output)
+
+
+def _append(buffer: CappedOutput, captured: Captured) -> None:
+    buffer.feed(captured.head)
+    buffer.feed(captured.gap())
+    buffer.feed(captured.tail)

@@ -1,0 +1,56 @@
+"""Which shell runs a command line, and how it is called."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from codex_py.errors import ToolError
+from codex_py.process.env import bundled_tools, find_executable
+from codex_py.process.quoting import quote_word
+
+_KNOWN: Final = ("bash", "zsh", "sh")
+# What login profiles usually reset PATH to; a shell named by its bare name is looked for here too.
+_USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def user_shell(env: Mapping[str, str]) -> str:
+    """The path of the user's own shell when it is bash, zsh or sh and runs; else the best one there is."""
+    chosen = env.get("SHELL", "")
+    if chosen.startswith("/") and Path(chosen).name in _KNOWN and os.access(chosen, os.X_OK):
+        return chosen
+    for name in ("/bin/bash", "/usr/bin/bash", "/bin/zsh"):
+        if os.access(name, os.X_OK):
+            return name
+    return find_executable("bash", env.get("PATH", "")) or "/bin/sh"
+
+
+def find_shell(name: str, env: Mapping[str, str]) -> str:
+    """The shell the model asked for by path or by bare name; raise `ToolError` when it cannot be run."""
+    path = name if "/" in name else find_executable(name, f"{env.get('PATH', '')}:{_USUAL_PATH}")
+    if path is None or not path.startswith("/"):
+        raise ToolError(f"cannot use shell `{name}`: not found")
+    if not Path(path).exists():
+        raise ToolError(f"cannot use shell `{name}`: no such file")
+    if Path(path).is_dir() or not os.access(path, os.X_OK):
+        raise ToolError(f"cannot use shell `{name}`: not an executable file")
+    return path
+
+
+def shell_argv(shell: str, script: str, *, login: bool) -> tuple[str, ...]:
+    """The argument vector that makes `shell` run `script`."""
+    return (shell, "-lc" if login else "-c", script)
+
+
+def keep_bundled_tools(script: str) -> str:
+    """`script` with the folder of the bundled `rg` put back at the end of `PATH`, when a login shell may lose it.
+
+    Login profiles reset `PATH` (Debian's /etc/profile does). The assignment stays on the script's first line so that
+    the line numbers of the shell's messages remain true.
+    """
+    folder = bundled_tools()
+    if folder is None or find_executable("rg", _USUAL_PATH):
+        return script
+    return f'PATH="$PATH":{quote_word(str(folder))}; {script}'

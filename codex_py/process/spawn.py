@@ -1,0 +1,149 @@
+"""Starting one command: its own session and process group, output on one pipe or terminal, nothing else inherited."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from codex_py.errors import ToolError
+from codex_py.process.pty import open_terminal
+
+_F_SETPIPE_SZ: Final = 1031  # Linux; fcntl.F_SETPIPE_SZ is missing elsewhere
+_PIPE_BYTES: Final = 1024 * 1024
+
+
+def _nothing() -> None:
+    """The default of a spec's callbacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """What to start.
+
+    `fds` are inherited under their own numbers. `release` is called once the process has started or failed to,
+    `cleanup` once it has ended or failed to start. `sandboxed` says that the process is a sandbox whose death takes
+    everything inside along.
+    """
+
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+    tty: bool = False
+    sandboxed: bool = False
+    fds: tuple[int, ...] = ()
+    release: Callable[[], None] = _nothing
+    cleanup: Callable[[], None] = _nothing
+
+    def discard(self) -> None:
+        """Release and clean up what was never started."""
+        self.release()
+        self.cleanup()
+
+
+class Child:
+    """A started process: `output` is the descriptor to read (and, for a terminal, to write), not blocking."""
+
+    def __init__(self, process: subprocess.Popen[bytes], output: int, *, sandboxed: bool) -> None:
+        self.output = output
+        self.pid = process.pid
+        self._process = process
+        self._sandboxed = sandboxed
+
+    def reap(self) -> int | None:
+        """The exit code, 128+n for a death by signal n; None while the process runs."""
+        status = self._process.poll()
+        return status if status is None or status >= 0 else 128 - status
+
+    def wait(self) -> int:
+        """Block until the process ends; for threads."""
+        self._process.wait()
+        return self.reap() or 0
+
+    def kill(self) -> None:
+        """SIGKILL the process and its group."""
+        self._signal_group(self.pid, signal.SIGKILL)
+
+    def interrupt(self) -> None:
+        """SIGINT the command: its process group, or the one inside its sandbox, whose keeper must survive."""
+        inner = _only_child(self.pid) if self._sandboxed else None
+        self._signal_group(inner or self.pid, signal.SIGINT)
+
+    def _signal_group(self, group: int, number: int) -> None:
+        # Not after reaping: the number may belong to somebody else by then.
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, number)
+
+
+def start_child(spec: CommandSpec, extra_env: Mapping[str, str]) -> Child:
+    """Start the command; raise `ToolError` when the system refuses. The spec's callbacks are the caller's to call."""
+    try:
+        return _start_on_terminal(spec, extra_env) if spec.tty else _start_on_pipe(spec, extra_env)
+    except (OSError, ValueError) as error:
+        raise ToolError(_why_not(spec, error)) from error
+
+
+def _start_on_pipe(spec: CommandSpec, extra_env: Mapping[str, str]) -> Child:
+    ours, theirs = os.pipe2(os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
+    try:
+        with suppress(OSError):  # a roomier pipe saves wake-ups; the user's pipe quota may not allow it
+            fcntl.fcntl(theirs, _F_SETPIPE_SZ, _PIPE_BYTES)
+        os.set_blocking(ours, False)
+        process = _popen(spec, extra_env, stdin=subprocess.DEVNULL, output=theirs)
+    except BaseException:
+        os.close(ours)
+        raise
+    finally:
+        os.close(theirs)
+    return Child(process, ours, sandboxed=spec.sandboxed)
+
+
+def _start_on_terminal(spec: CommandSpec, extra_env: Mapping[str, str]) -> Child:
+    ours, theirs = open_terminal()
+    try:
+        process = _popen(spec, extra_env, stdin=theirs, output=theirs)
+    except BaseException:
+        os.close(ours)
+        raise
+    finally:
+        os.close(theirs)
+    return Child(process, ours, sandboxed=spec.sandboxed)
+
+
+def _popen(spec: CommandSpec, extra_env: Mapping[str, str], *, stdin: int, output: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        spec.argv,
+        cwd=spec.cwd,
+        env={**spec.env, **extra_env},
+        stdin=stdin,
+        stdout=output,
+        stderr=output,
+        pass_fds=spec.fds,
+        start_new_session=True,
+    )
+
+
+def _only_child(pid: int) -> int | None:
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return None
+    return int(children[0]) if children else None
+
+
+def _why_not(spec: CommandSpec, error: OSError | ValueError) -> str:
+    if isinstance(error, ValueError):
+        return "cannot start the command: it has a NUL or a lone surrogate, which no argument can hold"
+    if error.errno == errno.E2BIG:
+        return "cannot start the command: it is longer than the system allows; put the text into a file first"
+    if not spec.cwd.is_dir():
+        return f"cannot start the command: working directory `{spec.cwd}` does not exist"
+    return f"cannot start `{spec.argv[0]}`: {(error.strerror or str(error)).lower()}"

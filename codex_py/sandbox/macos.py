@@ -1,0 +1,138 @@
+"""The macOS sandbox: a Seatbelt profile and the command line of `sandbox-exec`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from codex_py.protocol.policy import NetworkAccess
+from codex_py.sandbox.policy import WritableRoot
+
+SANDBOX_EXEC: Final = "/usr/bin/sandbox-exec"
+
+_READABLE_SYSCTLS: Final = (
+    "hw.activecpu",
+    "hw.busfrequency_compat",
+    "hw.byteorder",
+    "hw.cacheconfig",
+    "hw.cachelinesize_compat",
+    "hw.cpufamily",
+    "hw.cpufrequency_compat",
+    "hw.cputype",
+    "hw.l1dcachesize_compat",
+    "hw.l1icachesize_compat",
+    "hw.l2cachesize_compat",
+    "hw.l3cachesize_compat",
+    "hw.logicalcpu_max",
+    "hw.machine",
+    "hw.memsize",
+    "hw.model",
+    "hw.ncpu",
+    "hw.nperflevels",
+    "hw.packages",
+    "hw.pagesize_compat",
+    "hw.pagesize",
+    "hw.physicalcpu_max",
+    "hw.tbfrequency_compat",
+    "hw.vectorunit",
+    "kern.argmax",
+    "kern.boottime",
+    "kern.hostname",
+    "kern.maxfilesperproc",
+    "kern.maxproc",
+    "kern.osproductversion",
+    "kern.osrelease",
+    "kern.ostype",
+    "kern.osvariant_status",
+    "kern.osversion",
+    "kern.secure_kernel",
+    "kern.usrstack64",
+    "kern.version",
+    "sysctl.proc_cputype",
+    "vm.loadavg",
+)
+_READABLE_SYSCTL_PREFIXES: Final = (
+    "hw.optional.arm.",
+    "hw.optional.armv8_",
+    "hw.perflevel",
+    "kern.proc.pgrp.",
+    "kern.proc.pid.",
+)
+
+_BASE: Final = """\
+(version 1)
+(deny default)
+(allow process-exec)
+(allow process-fork)
+(allow signal (target same-sandbox))
+(allow process-info* (target same-sandbox))
+(allow file-read*)
+(allow file-write-data (require-all (path "/dev/null") (vnode-type CHARACTER-DEVICE)))
+(allow file-read* file-write* (literal "/dev/ptmx"))
+(allow file-read* file-write* (require-all (regex #"^/dev/ttys[0-9]+") (extension "com.apple.sandbox.pty")))
+(allow file-ioctl (regex #"^/dev/ttys[0-9]+"))
+(allow pseudo-tty)
+(allow ipc-posix-sem)
+(allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo"))
+(allow iokit-open (iokit-registry-entry-class "RootDomainUserClient"))
+"""
+
+_NETWORK: Final = """\
+(allow network-outbound)
+(allow network-inbound)
+(allow system-socket)
+(allow mach-lookup
+  (global-name "com.apple.SecurityServer")
+  (global-name "com.apple.networkd")
+  (global-name "com.apple.ocspd")
+  (global-name "com.apple.trustd.agent")
+  (global-name "com.apple.SystemConfiguration.DNSConfiguration")
+  (global-name "com.apple.SystemConfiguration.configd"))
+"""
+
+_LOOPBACK: Final = """\
+(allow system-socket (socket-domain AF_INET) (socket-domain AF_INET6))
+(allow network-bind (local ip "localhost:*"))
+(allow network-inbound (local ip "localhost:*"))
+(allow network-outbound (remote ip "localhost:*"))
+"""
+
+
+def seatbelt_argv(roots: Sequence[WritableRoot], network: NetworkAccess) -> list[str]:
+    """The options of one sandboxed command, up to and including `--`."""
+    argv = [SANDBOX_EXEC, "-p", seatbelt_profile(roots, network)]
+    for index, root in enumerate(roots):
+        argv.append(f"-DWRITABLE_ROOT_{index}={root.path}")
+        argv += (f"-DWRITABLE_ROOT_{index}_RO_{at}={path}" for at, path in enumerate(_kept(root, roots)))
+    return [*argv, "--"]
+
+
+def seatbelt_profile(roots: Sequence[WritableRoot], network: NetworkAccess) -> str:
+    """The profile text. Paths are parameters of it, so that no folder's name can change its meaning."""
+    parts = [_BASE, _sysctl_rule()]
+    for index, root in enumerate(roots):
+        exceptions = "".join(
+            f'\n    (require-not (subpath (param "WRITABLE_ROOT_{index}_RO_{at}")))'
+            for at, _ in enumerate(_kept(root, roots))
+        )
+        parts.append(
+            f'(allow file-write*\n  (require-all\n    (subpath (param "WRITABLE_ROOT_{index}")){exceptions}))\n'
+        )
+    if network is True:
+        parts.append(_NETWORK)
+    elif network == "loopback":
+        parts.append(_LOOPBACK)
+    return "".join(parts)
+
+
+def _kept(root: WritableRoot, roots: Sequence[WritableRoot]) -> list[Path]:
+    """What stays read-only below `root`: its own, and that of the roots inside it, since any rule that allows wins."""
+    inside = [path for other in roots if other.path.is_relative_to(root.path) for path in other.protected]
+    return list(dict.fromkeys([*root.protected, *inside]))
+
+
+def _sysctl_rule() -> str:
+    names = [f'  (sysctl-name "{name}")' for name in _READABLE_SYSCTLS]
+    prefixes = [f'  (sysctl-name-prefix "{name}")' for name in _READABLE_SYSCTL_PREFIXES]
+    return "(allow sysctl-read\n" + "\n".join([*names, *prefixes]) + ")\n"

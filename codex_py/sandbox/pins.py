@@ -1,0 +1,38 @@
+"""Following protected paths when a command moves a folder that holds them.
+
+A mount protects `sub/.git` during one command, but not the name `sub`: a command may rename that, and the next one
+would find `.git` where nobody looks. So each is held open, and the kernel tells where it is now.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+_O_PATH: Final = getattr(os, "O_PATH", 0)
+_DELETED: Final = " (deleted)"
+
+
+class Pins:
+    """Paths held open for as long as this object lives; nothing is held where the system cannot tell names (macOS)."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._fds: list[int] = []
+        if not _O_PATH:
+            return
+        for path in paths:
+            try:
+                self._fds.append(os.open(path, _O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC))
+            except OSError:
+                continue  # missing ones are protected by name
+
+    def __del__(self) -> None:
+        for fd in self._fds:
+            os.close(fd)
+
+    def paths(self) -> list[Path]:
+        """Where those that still exist are now."""
+        links = [os.readlink(f"/proc/self/fd/{fd}") for fd in self._fds]  # noqa: PTH115 - a name, not a path to follow
+        return [Path(link) for link in links if link.startswith("/") and not link.endswith(_DELETED)]

@@ -1,0 +1,151 @@
+"""Which paths a policy lets commands write, and which paths inside those stay read-only.
+
+Read-only inside every root are `.git`, `.codex` and `.agents`: what is in them runs, or is believed, outside the
+sandbox later. That goes for the ones at the top whether or not they exist, for those of the folders above the
+working directory, for those found below it when the session looks first, and for where a `.git` file points.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+
+PROTECTED_NAMES: Final = (".git", ".codex", ".agents")
+
+# How far nested repositories are looked for; breadth first, so that what is left out lies deep.
+_SCANNED_FOLDERS: Final = 500
+_SCANNED_ENTRIES: Final = 10_000
+_NESTED_LIMIT: Final = 64
+_POINTER_BYTES: Final = 4096
+# Bulk that tools unpack: nobody works in a repository there, and it would use the scan up.
+_BULK: Final = frozenset({"node_modules", "site-packages", "__pycache__"})
+
+
+@dataclass(frozen=True, slots=True)
+class WritableRoot:
+    """A folder commands may write below, and the paths inside it they may not; all real paths.
+
+    The first ones of `protected` are the root's own three names, there or not.
+    """
+
+    path: Path
+    protected: tuple[Path, ...] = ()
+
+
+def writable_roots(policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]) -> tuple[WritableRoot, ...]:
+    """Where `policy` lets a session that works in `cwd` write; none for read-only, `/` for full access.
+
+    Roots that are not folders are left out. `env` tells where `TMPDIR` is. Reads the disk, a bounded part of it.
+    """
+    match policy:
+        case ReadOnly():
+            return ()
+        case DangerFullAccess():
+            return (WritableRoot(Path("/")),)
+        case WorkspaceWrite():
+            return _workspace_roots(policy, cwd, env)
+
+
+def is_writable(path: Path, roots: Sequence[WritableRoot]) -> bool:
+    """Whether a write to the absolute `path`, its links followed, stays inside the roots and off what is protected."""
+    real = Path(os.path.realpath(path))
+    holders = [root for root in roots if real.is_relative_to(root.path)]
+    if not holders:
+        return False
+    root = max(holders, key=lambda holder: len(holder.path.parts))
+    if not root.protected:
+        return True
+    inside = real.relative_to(root.path).parts
+    if any(part.lower() in PROTECTED_NAMES for part in inside):
+        return False
+    kept = {path for holder in holders for path in holder.protected if path.is_relative_to(root.path)}
+    return not any(real.is_relative_to(path) for path in kept)
+
+
+def _workspace_roots(policy: WorkspaceWrite, cwd: Path, env: Mapping[str, str]) -> tuple[WritableRoot, ...]:
+    worked_in = _folders([cwd, *(cwd / root for root in policy.writable_roots)])
+    temporary: list[Path] = []
+    if not policy.exclude_slash_tmp:
+        temporary.append(Path("/tmp"))
+    chosen = env.get("TMPDIR", "")
+    if chosen.startswith("/") and not policy.exclude_tmpdir_env_var:
+        temporary.append(Path(chosen))
+    roots = _folders([*worked_in, *temporary])
+    own = {root: [root / name for name in PROTECTED_NAMES] for root in roots}
+    found = [path for root in worked_in for path in (*_nested(root), *_above(root, roots))]
+    named = [path for names in own.values() for path in names]
+    extra = [*sorted(found), *(target for path in (*named, *found) for target in _targets(path))]
+    return tuple(
+        WritableRoot(root, tuple(dict.fromkeys([*own[root], *(path for path in extra if path.is_relative_to(root))])))
+        for root in roots
+    )
+
+
+def _folders(paths: Iterable[Path]) -> list[Path]:
+    real = [Path(os.path.realpath(path)) for path in paths]
+    return [path for path in dict.fromkeys(real) if path.is_dir()]
+
+
+def _above(root: Path, roots: Sequence[Path]) -> Iterator[Path]:
+    """Protected paths of the folders between `root` and another root that holds it, which are writable through that."""
+    for folder in root.parents:
+        if any(folder != other and folder.is_relative_to(other) for other in roots):
+            yield from (folder / name for name in PROTECTED_NAMES if os.path.lexists(folder / name))
+
+
+def _nested(root: Path) -> list[Path]:
+    """Protected paths below the top of `root`; links are not followed."""
+    found: list[Path] = []
+    top = str(root)
+    folders = deque([top])
+    seen = entries = 0
+    while folders and seen < _SCANNED_FOLDERS and entries < _SCANNED_ENTRIES and len(found) < _NESTED_LIMIT:
+        folder = folders.popleft()
+        seen += 1
+        try:
+            with os.scandir(folder) as listing:
+                for entry in listing:
+                    entries += 1
+                    if entry.name.lower() in PROTECTED_NAMES:
+                        if folder != top:
+                            found.append(Path(entry.path))
+                    elif entry.name not in _BULK and entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    if entries >= _SCANNED_ENTRIES:
+                        break
+        except OSError:
+            continue
+    return found[:_NESTED_LIMIT]
+
+
+def _targets(path: Path) -> list[Path]:
+    """Where a protected path leads: through a symbolic link, or from a `.git` file to the repository it stands for."""
+    if path.is_symlink():
+        return [Path(os.path.realpath(path))]
+    if path.name != ".git" or not path.is_file():
+        return []
+    pointer = _first_line(path)
+    if not pointer.startswith("gitdir:"):
+        return []
+    target = Path(os.path.realpath(path.parent / pointer.removeprefix("gitdir:").strip()))
+    shared = _first_line(target / "commondir")
+    return [target, Path(os.path.realpath(target / shared))] if shared else [target]
+
+
+def _first_line(path: Path) -> str:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    try:
+        return os.read(fd, _POINTER_BYTES).decode("utf-8", "replace").partition("\n")[0].strip()
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)

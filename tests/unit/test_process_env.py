@@ -1,0 +1,92 @@
+"""The environment tool processes get."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from codex_py.process.env import EnvironmentRules, bundled_tools, find_executable, tool_environment
+
+USER = {
+    "HOME": "/home/u",
+    "PATH": "/nowhere",
+    "EDITOR": "vi",
+    "AWS_SECRET_ACCESS": "1",
+    "my_api_key": "2",
+    "GH_TOKEN": "3",
+    "DB_PASSWORD": "4",
+    "LANG": "de_DE.UTF-8",
+    "PAGER": "less",
+}
+FORCED = {
+    "NO_COLOR": "1",
+    "TERM": "dumb",
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "LC_CTYPE": "C.UTF-8",
+    "COLORTERM": "",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GH_PAGER": "cat",
+    "CODEX_CI": "1",
+    "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS": "1",
+}
+
+
+def _of_user(env: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if FORCED.get(name) != value and name != "PATH"}
+
+
+def test_secrets_stay_out_by_default_and_output_is_kept_plain() -> None:
+    env = tool_environment(USER, EnvironmentRules(), extra={"CODEX_THREAD_ID": "t"})
+    assert _of_user(env) == {"HOME": "/home/u", "EDITOR": "vi", "CODEX_THREAD_ID": "t"}
+    assert FORCED.items() <= env.items()
+
+
+def test_secrets_pass_when_asked_for_but_never_the_named_ones() -> None:
+    env = tool_environment(USER, EnvironmentRules(ignore_default_excludes=True), secrets={"my_api_key"})
+    assert "my_api_key" not in env
+    assert env["GH_TOKEN"] == "3"
+
+
+def test_an_explicit_value_wins_over_the_excludes() -> None:
+    rules = EnvironmentRules(set={"GH_TOKEN": "mine"}, exclude=("GH_*",))
+    assert tool_environment(USER, rules, secrets={"GH_TOKEN"})["GH_TOKEN"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("rules", "kept"),
+    [
+        (EnvironmentRules(inherit="none"), {}),
+        (EnvironmentRules(inherit="core"), {"HOME": "/home/u"}),
+        (EnvironmentRules(exclude=("edit*",)), {"HOME": "/home/u"}),
+        (EnvironmentRules(include_only=("E?ITOR",)), {"EDITOR": "vi"}),
+        (EnvironmentRules(inherit="none", set={"A": "1", "B": "2"}, include_only=("a",)), {"A": "1"}),
+    ],
+)
+def test_rules_apply_in_order(rules: EnvironmentRules, kept: dict[str, str]) -> None:
+    assert _of_user(tool_environment(USER, rules)) == kept
+
+
+def test_no_path_is_made_up_when_nothing_is_inherited() -> None:
+    assert "PATH" not in tool_environment(USER, EnvironmentRules(inherit="none"))
+
+
+def test_the_bundled_rg_is_found_last() -> None:
+    folder = bundled_tools()
+    assert folder is not None
+    path = tool_environment({"PATH": "/nowhere"}, EnvironmentRules())["PATH"]
+    assert path == f"/nowhere:{folder}"
+    assert find_executable("rg", path) == str(folder / "rg")
+
+
+def test_a_path_that_has_rg_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "rg").touch(0o755)
+    assert tool_environment({"PATH": str(tmp_path)}, EnvironmentRules())["PATH"] == str(tmp_path)
+
+
+def test_relative_folders_and_directories_are_not_executables(tmp_path: Path) -> None:
+    (tmp_path / "tool").mkdir()
+    assert find_executable("tool", f"{tmp_path}{os.pathsep}.") is None

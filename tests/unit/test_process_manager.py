@@ -1,0 +1,213 @@
+"""The table of live commands, and what is left when it is emptied."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from codex_py.errors import ToolError
+from codex_py.process.manager import MAX_LIVE, ProcessManager
+from codex_py.process.session import ExecSession
+from codex_py.process.spawn import CommandSpec
+from tests.unit.command_builders import is_alive
+
+SLEEP = ("/bin/sleep", "1000")
+
+
+@pytest.fixture
+async def manager() -> AsyncGenerator[ProcessManager, None]:
+    made = ProcessManager()
+    yield made
+    await made.kill_all()
+
+
+def _spec(tmp_path: Path, *argv: str) -> CommandSpec:
+    return CommandSpec(argv, tmp_path, {"PATH": os.environ["PATH"]})
+
+
+def _open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def _printed(session: ExecSession, text: str) -> str:
+    """What the command has printed once `text` is part of it."""
+    while text not in (printed := session.transcript()):
+        await session.wait(0.005)
+    return printed
+
+
+async def test_a_command_runs_to_its_end(manager: ProcessManager, tmp_path: Path) -> None:
+    session = await manager.start(_spec(tmp_path, "/bin/sh", "-c", "echo hi; exit 7"))
+    assert manager.get(session.id) is session
+    assert await session.wait(10)
+    assert (session.exit_code, session.take().text(), session.transcript()) == (7, "hi\n", "hi\n")
+    manager.forget(session)
+    with pytest.raises(ToolError):
+        manager.get(session.id)
+
+
+async def test_waiting_ends_with_the_time_given(manager: ProcessManager, tmp_path: Path) -> None:
+    session = await manager.start(_spec(tmp_path, *SLEEP))
+    assert not await session.wait(0.01)
+    assert session.exit_code is None
+
+
+async def test_a_program_that_is_not_there_is_a_tool_error(manager: ProcessManager, tmp_path: Path) -> None:
+    called: list[str] = []
+    spec = CommandSpec(
+        ("/no/such/program",),
+        tmp_path,
+        {},
+        release=lambda: called.append("release"),
+        cleanup=lambda: called.append("cleanup"),
+    )
+    with pytest.raises(ToolError, match="cannot start `/no/such/program`: no such file or directory"):
+        await manager.start(spec)
+    assert called == ["release", "cleanup"]
+
+
+async def test_release_comes_with_the_start_and_cleanup_after_the_end(manager: ProcessManager, tmp_path: Path) -> None:
+    called: list[str] = []
+    spec = CommandSpec(
+        ("/bin/sh", "-c", "exit 0"),
+        tmp_path,
+        {},
+        release=lambda: called.append("release"),
+        cleanup=lambda: called.append("cleanup"),
+    )
+    session = await manager.start(spec)
+    assert called == ["release"]
+    await session.wait(10)
+    manager.forget(session)
+    await manager.kill_all()
+    assert called == ["release", "cleanup"]
+
+
+async def test_no_descriptor_of_ours_reaches_a_command(manager: ProcessManager, tmp_path: Path) -> None:
+    inheritable = os.open("/etc/passwd", os.O_RDONLY)
+    os.set_inheritable(inheritable, True)
+    try:
+        session = await manager.start(_spec(tmp_path, "/bin/sh", "-c", "exec ls /proc/self/fd"))
+    finally:
+        os.close(inheritable)
+    await session.wait(10)
+    assert session.take().text().split() == ["0", "1", "2", "3"]  # 3 is the folder being listed
+
+
+async def test_no_descriptor_is_left_open_here(manager: ProcessManager, tmp_path: Path) -> None:
+    before = _open_descriptors()
+    for tty in (False, True):
+        session = await manager.start(CommandSpec(("/bin/true",), tmp_path, {}, tty=tty))
+        await session.wait(10)
+        manager.forget(session)
+    with pytest.raises(ToolError):
+        await manager.start(_spec(tmp_path, "/no/such/program"))
+    running = await manager.start(_spec(tmp_path, *SLEEP))
+    await manager.close(running)
+    await manager.kill_all()
+    assert _open_descriptors() == before
+
+
+async def test_at_most_64_are_live_and_the_one_unused_for_longest_gives_way(
+    manager: ProcessManager, tmp_path: Path
+) -> None:
+    sessions = [await manager.start(_spec(tmp_path, *SLEEP)) for _ in range(MAX_LIVE)]
+    await sessions[0].wait(0)  # used again
+    await manager.start(_spec(tmp_path, *SLEEP))
+    with pytest.raises(ToolError):
+        manager.get(sessions[1].id)
+    assert sessions[1].exit_code == 137
+    assert manager.get(sessions[0].id) is sessions[0]
+
+
+async def test_one_that_has_ended_gives_way_before_one_that_runs(manager: ProcessManager, tmp_path: Path) -> None:
+    sessions = [await manager.start(_spec(tmp_path, *SLEEP)) for _ in range(20)]
+    ended = await manager.start(_spec(tmp_path, "/bin/true"))
+    await ended.wait(10)
+    for _ in range(MAX_LIVE - 21):
+        await manager.start(_spec(tmp_path, *SLEEP))
+    await manager.start(_spec(tmp_path, *SLEEP))
+    with pytest.raises(ToolError):
+        manager.get(ended.id)
+    assert all(manager.get(session.id) is session for session in sessions)
+
+
+async def test_nothing_outlives_the_session(manager: ProcessManager, tmp_path: Path) -> None:
+    script = "sleep 1000 & echo $!; (setsid sleep 1000 >/dev/null & echo $!); echo $$; echo; exec sleep 1000"
+    session = await manager.start(_spec(tmp_path, "/bin/sh", "-c", script))
+    pids = [int(pid) for pid in (await _printed(session, "\n\n")).split()]
+    assert len(pids) == 3
+    assert all(is_alive(pid) for pid in pids)
+    await manager.kill_all()
+    assert not any(is_alive(pid) for pid in pids)
+
+
+async def test_daemons_of_a_command_that_has_ended_go_too(manager: ProcessManager, tmp_path: Path) -> None:
+    script = "(setsid sh -c 'exec sleep 1000' >/dev/null 2>&1 & echo $!)"
+    session = await manager.start(_spec(tmp_path, "/bin/sh", "-c", script))
+    await session.wait(10)
+    daemon = int(session.take().text())
+    manager.forget(session)
+    assert is_alive(daemon)
+    await manager.kill_all()
+    assert not is_alive(daemon)
+
+
+async def test_a_killed_program_leaves_none_of_its_commands(tmp_path: Path) -> None:
+    script = (
+        "import asyncio, os, pathlib\n"
+        "from codex_py.process.manager import ProcessManager\n"
+        "from codex_py.process.spawn import CommandSpec\n"
+        "async def main():\n"
+        "    line = 'setsid sleep 1000 & echo $! $$; exec sleep 1000'\n"
+        "    spec = CommandSpec(('/bin/sh', '-c', line), pathlib.Path('/'), {'PATH': os.environ['PATH']})\n"
+        "    session = await ProcessManager().start(spec)\n"
+        "    while len(session.transcript().split()) < 2: await session.wait(0.005)\n"
+        "    print(session.transcript(), flush=True)\n"
+        "    await asyncio.sleep(1000)\n"
+        "asyncio.run(main())\n"
+    )
+    program = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[2]
+    )
+    assert program.stdout is not None
+    pids = [int(pid) for pid in (await program.stdout.readline()).split()]
+    watched = [os.pidfd_open(pid) for pid in pids]
+    program.kill()
+    await program.wait()
+    for fd in watched:
+        assert await asyncio.to_thread(select.select, [fd], [], [], 10) == ([fd], [], [])
+        os.close(fd)
+
+
+async def test_a_background_writer_does_not_die_of_a_closed_pipe(manager: ProcessManager, tmp_path: Path) -> None:
+    script = "(read -r go < go; echo one; echo two; echo done > done) & exit 0"
+    os.mkfifo(tmp_path / "go")
+    os.mkfifo(tmp_path / "done")
+    session = await manager.start(_spec(tmp_path, "/bin/bash", "-c", script))
+    await session.wait(10)
+    manager.forget(session)
+    await asyncio.to_thread((tmp_path / "go").write_text, "\n")
+    assert await asyncio.to_thread((tmp_path / "done").read_text) == "done\n"
+
+
+async def test_typing_that_nobody_reads_is_bounded(manager: ProcessManager, tmp_path: Path) -> None:
+    session = await manager.start(CommandSpec(SLEEP, tmp_path, {}, tty=True))
+    session.write(b"x" * 1_000_000)
+    with pytest.raises(ToolError, match="does not read its input"):
+        session.write(b"x" * 100_000)
+
+
+async def test_a_long_text_typed_into_a_terminal_arrives_whole(manager: ProcessManager, tmp_path: Path) -> None:
+    argv = ("/bin/sh", "-c", "stty raw -echo; echo ready; head -c 200000 | md5sum")
+    session = await manager.start(CommandSpec(argv, tmp_path, {"PATH": os.environ["PATH"]}, tty=True))
+    await _printed(session, "ready")
+    session.write(b"0123456789" * 20_000)
+    assert await session.wait(10)
+    assert session.take().text().split() == ["ready", "bcc4bfca43786497d970f7d3e2fdd455", "-"]

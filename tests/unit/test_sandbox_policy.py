@@ -1,0 +1,153 @@
+"""What a policy lets commands write."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly, WorkspaceWrite
+from codex_py.sandbox.policy import WritableRoot, is_writable, writable_roots
+
+ALONE = WorkspaceWrite(exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    folder = Path(os.path.realpath(tmp_path)) / "repo"
+    (folder / ".git").mkdir(parents=True)
+    return folder
+
+
+def _own(root: Path) -> tuple[Path, ...]:
+    return (root / ".git", root / ".codex", root / ".agents")
+
+
+def test_read_only_has_no_roots_and_full_access_has_all(repo: Path) -> None:
+    assert writable_roots(ReadOnly(), repo, {}) == ()
+    roots = writable_roots(DangerFullAccess(), repo, {})
+    assert roots == (WritableRoot(Path("/")),)
+    assert is_writable(repo / ".git" / "config", roots)
+    assert not is_writable(repo / "a", ())
+
+
+def test_the_workspace_its_extra_roots_and_the_temporary_folders(repo: Path) -> None:
+    extra, tmpdir = repo.parent / "extra", repo.parent / "t"
+    extra.mkdir()
+    tmpdir.mkdir()
+    policy = WorkspaceWrite(writable_roots=(extra, Path("../missing"), Path("../extra")))
+    roots = writable_roots(policy, repo, {"TMPDIR": str(tmpdir)})
+    assert [root.path for root in roots] == [repo, extra, Path(os.path.realpath("/tmp")), tmpdir]
+    assert all(root.protected[:3] == _own(root.path) for root in roots)
+
+
+def test_temporary_folders_can_be_left_out(repo: Path) -> None:
+    env = {"TMPDIR": str(repo.parent)}
+    assert writable_roots(ALONE, repo, env) == (WritableRoot(repo, _own(repo)),)
+    only_tmpdir = WorkspaceWrite(exclude_slash_tmp=True)
+    assert [root.path for root in writable_roots(only_tmpdir, repo, env)] == [repo, repo.parent]
+
+
+@pytest.mark.parametrize("tmpdir", ["", "relative", "/no/such/folder"])
+def test_a_tmpdir_that_is_no_absolute_folder_is_left_out(repo: Path, tmpdir: str) -> None:
+    roots = writable_roots(WorkspaceWrite(exclude_slash_tmp=True), repo, {"TMPDIR": tmpdir})
+    assert [root.path for root in roots] == [repo]
+
+
+def test_nested_repositories_are_found_and_links_are_not_followed(repo: Path) -> None:
+    outside = repo.parent / "outside"
+    (outside / ".git").mkdir(parents=True)
+    (repo / "link").symlink_to(outside)
+    (repo / "a" / "b" / ".git").mkdir(parents=True)
+    (repo / "a" / ".codex").mkdir()
+    (repo / "node_modules" / "x" / ".git").mkdir(parents=True)
+    (root,) = writable_roots(ALONE, repo, {})
+    assert root.protected == (*_own(repo), repo / "a" / ".codex", repo / "a" / "b" / ".git")
+
+
+def test_a_git_file_protects_what_it_points_to(repo: Path) -> None:
+    store = repo / "store" / "worktrees" / "w"
+    store.mkdir(parents=True)
+    (store / "commondir").write_text("../..\n")
+    (repo / "w").mkdir()
+    (repo / "w" / ".git").write_text("gitdir: ../store/worktrees/w\n")
+    (root,) = writable_roots(ALONE, repo, {})
+    assert root.protected == (*_own(repo), repo / "w" / ".git", store, repo / "store")
+
+
+def test_a_worktree_protects_the_repository_it_belongs_to_in_another_root(repo: Path) -> None:
+    store = repo / ".git" / "worktrees" / "w"
+    store.mkdir(parents=True)
+    (store / "commondir").write_text("../..\n")
+    worktree = repo.parent / "w"
+    worktree.mkdir()
+    (worktree / ".git").write_text(f"gitdir: {store}\n")
+    roots = writable_roots(WorkspaceWrite(exclude_slash_tmp=True), worktree, {"TMPDIR": str(repo.parent)})
+    assert roots[1].protected == (*_own(repo.parent), store, repo / ".git")
+
+
+@pytest.mark.parametrize("pointer", [b"", b"gitdir:", b"gitdir: \xff\xfe", b"x" * 100_000, b"\0"])
+def test_a_broken_git_file_does_no_harm(repo: Path, pointer: bytes) -> None:
+    (repo / "w").mkdir()
+    (repo / "w" / ".git").write_bytes(pointer)
+    (root,) = writable_roots(ALONE, repo, {})
+    assert root.protected[:4] == (*_own(repo), repo / "w" / ".git")
+
+
+def test_a_linked_git_folder_protects_its_target(repo: Path) -> None:
+    (repo / ".git").rmdir()
+    (repo / "real").mkdir()
+    (repo / ".git").symlink_to("real")
+    (root,) = writable_roots(ALONE, repo, {})
+    assert root.protected == (*_own(repo), repo / "real")
+
+
+def test_the_repository_above_the_working_directory_is_protected_too(repo: Path) -> None:
+    (repo / "sub").mkdir()
+    roots = writable_roots(WorkspaceWrite(exclude_slash_tmp=True), repo / "sub", {"TMPDIR": str(repo.parent)})
+    assert roots[1] == WritableRoot(repo.parent, (*_own(repo.parent), repo / ".git"))
+
+
+def test_a_huge_tree_is_looked_at_only_so_far(repo: Path) -> None:
+    for number in range(700):
+        (repo / f"d{number:03}" / ".git").mkdir(parents=True)
+    (root,) = writable_roots(ALONE, repo, {})
+    assert len(root.protected) == 3 + 64
+
+
+@pytest.mark.parametrize(
+    ("path", "writable"),
+    [
+        ("a.txt", True),
+        ("new/deep/file", True),
+        (".gitignore", True),
+        (".git", False),
+        (".git/config", False),
+        (".GIT/config", False),
+        (".codex/config.toml", False),
+        (".agents/skills/x", False),
+        ("sub/.git/hooks/pre-commit", False),
+        ("../outside", False),
+        ("sub/../../outside", False),
+        ("../repo2/file", False),
+        ("out/file", False),
+        ("in/file", True),
+        ("gone/file", False),
+    ],
+)
+def test_where_a_file_may_be_written(repo: Path, path: str, writable: bool) -> None:
+    (repo / "sub").mkdir()
+    (repo / "out").symlink_to("/usr")
+    (repo / "in").symlink_to("sub")
+    (repo / "gone").symlink_to("../nowhere")
+    assert is_writable(repo / path, writable_roots(ALONE, repo, {})) is writable
+
+
+def test_a_root_inside_a_protected_folder_is_writable_when_the_user_named_it(repo: Path) -> None:
+    hooks = repo / ".git" / "hooks"
+    hooks.mkdir()
+    policy = WorkspaceWrite(writable_roots=(hooks,), exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
+    roots = writable_roots(policy, repo, {})
+    assert is_writable(hooks / "pre-commit", roots)
+    assert not is_writable(repo / ".git" / "config", roots)
