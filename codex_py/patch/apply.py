@@ -1,0 +1,225 @@
+"""Bringing a planned patch to disk: every file old or new at any moment, and all of them or none.
+
+All new contents are staged beside their targets first (temporary file, fsync); then each is renamed into place. A
+failure in between puts back what was already in place. Only a crash between two renames can leave some files new and
+others old; none is ever half written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from codex_py.errors import ToolError
+from codex_py.patch.files import FileState, identity_of, opened_folder
+from codex_py.patch.plan import FileWrite, Plan, plan_patch
+
+__all__ = ["ApplyError", "apply_plan", "plan_patch"]
+
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_TEMPORARY: Final = ".codex-patch-"
+
+
+class ApplyError(ToolError):
+    """The files could not be written; the message says what was changed and what was not."""
+
+
+def apply_plan(plan: Plan, *, checkpoint: Callable[[], None] | None = None) -> None:
+    """Write what was planned. Raise `ApplyError` when a file cannot be written or is no longer what was planned for.
+
+    `checkpoint` is called before the first step on disk and between any two, but not after the last; when it raises,
+    everything is put back and its exception goes on.
+    """
+    transaction = _Transaction(plan.writes, checkpoint or _go_on)
+    try:
+        transaction.run()
+    except BaseException as error:
+        kept = transaction.undo()
+        if not isinstance(error, OSError):
+            raise
+        raise ApplyError(_failure(transaction.at, error, kept, plan.writes)) from error
+    transaction.finish()
+
+
+def _go_on() -> None:
+    pass
+
+
+class _Step:
+    """One file on its way. The names are of temporary files beside it: the new content, and the old file."""
+
+    def __init__(self, write: FileWrite) -> None:
+        self.write = write
+        self.staged: str | None = None
+        self.saved: str | None = None
+        self.done = False
+
+
+class _Transaction:
+    def __init__(self, writes: Sequence[FileWrite], checkpoint: Callable[[], None]) -> None:
+        self.at = writes[0].path if writes else Path("/")
+        self._steps = [_Step(write) for write in writes]
+        self._checkpoint = checkpoint
+        self._made: list[Path] = []
+
+    def run(self) -> None:
+        for step in self._steps:
+            if step.write.after is not None:
+                self._enter(step)
+                self._stage(step, step.write.after)
+        for step in self._steps:
+            self._enter(step)
+            with opened_folder(step.write.path.parent) as folder:
+                _check_unchanged(step.write, folder)
+                if self._save(step, folder):
+                    self._checkpoint()
+                self._put_in_place(step, folder)
+
+    def finish(self) -> None:
+        """Make the new names durable and drop the old files."""
+        self._sync_folders()
+        for step in self._steps:
+            if step.saved is not None:
+                _remove(step.write.path.parent, step.saved)
+
+    def undo(self) -> list[Path]:
+        """Put back every file already replaced. Give back those that could not be."""
+        kept: list[Path] = []
+        for step in reversed(self._steps):
+            try:
+                if step.done:
+                    _put_back(step)
+            except OSError:
+                kept.append(step.write.path)
+            for name in (step.staged, step.saved):
+                if name is not None and step.write.path not in kept:
+                    _remove(step.write.path.parent, name)
+        for folder in reversed(self._made):
+            with suppress(OSError), opened_folder(folder.parent) as parent:
+                os.rmdir(folder.name, dir_fd=parent)
+        return kept
+
+    def _enter(self, step: _Step) -> None:
+        self.at = step.write.path
+        self._checkpoint()
+
+    def _stage(self, step: _Step, content: bytes) -> None:
+        before = step.write.before
+        with opened_folder(step.write.path.parent, self._made) as folder:
+            if before is not None and before.regular and not _is_open_to_writing(step.write.path.name, folder):
+                raise PermissionError(0, "the file is read-only")
+            step.staged = _temporary_name()
+            _write_file(folder, step.staged, content, step.write.mode, before)
+
+    def _save(self, step: _Step, folder: int) -> bool:
+        """Keep the old file under a second name until all is done."""
+        # One write alone needs no way back: its rename is the last thing that can fail.
+        if step.write.before is None or step.write.after is None or len(self._steps) == 1:
+            return False
+        step.saved = _temporary_name()
+        try:
+            os.link(step.write.path.name, step.saved, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except OSError:
+            # Not every file system has hard links; the content read for the plan is the second best.
+            step.saved = None
+        return step.saved is not None
+
+    def _put_in_place(self, step: _Step, folder: int) -> None:
+        name = step.write.path.name
+        if step.write.after is None:
+            step.saved = _temporary_name()
+            step.done = True
+            os.rename(name, step.saved, src_dir_fd=folder, dst_dir_fd=folder)
+        elif step.staged is not None:
+            step.done = True
+            os.rename(step.staged, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+    def _sync_folders(self) -> None:
+        for path in {step.write.path.parent for step in self._steps} | {made.parent for made in self._made}:
+            with suppress(OSError), opened_folder(path) as folder:
+                descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+
+
+def _check_unchanged(write: FileWrite, folder: int) -> None:
+    try:
+        found = identity_of(os.stat(write.path.name, dir_fd=folder, follow_symlinks=False))
+    except FileNotFoundError:
+        found = None
+    if found != (write.before.identity if write.before else None):
+        raise OSError(0, "it changed on disk in the meantime; read it again")
+
+
+def _put_back(step: _Step) -> None:
+    """Undo one rename, which may not have happened yet."""
+    path, before = step.write.path, step.write.before
+    with opened_folder(path.parent) as folder:
+        if before is None:
+            if step.staged is not None and not _exists(step.staged, folder):
+                os.unlink(path.name, dir_fd=folder)
+            return
+        if step.saved is None:
+            if before.content is None:
+                raise FileNotFoundError(path)
+            step.saved = _temporary_name()
+            _write_file(folder, step.saved, before.content, before.mode, before)
+        if _exists(step.saved, folder):
+            os.rename(step.saved, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _write_file(folder: int, name: str, content: bytes, mode: int | None, before: FileState | None) -> None:
+    """Write a new file through to the disk; remove what there is of it when that fails."""
+    descriptor = os.open(name, _CREATE, 0o666 if mode is None else 0o600, dir_fd=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            own = os.fstat(descriptor)
+            if before is not None and before.owner != (own.st_uid, own.st_gid):
+                with suppress(OSError):
+                    os.fchown(descriptor, *before.owner)
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+            os.fsync(descriptor)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+        raise
+
+
+def _is_open_to_writing(name: str, folder: int) -> bool:
+    return os.access(name, os.W_OK, dir_fd=folder, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _exists(name: str, folder: int) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _remove(folder: Path, name: str) -> None:
+    with suppress(OSError), opened_folder(folder) as descriptor:
+        os.unlink(name, dir_fd=descriptor)
+
+
+def _temporary_name() -> str:
+    return _TEMPORARY + os.urandom(8).hex()
+
+
+def _failure(path: Path, error: OSError, kept: Sequence[Path], writes: Sequence[FileWrite]) -> str:
+    reason = (error.strerror or str(error)).lower()
+    verb = "delete" if any(write.path == path and write.after is None for write in writes) else "write"
+    lead = f"Failed to {verb} file {path}: {reason}"
+    if not kept:
+        return f"{lead}\nnothing was changed"
+    changed = "\n".join(f"  {path}" for path in kept)
+    others = "\n".join(f"  {write.path}" for write in writes if write.path not in kept)
+    return f"{lead}\nchanged, and could not be put back:\n{changed}\nnot changed:\n{others or '  (none)'}"

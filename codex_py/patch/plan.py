@@ -1,0 +1,231 @@
+"""What a patch would do to the files, decided whole before anything is written. Reads files, writes none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from codex_py.patch.edit import edit_text
+from codex_py.patch.files import MAX_FILE_BYTES, FileState, look_at, resolve_entry, resolve_file
+from codex_py.patch.grammar import AddFile, DeleteFile, Patch, PatchError, UpdateFile
+from codex_py.patch.seek import Effort
+
+Permit: TypeAlias = Callable[[Path], None]
+"""Raises `PatchError` for a directory entry (its folders resolved) that may not be written."""
+
+_WORTH_SHOWING: Final = 128 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """One hunk's effect. `path` is as written in the patch, `target` absolute; the texts are for showing."""
+
+    kind: Literal["add", "delete", "update"]
+    path: str
+    target: Path
+    old: str = ""
+    new: str = ""
+    move_path: str | None = None
+    move_target: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileWrite:
+    """One file's way from what it is (None: not there) to what it shall be (None: gone).
+
+    `mode` None leaves it to the umask.
+    """
+
+    path: Path
+    before: FileState | None
+    after: bytes | None
+    mode: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`writes` has each file once, those that go last; `changes` and `notes` are in the order of the patch."""
+
+    changes: tuple[PlannedChange, ...]
+    writes: tuple[FileWrite, ...]
+    notes: tuple[str, ...] = ()
+
+
+def plan_patch(patch: Patch, root: Path, *, permit: Permit | None = None) -> Plan:
+    """Decide every write of a patch whose relative paths start at `root`, an absolute folder.
+
+    A hunk sees what the hunks before it did. `permit` is asked before a file is read. Raise `PatchError` when any hunk
+    does not fit the files, or when there is none at all.
+    """
+    if not patch.hunks:
+        raise PatchError("No files were modified.")
+    planner = _Planner(root, permit)
+    for hunk in patch.hunks:
+        match hunk:
+            case AddFile():
+                planner.add(hunk)
+            case DeleteFile():
+                planner.delete(hunk)
+            case UpdateFile():
+                planner.update(hunk)
+    return planner.plan()
+
+
+class _Planner:
+    def __init__(self, root: Path, permit: Permit | None) -> None:
+        self._root = root
+        self._permit = permit
+        self._effort = Effort()
+        self._before: dict[Path, FileState | None] = {}
+        self._after: dict[Path, bytes | None] = {}
+        self._modes: dict[Path, int | None] = {}
+        self._folders: set[Path] = set()
+        self._changes: list[PlannedChange] = []
+        self._notes: list[str] = []
+
+    def plan(self) -> Plan:
+        writes = [
+            FileWrite(path, self._before[path], after, self._modes[path])
+            for path, after in self._after.items()
+            if not self._is_unchanged(path, after)
+        ]
+        writes.sort(key=lambda write: write.after is None)
+        return Plan(tuple(self._changes), tuple(writes), tuple(self._notes))
+
+    def add(self, hunk: AddFile) -> None:
+        target = self._target(hunk.path)
+        self._put(target, hunk.content.encode(), None)
+        self._changes.append(PlannedChange("add", hunk.path, target, new=hunk.content))
+
+    def delete(self, hunk: DeleteFile) -> None:
+        target = self._target(hunk.path)
+        entry = self._entry(target)
+        failed = f"Failed to delete file {target}"
+        self._allow(entry)
+        content = self._content(entry, failed, limit=_WORTH_SHOWING)
+        self._after[entry] = None
+        old = (content or b"").decode(errors="replace")
+        self._changes.append(PlannedChange("delete", hunk.path, target, old=old))
+
+    def update(self, hunk: UpdateFile) -> None:
+        target = self._target(hunk.path)
+        file = self._file(target)
+        self._allow(file)
+        failed = f"Failed to read file to update {target}"
+        old = self._text(file, failed)
+        edited = edit_text(old, hunk, name=str(target), effort=self._effort)
+        self._notes += edited.notes
+        content = edited.text.encode()
+        if hunk.move_to is None:
+            self._after[file] = content
+            self._changes.append(PlannedChange("update", hunk.path, target, old, edited.text))
+            return
+        destination = self._target(hunk.move_to)
+        if self._is_same(file, destination):
+            self._after[file] = content
+        else:
+            entry = self._entry(target)
+            self._allow(entry)
+            if entry != file:
+                self._content(entry, failed)
+            self._put(destination, content, self._modes[file])
+            self._after[entry] = None
+        self._changes.append(PlannedChange("update", hunk.path, target, old, edited.text, hunk.move_to, destination))
+
+    def _target(self, path: str) -> Path:
+        self._effort.spend(path.count("/") ** 2 // 4)
+        if path.endswith("/"):
+            raise PatchError(f"`{path}` names a folder, not a file")
+        return self._root / ("/" + path.lstrip("/") if path.startswith("/") else path)
+
+    def _entry(self, target: Path) -> Path:
+        if not target.name or target.name == "..":
+            raise PatchError(f"`{target}` names a folder, not a file")
+        return resolve_entry(target)
+
+    def _file(self, target: Path) -> Path:
+        """Where a path leads, links that an earlier hunk removed or replaced left aside."""
+        entry = self._entry(target)
+        return entry if entry in self._after else resolve_file(entry)
+
+    def _allow(self, path: Path) -> None:
+        if self._permit is not None:
+            self._permit(path)
+
+    def _is_same(self, file: Path, destination: Path) -> bool:
+        other = self._file(destination)
+        if other == file:
+            return True
+        self._allow(other)
+        if other in self._after or file in self._after:
+            return False
+        here, there = self._before.get(file), _look(other, f"Failed to write file {destination}", limit=0)
+        # One file under two names that are not two links: a file system that ignores case.
+        return bool(here and there and here.links == 1 and here.identity == there.identity)
+
+    def _put(self, target: Path, content: bytes, mode: int | None) -> None:
+        failed = f"Failed to write file {target}"
+        file = self._file(target)
+        self._allow(file)
+        self._check_folders(file, failed)
+        if file not in self._after:
+            found = self._before[file] = _look(file, failed, limit=_WORTH_SHOWING)
+            if found is not None and not found.regular:
+                raise PatchError(f"{failed}: not a regular file")
+        found = self._before[file]
+        self._after[file] = content
+        self._modes[file] = found.mode if mode is None and found is not None and found.regular else mode
+
+    def _check_folders(self, file: Path, failed: str) -> None:
+        if file in self._folders:
+            raise PatchError(f"{failed}: the patch also makes it a folder")
+        for folder in file.parents:
+            if folder in self._folders:
+                return
+            if self._after.get(folder) is not None:
+                raise PatchError(f"{failed}: the patch also makes `{folder}` a file")
+            self._folders.add(folder)
+
+    def _content(self, path: Path, failed: str, *, limit: int = MAX_FILE_BYTES) -> bytes | None:
+        """What an entry holds at this point of the patch. Raise `PatchError` when there is none."""
+        if path in self._after:
+            content = self._after[path]
+            if content is None:
+                raise PatchError(f"{failed}: an earlier hunk of the patch removes it")
+            return content
+        found = self._before[path] = _look(path, failed, limit=limit)
+        if found is None:
+            raise PatchError(f"{failed}: no such file")
+        self._modes[path] = found.mode
+        if found.content is not None:
+            self._effort.spend_on(found.content)
+        return found.content
+
+    def _text(self, file: Path, failed: str) -> str:
+        content = self._content(file, failed)
+        if content is None:
+            found = self._before[file]
+            large = found is not None and found.regular
+            reason = f"larger than the {MAX_FILE_BYTES} bytes a patch can change" if large else "not a regular file"
+            raise PatchError(f"{failed}: {reason}")
+        try:
+            return content.decode()
+        except UnicodeDecodeError as error:
+            raise PatchError(f"{failed}: not UTF-8 (byte {error.start})") from error
+
+    def _is_unchanged(self, path: Path, after: bytes | None) -> bool:
+        before = self._before[path]
+        if before is None:
+            return after is None
+        return after is not None and before.content == after and before.mode == self._modes[path]
+
+
+def _look(path: Path, failed: str, *, limit: int = MAX_FILE_BYTES) -> FileState | None:
+    try:
+        return look_at(path, limit=limit)
+    except IsADirectoryError as error:
+        raise PatchError(f"{failed}: it is a folder") from error
+    except OSError as error:
+        raise PatchError(f"{failed}: {(error.strerror or str(error)).lower()}") from error
