@@ -35,11 +35,15 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What the model reads: a text, or content parts (`input_text`, `input_image`) when `parts` is not empty."""
+    """What the model reads: a text, or content parts (`input_text`, `input_image`) when `parts` is not empty.
+
+    `crash` is set by the registry alone, for a bug in a tool: the call is answered and then the turn fails.
+    """
 
     text: str
     ok: bool = True
     parts: tuple[dict[str, Any], ...] = ()
+    crash: Exception | None = None
 
 
 class Tool(Protocol):

@@ -1,0 +1,83 @@
+"""The `apply_patch` tool: what the model is shown of it, and the calls it makes.
+
+The work is in `tools.patching`, which is imported at the first patch: most sessions begin with reading.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.errors import ToolError
+from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.protocol.items import ToolCall
+from codex_py.tools.spec import ToolContext, ToolOutput
+
+IMPLICIT_PATCH: Final = (
+    "apply_patch verification failed: patch detected without explicit call to apply_patch. "
+    'Rerun as ["apply_patch", "<patch>"]'
+)
+
+_FOLDER: Final = Path(__file__).parent
+
+
+class ApplyPatch:
+    """`freeform` chooses the form shown to the model: a custom tool with a grammar, or a function with one string.
+
+    Calls of both forms are understood either way.
+    """
+
+    name = "apply_patch"
+    parallel = False
+
+    def __init__(self, *, freeform: bool = True) -> None:
+        self._freeform = freeform
+
+    def spec(self) -> dict[str, Any]:
+        """The JSON shown to the model."""
+        function = as_object(decode_json((_FOLDER / "apply_patch.json").read_bytes()))
+        if not self._freeform:
+            return function
+        grammar = (_FOLDER / "apply_patch.lark").read_text()
+        return {
+            "type": "custom",
+            "name": self.name,
+            "description": f"{function['description']}\n\nThe input is the patch itself: no JSON, no quotes around it.",
+            "format": {"type": "grammar", "syntax": "lark", "definition": grammar},
+        }
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        """Apply the patch in a custom call's text, or in a function call's `input` (or `patch`)."""
+        return await apply_patch_text(_patch_of(call), context, workdir=context.cwd)
+
+
+async def apply_patch_text(text: str, context: ToolContext, *, workdir: Path) -> ToolOutput:
+    """Apply a patch under the session's policy; paths in it are relative to `workdir`.
+
+    Emits `PatchStarted` and `PatchFinished`. A patch that cannot be applied, or may not, gives an output with `ok`
+    false that says why; it raises nothing but `CancelledError`, and then a patch under way is finished or undone.
+    """
+    from codex_py.tools.patching import run_patch
+
+    return await run_patch(text, context, workdir)
+
+
+def _patch_of(call: ToolCall) -> str:
+    # Either form is taken for the other's: an object begins with a brace, and a patch never does.
+    if call.arguments.lstrip().startswith("{"):
+        return _input_of(call.arguments)
+    if call.custom or call.arguments.lstrip().startswith("***"):
+        return call.arguments
+    return _input_of(call.arguments)
+
+
+def _input_of(text: str) -> str:
+    try:
+        arguments = as_object(decode_json(text))
+    except ValueError as error:
+        raise ToolError(f"failed to parse function arguments: {error}") from error
+    for key in ("input", "patch"):
+        if isinstance(arguments.get(key), str):
+            return arguments[key]
+    found = "is not a string" if "input" in arguments else "is missing"
+    raise ToolError(f"failed to parse function arguments: `input` {found}")

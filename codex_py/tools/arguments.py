@@ -1,0 +1,77 @@
+"""Reading the arguments of a call through a pydantic model, with errors a model can act on in one line.
+
+This module may be imported at start-up; the pydantic models live in modules of their own, imported at a tool's first
+call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from codex_py.errors import ToolError
+from codex_py.protocol.encoding import decode_json
+from codex_py.protocol.items import ToolCall
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    Model = TypeVar("Model", bound=BaseModel)
+
+_PREFIX: Final = "failed to parse function arguments"
+_SHOWN: Final = 60
+_EXPECTED: Final = {
+    "string_type": "a string",
+    "string_unicode": "valid Unicode",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "an array",
+    "tuple_type": "an array",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+}
+
+
+def parse_arguments(call: ToolCall, model: type[Model]) -> Model:
+    """The call's arguments as a `model`; fields it does not know are ignored. Raises `ToolError` with one line."""
+    from pydantic import ValidationError  # the seam: already loaded, since `model` is a pydantic class
+
+    try:
+        return model.model_validate(_arguments(call))
+    except ValidationError as error:
+        faults = [_fault(cast("Mapping[str, Any]", fault)) for fault in error.errors(include_url=False)]
+        raise ToolError(f"{_PREFIX}: {'; '.join(faults)}") from None
+
+
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    try:
+        value = decode_json(call.arguments or "{}")
+    except ValueError as error:
+        raise ToolError(f"{_PREFIX}: not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ToolError(f"{_PREFIX}: not a JSON object: `{_shown(value)}`")
+    # A null stands for a field that is not there.
+    return {key: field for key, field in cast("dict[str, Any]", value).items() if field is not None}
+
+
+def _fault(fault: Mapping[str, Any]) -> str:
+    name = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] == "missing":
+        return f"`{name}` is missing"
+    if fault["type"] in ("literal_error", "enum"):
+        expected = f"one of {fault['ctx']['expected']}".replace("'", "`")
+    else:
+        expected = _EXPECTED.get(fault["type"], "")
+    if not expected:
+        return f"`{name}`: {str(fault['msg']).lower()}"
+    return f"`{name}` must be {expected}, found `{_shown(fault['input'])}`"
+
+
+def _shown(value: object) -> str:
+    text = repr(value) if not isinstance(value, str) else value
+    text = text.encode("utf-8", "backslashreplace").decode().replace("\n", "\\n")
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

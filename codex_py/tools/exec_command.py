@@ -1,0 +1,159 @@
+"""The `exec_command` tool: a shell command in the session's sandbox, waited for or left running."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from codex_py.errors import ToolError
+from codex_py.patch.intercept import PatchInCommand, find_patch_in_command
+from codex_py.process.pty import on_terminal
+from codex_py.process.quoting import join_words
+from codex_py.process.session import ExecSession
+from codex_py.process.shells import find_shell, keep_bundled_tools, shell_argv, user_shell
+from codex_py.process.spawn import CommandSpec
+from codex_py.protocol.encoding import decode_json
+from codex_py.protocol.events import CommandFinished, CommandStarted
+from codex_py.protocol.items import ToolCall
+from codex_py.protocol.policy import DangerFullAccess
+from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
+from codex_py.tools.arguments import parse_arguments
+from codex_py.tools.exec_output import compose_reply, standing_of
+from codex_py.tools.spec import ToolContext, ToolOutput
+
+if TYPE_CHECKING:
+    from codex_py.tools.exec_command_arguments import ExecCommandArguments
+
+MIN_YIELD_MS: Final = 250
+MAX_YIELD_MS: Final = 30_000
+
+
+class ExecCommand:
+    """`allow_login_shell` is the user's setting; where it is off, `login` is not looked at."""
+
+    name = "exec_command"
+    parallel = True
+
+    def __init__(self, *, allow_login_shell: bool = True) -> None:
+        self._allow_login_shell = allow_login_shell
+
+    def spec(self) -> dict[str, Any]:
+        """The JSON shown to the model."""
+        return decode_json((Path(__file__).parent / "exec_command.json").read_bytes())
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        """Run a command line until it ends or the time it was given is over; a patch in it is applied instead."""
+        from codex_py.tools.exec_command_arguments import ExecCommandArguments  # the seam: pydantic loads here
+
+        arguments = parse_arguments(call, ExecCommandArguments)
+        _refuse_escalation(arguments, context)
+        workdir = context.cwd / (arguments.workdir or "")
+        patch = find_patch_in_command(arguments.cmd)
+        if patch is not None:
+            return await _apply(patch, context, workdir=workdir)
+        shell = arguments.shell or user_shell(context.env)
+        login = arguments.login and self._allow_login_shell
+        report = _Report(context, join_words(shell_argv(shell, arguments.cmd, login=login)), workdir)
+        try:
+            spec = _command_spec(arguments, context, workdir=workdir, login=login)
+            session = await context.processes.start(spec)
+        except ToolError as error:
+            report.finished(str(error), None)
+            raise
+        return await _wait(session, arguments, context, report)
+
+
+class _Report:
+    """Tells the front end about one command, from its start to its end."""
+
+    def __init__(self, context: ToolContext, command: str, workdir: Path) -> None:
+        self._context = context
+        self._command = command
+        self._workdir = workdir
+        self._started = time.monotonic()
+        context.emit(CommandStarted(context.call_id, command, workdir))
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    def finished(self, output: str, exit_code: int | None) -> None:
+        status = "completed" if exit_code == 0 else "failed"
+        self._context.emit(
+            CommandFinished(
+                self._context.call_id, self._command, self._workdir, output, exit_code, self.seconds, status
+            )
+        )
+
+    def session_ended(self, session: ExecSession) -> None:
+        self.finished(session.transcript(), session.exit_code)
+
+
+def _refuse_escalation(arguments: ExecCommandArguments, context: ToolContext) -> None:
+    if arguments.sandbox_permissions == "use_default" or isinstance(context.sandbox_policy, DangerFullAccess):
+        return
+    raise ToolError(
+        "escalated permissions are not available: the approval policy "
+        f"`{context.approval}` does not let you ask for them here; run the command without `sandbox_permissions`, "
+        "or find a way inside the sandbox"
+    )
+
+
+async def _apply(patch: PatchInCommand, context: ToolContext, *, workdir: Path) -> ToolOutput:
+    if not patch.explicit:
+        raise ToolError(IMPLICIT_PATCH)
+    applied = await apply_patch_text(patch.patch, context, workdir=workdir / (patch.workdir or ""))
+    if not applied.ok:
+        return applied
+    return ToolOutput(f"Wall time: 0.0000 seconds\nOutput:\n{applied.text}")
+
+
+def _command_spec(arguments: ExecCommandArguments, context: ToolContext, *, workdir: Path, login: bool) -> CommandSpec:
+    if not workdir.is_dir():
+        raise ToolError(f"cannot run the command: working directory `{workdir}` does not exist")
+    shell = find_shell(arguments.shell, context.env) if arguments.shell else user_shell(context.env)
+    script = keep_bundled_tools(arguments.cmd) if login else arguments.cmd
+    argv = shell_argv(shell, script, login=login)
+    wrapped = context.sandbox.wrap(
+        on_terminal(argv) if arguments.tty else argv,
+        policy=context.sandbox_policy,
+        cwd=context.cwd,
+        workdir=workdir,
+    )
+    return CommandSpec(
+        wrapped.argv,
+        workdir,
+        {**context.env, **wrapped.env, "CODEX_TOOL_CALL_ID": context.call_id},
+        tty=arguments.tty,
+        sandboxed=wrapped.sandboxed,
+        fds=wrapped.fds,
+        release=wrapped.release,
+        cleanup=wrapped.cleanup,
+    )
+
+
+async def _wait(
+    session: ExecSession, arguments: ExecCommandArguments, context: ToolContext, report: _Report
+) -> ToolOutput:
+    try:
+        await session.wait(max(MIN_YIELD_MS, min(arguments.yield_time_ms, MAX_YIELD_MS)) / 1000)
+    except asyncio.CancelledError:
+        await context.processes.close(session)
+        report.finished(session.transcript(), None)
+        raise
+    captured = session.take()
+    reply = compose_reply(
+        captured,
+        standing=standing_of(session.exit_code, session.id),
+        seconds=report.seconds,
+        asked=arguments.max_output_tokens,
+        cap=context.output_tokens,
+    )
+    if session.exit_code is None:
+        session.on_end = report.session_ended
+    else:
+        context.processes.forget(session)
+        report.finished(captured.text(), session.exit_code)
+    return ToolOutput(reply)

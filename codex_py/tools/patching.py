@@ -1,0 +1,174 @@
+"""One patch in a session: parsed, held against the policy, verified whole, written, and told as events."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from codex_py.patch.apply import ApplyError, apply_plan
+from codex_py.patch.grammar import AddFile, DeleteFile, Patch, PatchError, UpdateFile, parse_patch
+from codex_py.patch.plan import Plan, PlannedChange, plan_patch
+from codex_py.patch.summary import summarize
+from codex_py.protocol.events import FileChange, PatchFinished, PatchStarted
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy
+from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot, is_writable
+from codex_py.text.diff import unified_diff
+from codex_py.tools.spec import ToolContext, ToolOutput
+
+_BY_SETTINGS: Final = "rejected by user approval settings"
+_READ_ONLY: Final = f"patch rejected: writing is blocked by read-only sandbox; {_BY_SETTINGS}"
+_OUTSIDE: Final = f"patch rejected: writing outside of the project; {_BY_SETTINGS}"
+_EMPTY: Final = "patch rejected: empty patch"
+_ALL_DIFFS: Final = 1024 * 1024
+_UNVERIFIED: Final = "apply_patch verification failed: "
+
+
+class PatchRefused(PatchError):
+    """The policy does not let this patch be written."""
+
+
+class _Stopped(Exception):
+    """The call was cancelled while its patch was being written."""
+
+
+def patch_files(raw: bytes, cwd: Path) -> str:
+    """Apply a patch by hand, under no policy, relative paths from `cwd`; the summary. Raises `ToolError`."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise PatchError(f"Invalid patch: not UTF-8 (byte {error.start})") from error
+    plan = plan_patch(parse_patch(text), cwd)
+    apply_plan(plan)
+    return summarize(plan)
+
+
+async def run_patch(text: str, context: ToolContext, workdir: Path) -> ToolOutput:
+    """What `apply_patch_text` promises."""
+    begun = time.monotonic()
+    # The roots as the session first saw them: a link put in their place since then widens nothing.
+    roots = context.sandbox.roots(context.sandbox_policy, context.cwd)
+    try:
+        plan, shown = await asyncio.to_thread(_prepare, text, context.sandbox_policy, roots, workdir)
+    except PatchRefused as refused:
+        return ToolOutput(str(refused), ok=False)
+    except PatchError as error:
+        return ToolOutput(_UNVERIFIED + _in_a_sentence(str(error)), ok=False)
+    context.emit(PatchStarted(context.call_id, shown))
+    stop = threading.Event()
+    writing = asyncio.ensure_future(asyncio.to_thread(_write, plan, stop))
+    ok, said = False, ""
+    try:
+        await _settled(writing, stop)
+    finally:
+        ok, said = _outcome(writing, plan)
+        context.emit(PatchFinished(context.call_id, shown, ok, said))
+    seconds = time.monotonic() - begun
+    return ToolOutput(f"Exit code: {0 if ok else 1}\nWall time: {seconds:.1f} seconds\nOutput:\n{said}", ok=ok)
+
+
+def _prepare(
+    text: str, policy: SandboxPolicy, roots: Sequence[WritableRoot], workdir: Path
+) -> tuple[Plan, tuple[FileChange, ...]]:
+    patch = parse_patch(text)
+    if not patch.hunks:
+        raise PatchRefused(_EMPTY)
+    if isinstance(policy, ReadOnly):
+        raise PatchRefused(_READ_ONLY)
+    if not workdir.is_dir():
+        raise PatchError(f"`{workdir}` is not a folder")
+    if isinstance(policy, DangerFullAccess):
+        plan = plan_patch(patch, workdir)
+    else:
+        _check_as_written(patch)
+        plan = plan_patch(patch, workdir, permit=lambda path: _check_resolved(path, roots))
+    return plan, _shown(plan.changes)
+
+
+def _check_as_written(patch: Patch) -> None:
+    """Refuse what no resolving is needed for: a way up, and the names that are kept."""
+    for hunk in patch.hunks:
+        match hunk:
+            case UpdateFile(path=path, move_to=str(destination)):
+                written = (path, destination)
+            case AddFile(path=path) | DeleteFile(path=path) | UpdateFile(path=path):
+                written = (path,)
+        for path in written:
+            parts = path.split("/")
+            if ".." in parts:
+                raise PatchRefused(f"{_OUTSIDE}: `{path}` goes up with `..`; write the path without it")
+            if not path.startswith("/"):
+                _check_names(path, parts)
+
+
+def _check_resolved(path: Path, roots: Sequence[WritableRoot]) -> None:
+    # A link as such lives in its folder, wherever it leads: the patch changes the entry, and nothing behind it.
+    if is_writable(path.parent if path.is_symlink() else path, roots):
+        _check_names(str(path), [path.name])
+        return
+    kept = ", ".join(f"`{name}`" for name in PROTECTED_NAMES)
+    raise PatchRefused(f"{_OUTSIDE}: `{path}` is in no writable folder, or in one that is kept read-only ({kept})")
+
+
+def _check_names(path: str, parts: list[str]) -> None:
+    for part in parts:
+        if part.lower() in PROTECTED_NAMES:
+            raise PatchRefused(f"{_OUTSIDE}: `{path}` is kept read-only, like everything in `{part}`")
+
+
+def _write(plan: Plan, stop: threading.Event) -> ApplyError | None:
+    def checkpoint() -> None:
+        if stop.is_set():
+            raise _Stopped
+
+    try:
+        apply_plan(plan, checkpoint=checkpoint)
+    except ApplyError as error:
+        return error
+    except _Stopped:
+        return ApplyError("interrupted; nothing was changed")
+    return None
+
+
+async def _settled(writing: asyncio.Future[ApplyError | None], stop: threading.Event) -> None:
+    """Wait for the thread that writes; when cancelled, until it has undone what it did, or was done already."""
+    try:
+        await asyncio.wait([writing])
+    except asyncio.CancelledError:
+        stop.set()
+        await asyncio.wait([writing])
+        raise
+
+
+def _outcome(writing: asyncio.Future[ApplyError | None], plan: Plan) -> tuple[bool, str]:
+    if not writing.done():
+        return False, "interrupted"
+    error = writing.result()
+    return error is None, summarize(plan) if error is None else str(error)
+
+
+def _shown(changes: Sequence[PlannedChange]) -> tuple[FileChange, ...]:
+    """The changes with their diffs; when all of them together get too long, the later ones do without."""
+    shown: list[FileChange] = []
+    left = _ALL_DIFFS
+    for change in changes:
+        diff = _diff(change) if left > 0 else ""
+        left -= len(diff)
+        shown.append(FileChange(change.target, change.kind, change.move_target, diff))
+    return tuple(shown)
+
+
+def _diff(change: PlannedChange) -> str:
+    return unified_diff(
+        change.old,
+        change.new,
+        old_name="/dev/null" if change.kind == "add" else f"a/{change.path}",
+        new_name="/dev/null" if change.kind == "delete" else f"b/{change.move_path or change.path}",
+    )
+
+
+def _in_a_sentence(message: str) -> str:
+    return message[:1].lower() + message[1:] if message.startswith("Invalid ") else message
