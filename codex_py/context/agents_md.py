@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from codex_py.context.markup import quoted
 from codex_py.context.project_file import FileHead, FileRefused, read_inside, read_trusted
+from codex_py.paths import is_placeholder
 from codex_py.text.sanitize import sanitize_line
 
 _NAMES: Final = ("AGENTS.override.md", "AGENTS.md")
@@ -67,7 +68,7 @@ def find_project_root(cwd: Path, markers: Sequence[str]) -> Path | None:
     """The nearest folder from `cwd` up that holds one of `markers`; None when there is none. Links are not followed."""
     names = [name for name in markers if name and "/" not in name]
     for folder in (cwd, *cwd.parents):
-        if any(os.path.lexists(folder / name) for name in names):
+        if any(os.path.lexists(folder / name) and not is_placeholder(folder / name) for name in names):
             return folder
     return None
 

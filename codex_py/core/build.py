@@ -1,0 +1,241 @@
+"""The composition root: puts a session together.
+
+The one place that knows every room. Each gets plain values from here, never the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from codex_py import __version__
+from codex_py.config.load import LoadedConfig
+from codex_py.config.schema import Config
+from codex_py.context.agents_md import load_agents_md
+from codex_py.context.environment import current_environment
+from codex_py.context.initial import ContextSnapshot
+from codex_py.context.permissions import render_permissions
+from codex_py.core.git_checkout import read_git_state
+from codex_py.core.model_settings import choose_model, model_settings
+from codex_py.core.session import KnownContext, Session, SessionParts
+from codex_py.core.turn_context import ModelSettings
+from codex_py.log import write_crash_report
+from codex_py.model.auth import find_credentials
+from codex_py.model.catalog import facts_for
+from codex_py.model.client import ModelClient
+from codex_py.model.providers import Provider, loopback_provider, resolve_provider
+from codex_py.process.env import EnvironmentRules, tool_environment
+from codex_py.process.manager import ProcessManager
+from codex_py.process.shells import user_shell
+from codex_py.protocol.ids import timestamp, uuid7
+from codex_py.protocol.policy import ApprovalPolicy, DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.rollout.format import SessionMeta
+from codex_py.rollout.reader import StoredSession, find_session, latest_session, load_session
+from codex_py.rollout.recorder import NullRecorder, Recorder, RolloutRecorder
+from codex_py.sandbox.command import Sandbox
+from codex_py.sandbox.policy import writable_roots
+from codex_py.text.redact import Redactor
+from codex_py.tools.apply_patch import ApplyPatch
+from codex_py.tools.exec_command import ExecCommand
+from codex_py.tools.registry import ToolRegistry
+from codex_py.tools.write_stdin import WriteStdin
+
+OFFLINE_PROVIDER: Final = "offline"
+_OFFLINE_NOTICE: Final = "this is the offline model: fixed rules, no AI, nothing leaves this machine"
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeTarget:
+    """Which stored session to go on with: by id, else the newest one, of this directory or of any."""
+
+    thread_id: str | None = None
+    any_directory: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRequest:
+    """What a front end asks for. `cwd` is a real path; `extra_roots` are writable too with workspace-write."""
+
+    loaded: LoadedConfig
+    home: Path
+    cwd: Path
+    env: Mapping[str, str]
+    originator: str
+    approval: ApprovalPolicy
+    ephemeral: bool = False
+    resume: ResumeTarget | None = None
+    extra_roots: tuple[Path, ...] = ()
+
+
+@asynccontextmanager
+async def open_session(request: SessionRequest, *, offline_url: str | None = None) -> AsyncGenerator[Session, None]:
+    """A session, closed at the end. `offline_url` is the address of the built-in model when that is the provider.
+
+    Raises `UserError` for settings that cannot work: no key, an unknown session, a file that cannot be read.
+    """
+    session = Session(_parts(request, offline_url))
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+def _parts(request: SessionRequest, offline_url: str | None) -> SessionParts:
+    config = request.loaded.config
+    provider = _provider(request, offline_url)
+    credentials = find_credentials(provider, env=request.env, home=request.home)
+    stored = _stored_session(request)
+    thread_id = stored.meta.id if stored else uuid7()
+    model = choose_model(config, provider)
+    facts = facts_for(model, overrides=config.models)
+    settings = model_settings(config, model, facts, local=provider.local and provider.id != OFFLINE_PROVIDER)
+    policy = _sandbox_policy(request)
+    tools = [
+        ExecCommand(allow_login_shell=config.allow_login_shell),
+        WriteStdin(max_poll_ms=config.background_terminal_max_timeout),
+        ApplyPatch(freeform=facts.apply_patch == "freeform"),
+    ]
+    return SessionParts(
+        thread_id=thread_id,
+        provider_name=provider.id,
+        cwd=request.cwd,
+        settings=settings,
+        sandbox_policy=policy,
+        approval=request.approval,
+        tool_env=_tool_env(request, provider, thread_id),
+        model=ModelClient(provider, credentials, originator=request.originator, version=__version__),
+        tools=ToolRegistry(tools),
+        sandbox=Sandbox.detect(request.env),
+        processes=ProcessManager(),
+        open_recorder=lambda warn: _recorder(request, stored, settings, warn, thread_id=thread_id),
+        redactor=Redactor(credentials.secrets),
+        snapshot=lambda: _snapshot(request, settings, policy),
+        report_crash=lambda error: _report_crash(request.home, error),
+        stored=stored,
+        warnings=(*request.loaded.warnings, *_notices(request, settings, known=facts.known, stored=stored)),
+        notice=_OFFLINE_NOTICE if provider.id == OFFLINE_PROVIDER else None,
+    )
+
+
+def _provider(request: SessionRequest, offline_url: str | None) -> Provider:
+    config = request.loaded.config
+    if offline_url is not None:
+        return loopback_provider(OFFLINE_PROVIDER, "offline rules", offline_url)
+    return resolve_provider(
+        config.model_provider,
+        configured=config.model_providers,
+        env=request.env,
+        openai_base_url=config.openai_base_url,
+    )
+
+
+def _stored_session(request: SessionRequest) -> StoredSession | None:
+    target = request.resume
+    if target is None:
+        return None
+    if target.thread_id is not None:
+        return load_session(find_session(request.home, target.thread_id))
+    return load_session(latest_session(request.home, None if target.any_directory else request.cwd))
+
+
+def _sandbox_policy(request: SessionRequest) -> SandboxPolicy:
+    config = request.loaded.config
+    # Whoever trusts a project expects work to be done there; everywhere else looking is all that was allowed.
+    mode = config.sandbox_mode or ("workspace-write" if request.loaded.trust == "trusted" else "read-only")
+    match mode:
+        case "read-only":
+            return ReadOnly()
+        case "danger-full-access":
+            return DangerFullAccess()
+        case "workspace-write":
+            rules = config.sandbox_workspace_write
+            return WorkspaceWrite(
+                writable_roots=(*rules.writable_roots, *request.extra_roots),
+                network_access=rules.network_access,
+                exclude_tmpdir_env_var=rules.exclude_tmpdir_env_var,
+                exclude_slash_tmp=rules.exclude_slash_tmp,
+            )
+
+
+def _tool_env(request: SessionRequest, provider: Provider, thread_id: str) -> Mapping[str, str]:
+    config = request.loaded.config
+    rules = config.shell_environment_policy
+    keys = {record.env_key for record in config.model_providers.values() if record.env_key}
+    return tool_environment(
+        request.env,
+        EnvironmentRules(rules.inherit, rules.ignore_default_excludes, rules.exclude, rules.set, rules.include_only),
+        secrets={"OPENAI_API_KEY", "CODEX_API_KEY", *keys, *filter(None, [provider.api_key_env])},
+        extra={"CODEX_THREAD_ID": thread_id, "CODEX_SESSION_ID": thread_id},
+    )
+
+
+def _recorder(
+    request: SessionRequest,
+    stored: StoredSession | None,
+    settings: ModelSettings,
+    warn: Callable[[str], None],
+    *,
+    thread_id: str,
+) -> Recorder:
+    if request.ephemeral:
+        return NullRecorder()
+    if stored is not None:
+        return RolloutRecorder.resume(stored, warn=warn)
+    meta = SessionMeta(
+        id=thread_id,
+        timestamp=timestamp(),
+        cwd=str(request.cwd),
+        originator=request.originator,
+        cli_version=__version__,
+        source="exec",
+        model_provider=request.loaded.config.model_provider,
+        base_instructions=settings.instructions,
+        git=read_git_state(request.cwd),
+    )
+    return RolloutRecorder.create(request.home, meta, warn=warn)
+
+
+def _snapshot(request: SessionRequest, settings: ModelSettings, policy: SandboxPolicy) -> KnownContext:
+    config: Config = request.loaded.config
+    roots = [root.path for root in writable_roots(policy, request.cwd, request.env)]
+    agents_md = load_agents_md(
+        request.home,
+        request.cwd,
+        project_root_markers=config.project_root_markers,
+        max_bytes=config.project_doc_max_bytes,
+        fallback_filenames=config.project_doc_fallback_filenames,
+    )
+    environment = current_environment(request.cwd, policy, shell=user_shell(request.env), env=request.env)
+    permissions = render_permissions(policy, request.approval, writable_roots=roots)
+    snapshot = ContextSnapshot(
+        model=settings.model,
+        developer_instructions=config.developer_instructions or "",
+        permissions=permissions if config.include_permissions_instructions else "",
+        agents_md=agents_md.text,
+        environment=environment if config.include_environment_context else None,
+    )
+    return KnownContext(snapshot, agents_md.warnings)
+
+
+def _notices(
+    request: SessionRequest, settings: ModelSettings, *, known: bool, stored: StoredSession | None
+) -> list[str]:
+    notices = list(stored.warnings) if stored else []
+    if not known and request.loaded.config.model_provider != OFFLINE_PROVIDER:
+        notices.append(
+            f"nothing is known about the model `{settings.model}`: common defaults are used;"
+            f' describe it under `[models."{settings.model}"]`'
+        )
+    before = (stored.turn_context or {}).get("model") if stored else None
+    if before and before != settings.model:
+        notices.append(f"this session was recorded with the model `{before}` and goes on with `{settings.model}`")
+    return notices
+
+
+def _report_crash(home: Path, error: BaseException) -> str:
+    report = write_crash_report(home, error, version=__version__)
+    where = f"details in `{report}`" if report else "and no log could be written"
+    return f"this is a bug in codex-py: {type(error).__name__}; {where}"

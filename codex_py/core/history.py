@@ -1,0 +1,67 @@
+"""The conversation of a session: a log of encoded items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from codex_py.protocol.items import CallOutput, ResponseItem, ToolCall, call_output
+
+ABORTED = "aborted"
+_CALLS = ("function_call", "custom_tool_call")
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+
+
+class History:
+    """Appended to, never edited. `on_record` sees each item as it enters."""
+
+    def __init__(self, on_record: Callable[[ResponseItem], None]) -> None:
+        self._items: list[ResponseItem] = []
+        self._open: list[ToolCall] = []
+        self._on_record = on_record
+
+    @property
+    def items(self) -> tuple[ResponseItem, ...]:
+        return tuple(self._items)
+
+    @property
+    def encoded(self) -> list[bytes]:
+        """The bytes of each item, in order: the `input` of the next request."""
+        return [item.encoded for item in self._items]
+
+    def append(self, *items: ResponseItem) -> None:
+        for item in items:
+            self._note_call(item)
+            self._items.append(item)
+            self._on_record(item)
+
+    def adopt(self, items: Iterable[ResponseItem]) -> None:
+        """Take over the items of an earlier run, which are on disk already.
+
+        An output whose call was lost is left out, because no provider accepts it.
+        """
+        for item in items:
+            if self._note_call(item):
+                self._items.append(item)
+
+    def close_open_calls(self) -> None:
+        """Answer the calls that never ran or never ended, so that the next request is still valid."""
+        self.append(*(call_output(call, ABORTED) for call in tuple(self._open)))
+
+    def _note_call(self, item: ResponseItem) -> bool:
+        """Keep the list of unanswered calls; whether the item may stand in a request."""
+        kind = item.type
+        if kind in _CALLS:
+            view = item.view()
+            if isinstance(view, ToolCall):
+                self._open.append(view)
+        elif kind in _OUTPUTS:
+            view = item.view()
+            return isinstance(view, CallOutput) and self._answer(view.call_id)
+        return True
+
+    def _answer(self, call_id: str) -> bool:
+        for index, call in enumerate(self._open):
+            if call.call_id == call_id:
+                del self._open[index]
+                return True
+        return False

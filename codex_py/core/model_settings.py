@@ -1,0 +1,55 @@
+"""Which model is asked and how: the user's settings, else what is known about the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from codex_py.config.schema import Config
+from codex_py.context.instructions import base_instructions
+from codex_py.core.turn_context import ModelSettings
+from codex_py.errors import UserError
+from codex_py.model.catalog import ModelFacts
+from codex_py.model.providers import Provider
+
+_DEFAULT_MODEL: Final = "gpt-5.5"
+_DEFAULT_LOCAL_MODELS: Final = {"ollama": "gpt-oss:20b", "lmstudio": "openai/gpt-oss-20b"}
+_INSTRUCTIONS_MOST_BYTES: Final = 256 * 1024
+
+
+def choose_model(config: Config, provider: Provider) -> str:
+    """The model's name: the user's choice, else the provider's default."""
+    if provider.id == "offline":
+        return "offline-rules"
+    return config.model or _DEFAULT_LOCAL_MODELS.get(provider.id, _DEFAULT_MODEL)
+
+
+def model_settings(config: Config, model: str, facts: ModelFacts, *, local: bool) -> ModelSettings:
+    """`local` models get the short base instructions: they read slowly. Raises `UserError` for an unreadable file."""
+    window = config.model_context_window or facts.context_window
+    return ModelSettings(
+        model=model,
+        instructions=_instructions(config.model_instructions_file, short=local),
+        effort=config.model_reasoning_effort or facts.effort,
+        summary=config.model_reasoning_summary or facts.summary,
+        verbosity=(config.model_verbosity or facts.verbosity) if facts.takes_verbosity else config.model_verbosity,
+        service_tier=config.service_tier,
+        parallel_tool_calls=facts.parallel,
+        context_window=window,
+        output_tokens=config.tool_output_token_limit or facts.output_tokens,
+    )
+
+
+def _instructions(file: Path | None, *, short: bool) -> str:
+    if file is None:
+        return base_instructions(short=short)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read `model_instructions_file` `{file}`: {error.strerror}") from error
+    if len(content) > _INSTRUCTIONS_MOST_BYTES:
+        raise UserError(f"`model_instructions_file` `{file}` is over 256 KiB")
+    text = content.decode(errors="replace").strip()
+    if not text:
+        raise UserError(f"`model_instructions_file` `{file}` is empty")
+    return text

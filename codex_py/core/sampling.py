@@ -1,0 +1,145 @@
+"""One sampling request: ask the model, record what it answers and start its calls; ask again when the stream breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from codex_py.core.calls import CallBatch, RunTool
+from codex_py.core.history import History
+from codex_py.core.turn_context import TurnContext
+from codex_py.errors import ModelError
+from codex_py.model.client import ModelClient, TurnState
+from codex_py.model.prompt import Prompt
+from codex_py.model.stream import Completed, ItemDone, ReasoningDelta, ResponseEvent, TextDelta, ToolCallStarted
+from codex_py.protocol import events
+from codex_py.protocol.items import Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
+from codex_py.protocol.usage import TokenUsage
+from codex_py.tools.registry import ToolRegistry
+
+
+class ToolCrash(Exception):
+    """A bug in a tool. Its call has been answered; the turn must not go on as if nothing had happened."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """What a request came to. `wants_more` asks for another one: calls were made, or the model said so."""
+
+    message: str | None = None
+    usage: TokenUsage | None = None
+    wants_more: bool = False
+
+
+@dataclass(slots=True)
+class Sampler:
+    """Makes the requests of one turn.
+
+    `expect_call` hears that a call is on its way; `saved` returns when what was recorded so far is on disk.
+    """
+
+    turn: TurnContext
+    history: History
+    model: ModelClient
+    tools: ToolRegistry
+    run_tool: RunTool
+    emit: Callable[[events.Event], None]
+    expect_call: Callable[[], object]
+    saved: Callable[[], Awaitable[None]]
+    turn_state: TurnState = field(default_factory=TurnState)
+
+    async def sample(self) -> Answer:
+        """One answered request. Raises `ModelError` when the retries are used up, `ToolCrash` for a bug in a tool."""
+        budget = self.model.retry_budget()
+        while True:
+            try:
+                return await self._request()
+            except ModelError as error:
+                retry = budget.next_delay(error, now=time.monotonic(), jitter=random.uniform(0.9, 1.1))
+                if retry is None:
+                    raise
+                self.emit(events.Retrying(str(error), retry.attempt, retry.limit, retry.delay))
+                await asyncio.sleep(retry.delay)
+
+    async def _request(self) -> Answer:
+        """Send the history once. What arrived before a failure stays, and calls that began are answered."""
+        answer = Answer()
+        failure: ModelError | None = None
+        group = asyncio.TaskGroup()
+        batch = CallBatch(group, self.run_tool)
+        try:
+            async with group:
+                # Kept out of the group, which would cancel the calls under way: they are waited for.
+                failure = await self._receive(batch, answer)
+                await batch.wait()
+        finally:
+            # Also after an interrupt: what had ended by then is not lost.
+            self.history.append(*batch.outputs())
+        if batch:
+            await self.saved()
+        if crash := batch.crash():
+            raise ToolCrash from crash
+        if failure is not None:
+            raise failure
+        return answer
+
+    async def _receive(self, batch: CallBatch, answer: Answer) -> ModelError | None:
+        try:
+            async with aclosing(self.model.stream(self._prompt(), turn_state=self.turn_state)) as stream:
+                async for event in stream:
+                    self._take(event, batch, answer)
+        except ModelError as error:
+            return error
+        return None
+
+    def _take(self, event: ResponseEvent, batch: CallBatch, answer: Answer) -> None:
+        match event:
+            case TextDelta(text):
+                self.emit(events.TextDelta(text))
+            case ReasoningDelta(text):
+                self.emit(events.ReasoningDelta(text))
+            case ToolCallStarted():
+                self.expect_call()
+            case ItemDone(item):
+                self._record(item, batch, answer)
+            case Completed(_, usage, end_turn):
+                answer.usage = usage
+                answer.wants_more = bool(batch) or end_turn is False
+            case _:
+                pass
+
+    def _record(self, item: ResponseItem, batch: CallBatch, answer: Answer) -> None:
+        self.history.append(item)
+        match item.view():
+            case Message("assistant", text):
+                answer.message = text
+                self.emit(events.MessageDone(text))
+            case Reasoning(text) if text:
+                self.emit(events.ReasoningDone(text))
+            case ToolCall() as call:
+                batch.start(call, parallel=self.tools.is_parallel(call))
+            case WebSearchCall(id_, query, action):
+                self.emit(events.WebSearched(id_, query, action))
+            case _:
+                pass
+
+    def _prompt(self) -> Prompt:
+        settings = self.turn.settings
+        return Prompt(
+            model=settings.model,
+            instructions=settings.instructions,
+            input=self.history.encoded,
+            tools=self.tools.encoded_specs,
+            thread_id=self.turn.thread_id,
+            turn_id=self.turn.turn_id,
+            parallel_tool_calls=settings.parallel_tool_calls,
+            effort=settings.effort,
+            summary=settings.summary,
+            verbosity=settings.verbosity,
+            service_tier=settings.service_tier,
+            output_schema=self.turn.output_schema,
+        )

@@ -1,0 +1,302 @@
+"""A session: owns the conversation, runs one turn at a time, tells its listeners."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from codex_py.context.aborted import turn_aborted
+from codex_py.context.initial import ContextSnapshot, context_items
+from codex_py.core.history import History
+from codex_py.core.sampling import Sampler, ToolCrash
+from codex_py.core.transcript import Transcript
+from codex_py.core.turn import Turn
+from codex_py.core.turn_context import ModelSettings, TurnContext
+from codex_py.core.user_message import user_message
+from codex_py.errors import CodexError, ModelError
+from codex_py.model.client import ModelClient
+from codex_py.process.manager import ProcessManager
+from codex_py.protocol import events
+from codex_py.protocol.encoding import encode_json
+from codex_py.protocol.ids import uuid7
+from codex_py.protocol.items import ResponseItem, ToolCall
+from codex_py.protocol.ops import Interrupt, Op, UserTurn
+from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.usage import TokenUsage
+from codex_py.rollout.reader import StoredSession
+from codex_py.rollout.recorder import Recorder
+from codex_py.sandbox.command import Sandbox, SandboxUnavailable
+from codex_py.text.redact import Redactor
+from codex_py.tools.registry import ToolRegistry
+from codex_py.tools.spec import ToolContext, ToolOutput
+
+Listener = Callable[[events.Event], None]
+
+
+class KnownContext(NamedTuple):
+    """What the model should know at this moment, and what the user should know about that."""
+
+    snapshot: ContextSnapshot
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionParts:
+    """Everything a session is built from. `snapshot` is asked at the start of each turn."""
+
+    thread_id: str
+    provider_name: str
+    cwd: Path
+    settings: ModelSettings
+    sandbox_policy: SandboxPolicy
+    approval: ApprovalPolicy
+    tool_env: Mapping[str, str]
+    model: ModelClient
+    tools: ToolRegistry
+    sandbox: Sandbox
+    processes: ProcessManager
+    open_recorder: Callable[[Callable[[str], None]], Recorder]
+    redactor: Redactor
+    snapshot: Callable[[], KnownContext]
+    report_crash: Callable[[BaseException], str]
+    stored: StoredSession | None = None
+    warnings: tuple[str, ...] = ()
+    notice: str | None = None
+
+
+class Session:
+    """One conversation with the model. A front end submits ops and listens to events."""
+
+    def __init__(self, parts: SessionParts) -> None:
+        self._parts = parts
+        self._listeners: list[Listener] = []
+        self._running: asyncio.Task[str | None] | None = None
+        self._interrupted = False
+        self._begun = False
+        self._ready: asyncio.Task[None] | None = None
+        self._told: ContextSnapshot | None = None
+        self._usage = TokenUsage()
+        self._warned: set[str] = set()
+        self._transcript = Transcript(parts.open_recorder(self.warn))
+        self.history = History(self._record)
+        if parts.stored is not None:
+            self._take_over(parts.stored)
+
+    @property
+    def thread_id(self) -> str:
+        return self._parts.thread_id
+
+    def subscribe(self, listener: Listener) -> None:
+        """Hear every event from now on, in order, on the loop's thread."""
+        self._listeners.append(listener)
+
+    async def submit(self, op: Op) -> None:
+        """Carry out an op. A turn is over when this returns, and never raises for what went wrong within it.
+
+        Raises `UserError` for an input that cannot be read, before anything has begun.
+        """
+        match op:
+            case UserTurn():
+                await self._user_turn(op)
+            case Interrupt():
+                self.interrupt()
+
+    def interrupt(self) -> None:
+        """Stop the running turn, or the one that is about to start; returns at once."""
+        self._interrupted = True
+        if self._running is not None:
+            self._running.cancel()
+
+    async def close(self) -> None:
+        """Stop every process, close the connection and the rollout. Safe to call more than once."""
+        if self._ready is not None:
+            await self._ready
+        await self._parts.processes.kill_all()
+        await self._parts.model.aclose()
+        self._transcript.close()
+
+    def warn(self, message: str) -> None:
+        """Tell the user something; the work goes on."""
+        self._emit(events.Warned(message))
+
+    def _warn_once(self, message: str) -> None:
+        if message not in self._warned:
+            self._warned.add(message)
+            self.warn(message)
+
+    def _take_over(self, stored: StoredSession) -> None:
+        self.history.adopt(stored.items)
+        self._told = ContextSnapshot.from_record(stored.world_state)
+        self._usage = stored.usage
+
+    async def _user_turn(self, op: UserTurn) -> None:
+        parts = self._parts
+        message = await user_message(op.input, cwd=parts.cwd)
+        self._begin()
+        turn = TurnContext(
+            turn_id=uuid7(),
+            thread_id=parts.thread_id,
+            cwd=parts.cwd,
+            settings=parts.settings,
+            sandbox_policy=parts.sandbox_policy,
+            approval=parts.approval,
+            tool_env=parts.tool_env,
+            output_schema=None if op.output_schema is None else encode_json(op.output_schema),
+        )
+        self._emit(events.TurnStarted(turn.turn_id))
+        self._transcript.turn_started(turn)
+        # An earlier run may have died between a call and its output.
+        self.history.close_open_calls()
+        self._tell_context(turn)
+        self.history.append(message)
+        self._transcript.user_message(message)
+        await self._run(turn)
+
+    def _begin(self) -> None:
+        if self._begun:
+            return
+        self._begun = True
+        parts = self._parts
+        self._emit(
+            events.SessionStarted(
+                thread_id=parts.thread_id,
+                model=parts.settings.model,
+                provider=parts.provider_name,
+                cwd=parts.cwd,
+                approval=parts.approval,
+                sandbox=parts.sandbox_policy,
+                effort=parts.settings.effort,
+                summary=parts.settings.summary,
+                resumed=len(self.history.items),
+                notice=parts.notice,
+            )
+        )
+        for warning in parts.warnings:
+            self.warn(warning)
+
+    def _tell_context(self, turn: TurnContext) -> None:
+        """Append what the model has not been told yet."""
+        now, warnings = self._parts.snapshot()
+        for warning in warnings:
+            self._warn_once(warning)
+        self.history.append(*context_items(self._told, now))
+        if now != self._told:
+            self._transcript.context_told(now.to_record())
+        self._told = now
+        self._transcript.turn_settings(turn)
+
+    async def _run(self, turn: TurnContext) -> None:
+        sampler = Sampler(
+            turn=turn,
+            history=self.history,
+            model=self._parts.model,
+            tools=self._parts.tools,
+            run_tool=lambda call: self._run_tool(call, turn),
+            emit=self._emit,
+            expect_call=self._warm_up,
+            saved=self._transcript.saved,
+        )
+        self._running = asyncio.create_task(Turn(sampler, self._note_usage).run())
+        if self._interrupted:
+            self._running.cancel()
+        try:
+            last = await self._running
+        except ModelError as error:
+            self._fail(turn, str(error))
+        except ToolCrash as error:
+            self._fail(turn, self._parts.report_crash(error.__cause__ or error))
+        except asyncio.CancelledError:
+            if not self._running.cancelled():
+                # Not an interrupt: whoever runs this session is being stopped.
+                self._running.cancel()
+                with contextlib.suppress(asyncio.CancelledError, CodexError, ToolCrash):
+                    await self._running
+                self._interrupt(turn)
+                raise
+            self._interrupt(turn)
+        else:
+            self._transcript.turn_completed(turn, last)
+            await self._transcript.saved()
+            self._emit(events.TurnCompleted(turn.turn_id, last, self._usage))
+        finally:
+            self._running = None
+            self._interrupted = False
+
+    def _fail(self, turn: TurnContext, message: str) -> None:
+        message = self._parts.redactor.redact(message)
+        self.history.close_open_calls()
+        self._transcript.turn_failed(turn, message)
+        self._emit(events.TurnFailed(turn.turn_id, message))
+
+    def _interrupt(self, turn: TurnContext) -> None:
+        self.history.close_open_calls()
+        self.history.append(turn_aborted())
+        self._transcript.turn_interrupted(turn)
+        self._emit(events.TurnInterrupted(turn.turn_id))
+
+    def _warm_up(self) -> asyncio.Task[None]:
+        """Get ready for the first call of the session, once, beside whatever else is going on."""
+        if self._ready is None:
+            self._ready = asyncio.create_task(asyncio.to_thread(self._load_tools))
+        return self._ready
+
+    def _load_tools(self) -> None:
+        self._parts.tools.warm_up()
+        # A sandbox that does not work is told by the call that needs it.
+        with contextlib.suppress(SandboxUnavailable):
+            self._parts.sandbox.prepare(self._parts.sandbox_policy, self._parts.cwd)
+
+    async def _run_tool(self, call: ToolCall, turn: TurnContext) -> ToolOutput:
+        # Shielded, because an interrupted call must not take this from the next one.
+        await asyncio.shield(self._warm_up())
+        context = ToolContext(
+            call_id=call.call_id,
+            cwd=turn.cwd,
+            sandbox_policy=turn.sandbox_policy,
+            approval=turn.approval,
+            sandbox=self._parts.sandbox,
+            processes=self._parts.processes,
+            env=turn.tool_env,
+            output_tokens=turn.settings.output_tokens,
+            emit=lambda event: self._emit(self._without_secrets(event)),
+        )
+        output = await self._parts.tools.run(call, context)
+        return self._redacted(output)
+
+    def _redacted(self, output: ToolOutput) -> ToolOutput:
+        text = self._parts.redactor.redact(output.text)
+        return output if text == output.text else ToolOutput(text, output.ok, output.parts, output.crash)
+
+    def _without_secrets(self, event: events.Event) -> events.Event:
+        """What a command prints can hold the key; a script that reads our events must not find it there."""
+        redact = self._parts.redactor.redact
+        match event:
+            case events.CommandStarted():
+                return event._replace(command=redact(event.command))
+            case events.CommandFinished():
+                return event._replace(command=redact(event.command), output=redact(event.output))
+            case _:
+                return event
+
+    def _note_usage(self, usage: TokenUsage) -> None:
+        self._usage += usage
+        window = self._parts.settings.context_window
+        self._transcript.usage(usage, self._usage, window)
+        self._emit(events.UsageReported(usage, self._usage, window))
+
+    def _record(self, item: ResponseItem) -> None:
+        self._transcript.item(item)
+        self._emit(events.ItemRecorded(item))
+
+    def _emit(self, event: events.Event) -> None:
+        for listener in tuple(self._listeners):
+            try:
+                listener(event)
+            except Exception as error:
+                # A front end that cannot draw must not take the conversation with it.
+                self._listeners.remove(listener)
+                self._parts.report_crash(error)

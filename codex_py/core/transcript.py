@@ -1,0 +1,81 @@
+"""What a session writes to its rollout, in the order the format wants."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from codex_py.core.turn_context import TurnContext
+from codex_py.protocol.items import Message, ResponseItem
+from codex_py.protocol.usage import TokenUsage
+from codex_py.rollout import format as records
+from codex_py.rollout.recorder import Recorder
+
+_EVENT = "event_msg"
+
+
+class Transcript:
+    """The rollout of one session. Nothing here raises: a disk that fails costs a warning, not the work."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._turn_began = time.monotonic()
+
+    @property
+    def path(self) -> Path | None:
+        return self._recorder.path
+
+    def item(self, item: ResponseItem) -> None:
+        self._recorder.record_item(item)
+
+    def turn_started(self, turn: TurnContext) -> None:
+        self._turn_began = time.monotonic()
+        window = turn.settings.context_window
+        self._recorder.record(_EVENT, records.task_started_payload(turn.turn_id, window=window))
+
+    def context_told(self, state: dict[str, Any]) -> None:
+        self._recorder.record("world_state", records.world_state_payload(state, full=True))
+
+    def turn_settings(self, turn: TurnContext) -> None:
+        settings = turn.settings
+        reasoning = {"effort": settings.effort, "summary": settings.summary}
+        self._recorder.record(
+            "turn_context",
+            records.turn_context_payload(
+                turn.turn_id,
+                turn.cwd,
+                model=settings.model,
+                reasoning={key: value for key, value in reasoning.items() if value is not None},
+                approval=turn.approval,
+                sandbox=turn.sandbox_policy,
+            ),
+        )
+
+    def user_message(self, item: ResponseItem) -> None:
+        view = item.view()
+        if isinstance(view, Message):
+            self._recorder.record(_EVENT, records.user_message_payload(view.text))
+
+    def usage(self, last: TokenUsage, total: TokenUsage, window: int | None) -> None:
+        self._recorder.record(_EVENT, records.token_count_payload(last, total, window=window))
+
+    def turn_completed(self, turn: TurnContext, last_message: str | None) -> None:
+        elapsed = round((time.monotonic() - self._turn_began) * 1000)
+        payload = records.task_complete_payload(turn.turn_id, last_message, duration_ms=elapsed)
+        self._recorder.record(_EVENT, payload)
+
+    def turn_failed(self, turn: TurnContext, message: str) -> None:
+        self._recorder.record(_EVENT, records.error_payload(message))
+        elapsed = round((time.monotonic() - self._turn_began) * 1000)
+        self._recorder.record(_EVENT, records.task_complete_payload(turn.turn_id, None, duration_ms=elapsed))
+
+    def turn_interrupted(self, turn: TurnContext) -> None:
+        self._recorder.record(_EVENT, records.turn_aborted_payload(turn.turn_id))
+
+    async def saved(self) -> None:
+        """Return when everything recorded so far is on disk."""
+        await self._recorder.sync()
+
+    def close(self) -> None:
+        self._recorder.close()

@@ -1,0 +1,19 @@
+"""The user's own message of a turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from codex_py.context.images import image_parts
+from codex_py.protocol.input import ImageInput, TextInput, UserInput
+from codex_py.protocol.items import ResponseItem, message_of_parts
+
+
+async def user_message(inputs: Sequence[UserInput], *, cwd: Path) -> ResponseItem:
+    """One message: the pictures in their order, then the texts. Raises `UserError` for a picture it cannot read."""
+    images = [given.path for given in inputs if isinstance(given, ImageInput)]
+    parts = await asyncio.to_thread(image_parts, images, cwd=cwd) if images else []
+    texts = [{"type": "input_text", "text": given.text} for given in inputs if isinstance(given, TextInput)]
+    return message_of_parts("user", [*parts, *texts])

@@ -1,0 +1,69 @@
+"""A session in this process, pointed at the fake model: for what the model sees and what the events say."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from codex_py.config.load import ConfigRequest, load_config
+from codex_py.core.build import ResumeTarget, SessionRequest, open_session
+from codex_py.core.session import Session
+from codex_py.protocol import events
+from codex_py.protocol.input import TextInput
+from codex_py.protocol.ops import UserTurn
+from tests.support.fake_responses import FakeResponses
+from tests.support.home import Place
+
+E = TypeVar("E")
+
+
+@dataclass
+class Watched:
+    """A session and every event it has emitted so far."""
+
+    session: Session
+    seen: list[events.Event] = field(default_factory=list)
+
+    async def say(self, text: str) -> events.Event:
+        """One turn; gives back the event that ended it."""
+        await self.session.submit(UserTurn((TextInput(text),)))
+        return self.seen[-1]
+
+    def of(self, kind: type[E]) -> list[E]:
+        return [event for event in self.seen if isinstance(event, kind)]
+
+    def on(self, kind: type[events.Event], act: Callable[[], Any]) -> None:
+        """Do something whenever such an event is emitted."""
+        self.session.subscribe(lambda event: act() if isinstance(event, kind) else None)
+
+
+@asynccontextmanager
+async def watched_session(
+    place: Place,
+    model: FakeResponses,
+    top: str = "",
+    *,
+    resume: str | None = None,
+    sandbox: str = "danger-full-access",
+    ephemeral: bool = False,
+    **provider: Any,
+) -> AsyncGenerator[Watched, None]:
+    """Open a session in the place's repository; `top` is TOML for the head of config.toml."""
+    place.use_model(model.base_url, f'sandbox_mode = "{sandbox}"\n{top}', **provider)
+    loaded = load_config(ConfigRequest(home=place.codex_home, cwd=place.repo, env=place.env))
+    request = SessionRequest(
+        loaded=loaded,
+        home=place.codex_home,
+        cwd=place.repo,
+        env=place.env,
+        originator="test",
+        approval="never",
+        ephemeral=ephemeral,
+        resume=None if resume is None else ResumeTarget(thread_id=resume),
+    )
+    async with open_session(request) as session:
+        watched = Watched(session)
+        session.subscribe(watched.seen.append)
+        yield watched

@@ -1,0 +1,214 @@
+"""What a turn does with what the model answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from typing import Any
+
+import pytest
+
+from codex_py.protocol import events
+from tests.support.fake_responses import (
+    FakeResponses,
+    call,
+    completed,
+    custom_call,
+    delta,
+    hang,
+    item,
+    reasoning,
+    reasoning_delta,
+    say,
+    tokens,
+)
+from tests.support.home import Place
+from tests.support.rollout import recorded_items
+from tests.support.session import watched_session
+
+
+def shell(call_id: str, command: str) -> dict[str, Any]:
+    return call(call_id, "exec_command", {"cmd": command, "login": False})
+
+
+def after_output(text: str) -> str:
+    return text.partition("Output:\n")[2]
+
+
+async def test_the_answer_of_a_turn_is_the_last_message(place: Place) -> None:
+    with FakeResponses([delta("do"), delta("ne"), say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("go")
+    assert isinstance(ended, events.TurnCompleted)
+    assert ended.last_message == "done"
+    assert [event.text for event in watched.of(events.TextDelta)] == ["do", "ne"]
+    assert model.requests[0].texts("user")[-1] == "go"
+
+
+async def test_an_empty_answer_is_a_normal_end(place: Place) -> None:
+    with FakeResponses([completed()]) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("go")
+    assert isinstance(ended, events.TurnCompleted)
+    assert ended.last_message is None
+
+
+async def test_tool_output_goes_back_to_the_model(place: Place) -> None:
+    with FakeResponses([shell("c1", "echo hi; exit 3")], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+    output = model.requests[1].output_of("c1")
+    assert "Process exited with code 3\n" in output
+    assert after_output(output) == "hi\n"
+    [finished] = watched.of(events.CommandFinished)
+    assert (finished.exit_code, finished.output, finished.status) == (3, "hi\n", "failed")
+
+
+async def test_outputs_keep_the_order_of_the_calls(place: Place) -> None:
+    # The first call can only end after the second has: they must overlap.
+    os.mkfifo(place.repo / "pipe")
+    with FakeResponses([shell("slow", "cat pipe"), shell("quick", "echo late > pipe")], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+    kinds = [one["call_id"] for one in model.requests[1].input if one["type"] == "function_call_output"]
+    assert kinds == ["slow", "quick"]
+    assert after_output(model.requests[1].output_of("slow")) == "late\n"
+
+
+async def test_a_call_runs_while_the_response_is_still_on_its_way(place: Place) -> None:
+    ran = threading.Event()
+    with FakeResponses([shell("c1", "echo hi"), hang(ran), say("meanwhile")], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            # The rest of the stream is sent only once the command has ended.
+            watched.on(events.CommandFinished, ran.set)
+            await watched.say("go")
+    assert [event.text for event in watched.of(events.MessageDone)] == ["meanwhile", "done"]
+
+
+async def test_a_patch_waits_for_the_commands_before_it_and_holds_up_those_after(place: Place) -> None:
+    place.write("a.txt", "old\n")
+    patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-old\n+new\n*** End Patch"
+    stream = [
+        shell("c1", "read x < gate; cat a.txt"),
+        custom_call("c2", "apply_patch", patch),
+        shell("c3", "cat a.txt"),
+    ]
+    os.mkfifo(place.repo / "gate")
+    gate = os.open(place.repo / "gate", os.O_RDWR | os.O_NONBLOCK)
+    try:
+        with FakeResponses(stream, [say("done")]) as model:
+            async with watched_session(place, model) as watched:
+                watched.on(events.CommandStarted, lambda: os.write(gate, b"go\n"))
+                await watched.say("go")
+    finally:
+        os.close(gate)
+    assert after_output(model.requests[1].output_of("c1")) == "old\n"
+    assert after_output(model.requests[1].output_of("c3")) == "new\n"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "answer"),
+    [
+        (call("c", "nope", {}), "unsupported call: nope"),
+        (custom_call("c", "nope", "x"), "unsupported custom tool call: nope"),
+        (call("c", "exec_command", "{not json"), "failed to parse function arguments: "),
+        (call("c", "exec_command", {}), "failed to parse function arguments: "),
+        (call("c", "exec_command", "[]"), "failed to parse function arguments: "),
+    ],
+)
+async def test_the_model_reads_what_was_wrong_with_a_call(place: Place, wanted: Any, answer: str) -> None:
+    with FakeResponses([wanted], [say("sorry")]) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("go")
+    assert model.requests[1].output_of("c").startswith(answer)
+    assert "\n" not in model.requests[1].output_of("c")
+    assert isinstance(ended, events.TurnCompleted)
+
+
+async def test_unknown_items_and_fields_come_back_unchanged(place: Place) -> None:
+    odd = {"type": "hologram", "id": "h1", "depth": {"z": [1, 2.5, None]}, "text": "ünï \u2028 \U0001f600"}
+    thought = {"type": "reasoning", "id": "rs_9", "summary": [], "encrypted_content": "BLOB==", "novel": True}
+    with FakeResponses([item(odd), item(thought), say("one")], [say("two")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("first")
+            await watched.say("second")
+    assert odd in model.requests[1].input
+    assert thought in model.requests[1].input
+
+
+async def test_reasoning_is_shown_and_replayed(place: Place) -> None:
+    stream = [reasoning_delta("Thin"), reasoning("SECRET", "Thinking", "Twice"), say("one")]
+    with FakeResponses(stream, [say("two")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("first")
+            await watched.say("second")
+    assert [event.text for event in watched.of(events.ReasoningDone)] == ["Thinking\n\nTwice"]
+    [sent] = [one for one in model.requests[1].input if one["type"] == "reasoning"]
+    assert sent["encrypted_content"] == "SECRET"
+
+
+async def test_end_turn_false_asks_once_more(place: Place) -> None:
+    with FakeResponses([say("so far"), completed(end_turn=False)], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("go")
+    assert isinstance(ended, events.TurnCompleted)
+    assert ended.last_message == "done"
+
+
+async def test_calls_with_the_same_id_are_both_run_and_both_answered(place: Place) -> None:
+    with FakeResponses([shell("c", "echo 1"), shell("c", "echo 2")], [say("done")], excuse={"pairs"}) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+    outputs = [after_output(one["output"]) for one in model.requests[1].input if one["type"] == "function_call_output"]
+    assert outputs == ["1\n", "2\n"]
+
+
+async def test_usage_adds_up_over_the_turn(place: Place) -> None:
+    first = [shell("c", "true"), completed(tokens(100, 10, cached=40, reasoning=5))]
+    second = [say("done"), completed(tokens(150, 20, cached=100))]
+    with FakeResponses(first, second) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("go")
+    assert isinstance(ended, events.TurnCompleted)
+    usage = ended.usage
+    assert (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens, usage.reasoning_output_tokens) == (
+        250,
+        140,
+        30,
+        5,
+    )
+
+
+async def test_what_is_sent_is_what_is_stored(place: Place) -> None:
+    with FakeResponses([reasoning("B"), shell("c", "echo x")], [say("one")], [say("two")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("first")
+            await watched.say("second")
+    [rollout] = place.rollouts()
+    stored = recorded_items(rollout)
+    assert stored[: len(model.requests[2].input)] == model.requests[2].input
+    raw = rollout.read_bytes()
+    for one in model.requests[2].input:
+        assert json.dumps(one, ensure_ascii=False, separators=(",", ":")).encode() in raw
+
+
+async def test_an_ephemeral_session_leaves_no_file(place: Place) -> None:
+    with FakeResponses([say("done")]) as model:
+        async with watched_session(place, model, ephemeral=True) as watched:
+            await watched.say("go")
+    assert place.rollouts() == []
+
+
+async def test_the_key_never_reaches_a_command_nor_comes_back_from_one(place: Place) -> None:
+    place = place.with_env(FAKE_KEY="sk-very-secret-value")
+    place.write("leak.txt", "the key is sk-very-secret-value\n")
+    stream = [shell("c1", "env"), shell("c2", "cat leak.txt")]
+    with FakeResponses(stream, [say("done")]) as model:
+        async with watched_session(place, model, env_key="FAKE_KEY") as watched:
+            await watched.say("go")
+    assert model.requests[0].headers["authorization"] == "Bearer sk-very-secret-value"
+    assert b"sk-very-secret-value" not in model.requests[1].raw
+    assert "the key is [redacted]" in model.requests[1].output_of("c2")
+    [rollout] = place.rollouts()
+    assert b"sk-very-secret-value" not in rollout.read_bytes()

@@ -1,0 +1,74 @@
+"""A session that is picked up again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from codex_py.protocol import events
+from tests.support.fake_responses import FakeResponses, call, completed, reasoning, say, tokens
+from tests.support.home import Place
+from tests.support.session import watched_session
+
+
+async def first_run(place: Place, model: FakeResponses, **settings: str) -> str:
+    async with watched_session(place, model, **settings) as watched:
+        await watched.say("first")
+        return watched.session.thread_id
+
+
+async def test_the_first_request_after_a_resume_extends_the_last_one_before(place: Place) -> None:
+    tool = call("c1", "exec_command", {"cmd": "echo hi"})
+    with FakeResponses([reasoning("B"), tool], [say("one")], [say("two")]) as model:
+        thread = await first_run(place, model)
+        async with watched_session(place, model, resume=thread) as watched:
+            await watched.say("second")
+    # The fake server has checked the prefix; the rest is what was added.
+    added = model.requests[2].input[len(model.requests[1].input) :]
+    assert [(one["type"], one.get("role")) for one in added] == [("message", "assistant"), ("message", "user")]
+    assert model.requests[2].body["prompt_cache_key"] == thread
+
+
+async def test_only_what_changed_is_told_again(place: Place) -> None:
+    with FakeResponses([say("one")], [say("two")], [say("three")], excuse={"head"}) as model:
+        thread = await first_run(place, model, sandbox="read-only")
+        place.write("AGENTS.md", "Prefer tabs.\n")
+        async with watched_session(place, model, resume=thread, sandbox="workspace-write") as watched:
+            await watched.say("second")
+            await watched.say("third")
+    second = model.requests[1].input[len(model.requests[0].input) + 1 :]
+    texts = ["".join(part["text"] for part in one["content"]) for one in second]
+    assert [one["role"] for one in second] == ["user", "developer", "user", "user"]
+    assert "Prefer tabs." in texts[0]
+    assert "`workspace-write`" in texts[1]
+    assert texts[2].startswith("<environment_context>")
+    assert "<cwd>" not in texts[2]
+    assert texts[3] == "second"
+    # Told once: the turn after it adds the answer and the prompt, nothing else.
+    assert len(model.requests[2].input) == len(model.requests[1].input) + 2
+
+
+async def test_a_call_that_was_cut_off_is_answered_aborted(place: Place) -> None:
+    with FakeResponses([call("c1", "exec_command", {"cmd": "echo hi"})], [say("one")]) as model:
+        thread = await first_run(place, model)
+    forget_after_call(place.rollouts()[0])
+    with FakeResponses([say("two")]) as model:
+        async with watched_session(place, model, resume=thread) as watched:
+            await watched.say("second")
+    assert model.requests[0].output_of("c1") == "aborted"
+
+
+async def test_usage_counts_on_from_the_earlier_run(place: Place) -> None:
+    with FakeResponses([say("1"), completed(tokens(100, 5))], [say("2"), completed(tokens(200, 7))]) as model:
+        thread = await first_run(place, model)
+        async with watched_session(place, model, resume=thread) as watched:
+            ended = await watched.say("second")
+    assert isinstance(ended, events.TurnCompleted)
+    assert (ended.usage.input_tokens, ended.usage.output_tokens) == (300, 12)
+
+
+def forget_after_call(rollout: Path) -> None:
+    """Cut the file right after the call, as a crash would."""
+    lines = rollout.read_text().splitlines(keepends=True)
+    index = next(i for i, line in enumerate(lines) if json.loads(line)["payload"].get("type") == "function_call")
+    rollout.write_text("".join(lines[: index + 1]))
