@@ -1,0 +1,57 @@
+"""`codex-py apply-patch`: apply a patch by hand, as a user's own command and under no policy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO, Final, TextIO
+
+from codex_py.core.patch_command import apply_patch_by_hand
+from codex_py.errors import ToolError
+from codex_py.text.sanitize import sanitize
+
+# One byte more than a patch may have, so that too long is not mistaken for complete.
+_MOST_BYTES: Final = 8 * 1024 * 1024 + 1
+
+_USAGE: Final = "usage: codex-py apply-patch PATCH\n       codex-py apply-patch < PATCH_FILE\n"
+_HELP: Final = f"""{_USAGE}
+Applies a patch in the format models write (`*** Begin Patch` ... `*** End Patch`) to the files
+below the current folder. All of it is applied, or nothing is.
+
+exit status: 0 applied, 1 not applied, 2 wrong command line
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """The subcommand with the process's own streams and folder; gives back the exit status."""
+    return run_apply_patch(arguments, sys.stdin.buffer, sys.stdout, sys.stderr, Path.cwd())
+
+
+def run_apply_patch(arguments: Sequence[str], stdin: BinaryIO, stdout: TextIO, stderr: TextIO, cwd: Path) -> int:
+    """Apply the patch given as the one argument, or on stdin without one; relative paths start at `cwd`.
+
+    The summary goes to stdout, an error to stderr. Gives back the exit status: 0 applied, 1 not, 2 wrong usage.
+    """
+    if list(arguments) in (["-h"], ["--help"]):
+        stdout.write(_HELP)
+        return 0
+    if len(arguments) > 1:
+        return _fail(stderr, f"error: one patch at a time, got {len(arguments)} arguments\n{_USAGE}", 2)
+    if not arguments and stdin.isatty():
+        return _fail(stderr, f"error: no patch given\n{_USAGE}", 2)
+    try:
+        raw = arguments[0].encode("utf-8", "surrogateescape") if arguments else stdin.read(_MOST_BYTES)
+        if not arguments and not raw.strip():
+            return _fail(stderr, f"error: no patch on stdin\n{_USAGE}", 2)
+        summary = apply_patch_by_hand(raw, cwd)
+    except ToolError as error:
+        return _fail(stderr, f"{error}\n", 1)
+    stdout.write(sanitize(summary) if stdout.isatty() else summary)
+    return 0
+
+
+def _fail(stderr: TextIO, message: str, status: int) -> int:
+    # The message quotes the patch and the files.
+    stderr.write(sanitize(message))
+    return status

@@ -1,0 +1,141 @@
+"""The command line: finds the subcommand, loads only that one, and turns errors into one line and a status."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Final, NoReturn
+
+from codex_py import __version__
+from codex_py.errors import UserError
+
+# Each subcommand's module is imported when it is asked for: start-up pays for one, not for all. Each offers
+# `run(arguments) -> int`.
+COMMANDS: Final = {
+    "exec": ("codex_py.cli.exec", "do one task and exit: for scripts, CI and one-liners"),
+    "config": ("codex_py.cli.config", "show every setting in force and where it comes from"),
+    "apply-patch": ("codex_py.cli.apply_patch", "apply a patch in the format models write"),
+}
+ALIASES: Final = {"e": "exec", "apply_patch": "apply-patch"}
+# Flags before the subcommand are the subcommand's own; these take a value.
+_TAKE_VALUE: Final = (
+    *("-c", "--config", "--enable", "--disable", "-p", "--profile", "-C", "--cd", "-m", "--model", "-i", "--image"),
+    *("--local-provider", "-s", "--sandbox", "--add-dir", "--output-schema", "--color", "-o", "--output-last-message"),
+)
+
+
+def main() -> NoReturn:
+    """The console script. Ends the process itself."""
+    # Start-up makes objects that stay: looking through them for garbage is wasted. A session turns this on again.
+    gc.disable()
+    _open_missing_streams()
+    status = run(sys.argv[1:])
+    with suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    # Everything is closed and flushed; taking the interpreter apart object by object would only cost time.
+    os._exit(status)
+
+
+def _open_missing_streams() -> None:
+    """A descriptor that was closed by the caller would go to the next file opened, and take what is printed."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != descriptor:
+                os.dup2(null, descriptor)
+                os.close(null)
+            setattr(sys, name, os.fdopen(descriptor, "r" if name == "stdin" else "w", closefd=False))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; give back its exit status. Never raises."""
+    try:
+        return _dispatch(list(arguments))
+    except UserError as error:
+        return _complain(str(error), hint=error.hint, status=error.status)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return 1
+    except Exception as error:
+        return _report_bug(error)
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if arguments and arguments[0] in ("-V", "--version"):
+        print(f"codex-py {__version__}")
+        return 0
+    name, rest = _split(arguments)
+    if name is None:
+        if not rest or "-h" in rest or "--help" in rest:
+            print(_help())
+            return 0 if rest else 2
+        return _complain(f"no command in `{' '.join(rest)}`", hint="try `codex-py --help`", status=2)
+    if name not in COMMANDS:
+        hint = f"to give the model a task: `codex-py exec {name!r}`"
+        return _complain(f"no such command: `{name}`", hint=hint, status=2)
+    module, _ = COMMANDS[name]
+    status: int = import_module(module).run(rest)
+    return status
+
+
+def _split(arguments: list[str]) -> tuple[str | None, list[str]]:
+    """The subcommand, and everything else in its order."""
+    index = 0
+    while index < len(arguments):
+        argument = arguments[index]
+        if not argument.startswith("-") or argument == "-":
+            return ALIASES.get(argument, argument), arguments[:index] + arguments[index + 1 :]
+        index += 2 if argument in _TAKE_VALUE else 1
+    return None, arguments
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    commands = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
+    return f"""codex-py {__version__}: a coding agent for the terminal
+
+usage: codex-py COMMAND [OPTIONS]
+
+commands:
+{commands}
+
+options:
+  -V, --version  print the version
+  -h, --help     print this; `codex-py COMMAND --help` tells more
+
+first steps:
+  codex-py exec --offline "what is this repository?"   no key, no network
+  codex-py exec "fix the failing test" -s workspace-write"""
+
+
+def _complain(message: str, *, hint: str | None, status: int) -> int:
+    line = f"error: {message}" + (f"; {hint}" if hint else "")
+    # The text may quote a file or a server.
+    from codex_py.text.sanitize import sanitize_line
+
+    print(sanitize_line(line), file=sys.stderr)
+    return status
+
+
+def _report_bug(error: Exception) -> int:
+    from codex_py.log import write_crash_report
+    from codex_py.paths import codex_home
+
+    try:
+        report = write_crash_report(codex_home(os.environ), error, version=__version__)
+    except UserError:
+        report = None
+    where = f"details in `{report}`" if report else "and no log could be written"
+    return _complain(f"this is a bug in codex-py: {type(error).__name__}", hint=where, status=1)
+
+
+if __name__ == "__main__":
+    main()

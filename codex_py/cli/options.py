@@ -1,0 +1,97 @@
+"""The flags that sessions start with, each declared once, and a parser that complains in one line."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final, NoReturn
+
+from codex_py.errors import UsageError
+
+SANDBOX_MODES: Final = ("read-only", "workspace-write", "danger-full-access")
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Flags as `-m, --model MODEL`: shorter, and the same with every Python version."""
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = action.metavar if isinstance(action.metavar, str) else "|".join(map(str, action.choices or ()))
+        return f"{', '.join(action.option_strings)} {value}"
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises `UsageError` instead of printing a usage text and ending the process."""
+
+    def __init__(self, prog: str, *, description: str, epilog: str = "") -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            epilog=epilog,
+            allow_abbrev=False,
+            formatter_class=_HelpFormatter,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, hint=f"see `{self.prog} --help`")
+
+
+def add_config_flags(parser: Parser) -> None:
+    """What decides which settings are in force."""
+    group = parser.add_argument_group("settings")
+    group.add_argument(
+        "-c",
+        "--config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set a configuration key; the value is TOML, else text",
+    )
+    group.add_argument(
+        "-p", "--profile", metavar="NAME", help="add the settings of $CODEX_HOME/NAME.config.toml to the user's"
+    )
+    group.add_argument("--strict-config", action="store_true", help="stop at an unknown configuration key")
+    group.add_argument("--ignore-user-config", action="store_true", help="leave $CODEX_HOME/config.toml out")
+    group.add_argument(
+        "--enable", action="append", default=[], metavar="FEATURE", help="same as -c features.FEATURE=true"
+    )
+    group.add_argument(
+        "--disable", action="append", default=[], metavar="FEATURE", help="same as -c features.FEATURE=false"
+    )
+
+
+def add_model_flags(parser: Parser) -> None:
+    """Who answers."""
+    group = parser.add_argument_group("model")
+    group.add_argument("-m", "--model", metavar="MODEL", help="the model to ask")
+    group.add_argument("--oss", action="store_true", help="use a model served on this machine (Ollama, LM Studio)")
+    group.add_argument(
+        "--local-provider", choices=("ollama", "lmstudio"), help="which local server --oss talks to (default: ollama)"
+    )
+    group.add_argument(
+        "--offline", action="store_true", help="use the built-in rules instead of a model: no key, no network, no AI"
+    )
+
+
+def add_place_flags(parser: Parser) -> None:
+    """Where the work is done and what it may change."""
+    group = parser.add_argument_group("place and permissions")
+    group.add_argument("-C", "--cd", metavar="DIR", help="work in this directory")
+    group.add_argument("-s", "--sandbox", choices=SANDBOX_MODES, help="what commands may change (default: read-only)")
+    group.add_argument(
+        "--add-dir",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="also writable with workspace-write; may be given again",
+    )
+    group.add_argument("--skip-git-repo-check", action="store_true", help="work outside a git repository too")
+    group.add_argument("--trust", action="store_true", help="trust this project from now on, and remember it")
+    group.add_argument(
+        "--dangerously-bypass-approvals-and-sandbox",
+        "--yolo",
+        dest="bypass",
+        action="store_true",
+        help="no sandbox and no questions; only where the machine itself is the sandbox",
+    )
+    group.add_argument("--full-auto", action="store_true", help=argparse.SUPPRESS)

@@ -1,0 +1,97 @@
+"""The published line types of `exec --json`: the format of `codex exec --json`, field for field.
+
+Scripts and SDKs parse these, so that names, order and nesting never change; a new fact becomes a new field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+from codex_py.protocol import events
+from codex_py.protocol.usage import TokenUsage
+
+Line: TypeAlias = dict[str, Any]
+Item: TypeAlias = dict[str, Any]
+Status: TypeAlias = Literal["in_progress", "completed", "failed", "declined"]
+
+TURN_STARTED: Final[Line] = {"type": "turn.started"}
+
+
+def thread_started(thread_id: str) -> Line:
+    return {"type": "thread.started", "thread_id": thread_id}
+
+
+def turn_completed(usage: TokenUsage) -> Line:
+    """`usage` counts the whole thread, earlier runs included."""
+    return {
+        "type": "turn.completed",
+        "usage": {
+            "input_tokens": usage.input_tokens,
+            "cached_input_tokens": usage.cached_input_tokens,
+            "cache_write_input_tokens": 0,
+            "output_tokens": usage.output_tokens,
+            "reasoning_output_tokens": usage.reasoning_output_tokens,
+        },
+    }
+
+
+def turn_failed(message: str) -> Line:
+    return {"type": "turn.failed", "error": {"message": message}}
+
+
+def error(message: str) -> Line:
+    return {"type": "error", "message": message}
+
+
+def item_started(item: Item) -> Line:
+    return {"type": "item.started", "item": item}
+
+
+def item_updated(item: Item) -> Line:
+    return {"type": "item.updated", "item": item}
+
+
+def item_completed(item: Item) -> Line:
+    return {"type": "item.completed", "item": item}
+
+
+def agent_message(item_id: str, text: str) -> Item:
+    return {"id": item_id, "type": "agent_message", "text": text}
+
+
+def reasoning(item_id: str, text: str) -> Item:
+    return {"id": item_id, "type": "reasoning", "text": text}
+
+
+def error_item(item_id: str, message: str) -> Item:
+    """A warning: the turn goes on."""
+    return {"id": item_id, "type": "error", "message": message}
+
+
+def command_started(item_id: str, event: events.CommandStarted) -> Item:
+    return _command(item_id, event.command, "", None, "in_progress")
+
+
+def command_finished(item_id: str, event: events.CommandFinished) -> Item:
+    return _command(item_id, event.command, event.output, event.exit_code, event.status)
+
+
+def file_change(item_id: str, changes: Sequence[events.FileChange], status: Status) -> Item:
+    listed = [{"path": str(change.path), "kind": change.kind} for change in changes]
+    return {"id": item_id, "type": "file_change", "changes": listed, "status": status}
+
+
+def web_search(item_id: str, event: events.WebSearched) -> Item:
+    return {"id": item_id, "type": "web_search", "query": event.query, "action": event.action}
+
+
+def _command(item_id: str, command: str, output: str, exit_code: int | None, status: Status) -> Item:
+    return {
+        "id": item_id,
+        "type": "command_execution",
+        "command": command,
+        "aggregated_output": output,
+        "exit_code": exit_code,
+        "status": status,
+    }

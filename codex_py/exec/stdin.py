@@ -1,0 +1,72 @@
+"""What `exec` takes from standard input."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+import time
+from typing import Final
+
+from codex_py.errors import UsageError, UserError
+
+# How long a prompt on the command line waits for the first byte of a pipe that may never speak.
+_FIRST_BYTE_SECONDS: Final = 1.0
+_MOST_BYTES: Final = 64 * 1024 * 1024
+
+
+def read_prompt(argument: str | None) -> str:
+    """The prompt: the argument, stdin (`-` or no argument), or both, with stdin in a `<stdin>` block.
+
+    Raises `UserError` when there is nothing to do. A pipe that stays open and silent does not hold up a prompt that was
+    given as an argument.
+    """
+    if argument is None or argument == "-":
+        if argument is None and sys.stdin.isatty():
+            raise UsageError("no prompt", hint='say what to do: `codex-py exec "…"`, or pipe it in')
+        text = _read_all()
+        if not text.strip():
+            raise UserError("no prompt on standard input", hint="write it to the pipe, or give it as an argument")
+        return text
+    if not argument.strip():
+        raise UserError("the prompt is empty", hint="say what to do")
+    extra = _read_all() if _has_something() else ""
+    if not extra:
+        return argument
+    end = "" if extra.endswith("\n") else "\n"
+    return f"{argument}\n\n<stdin>\n{extra}{end}</stdin>"
+
+
+def _has_something() -> bool:
+    """Whether reading stdin can give anything without waiting for somebody who may never write."""
+    try:
+        kind = os.fstat(0).st_mode
+    except OSError:
+        return False
+    if stat.S_ISREG(kind):
+        return True
+    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+        # A terminal belongs to the person; /dev/null and other devices have nothing to say.
+        return False
+    deadline = time.monotonic() + _FIRST_BYTE_SECONDS
+    ready, _, _ = select.select([0], [], [], 0)
+    while not ready and (left := deadline - time.monotonic()) > 0:
+        ready, _, _ = select.select([0], [], [], left)
+    if not ready:
+        print("note: standard input is open but silent; going on without it", file=sys.stderr)
+    return bool(ready)
+
+
+def _read_all() -> str:
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        while piece := os.read(0, 1 << 20):
+            pieces.append(piece)
+            size += len(piece)
+            if size > _MOST_BYTES:
+                raise UserError("standard input is over 64 MiB", hint="put it in a file and name the file")
+    except OSError as error:
+        raise UserError(f"cannot read standard input: {error.strerror}") from error
+    return b"".join(pieces).decode(errors="replace")
