@@ -1,0 +1,261 @@
+"""What goes into `codex-py exec`: the prompt from the command line and from stdin, files, flags, settings."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+import zlib
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_responses import FakeResponses, Request, call, repeat, say
+from tests.support.home import Place
+from tests.support.process import run, start
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"ok": {"type": "boolean"}},
+    "required": ["ok"],
+    "additionalProperties": False,
+}
+
+
+def png() -> bytes:
+    """One grey pixel."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    header = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0\x80")) + chunk(b"IEND", b"")
+    )
+
+
+def asked(place: Place, *arguments: str | Path, stdin: bytes | None = None, cwd: Path | None = None) -> Request:
+    """Run one good turn with these arguments; give back the request it made."""
+    with FakeResponses([say("done")]) as model:
+        if not (place.codex_home / "config.toml").exists():
+            place.use_model(model.base_url)
+        override = f'model_providers.fake.base_url="{model.base_url}"'
+        ended = run(place, "exec", "-c", override, *arguments, stdin=stdin, cwd=cwd)
+    assert (ended.status, ended.stdout) == (0, b"done\n"), ended.err
+    return model.requests[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "prompt"),
+    [
+        (["say hi"], None, "say hi"),
+        (["say hi"], b"", "say hi"),
+        (["say hi"], b"some\nlines\n", "say hi\n\n<stdin>\nsome\nlines\n</stdin>"),
+        (["say hi"], b"no newline", "say hi\n\n<stdin>\nno newline\n</stdin>"),
+        (["say hi"], "é ✓".encode(), "say hi\n\n<stdin>\né ✓\n</stdin>"),
+        (["-"], b"from the pipe\n", "from the pipe\n"),
+        ([], b"from the pipe", "from the pipe"),
+        ([], b"\n  kept as it is \n\n", "\n  kept as it is \n\n"),
+        (["-"], b"not utf-8: \xff", "not utf-8: \ufffd"),
+        (["--", "-dash first"], None, "-dash first"),
+        (["resumed works"], None, "resumed works"),
+    ],
+)
+def test_the_prompt_comes_from_the_argument_and_from_stdin(
+    place: Place, arguments: list[str], stdin: bytes | None, prompt: str
+) -> None:
+    assert asked(place, *arguments, stdin=stdin).texts("user")[-1] == prompt
+
+
+def test_a_file_as_stdin_is_read(place: Place) -> None:
+    path = place.write("notes.txt", "from a file")
+    with FakeResponses([say("done")]) as model, path.open("rb") as notes:
+        place.use_model(model.base_url)
+        assert run(place, "exec", "summarise", stdin=notes).status == 0
+    assert model.requests[0].texts("user")[-1] == "summarise\n\n<stdin>\nfrom a file\n</stdin>"
+
+
+def test_an_open_but_silent_pipe_does_not_hold_up_a_prompt(place: Place) -> None:
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url)
+        with start(place, "exec", "go", stdin="open") as running:
+            ended = running.wait(timeout=20)
+
+    assert (ended.status, ended.stdout) == (0, b"done\n")
+    assert model.requests[0].texts("user")[-1] == "go"
+
+
+def test_a_large_prompt_arrives_whole(place: Place) -> None:
+    text = "line of text ✓\n" * 100_000
+    assert asked(place, "-", stdin=text.encode()).texts("user")[-1] == text
+
+
+@pytest.mark.parametrize("stdin", [b"", b" \n\t\n"])
+@pytest.mark.parametrize("arguments", [[], ["-"]])
+def test_nothing_on_stdin_is_an_error(place: Place, stdin: bytes, arguments: list[str]) -> None:
+    with FakeResponses() as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", *arguments, stdin=stdin)
+
+    assert (ended.status, ended.stdout, len(ended.err.splitlines())) == (1, b"", 1)
+
+
+def test_images_are_attached_in_order_before_the_prompt(place: Place) -> None:
+    first, second = place.write("a.png", png()), place.write("with space, comma.png", png())
+    request = asked(place, "-i", "a.png", "what is it?", "--image", second)
+
+    url = "data:image/png;base64," + base64.b64encode(png()).decode()
+    content = request.input[-1]["content"]
+    assert [part["type"] for part in content] == ["input_text", "input_image", "input_text"] * 2 + ["input_text"]
+    assert [part["image_url"] for part in content if part["type"] == "input_image"] == [url, url]
+    assert [part["text"] for part in content if "text" in part] == [
+        f'<image name=[Image #1] path="{first}">',
+        "</image>",
+        f'<image name=[Image #2] path="{second}">',
+        "</image>",
+        "what is it?",
+    ]
+
+
+def test_the_output_schema_is_sent_strict(place: Place) -> None:
+    path = place.write("schema.json", json.dumps(SCHEMA))
+    request = asked(place, "--output-schema", path, "go")
+
+    wanted = {"type": "json_schema", "strict": True, "schema": SCHEMA, "name": "codex_output_schema"}
+    assert request.body["text"]["format"] == wanted
+
+
+def test_the_model_flag_beats_the_override_and_the_file(place: Place) -> None:
+    assert asked(place, "-m", "gpt-5.2", "-c", 'model="gpt-5"', "go").body["model"] == "gpt-5.2"
+    assert asked(place, "-c", "model=gpt-5-raw", "go").body["model"] == "gpt-5-raw"
+
+
+def test_flags_may_stand_before_the_subcommand(place: Place) -> None:
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "-m", "gpt-5.2", "-c", 'model_reasoning_effort="high"', "exec", "go")
+
+    assert ended.status == 0
+    assert (model.requests[0].body["model"], model.requests[0].body["reasoning"]["effort"]) == ("gpt-5.2", "high")
+
+
+def test_a_profile_adds_its_file(place: Place) -> None:
+    (place.codex_home / "slow.config.toml").write_text('model_reasoning_effort = "high"\nmodel = "gpt-5.2"\n')
+    request = asked(place, "-p", "slow", "go")
+
+    assert (request.body["model"], request.body["reasoning"]["effort"]) == ("gpt-5.2", "high")
+
+
+def test_the_working_directory_is_the_flag_s(place: Place) -> None:
+    place.write("sub/file.txt", "x")
+    request = asked(place, "-C", place.repo / "sub", "go", cwd=place.home)
+    relative = asked(place, "--cd", "repo/sub", "go", cwd=place.repo.parent)
+
+    for one in (request, relative):
+        assert any(f"<cwd>{place.repo / 'sub'}</cwd>" in text for text in one.texts("user"))
+
+
+def test_agents_md_and_the_environment_come_before_the_prompt(place: Place) -> None:
+    place.write("AGENTS.md", "Always say please.")
+    place.write("sub/AGENTS.md", "Here say thanks.")
+    (place.codex_home / "AGENTS.md").write_text("From home.")
+    request = asked(place, "-C", "sub", "go")
+
+    roles = [one["role"] for one in request.input]
+    texts = request.texts("user")
+    assert roles == ["developer", "user", "user"]
+    assert texts[0] == (
+        f"# AGENTS.md instructions for {place.repo / 'sub'}\n\n<INSTRUCTIONS>\nFrom home.\n\n--- project-doc ---\n\n"
+        "Always say please.\n\nHere say thanks.\n</INSTRUCTIONS>"
+    )
+    assert texts[1].startswith("<environment_context>")
+    assert texts[2] == "go"
+    assert request.body["instructions"]
+
+
+def test_extra_directories_become_writable(place: Place) -> None:
+    extra, other = place.home / "extra", place.home / "other"
+    extra.mkdir()
+    other.mkdir()
+    place.configure("")
+    write = f"echo x > {extra}/a; echo x > {other}/b; echo x > c"
+    with FakeResponses([call("c", "exec_command", {"cmd": write})], [say("done")]) as model:
+        place.use_model(
+            model.base_url, "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
+        )
+        ended = run(place, "exec", "-s", "workspace-write", "--add-dir", extra, "go")
+
+    assert ended.status == 0
+    assert [(extra / "a").exists(), (other / "b").exists(), (place.repo / "c").exists()] == [True, False, True]
+
+
+def test_outside_a_repository_only_with_the_flag(place: Place) -> None:
+    outside = place.home / "plain"
+    outside.mkdir()
+    with FakeResponses(repeat([say("done")]), excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        refused = run(place, "exec", "go", cwd=outside)
+        allowed = run(place, "exec", "--skip-git-repo-check", "go", cwd=outside)
+        trusted = run(place, "exec", "--trust", "go", cwd=outside)
+        remembered = run(place, "exec", "go", cwd=outside)
+
+    assert (refused.status, refused.stdout, len(refused.err.splitlines())) == (1, b"", 1)
+    assert "--skip-git-repo-check" in refused.err
+    assert [one.status for one in (allowed, trusted, remembered)] == [0, 0, 0]
+    assert len(model.requests) == 3
+
+
+def test_an_empty_git_folder_is_no_repository(place: Place) -> None:
+    outside = place.home / "plain/below"
+    outside.mkdir(parents=True)
+    # As a sandbox leaves it for a moment where it keeps commands from making one.
+    (outside.parent / ".git").mkdir()
+    with FakeResponses() as model:
+        place.use_model(model.base_url)
+        refused = run(place, "exec", "go", cwd=outside)
+
+    assert (refused.status, refused.stdout, len(refused.err.splitlines())) == (1, b"", 1)
+
+
+def test_an_ephemeral_session_leaves_nothing(place: Place) -> None:
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url)
+        before = sorted(place.codex_home.rglob("*"))
+        ended = run(place, "exec", "--ephemeral", "go")
+
+    assert ended.stdout == b"done\n"
+    assert sorted(place.codex_home.rglob("*")) == before
+
+
+def test_a_session_is_kept_private(place: Place) -> None:
+    asked(place, "go")
+    [path] = place.rollouts()
+
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert {one.stat().st_mode & 0o777 for one in (place.codex_home / "sessions").rglob("*") if one.is_dir()} == {0o700}
+
+
+def test_keys_do_not_reach_commands_nor_any_output(place: Place) -> None:
+    secret = "sk-test-0123456789abcdef"
+    env = place.with_env(FAKE_KEY=secret, OPENAI_API_KEY=secret, MY_TOKEN="tok-0123456789", HARMLESS="yes")
+    with FakeResponses([call("c", "exec_command", {"cmd": "env"})], [say("done")]) as model:
+        place.use_model(model.base_url, env_key="FAKE_KEY")
+        ended = run(env, "exec", "--json", "-s", "danger-full-access", "go")
+    output = model.requests[1].output_of("c")
+
+    assert model.requests[0].headers["authorization"] == f"Bearer {secret}"
+    assert "HARMLESS=yes" in output
+    assert "tok-0123456789" not in output
+    [rollout] = place.rollouts()
+    for text in (output, ended.out, ended.err, rollout.read_text()):
+        assert secret not in text
+
+
+@pytest.mark.parametrize("variable", ["CODEX_API_KEY", "OPENAI_API_KEY"])
+def test_the_built_in_provider_takes_its_key_and_url_from_the_environment(place: Place, variable: str) -> None:
+    with FakeResponses([say("done")]) as model:
+        env = place.with_env(**{variable: "sk-test-0123456789", "OPENAI_BASE_URL": model.base_url})
+        ended = run(env, "exec", "-m", "gpt-5.2", "go")
+
+    assert ended.status == 0
+    assert model.requests[0].headers["authorization"] == "Bearer sk-test-0123456789"

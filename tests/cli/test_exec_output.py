@@ -1,0 +1,356 @@
+"""What a script sees of `codex-py exec`: stdout, stderr, the JSON lines, the file of the last message."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py import __version__
+from tests.support.fake_responses import (
+    FakeResponses,
+    api_error,
+    call,
+    completed,
+    custom_call,
+    cut,
+    delta,
+    failed,
+    incomplete,
+    item,
+    reasoning,
+    reasoning_delta,
+    say,
+    status,
+    tokens,
+)
+from tests.support.home import MODEL, Place
+from tests.support.process import run
+
+ADD = "*** Begin Patch\n*** Add File: new.txt\n+one\n*** End Patch\n"
+EDIT = "*** Begin Patch\n*** Update File: new.txt\n@@\n-one\n+two\n*** End Patch\n"
+DELETE = "*** Begin Patch\n*** Delete File: new.txt\n*** End Patch\n"
+WRONG = "*** Begin Patch\n*** Update File: absent.txt\n@@\n-one\n+two\n*** End Patch\n"
+
+
+def command(item_id: str, text: str, output: str, code: int | None, state: str) -> dict[str, Any]:
+    return {
+        "id": item_id,
+        "type": "command_execution",
+        "command": text,
+        "aggregated_output": output,
+        "exit_code": code,
+        "status": state,
+    }
+
+
+def change(item_id: str, path: Path, kind: str, state: str) -> dict[str, Any]:
+    changes = [{"path": str(path), "kind": kind}]
+    return {"id": item_id, "type": "file_change", "changes": changes, "status": state}
+
+
+def usage(given: int = 0, cached: int = 0, taken: int = 0, thinking: int = 0) -> dict[str, Any]:
+    counts = {
+        "input_tokens": given,
+        "cached_input_tokens": cached,
+        "cache_write_input_tokens": 0,
+        "output_tokens": taken,
+        "reasoning_output_tokens": thinking,
+    }
+    return {"type": "turn.completed", "usage": counts}
+
+
+def started_and_completed(started: dict[str, Any], ended: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"type": "item.started", "item": started}, {"type": "item.completed", "item": ended}]
+
+
+def done(item_id: str, kind: str, text: str) -> dict[str, Any]:
+    return {"type": "item.completed", "item": {"id": item_id, "type": kind, "text": text}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["done", "two\nlines\n", "  spaces kept  ", "ünïcode ✓ 👩‍💻", "\x1b]0;title\x07 \x00 raw when piped", "| a |"],
+)
+def test_stdout_is_the_final_message_byte_for_byte(place: Place, text: str) -> None:
+    with FakeResponses([delta("do"), say("first"), say(text)]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "go")
+
+    assert (ended.status, ended.stdout) == (0, text.encode() + b"\n")
+
+
+def test_an_empty_answer_is_success_and_says_nothing(place: Place) -> None:
+    with FakeResponses([]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "go")
+
+    assert (ended.status, ended.stdout) == (0, b"")
+
+
+def test_the_work_is_told_on_stderr(place: Place) -> None:
+    script = (
+        [reasoning("blob", "Thinking about it"), say("I look."), call("c1", "exec_command", {"cmd": "echo hi"})],
+        [call("c2", "exec_command", {"cmd": "echo no; exit 3"})],
+        [say("It says hi."), completed(tokens(12_000, 345, cached=1_000))],
+    )
+    with FakeResponses(*script) as model:
+        place.use_model(model.base_url, 'model_reasoning_effort = "low"\nmodel_reasoning_summary = "auto"')
+        ended = run(place, "exec", "what does it say?")
+
+    told = re.sub(r"(?m)^(session id:) [0-9a-f-]{36}$", r"\1 ID", ended.err)
+    told = re.sub(r"(?m)^( succeeded| exited 3) in [0-9.]+m?s:$", r"\1 in TIME:", told)
+    assert ended.stdout == b"It says hi.\n"
+    assert (
+        told
+        == f"""codex-py v{__version__}
+--------
+workdir: {place.repo}
+model: {MODEL}
+provider: fake
+approval: never
+sandbox: read-only
+reasoning effort: low
+reasoning summaries: auto
+session id: ID
+--------
+user
+what does it say?
+Thinking about it
+codex
+I look.
+exec
+/bin/bash -lc 'echo hi' in {place.repo}
+ succeeded in TIME:
+hi
+exec
+/bin/bash -lc 'echo no; exit 3' in {place.repo}
+ exited 3 in TIME:
+no
+codex
+It says hi.
+tokens used
+11,345
+"""
+    )
+
+
+def test_a_patch_is_told_with_its_diff(place: Place) -> None:
+    with FakeResponses([custom_call("p", "apply_patch", ADD)], [custom_call("q", "apply_patch", WRONG)], []) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "-s", "workspace-write", "add a file")
+
+    assert "apply patch\npatch: completed\n" in ended.err
+    assert str(place.repo / "new.txt") in ended.err
+    assert "\n+one\n" in ended.err
+    assert "apply_patch verification failed" in model.requests[2].output_of("q")
+
+
+def test_terminal_escapes_reach_stderr_only_in_a_visible_form(place: Place) -> None:
+    hostile = "\x1b]52;c;aGk=\x07 \x1b[2J \u202eevil \x9b31m"
+    script = (
+        [reasoning("b", hostile), say(hostile), call("c", "exec_command", {"cmd": "printf '\\033]0;x\\007'"})],
+        [say("fine")],
+    )
+    with FakeResponses(*script) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", f"hello {hostile}")
+
+    assert re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", ended.err) == []
+
+
+@pytest.mark.parametrize(
+    ("choice", "environment", "coloured"),
+    [
+        ("always", {}, True),
+        ("always", {"NO_COLOR": "1"}, True),
+        ("auto", {}, False),
+        ("auto", {"TERM": "xterm-256color"}, False),
+        ("never", {}, False),
+    ],
+)
+def test_colours_follow_the_flag(place: Place, choice: str, environment: dict[str, str], coloured: bool) -> None:
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place.with_env(**environment), "exec", "--color", choice, "go")
+
+    assert (b"\x1b[" in ended.stderr) is coloured
+    assert ended.stdout == b"done\n"
+
+
+def test_json_lines_tell_a_whole_turn(place: Place) -> None:
+    script = (
+        [
+            reasoning_delta("Thin"),
+            reasoning("blob", "Thinking", "again"),
+            delta("I lo"),
+            say("I look."),
+            call("c1", "exec_command", {"cmd": "echo hi"}),
+            completed(tokens(100, 10, cached=40, reasoning=5)),
+        ],
+        [call("c2", "exec_command", {"cmd": "echo no >&2; exit 3"}), completed(tokens(100, 10))],
+        [custom_call("p1", "apply_patch", ADD), completed(None)],
+        [call("p2", "exec_command", {"cmd": f"apply_patch <<'EOF'\n{EDIT}EOF"})],
+        [custom_call("p3", "apply_patch", WRONG)],
+        [custom_call("p4", "apply_patch", DELETE)],
+        [call("c3", "no_such_tool", {})],
+        [item({"type": "odd_item", "id": "odd"}), say("done"), completed(tokens(1, 1, cached=1, reasoning=1))],
+    )
+    with FakeResponses(*script) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--json", "-s", "workspace-write", "go")
+
+    [first, *events] = ended.events
+    new, echo, no = place.repo / "new.txt", "/bin/bash -lc 'echo hi'", "/bin/bash -lc 'echo no >&2; exit 3'"
+    assert first.keys() == {"type", "thread_id"}
+    assert first["thread_id"] == model.requests[0].body["prompt_cache_key"]
+    assert events == [
+        {"type": "turn.started"},
+        done("item_0", "reasoning", "Thinking\n\nagain"),
+        done("item_1", "agent_message", "I look."),
+        *started_and_completed(
+            command("item_2", echo, "", None, "in_progress"), command("item_2", echo, "hi\n", 0, "completed")
+        ),
+        *started_and_completed(
+            command("item_3", no, "", None, "in_progress"), command("item_3", no, "no\n", 3, "failed")
+        ),
+        *started_and_completed(change("item_4", new, "add", "in_progress"), change("item_4", new, "add", "completed")),
+        *started_and_completed(
+            change("item_5", new, "update", "in_progress"), change("item_5", new, "update", "completed")
+        ),
+        *started_and_completed(
+            change("item_6", new, "delete", "in_progress"), change("item_6", new, "delete", "completed")
+        ),
+        done("item_7", "agent_message", "done"),
+        usage(201, 41, 21, 6),
+    ]
+    assert (ended.status, ended.stderr) == (0, b"")
+    assert model.requests[7].output_of("c3") == "unsupported call: no_such_tool"
+
+
+def test_both_names_of_the_json_flag_are_one(place: Place) -> None:
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--experimental-json", "go")
+
+    assert ended.events[1:] == [{"type": "turn.started"}, done("item_0", "agent_message", "done"), usage()]
+
+
+def test_json_lines_keep_any_text(place: Place) -> None:
+    text = 'line\u2028sep \u0085 \ud83d\ude00 \x1b[31m \x00 \\ " 👩‍💻\n\n'
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16")
+    with FakeResponses([say(text)]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--json", "go")
+
+    assert len(ended.stdout.split(b"\n")) == 5
+    assert [event["item"]["text"] for event in ended.events if "item" in event] == [text]
+
+
+def test_a_lone_surrogate_survives_to_the_next_request(place: Place) -> None:
+    with FakeResponses([say("bad \ud800 half"), completed(end_turn=False)], [say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--json", "go")
+
+    assert ended.status == 0
+    assert model.requests[1].texts("assistant") == ["bad \ud800 half"]
+
+
+def test_json_lines_tell_retries_and_then_the_answer(place: Place) -> None:
+    with FakeResponses(status(503), [say("half"), cut()], failed_once(), [say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--json", "go")
+
+    kinds = [event["type"] for event in ended.events]
+    errors = [event["message"] for event in ended.events if event["type"] == "error"]
+    assert ended.status == 0
+    assert kinds == [
+        "thread.started",
+        "turn.started",
+        "error",
+        "item.completed",
+        "error",
+        "error",
+        "item.completed",
+        "turn.completed",
+    ]
+    assert [re.sub(r" \(.+\)$", "", message) for message in errors] == [f"Reconnecting... {n}/5" for n in (1, 2, 3)]
+    assert "503" in errors[0]
+    assert "busy" in errors[2]
+    assert model.requests[3].texts("assistant") == ["half"]
+
+
+def failed_once() -> list[dict[str, Any]]:
+    return [failed("server_error", "busy")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (api_error(400, "the schema is wrong"), "the schema is wrong"),
+        (api_error(401, "no such key"), "401"),
+        (api_error(404, "no such model", kind="model_not_found"), "no such model"),
+        (api_error(429, "out of money", kind="insufficient_quota"), "out of money"),
+        ([delta("half a"), failed("context_length_exceeded", "too long")], "too long"),
+        ([say("half"), incomplete("max_output_tokens")], "max_output_tokens"),
+    ],
+)
+def test_a_failed_turn_is_told_once_and_exits_1(place: Place, answer: Any, said: str) -> None:
+    with FakeResponses(answer, answer, excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--json", "go")
+        human = run(place, "exec", "go")
+
+    [error, failure] = ended.events[-2:]
+    assert ended.status == 1
+    assert error == {"type": "error", "message": failure["error"]["message"]}
+    assert failure == {"type": "turn.failed", "error": {"message": error["message"]}}
+    assert said in error["message"]
+    assert [event["type"] for event in ended.events].count("error") == 1
+    assert (human.status, human.stdout) == (1, b"")
+    assert [line for line in human.err.splitlines() if line.startswith("ERROR:")] == [f"ERROR: {error['message']}"]
+
+
+def test_end_turn_false_asks_once_more(place: Place) -> None:
+    with FakeResponses([say("wait"), completed(end_turn=False)], [say("done"), completed(end_turn=True)]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "go")
+
+    assert ended.stdout == b"done\n"
+    assert model.requests[1].texts("assistant") == ["wait"]
+
+
+def test_the_last_message_goes_to_a_file_too(place: Place) -> None:
+    target = place.home / "last message.txt"
+    with FakeResponses([say("one"), say("the answer\n")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--ephemeral", "-o", target, "go")
+
+    assert ended.stdout == b"the answer\n\n"
+    assert target.read_bytes() == b"the answer\n"
+    assert place.rollouts() == []
+
+
+def test_a_failed_turn_leaves_the_old_file_alone(place: Place) -> None:
+    target = place.home / "last.txt"
+    target.write_text("old")
+    with FakeResponses(api_error(400, "no")) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--output-last-message", target, "go")
+
+    assert (ended.status, target.read_text()) == (1, "old")
+
+
+def test_parallel_calls_are_answered_in_their_order(place: Place) -> None:
+    # The first ends after the second is gone.
+    wait = "until [ -s pid ]; do :; done; while kill -0 $(cat pid) 2>/dev/null; do :; done"
+    slow = call("slow", "exec_command", {"cmd": f"{wait}; echo slow"})
+    quick = call("quick", "exec_command", {"cmd": "echo $$ > pid.new; mv pid.new pid; echo quick"})
+    with FakeResponses([slow, quick], [say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "-s", "danger-full-access", "go")
+
+    outputs = [one["call_id"] for one in model.requests[1].input if one["type"] == "function_call_output"]
+    assert (ended.status, outputs) == (0, ["slow", "quick"])

@@ -1,0 +1,212 @@
+"""`codex-py exec resume`: the next run goes on where the last one ended, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_responses import FakeResponses, call, completed, hang, reasoning, repeat, say, tokens
+from tests.support.home import Place
+from tests.support.process import run, start
+from tests.support.rollout import read_rollout, recorded_items
+
+UNKNOWN = "01a20027-2345-79b2-bdc3-b28e73fdbaf0"
+
+
+def session_of(path: Path) -> str:
+    return path.stem[-36:]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["resume", "ID", "next"],
+        ["resume", "--last", "next"],
+        ["-s", "read-only", "--json", "resume", "ID", "next"],
+        ["resume", "ID", "next", "-s", "read-only", "--json"],
+        ["resume", "--json", "ID", "-c", 'model_reasoning_effort="low"', "next", "--skip-git-repo-check"],
+        ["--skip-git-repo-check", "resume", "--last", "--color", "never", "next"],
+        ["resume", "next", "--last"],
+    ],
+)
+def test_options_stand_anywhere_around_resume(place: Place, arguments: list[str]) -> None:
+    script = ([reasoning("blob"), say("one"), call("c", "exec_command", {"cmd": "echo hi"})], [say("two")])
+    with FakeResponses(*script, [say("three")]) as model:
+        place.use_model(model.base_url, 'model_reasoning_effort = "low"')
+        assert run(place, "exec", "first").status == 0
+        [path] = place.rollouts()
+        ended = run(place, "exec", *[session_of(path) if word == "ID" else word for word in arguments])
+
+    assert ended.status == 0
+    assert model.requests[2].texts("assistant") == ["one", "two"]
+    assert model.requests[2].texts("user")[-2:] == ["first", "next"]
+    assert model.requests[2].body["prompt_cache_key"] == session_of(path)
+    assert place.rollouts() == [path]
+    if "--json" in arguments:
+        assert ended.events[0] == {"type": "thread.started", "thread_id": session_of(path)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "prompt"),
+    [
+        (["--last"], b"piped\n", "piped\n"),
+        (["--last", "-"], b"piped", "piped"),
+        (["--last", "arg"], b"piped", "arg\n\n<stdin>\npiped\n</stdin>"),
+        (["ID"], b"piped", "piped"),
+        (["ID", "-"], b"piped", "piped"),
+    ],
+)
+def test_a_resumed_session_takes_its_prompt_like_a_new_one(
+    place: Place, arguments: list[str], stdin: bytes, prompt: str
+) -> None:
+    with FakeResponses([say("one")], [say("two")]) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", "first")
+        words = [session_of(place.rollouts()[0]) if word == "ID" else word for word in arguments]
+        assert run(place, "exec", "resume", *words, stdin=stdin).stdout == b"two\n"
+
+    assert model.requests[1].texts("user")[-1] == prompt
+
+
+def test_usage_counts_the_earlier_runs(place: Place) -> None:
+    spent = completed(tokens(100, 10, cached=40, reasoning=5))
+    with FakeResponses([say("one"), spent], [say("two"), spent]) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", "first")
+        ended = run(place, "exec", "resume", "--last", "--json", "next")
+
+    assert ended.events[-1]["usage"] == {
+        "input_tokens": 200,
+        "cached_input_tokens": 80,
+        "cache_write_input_tokens": 0,
+        "output_tokens": 20,
+        "reasoning_output_tokens": 10,
+    }
+
+
+def test_settings_that_changed_are_appended(place: Place) -> None:
+    with FakeResponses([say("one")], [say("two")]) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", "first")
+        ended = run(place, "exec", "-m", "gpt-5.2", "resume", "--last", "-s", "workspace-write", "next")
+
+    assert ended.status == 0
+    before, after = model.requests
+    added = after.input[len(before.input) + 1 :]
+    assert after.body["model"] == "gpt-5.2"
+    assert [one["role"] for one in added][-1] == "user"
+    assert "`workspace-write`" in "".join(text for one in added for text in [part["text"] for part in one["content"]])
+    assert after.texts("user")[-1] == "next"
+
+
+def test_the_output_schema_and_an_image_go_with_a_resumed_turn_too(place: Place) -> None:
+    schema = place.write("schema.json", '{"type": "object"}')
+    place.write("p.gif", b"GIF89a\1\0\1\0\0\0\0;")
+    with FakeResponses([say("one")], [say("{}")]) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", "first")
+        ended = run(place, "exec", "resume", "--last", "--output-schema", schema, "-i", "p.gif", "next")
+
+    assert ended.stdout == b"{}\n"
+    assert model.requests[1].body["text"]["format"]["schema"] == {"type": "object"}
+    assert [part["type"] for part in model.requests[1].input[-1]["content"]][1] == "input_image"
+
+
+def test_last_is_the_newest_of_this_directory(place: Place) -> None:
+    elsewhere = place.home / "elsewhere"
+    elsewhere.mkdir()
+    with FakeResponses(repeat([say("ok")]), excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", "here, old")
+        run(place, "exec", "here, new")
+        run(place, "exec", "--skip-git-repo-check", "elsewhere", cwd=elsewhere)
+        here = run(place, "exec", "resume", "--last", "one more")
+        anywhere = run(place, "exec", "resume", "--last", "--all", "and one more")
+        none = run(place, "exec", "resume", "--last", "-C", place.home, "--skip-git-repo-check", "none")
+
+    prompts = [[text for text in request.texts("user") if not text.startswith("<")] for request in model.requests]
+    assert [here.status, anywhere.status] == [0, 0]
+    assert prompts[3:] == [["here, new", "one more"], ["here, new", "one more", "and one more"]]
+    assert (none.status, none.stdout, len(none.err.splitlines())) == (1, b"", 1)
+
+
+def test_the_newest_is_told_by_what_is_written_and_not_by_the_file_s_age(place: Place) -> None:
+    with FakeResponses(repeat([say("ok")]), excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", "old")
+        [old] = place.rollouts()
+        run(place, "exec", "new")
+        old.touch()
+        run(place, "exec", "resume", "--last", "more")
+
+    assert "new" in model.requests[2].texts("user")
+
+
+def test_a_session_that_is_not_there_is_an_error(place: Place) -> None:
+    with FakeResponses() as model:
+        place.use_model(model.base_url)
+        endings = [
+            run(place, "exec", "resume", UNKNOWN, "go"),
+            run(place, "exec", "resume", "--last", "go"),
+            run(place, "exec", "resume", "../../etc/passwd", "go"),
+        ]
+
+    assert [(one.status, one.stdout, len(one.err.splitlines())) for one in endings] == [(1, b"", 1)] * 3
+    assert UNKNOWN in endings[0].err
+    assert place.rollouts() == []
+
+
+def test_resume_without_a_session_is_a_usage_error(place: Place) -> None:
+    ended = run(place, "exec", "resume", stdin=b"go")
+
+    assert (ended.status, ended.stdout, len(ended.err.splitlines())) == (2, b"", 1)
+
+
+def test_damage_in_the_file_does_not_stop_a_resume(place: Place) -> None:
+    with FakeResponses([say("one")], [say("two")]) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", "first")
+        [path] = place.rollouts()
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join([*lines[:3], b"garbage\x00\n", *lines[3:]]) + b'{"timestamp":"2026-')
+        ended = run(place, "exec", "resume", "--last", "next")
+
+    assert (ended.status, ended.stdout) == (0, b"two\n")
+    good = [line for line in path.read_bytes().splitlines() if line.startswith(b"{") and line.endswith(b"}")]
+    assert [json.loads(line)["payload"] for line in good][-1]["type"] == "task_complete"
+
+
+def test_a_second_writer_is_refused_and_the_first_unharmed(place: Place) -> None:
+    held = threading.Event()
+    with FakeResponses([hang(held), say("done")]) as model:
+        place.use_model(model.base_url)
+        with start(place, "exec", "first") as running:
+            model.wait_for(1)
+            [path] = place.rollouts()
+            refused = run(place, "exec", "resume", session_of(path), "me too")
+            held.set()
+            ended = running.wait()
+
+    assert (refused.status, refused.stdout, len(refused.err.splitlines())) == (1, b"", 1)
+    assert "already has an active writer" in refused.err
+    assert (ended.status, ended.stdout) == (0, b"done\n")
+    assert [record.ordinal for record in read_rollout(path)] == list(range(len(read_rollout(path))))
+
+
+def test_the_file_holds_the_history_exactly_as_it_was_sent(place: Place) -> None:
+    script = ([reasoning("blob", "s"), say("one ✓"), call("c", "exec_command", {"cmd": "echo hi"})], [say("two")])
+    with FakeResponses(*script) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", "first")
+
+    [path] = place.rollouts()
+    records = read_rollout(path)
+    assert recorded_items(path) == [*model.requests[1].input, say("two")["item"]]
+    assert (records[0].type, records[0].payload["id"], records[0].payload["cwd"]) == (
+        "session_meta",
+        session_of(path),
+        str(place.repo),
+    )

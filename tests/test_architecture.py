@@ -1,0 +1,477 @@
+"""The shape of the house, checked: who imports whom, sizes, names, and what a module may not do.
+
+Each rule is a function from a module to its findings; the second half of the file plants a violation for each.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[1] / "codex_py"
+
+# A package may import itself, the free modules, and whatever is listed.
+ALLOWED: Final[dict[str, set[str]]] = {
+    "protocol": set(),
+    "text": set(),
+    "config": {"protocol", "text"},
+    "model": {"protocol", "text"},
+    "offline": {"protocol", "text"},
+    "process": {"protocol", "text"},
+    "sandbox": {"protocol"},
+    "patch": {"text"},
+    "skills": {"protocol", "text"},
+    "mcp": {"protocol", "text"},
+    "hooks": {"protocol", "text", "process"},
+    "rollout": {"protocol", "text"},
+    "context": {"protocol", "text", "skills"},
+    "tools": {"protocol", "text", "process", "sandbox", "patch", "skills", "mcp", "hooks"},
+    "core": {
+        "protocol",
+        "text",
+        "config",
+        "model",
+        "skills",
+        "mcp",
+        "hooks",
+        "rollout",
+        "context",
+        "tools",
+        "process",
+        "sandbox",
+    },
+    "render": {"protocol", "text"},
+    "ui": {"protocol", "text", "config", "core", "render", "skills"},
+    "exec": {"protocol", "text", "config", "core", "render"},
+    "server": {"protocol", "text", "config", "core"},
+    "cli": {
+        "protocol",
+        "text",
+        "config",
+        "core",
+        "rollout",
+        "skills",
+        "mcp",
+        "sandbox",
+        "model",
+        "offline",
+        "ui",
+        "exec",
+        "server",
+    },
+}
+FREE: Final = {"errors", "paths", "log"}
+
+MAX_LINES: Final = 400
+MAX_LINES_OF_LISTED: Final = 500
+# Tables and parsers that are clearer in one piece.
+LISTED: Final[set[str]] = set()
+MAX_FUNCTION_LINES: Final = 60
+MAX_PARAMETERS: Final = 6
+MAX_PUBLIC_METHODS: Final = 15
+
+# Typer reads the options of a command off the parameters of one function.
+COMMAND_LINES: Final = {("cli/config.py", "config")}
+
+# What happens while a module is imported, and has to: httpx is imported without its own command line.
+AT_IMPORT: Final = {"model/http.py"}
+
+# The seams where an import waits for its first use: (module, what it imports there).
+LAZY: Final = {
+    # Only with --offline.
+    ("cli/exec.py", "codex_py.offline.server"),
+    # Only when something has gone wrong.
+    ("cli/main.py", "codex_py.log"),
+    ("cli/main.py", "codex_py.paths"),
+    ("cli/main.py", "codex_py.text.sanitize"),
+    ("patch/closest.py", "difflib"),
+    # Only when a file is changed.
+    ("config/edit.py", "tomlkit"),
+    ("text/diff.py", "difflib"),
+    ("tools/apply_patch.py", "codex_py.tools.patching"),
+    # Only when a command is read for the skill it uses.
+    ("skills/commands.py", "tree_sitter"),
+    ("skills/commands.py", "tree_sitter_bash"),
+    # Only when a skill has changed.
+    ("text/frontmatter.py", "yaml"),
+    # Only when a tool is called.
+    ("tools/arguments.py", "pydantic"),
+    ("tools/exec_command.py", "codex_py.tools.exec_command_arguments"),
+    ("tools/registry.py", "codex_py.tools.exec_command_arguments"),
+    ("tools/write_stdin.py", "codex_py.tools.exec_command_arguments"),
+}
+
+# The boundaries where anything may be caught: a tool, a listener, a hook, an MCP server's start, the program.
+CATCH_ALL: Final = {
+    "tools/registry.py",
+    "core/session.py",
+    "hooks/engine.py",
+    "mcp/connections.py",
+    "cli/main.py",
+}
+
+_MUTABLE_CALLS: Final = {
+    "list",
+    "dict",
+    "set",
+    "bytearray",
+    "defaultdict",
+    "deque",
+    "OrderedDict",
+    "Counter",
+    "ContextVar",
+}
+_BANNED_MODULE: Final = re.compile(r"^_*(utils?|helpers?|common|misc|.*_(utils|helpers|part\d+|mixin))$")
+_BANNED_FUNCTION: Final = re.compile(r"^_*((handle|process|do)_\w+|data|info|obj|utils|helper)$")
+_BANNED_CLASS: Final = re.compile(r"(Mixin|Helper|Utils)$")
+
+
+@dataclass(frozen=True)
+class Module:
+    """A source file; `name` is its path below the package, with slashes."""
+
+    name: str
+    source: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.source)
+
+    @property
+    def package(self) -> str:
+        """The room it is in; for a module beside the rooms its own name."""
+        return self.name.split("/")[0].removesuffix(".py")
+
+    @property
+    def dotted(self) -> str:
+        return "codex_py." + self.name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+    @cached_property
+    def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        return [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+    @cached_property
+    def classes(self) -> list[ast.ClassDef]:
+        return [node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)]
+
+
+MODULES: Final = [Module(path.relative_to(ROOT).as_posix(), path.read_text()) for path in sorted(ROOT.rglob("*.py"))]
+
+
+# The rules
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    """Dotted names of what the imports below a node bring in; from `from a import b` it is `a.b`."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Import):
+            yield from (alias.name for alias in one.names)
+        elif isinstance(one, ast.ImportFrom):
+            yield from (f"{'.' * one.level}{one.module or ''}.{alias.name}" for alias in one.names)
+
+
+def foreign_rooms(module: Module) -> Iterator[str]:
+    for name in imported(module.tree):
+        head, _, rest = name.partition(".")
+        if head == "":
+            yield f"relative import `{name}`"
+        if head != "codex_py":
+            continue
+        room = rest.split(".")[0]
+        if room in FREE or room == module.package or room == "__version__":
+            continue
+        if room not in ALLOWED.get(module.package, set()):
+            yield f"`{module.package}` must not import `{room}`"
+
+
+def unknown_room(module: Module) -> Iterator[str]:
+    if module.package not in ALLOWED.keys() | FREE | {"__init__", "__main__"}:
+        yield f"`{module.package}` is not a room of DESIGN.md"
+
+
+def long_module(module: Module) -> Iterator[str]:
+    limit = MAX_LINES_OF_LISTED if module.name in LISTED else MAX_LINES
+    if (lines := module.source.count("\n")) > limit:
+        yield f"{lines} lines"
+
+
+def long_function(module: Module) -> Iterator[str]:
+    for function in module.functions:
+        if (lines := (function.end_lineno or 0) - function.lineno + 1) > MAX_FUNCTION_LINES:
+            yield f"`{function.name}` has {lines} lines"
+
+
+def many_parameters(module: Module) -> Iterator[str]:
+    for function in module.functions:
+        if (module.name, function.name) in COMMAND_LINES:
+            continue
+        given = function.args
+        names = [argument.arg for argument in [*given.posonlyargs, *given.args, *given.kwonlyargs]]
+        if (count := len([name for name in names if name not in ("self", "cls")])) > MAX_PARAMETERS:
+            yield f"`{function.name}` has {count} parameters"
+
+
+def wide_class(module: Module) -> Iterator[str]:
+    for one in module.classes:
+        methods = [part.name for part in one.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
+        if (count := len({name for name in methods if not name.startswith("_")})) > MAX_PUBLIC_METHODS:
+            yield f"`{one.name}` has {count} public methods"
+
+
+def import_inside_function(module: Module) -> Iterator[str]:
+    for function in module.functions:
+        for name in imported(function):
+            seam = name if name.startswith("codex_py.") else name.split(".")[0]
+            if not any((module.name, part) in LAZY for part in (seam, seam.rpartition(".")[0])):
+                yield f"`{function.name}` imports `{seam}`"
+
+
+def banned_name(module: Module) -> Iterator[str]:
+    parts = module.name.removesuffix(".py").split("/")
+    yield from (f"module `{part}`" for part in parts if _BANNED_MODULE.match(part))
+    yield from (f"function `{one.name}`" for one in module.functions if _BANNED_FUNCTION.match(one.name))
+    yield from (f"class `{one.name}`" for one in module.classes if _BANNED_CLASS.search(one.name))
+
+
+def catches_everything(module: Module) -> Iterator[str]:
+    if module.name in CATCH_ALL:
+        return
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.ExceptHandler):
+            continue
+        caught = {"BaseException"} if node.type is None else {ast.unparse(one) for one in _alternatives(node.type)}
+        raises_again = isinstance(node.body[-1], ast.Raise)
+        if "Exception" in caught or ("BaseException" in caught and not raises_again):
+            yield f"line {node.lineno} catches everything"
+
+
+def _alternatives(node: ast.expr) -> list[ast.expr]:
+    return node.elts if isinstance(node, ast.Tuple) else [node]
+
+
+def silenced_checker(module: Module) -> Iterator[str]:
+    for token in tokenize.generate_tokens(io.StringIO(module.source).readline):
+        if token.type == tokenize.COMMENT and re.search(r"type:\s*ignore|pyright:\s*(ignore|basic)", token.string):
+            yield f"line {token.start[0]}: `{token.string}`"
+
+
+def unfinished(module: Module) -> Iterator[str]:
+    for token in tokenize.generate_tokens(io.StringIO(module.source).readline):
+        if token.type == tokenize.COMMENT and re.search(r"\b(TODO|FIXME|XXX|HACK)\b|[-=#*]{5,}", token.string):
+            yield f"line {token.start[0]}: `{token.string}`"
+
+
+def no_docstring(module: Module) -> Iterator[str]:
+    if module.tree.body and not ast.get_docstring(module.tree):
+        yield "no docstring"
+
+
+def mutable_module_value(module: Module) -> Iterator[str]:
+    for node in module.tree.body:
+        if isinstance(node, ast.Assign):
+            targets, value, final = node.targets, node.value, False
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            targets, value, final = [node.target], node.value, "Final" in ast.unparse(node.annotation)
+        else:
+            continue
+        name = ast.unparse(targets[0])
+        if not final and name != "__all__" and _is_mutable(value):
+            yield f"`{name}` can change"
+
+
+def _is_mutable(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).split(".")[-1].split("[")[0] in _MUTABLE_CALLS
+    return isinstance(value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp)
+
+
+def works_at_import(module: Module) -> Iterator[str]:
+    if module.name in AT_IMPORT:
+        return
+    for node in module.tree.body:
+        is_call = isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant)
+        if is_call or isinstance(node, ast.For | ast.While | ast.With):
+            yield f"line {node.lineno} does something at import"
+
+
+def global_statement(module: Module) -> Iterator[str]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Global):
+            yield f"line {node.lineno}: `global {', '.join(node.names)}`"
+
+
+RULES: Final[list[Callable[[Module], Iterator[str]]]] = [
+    foreign_rooms,
+    unknown_room,
+    long_module,
+    long_function,
+    many_parameters,
+    wide_class,
+    import_inside_function,
+    banned_name,
+    catches_everything,
+    silenced_checker,
+    unfinished,
+    no_docstring,
+    mutable_module_value,
+    works_at_import,
+    global_statement,
+]
+
+
+def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Every way back to a node already on the path."""
+    found: list[list[str]] = []
+    done: set[str] = set()
+
+    def visit(node: str, path: list[str]) -> None:
+        if node in path:
+            found.append([*path[path.index(node) :], node])
+            return
+        if node in done:
+            return
+        for target in sorted(edges.get(node, set())):
+            visit(target, [*path, node])
+        done.add(node)
+
+    for start in sorted(edges):
+        visit(start, [])
+    return found
+
+
+def module_edges(modules: list[Module]) -> dict[str, set[str]]:
+    """Which module imports which at its top; what only the type checker reads does not count."""
+    known = {module.dotted for module in modules}
+    edges: dict[str, set[str]] = {}
+    for module in modules:
+        top = [node for node in module.tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        names = {name for node in top for name in imported(node)}
+        targets = {name if name in known else name.rpartition(".")[0] for name in names}
+        edges[module.dotted] = (targets & known) - {module.dotted, "codex_py"}
+    return edges
+
+
+# The house
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_every_module_keeps_the_rule(rule: Callable[[Module], Iterator[str]]) -> None:
+    findings = [f"{module.name}: {finding}" for module in MODULES for finding in rule(module)]
+    assert not findings, "\n" + "\n".join(findings)
+
+
+def test_the_plan_of_the_rooms_has_no_cycle() -> None:
+    assert cycles(ALLOWED) == []
+
+
+def test_no_module_imports_its_importer() -> None:
+    assert cycles(module_edges(MODULES)) == []
+
+
+def test_the_lists_name_only_what_is_there() -> None:
+    names = {module.name for module in MODULES}
+    stale = {module for module, _ in LAZY if module not in names} | (LISTED - names) | (AT_IMPORT - names)
+    functions = {(module.name, function.name) for module in MODULES for function in module.functions}
+    stale |= {f"{module}: {function}" for module, function in COMMAND_LINES - functions}
+    rooms = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    stale |= {name for name in CATCH_ALL if name not in names and name.split("/")[0] in rooms}
+    seams = {(module.name, name) for module in MODULES for function in module.functions for name in imported(function)}
+    for module, target in LAZY:
+        if not any(name == module and (found + ".").startswith(target + ".") for name, found in seams):
+            stale.add(f"{module} imports {target}")
+    assert not stale
+
+
+# The rules at work
+
+_SEVEN: Final = "a, b, c, d, e, f, g"
+_METHODS: Final = "\n".join(f"    def m{number}(self): ..." for number in range(16))
+_LONG: Final = "def f():\n" + "    x = 1\n" * 60
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "source", "finding"),
+    [
+        (foreign_rooms, "model/a.py", "from codex_py.core.turn import x", "`model` must not import `core`"),
+        (foreign_rooms, "model/a.py", "import codex_py.core.turn", "`model` must not import `core`"),
+        (foreign_rooms, "model/a.py", "from codex_py import core", "`model` must not import `core`"),
+        (foreign_rooms, "paths.py", "from codex_py.text import x", "`paths` must not import `text`"),
+        (foreign_rooms, "model/a.py", "def f():\n    from codex_py.ui import x", "`model` must not import `ui`"),
+        (foreign_rooms, "model/a.py", "from . import x", "relative import `..x`"),
+        (unknown_room, "attic/a.py", "", "`attic` is not a room of DESIGN.md"),
+        (long_module, "text/a.py", "x = 1\n" * 401, "401 lines"),
+        (long_function, "text/a.py", _LONG, "`f` has 61 lines"),
+        (many_parameters, "text/a.py", f"def f({_SEVEN}): ...", "`f` has 7 parameters"),
+        (many_parameters, "text/a.py", f"class A:\n    async def f(self, *, {_SEVEN}): ...", "`f` has 7 parameters"),
+        (wide_class, "text/a.py", f"class A:\n{_METHODS}", "`A` has 16 public methods"),
+        (import_inside_function, "text/a.py", "def f():\n    import yaml.loader", "`f` imports `yaml`"),
+        (
+            import_inside_function,
+            "text/a.py",
+            "class A:\n    async def f(self):\n        from codex_py.text.b import x",
+            "`f` imports `codex_py.text.b.x`",
+        ),
+        (banned_name, "text/utils.py", "", "module `utils`"),
+        (banned_name, "text/turn_helpers.py", "", "module `turn_helpers`"),
+        (banned_name, "text/a.py", "def handle_event(): ...", "function `handle_event`"),
+        (banned_name, "text/a.py", "def _do_it(): ...", "function `_do_it`"),
+        (banned_name, "text/a.py", "async def process_line(): ...", "function `process_line`"),
+        (banned_name, "text/a.py", "class SaveMixin: ...", "class `SaveMixin`"),
+        (catches_everything, "text/a.py", "try: ...\nexcept Exception: ...", "line 2 catches everything"),
+        (catches_everything, "text/a.py", "try: ...\nexcept (OSError, Exception): ...", "line 2 catches everything"),
+        (catches_everything, "text/a.py", "try: ...\nexcept: ...", "line 2 catches everything"),
+        (catches_everything, "text/a.py", "try: ...\nexcept BaseException:\n    x = 1", "line 2 catches everything"),
+        (silenced_checker, "text/a.py", "x = y  # type: ignore[name]", "line 1: `# type: ignore[name]`"),
+        (silenced_checker, "text/a.py", "x = y  # pyright: ignore", "line 1: `# pyright: ignore`"),
+        (unfinished, "text/a.py", "# TODO later", "line 1: `# TODO later`"),
+        (unfinished, "text/a.py", "# ------- part two", "line 1: `# ------- part two`"),
+        (no_docstring, "text/a.py", "x = 1", "no docstring"),
+        (mutable_module_value, "text/a.py", "CACHE = {}", "`CACHE` can change"),
+        (mutable_module_value, "text/a.py", "CACHE: dict[str, int] = dict()", "`CACHE` can change"),
+        (mutable_module_value, "text/a.py", "names = [x for x in 'abc']", "`names` can change"),
+        (mutable_module_value, "text/a.py", "c = collections.defaultdict[str, int](int)", "`c` can change"),
+        (mutable_module_value, "text/a.py", "v = ContextVar('v')", "`v` can change"),
+        (works_at_import, "text/a.py", "print(1)", "line 1 does something at import"),
+        (works_at_import, "text/a.py", "for x in y: ...", "line 1 does something at import"),
+        (global_statement, "text/a.py", "def f():\n    global x, y", "line 2: `global x, y`"),
+    ],
+)
+def test_a_rule_finds_a_violation(
+    rule: Callable[[Module], Iterator[str]], name: str, source: str, finding: str
+) -> None:
+    assert list(rule(Module(name, source))) == [finding]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""A module."""\n\nfrom codex_py.errors import UserError\nfrom codex_py.text.b import x\n',
+        '"""A module."""\n\nNAMES: Final = {"a": 1}\nPAIRS = (1, 2)\n__all__ = ["x"]\n',
+        '"""A module."""\n\ntry: ...\nexcept BaseException:\n    close()\n    raise\n',
+        '"""A module."""\n\ndef f(self, a, b, *, c, d, e, f): ...\n',
+        '"""A module."""\n\nif __name__ == "__main__":\n    main()\n',
+        "",
+    ],
+)
+def test_a_good_module_has_no_findings(source: str) -> None:
+    module = Module("text/a.py", source)
+    assert [finding for rule in RULES for finding in rule(module)] == []
+
+
+def test_cycles_are_found() -> None:
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c", "a"]]
+    modules = [
+        Module("text/a.py", "from codex_py.text.b import x"),
+        Module("text/b.py", "from codex_py.text import a\nfrom codex_py.text import c"),
+        Module("text/c.py", "if TYPE_CHECKING:\n    from codex_py.text.a import x"),
+    ]
+    assert cycles(module_edges(modules)) == [["codex_py.text.a", "codex_py.text.b", "codex_py.text.a"]]

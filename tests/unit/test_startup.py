@@ -1,0 +1,86 @@
+"""Start-up is a feature: what may be imported before the first request is on the wire."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.fake_responses import FakeResponses, api_error, call, say
+from tests.support.home import Place
+
+# Heavy, and needed later or never on the way to the first request.
+WAIT = {
+    "click",
+    "markdown_it",
+    "mcp",
+    "prompt_toolkit",
+    "pydantic",
+    "pydantic_core",
+    "pygments",
+    "regex",
+    "requests",
+    "rich",
+    "tiktoken",
+    "tomlkit",
+    "tree_sitter",
+    "watchfiles",
+    "yaml",
+    "importlib.metadata",
+    "multiprocessing",
+    "unittest",
+}
+# What `codex-py --version` has to do with: nothing of the session.
+NOT_FOR_VERSION = WAIT | {"asyncio", "httpx", "typer", "click", "ssl", "json"}
+
+
+def imported(place: Place, *arguments: str) -> set[str]:
+    """Run `codex-py` to its end; every module it imported, packages of theirs included."""
+    ended = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "codex_py.cli.main", *arguments],
+        cwd=place.repo,
+        env=place.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    names = set(re.findall(r"(?m)^import time:.*\|\s+(\S+)$", ended.stderr))
+    assert "codex_py.errors" in names, ended.stderr[-2000:]
+    return names | {name.split(".")[0] for name in names}
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"], ["-s", "workspace-write"]])
+def test_nothing_heavy_is_imported_before_the_first_request(place: Place, flags: list[str]) -> None:
+    # The answer ends the turn at once, so that all that was imported was imported for the request.
+    with FakeResponses(api_error(400, "enough")) as model:
+        place.use_model(model.base_url)
+        names = imported(place, "exec", *flags, "go")
+
+    assert len(model.requests) == 1
+    assert names & WAIT == set()
+
+
+def test_the_offline_model_is_not_imported_for_another_one(place: Place) -> None:
+    with FakeResponses(api_error(400, "enough")) as model:
+        place.use_model(model.base_url)
+        names = imported(place, "exec", "go")
+
+    ours = {name for name in names if name.startswith("codex_py.")}
+    assert {name for name in ours if re.match(r"codex_py\.(offline\.(?!server)|ui|server|mcp|hooks)\b", name)} == set()
+
+
+def test_a_command_does_not_bring_the_terminal_interface(place: Place) -> None:
+    with FakeResponses([call("c", "exec_command", {"cmd": "true"})], [say("done")]) as model:
+        place.use_model(model.base_url)
+        names = imported(place, "exec", "go")
+
+    assert len(model.requests) == 2
+    assert names & {"prompt_toolkit", "rich", "tiktoken", "mcp", "yaml"} == set()
+
+
+def test_the_version_costs_next_to_nothing(place: Place) -> None:
+    assert imported(place, "--version") & NOT_FOR_VERSION == set()
