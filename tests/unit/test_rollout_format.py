@@ -16,6 +16,8 @@ from codex_py.rollout import format as rollout_format
 from codex_py.rollout.format import GitState, SessionMeta
 from tests.unit.rollout_builders import meta
 
+KNOWN = "01a2003f-9283-7175-aabe-26f664dd8796"
+
 
 def test_a_uuid7_carries_its_millisecond_and_sorts_by_it() -> None:
     ids = [uuid7(1_795_297_363_004 + number) for number in range(100)]
@@ -27,7 +29,7 @@ def test_a_uuid7_carries_its_millisecond_and_sorts_by_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "../../etc/passwd", "01A2000F-B531-7671-885F-AC1DF6CF019B", f"{uuid7()}\n", f" {uuid7()}"]
+    "text", ["", "x", "../../etc/passwd", "01A2000F-B531-7671-885F-AC1DF6CF019B", f"{KNOWN}\n", f" {KNOWN}"]
 )
 def test_only_plain_lower_case_uuids_are_ids(text: str) -> None:
     assert is_uuid(uuid7())

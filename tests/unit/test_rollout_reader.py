@@ -254,6 +254,7 @@ def test_a_linked_working_directory_counts_as_its_target(tmp_path: Path) -> None
         (raw_line("response_item", {"type": "message"}), "its first line is no session header"),
         (raw_line("session_meta", {"id": "../x"}), "its first line is no session header"),
     ],
+    ids=["empty", "zeros", "noise", "torn", "nested", "object", "array", "item", "path-as-id"],
 )
 def test_a_file_without_a_header_is_named_and_passed_over(tmp_path: Path, content: bytes, reason: str) -> None:
     good = stored(tmp_path, conversation())
