@@ -1,0 +1,56 @@
+"""What a rule is made of: a script that asks for tool calls, is given their results, and ends with an answer.
+
+A script is a generator, played again from the start for every request: the results of the calls made so far are read
+from the request, so nothing is kept between two requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import NamedTuple, TypeAlias
+
+from codex_py.offline.result import Result
+
+
+class Command(NamedTuple):
+    """A shell command. `patience` is how many milliseconds the tool waits before it reports a running process."""
+
+    cmd: str
+    workdir: str | None = None
+    patience: int = 10_000
+
+
+class Patch(NamedTuple):
+    """A patch in the apply_patch format."""
+
+    text: str
+
+
+class Outline(NamedTuple):
+    """Steps for the plan tool."""
+
+    steps: tuple[str, ...]
+
+
+Request: TypeAlias = Command | Patch | Outline
+Script: TypeAlias = Generator[tuple[Request, ...], tuple[Result, ...], str]
+
+
+def ask(request: Request) -> Generator[tuple[Request, ...], tuple[Result, ...], Result]:
+    """Make one call and give back its result."""
+    (result,) = yield (request,)
+    return result
+
+
+def look(cmd: str, workdir: str | None = None) -> Generator[tuple[Request, ...], tuple[Result, ...], Result]:
+    """Run one command that only reads."""
+    return (yield from ask(Command(cmd, workdir)))
+
+
+def look_at_all(
+    commands: list[str], workdir: str | None = None
+) -> Generator[tuple[Request, ...], tuple[Result, ...], list[Result]]:
+    """Run several commands that only read, all at once; results in the order asked."""
+    if not commands:
+        return []
+    return list((yield tuple(Command(cmd, workdir) for cmd in commands)))

@@ -1,0 +1,187 @@
+"""Saying what a repository is: from its README, its manifests and the names of its files."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Generator
+from pathlib import PurePosixPath
+from typing import Final, NamedTuple
+
+from codex_py.offline.conversation import Conversation
+from codex_py.offline.intent import Tour
+from codex_py.offline.languages import count_languages
+from codex_py.offline.listing import Listing, Place, find_place, list_files
+from codex_py.offline.manifests import MANIFESTS, Manifest, read_manifests
+from codex_py.offline.pattern import Pattern
+from codex_py.offline.readme import Readme, read_readme
+from codex_py.offline.result import Result
+from codex_py.offline.script import Request, Script, look, look_at_all
+from codex_py.offline.text import clip, count, ticked
+
+_README: Final = Pattern(r"(?:docs/|\.github/)?readme(?:\.(?:md|markdown|mdx|rst|txt|adoc|org))?", re.IGNORECASE)
+_README_ORDER: Final = (".md", ".markdown", ".mdx", ".rst", "", ".txt", ".adoc", ".org")
+_TEST_FOLDER: Final = Pattern(r"((?:[^/]+/)*?(?:tests?|specs?|__tests__))/", re.IGNORECASE)
+_TEST_FILE: Final = Pattern(
+    r"(?:^|/)(?:test_[^/]*\.py|[^/]*_test\.(?:py|go|cc|cpp|rb|exs|dart)|[^/]*_spec\.rb|[^/]*\.(?:test|spec)\.[cm]?[jt]sx?|"
+    r"[^/]*Tests?\.(?:java|kt|cs|php|swift)|(?:tests?|__tests__)/[^/]*\.(?:rs|[cm]?[jt]sx?|sh|bats|t))$"
+)
+_ENTRY_FILE: Final = Pattern(
+    r"(?:src/|cmd/[^/]+/|app/|lib/|bin/)?(?:[^/]+/)?(?:__main__|manage|main|lib|cli|app|server|index)"
+    r"\.(?:py|go|rs|[cm]?js|tsx?|c|cc|cpp|java|kt|rb|php|swift|dart|zig)"
+)
+
+
+class Evidence(NamedTuple):
+    """What was read before the answer is written."""
+
+    folder: str
+    inside: str
+    listing: Listing
+    readme_file: str
+    readme: Readme
+    manifests: tuple[Manifest, ...]
+
+
+def tour(conversation: Conversation, wish: Tour) -> Script:
+    """Look at the files, read what describes them, and report."""
+    place = yield from find_place()
+    root = place.top if place.top is not None and place.prefix and wish.whole else None
+    listing = yield from list_files(place, root)
+    if root is None and place.prefix and not _describes_itself(listing):
+        root = place.top
+        listing = yield from list_files(place, root)
+    readme_file, readme, manifests = yield from _read(listing)
+    folder = yield from _folder_name(conversation, place, root)
+    inside = place.prefix.rstrip("/") if root is not None else ""
+    return describe(Evidence(folder, inside, listing, readme_file, readme, manifests))
+
+
+def _describes_itself(listing: Listing) -> bool:
+    return any("/" not in path and (_README.fullmatch(path) or path in MANIFESTS) for path in listing.paths)
+
+
+def _folder_name(
+    conversation: Conversation, place: Place, root: str | None
+) -> Generator[tuple[Request, ...], tuple[Result, ...], str]:
+    where = root or conversation.cwd or (place.top if not place.prefix else None)
+    if where is None:
+        where = (yield from look("pwd")).text.strip()
+    return PurePosixPath(where).name or where
+
+
+def _read(
+    listing: Listing,
+) -> Generator[tuple[Request, ...], tuple[Result, ...], tuple[str, Readme, tuple[Manifest, ...]]]:
+    readmes = sorted((path for path in listing.paths if _README.fullmatch(path)), key=_readme_rank)[:1]
+    files = [*readmes, *(name for name in MANIFESTS if name in listing.paths)]
+    results = yield from look_at_all([f"head -c 24000 {shlex.quote(file)}" for file in files], listing.root)
+    texts = {file: result.text for file, result in zip(files, results, strict=True) if result.ok}
+    readme = read_readme(texts.pop(readmes[0], "")) if readmes else Readme("", "", ())
+    return readmes[0] if readmes else "", readme, tuple(read_manifests(texts))
+
+
+def _readme_rank(path: str) -> tuple[int, int]:
+    return path.count("/"), _README_ORDER.index(PurePosixPath(path).suffix.lower())
+
+
+def describe(evidence: Evidence) -> str:
+    """The report, from what was read."""
+    listing, readme, manifests = evidence.listing, evidence.readme, evidence.manifests
+    name = next((manifest.name for manifest in manifests if manifest.name), "") or readme.title or evidence.folder
+    if not listing.total:
+        return f"`{evidence.folder}` is empty: there is no file in it to describe."
+    lines = [_headline(evidence, name), ""]
+    lines.append(f"- **Files:** {_file_count(listing)}")
+    lines += _language_lines(listing)
+    lines.append(f"- **Tests:** {_tests(listing)}")
+    lines.append(f"- **Entry points:** {_entries(listing, manifests)}")
+    lines.append(f"- **How to run:** {_how_to_run(evidence)}")
+    if listing.tops:
+        tops = ", ".join(f"`{top}/` ({number})" for top, number in listing.tops.most_common(8))
+        more = len(listing.tops) - 8
+        lines.append(f"- **Folders:** {tops}{f' and {more} more' if more > 0 else ''}")
+    if evidence.inside:
+        lines.append(f"- You are in `{evidence.inside}/` of it.")
+    return "\n".join(lines)
+
+
+def _headline(evidence: Evidence, name: str) -> str:
+    readme, described = evidence.readme, [m.description for m in evidence.manifests if m.description]
+    first = f"**{name}**" if name == evidence.folder else f"**{name}** (folder `{evidence.folder}`)"
+    if readme.paragraph:
+        return f"{first}: {readme.paragraph}\n\n(from `{evidence.readme_file}`)"
+    why = f"`{evidence.readme_file}` has no text to go by" if evidence.readme_file else "There is no README"
+    if described:
+        source = next(m.file for m in evidence.manifests if m.description)
+        return f"{first}: {described[0]}\n\n(from `{source}`; {why[0].lower() + why[1:]}.)"
+    title = f", titled “{readme.title}”" if readme.title and readme.title != name else ""
+    return f"{first}{title}. {why}, so what it is for can only be guessed from its files."
+
+
+def _file_count(listing: Listing) -> str:
+    if not listing.tracked:
+        return f"{listing.total} (none tracked by git)"
+    untracked = f", and {listing.untracked} untracked" if listing.untracked else ""
+    return f"{listing.total} tracked by git{untracked}"
+
+
+def _language_lines(listing: Listing) -> list[str]:
+    languages, formats, rest = count_languages(listing.suffixes)
+    named = [f"{language} ({count(number, 'file')})" for language, number in languages[:8]]
+    others = [f"{kind} ({number})" for kind, number in formats[:8]] + ([f"other ({rest})"] if rest else [])
+    lines = [f"- **Languages:** {', '.join(named) if named else 'no source code in a language I know'}"]
+    return [*lines, f"- **Other files:** {', '.join(others)}"] if others else lines
+
+
+def _tests(listing: Listing) -> str:
+    files = [path for path in listing.paths if _TEST_FILE.search(path)]
+    folders = list(dict.fromkeys(found[1] for path in listing.paths if (found := _TEST_FOLDER.match(path))))
+    if not files and not folders:
+        return "none found by name"
+    where = [f"`{folder}/`" for folder in folders[:5]]
+    outside = [path for path in files if not any(path.startswith(f"{folder}/") for folder in folders)]
+    where += [ticked(path) for path in outside[: max(0, 5 - len(where))]]
+    number = f" ({count(len(files), 'test file')})" if files and listing.complete else ""
+    return f"{', '.join(where)}{number}"
+
+
+def _entries(listing: Listing, manifests: tuple[Manifest, ...]) -> str:
+    declared = [entry for manifest in manifests for entry in manifest.entries]
+    found = [path for path in listing.paths if _ENTRY_FILE.fullmatch(path) and not _TEST_FOLDER.match(path)]
+    scripts = [path for path in listing.paths if re.fullmatch(r"(?:scripts|bin)/[\w-]+", path)]
+    entries = [
+        *declared,
+        *(ticked(path) for path in sorted(found, key=lambda path: path.count("/"))),
+        *map(ticked, scripts),
+    ]
+    return ", ".join(entries[:8]) if entries else "none found by name"
+
+
+def _how_to_run(evidence: Evidence) -> str:
+    told: list[str] = []
+    if evidence.readme.commands:
+        told.append(f"{', '.join(map(ticked, evidence.readme.commands))} (from `{evidence.readme_file}`)")
+    told += [
+        f"{', '.join(map(ticked, manifest.run))} (from `{manifest.file}`)"
+        for manifest in evidence.manifests
+        if manifest.run
+    ]
+    if not told and (script := _lone_script(evidence.listing)):
+        told.append(f"probably {ticked(script)}")
+    return "; ".join(told[:4]) if told else "neither a README nor a manifest says how"
+
+
+def _lone_script(listing: Listing) -> str:
+    runners = {
+        ".py": "python3",
+        ".js": "node",
+        ".mjs": "node",
+        ".sh": "sh",
+        ".rb": "ruby",
+        ".php": "php",
+        ".pl": "perl",
+    }
+    known = [path for path in listing.paths if "/" not in path and PurePosixPath(path).suffix in runners]
+    telling = [path for path in known if _ENTRY_FILE.fullmatch(path)] or (known if len(known) == 1 else [])
+    return f"{runners[PurePosixPath(telling[0]).suffix]} {clip(shlex.quote(telling[0]), 100)}" if telling else ""
