@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
-from codex_py.protocol.items import CallOutput, ResponseItem, ToolCall, call_output
+from codex_py.protocol.items import ResponseItem, ToolCall, call_output, exchange_of
 
-ABORTED = "aborted"
-_CALLS = ("function_call", "custom_tool_call")
-_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+ABORTED: Final = "aborted"
 
 
 class History:
@@ -49,14 +48,12 @@ class History:
 
     def _note_call(self, item: ResponseItem) -> bool:
         """Keep the list of unanswered calls; whether the item may stand in a request."""
-        kind = item.type
-        if kind in _CALLS:
-            view = item.view()
-            if isinstance(view, ToolCall):
-                self._open.append(view)
-        elif kind in _OUTPUTS:
-            view = item.view()
-            return isinstance(view, CallOutput) and self._answer(view.call_id)
+        exchange = exchange_of(item)
+        if exchange is None:
+            return True
+        if exchange.is_output:
+            return self._answer(exchange.call_id)
+        self._open.append(ToolCall(exchange.call_id, "", "", custom=exchange.custom))
         return True
 
     def _answer(self, call_id: str) -> bool:

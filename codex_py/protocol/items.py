@@ -7,12 +7,15 @@ look inside reads a typed view.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 
 _TYPE_FIRST: Final = b'{"type":"'
+_EXCHANGE_KIND: Final = re.compile(rb'\{"type":"(function|custom_tool)_call(_output)?"')
+_CALL_ID: Final = re.compile(rb'"call_id":"([^"\\]*)"')
 
 
 class ResponseItem:
@@ -92,6 +95,25 @@ class OtherItem(NamedTuple):
 
 
 ItemView: TypeAlias = Message | Reasoning | ToolCall | CallOutput | WebSearchCall | OtherItem
+
+
+class Exchange(NamedTuple):
+    """A call or its output, as far as pairing them goes."""
+
+    call_id: str
+    is_output: bool
+    custom: bool
+
+
+def exchange_of(item: ResponseItem) -> Exchange | None:
+    """What pairs a call with its output; None for every other item. Looks at the bytes: a long history has many."""
+    kind = _EXCHANGE_KIND.match(item.encoded)
+    if kind is None:
+        return None
+    # Within a JSON text the quotes would be escaped, so this key stands for itself; twice, it may be a nested one.
+    ids = _CALL_ID.findall(item.encoded)
+    call_id = ids[0].decode() if len(ids) == 1 else item.decode().get("call_id")
+    return Exchange(call_id, kind[2] is not None, kind[1] == b"custom_tool") if isinstance(call_id, str) else None
 
 
 def message(role: str, *texts: str) -> ResponseItem:

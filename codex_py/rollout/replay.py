@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 from codex_py.protocol.items import ResponseItem, message
@@ -19,8 +20,12 @@ from codex_py.rollout.format import read_usage
 _HEAD: Final = re.compile(
     rb'\{"timestamp":"[0-9TZ:.+-]{19,40}",(?:"ordinal":([0-9]{1,15}),)?"type":"(\w{1,40})","payload":'
 )
+_ITEM_HEAD: Final = re.compile(
+    rb'\{"timestamp":"[0-9TZ:.+-]{19,40}","ordinal":([0-9]{1,15}),"type":"response_item","payload":(\{"type":"[^"\\]+")'
+)
 # Bookkeeping of Codex CLI inside an item; providers other than its own refuse it.
 _PASSTHROUGH: Final = "internal_chat_message_metadata_passthrough"
+_PASSTHROUGH_BYTES: Final = _PASSTHROUGH.encode()
 # Items Codex CLI keeps in its files and never sends.
 _NEVER_SENT: Final = frozenset({"ghost_snapshot"})
 # How many records to look back for a readable one where only the newest counts.
@@ -32,6 +37,8 @@ def _refuse(constant: str) -> Any:
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
+# The C function below `raw_decode`, which costs as much again; it raises `StopIteration` where nothing begins.
+_scan: Final[Callable[[str, int], tuple[Any, int]]] = cast("Any", _DECODER).scan_once
 
 
 class Replay:
@@ -48,6 +55,8 @@ class Replay:
 
     def feed(self, line: bytes, *, before: int | None = None) -> None:
         """Take one line with its newline; records whose ordinal is not below `before` are left out."""
+        if before is None and self._took_item(line):
+            return
         if self._took(line, before) or line.isspace():
             return
         self.damaged += 1
@@ -68,6 +77,28 @@ class Replay:
             if "thread_token_usage" in payload:
                 return read_usage(payload["thread_token_usage"]), read_usage(payload.get("usage"))
         return TokenUsage(), TokenUsage()
+
+    def _took_item(self, line: bytes) -> bool:
+        """The short way for the line that files are made of: an item in our own encoding.
+
+        The whole item is decoded although only its bytes are kept. A cut line can end in `}}` by chance, and one such
+        slice would spoil every later request; a decoder is the only proof, and costs 3 ms a megabyte.
+        """
+        head = _ITEM_HEAD.match(line)
+        if head is None or _PASSTHROUGH_BYTES in line:
+            return False
+        start = head.start(2)
+        try:
+            # The head is ASCII, so that an index into the bytes is one into the text.
+            text = line.decode()
+            _, end = _scan(text, start)
+        except (ValueError, StopIteration, RecursionError):
+            return False
+        if text[end:] != "}\n":
+            return False
+        self.items.append(ResponseItem(line[start:-2]))
+        self.next_ordinal = max(self.next_ordinal, int(head[1]) + 1)
+        return True
 
     def _took(self, line: bytes, before: int | None) -> bool:
         try:
@@ -91,7 +122,7 @@ class Replay:
     def _apply(self, kind: bytes, line: bytes, start: int) -> None:
         match kind:
             case b"response_item":
-                if (item := _item_at(line, start)) is not None:
+                if (item := _item_at(line)) is not None:
                     self.items.append(item)
             case b"compacted":
                 self._compact(_payload_of(line))
@@ -120,26 +151,10 @@ class Replay:
         self.window = number if isinstance(number, int) and number > self.window else self.window + 1
 
 
-def _item_at(line: bytes, start: int) -> ResponseItem | None:
-    """The item whose bytes begin at `start`: untouched when they are in our encoding, else encoded once; None for what
-    is never sent.
-
-    The whole item is decoded although only its bytes are kept. A cut line can end in `}}` by chance, and one such
-    slice would spoil every later request; a decoder is the only proof, and costs 3 ms a megabyte.
-    """
-    # The head is ASCII, so that an index into the bytes is one into the text.
-    text = line.decode()
-    value, end = _DECODER.raw_decode(text, start)
-    item = as_object(value)
-    kind = item.get("type")
-    if not isinstance(kind, str):
-        raise ValueError("not an item")
-    if kind in _NEVER_SENT:
-        return None
-    is_last_key = len(text) == end + 2 and text.endswith("}\n")
-    if is_last_key and _PASSTHROUGH not in item and text.startswith(f'{{"type":"{kind}"', start):
-        return ResponseItem(line[start:-2])
-    return _item_from(_payload_of(line))
+def _item_at(line: bytes) -> ResponseItem | None:
+    """The item of a line in another layout or encoding, encoded once; None for what is never sent."""
+    item = _payload_of(line)
+    return None if item.get("type") in _NEVER_SENT else _item_from(item)
 
 
 def _item_from(value: dict[str, Any]) -> ResponseItem:
