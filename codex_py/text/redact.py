@@ -21,14 +21,19 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets = tuple(secrets)
         spellings: set[str] = set()
-        for secret in secrets:
+        for secret in self._secrets:
             value = secret.strip()
             if len(value) >= _MIN_LENGTH:
                 spellings |= {value, json.dumps(value, ensure_ascii=False)[1:-1], json.dumps(value)[1:-1]}
         tree = _regex(sorted(spellings)) if spellings else None
         self._text = re.compile(tree) if tree else None
         self._bytes = re.compile(tree.encode("utf-8", "surrogatepass")) if tree else None
+
+    def with_secrets(self, more: Iterable[str]) -> Redactor:
+        """A redactor that knows these as well."""
+        return Redactor((*self._secrets, *more))
 
     def redact(self, text: str) -> str:
         """`text` without the secrets; the same object when there are none in it."""

@@ -1,0 +1,158 @@
+"""Fitting the list of skills into its budget: which lines are in, and how much of each description.
+
+Pure arithmetic on lines of text. The scheme and its rounding are those of Codex CLI 0.169: first everything, else a
+fair share of the descriptions, else names alone, as many as fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from codex_py.text.tokens import estimate_tokens
+
+Unit: TypeAlias = Literal["tokens", "characters"]
+
+_DEFAULT_CHARACTERS: Final = 8000
+_PERCENT_OF_WINDOW: Final = 2
+
+
+class Budget(NamedTuple):
+    """How much the list may take."""
+
+    limit: int
+    unit: Unit
+
+    def cost(self, text: str) -> int:
+        """What a text takes; lines are rounded up one by one."""
+        return estimate_tokens(_size(text)) if self.unit == "tokens" else len(text)
+
+
+class Line(NamedTuple):
+    """One skill of the list before fitting."""
+
+    name: str
+    description: str
+    location: str
+
+    def text(self, shown: int | None = None) -> str:
+        """The line with the first `shown` characters of its description, all of them by default."""
+        part = self.description if shown is None else self.description[:shown]
+        return f"- {self.name}: {part} (file: {self.location})" if part else f"- {self.name}: (file: {self.location})"
+
+
+class Fit(NamedTuple):
+    """For each line the characters of its description that are shown, or None for a line that is left out."""
+
+    shown: tuple[int | None, ...]
+    cost: int
+
+    @property
+    def included(self) -> int:
+        return len(self.shown) - self.shown.count(None)
+
+    @property
+    def characters(self) -> int:
+        """Characters of descriptions that are shown, of all lines together."""
+        return sum(shown for shown in self.shown if shown)
+
+
+def budget_for(context_window: int | None, max_tokens: int | None) -> Budget:
+    """`max_tokens` where it is set, else 2 % of the context window, else 8,000 characters."""
+    if max_tokens is not None and max_tokens > 0:
+        return Budget(max_tokens, "tokens")
+    if context_window is not None and context_window > 0:
+        return Budget(max(1, context_window * _PERCENT_OF_WINDOW // 100), "tokens")
+    return Budget(_DEFAULT_CHARACTERS, "characters")
+
+
+def fit_lines(lines: Sequence[Line], budget: Budget) -> Fit:
+    """Everything when it fits; else each line with a share of its description; else lines without, as many as fit."""
+    full = sum(budget.cost(f"{line.text()}\n") for line in lines)
+    if full <= budget.limit:
+        return Fit(tuple(len(line.description) for line in lines), full)
+    bare = [budget.cost(f"{line.text(0)}\n") for line in lines]
+    least = sum(bare)
+    if least <= budget.limit:
+        growing = [_Growing(line, budget) for line in lines]
+        spent = _share(growing, budget.limit - least)
+        return Fit(tuple(one.shown for one in growing), least + spent)
+    shown: list[int | None] = []
+    used = 0
+    for cost in bare:
+        fits = used + cost <= budget.limit
+        shown.append(0 if fits else None)
+        used += cost if fits else 0
+    return Fit(tuple(shown), used)
+
+
+class _Growing:
+    """A line whose description gets longer; costs are what it takes beyond the line without description."""
+
+    __slots__ = ("_bare", "_description", "_is_ascii", "_unit", "length", "shown", "spent")
+
+    def __init__(self, line: Line, budget: Budget) -> None:
+        self._description = line.description
+        self._is_ascii = line.description.isascii()
+        self._unit = budget.unit
+        self._bare = _size(line.text(0)) + 1
+        self.length = len(line.description)
+        self.shown = 0
+        self.spent = 0
+
+    def cost(self, count: int) -> int:
+        """The price of the first `count` characters and the space behind them."""
+        if not count:
+            return 0
+        if self._unit == "characters":
+            return count + 1
+        size = count if self._is_ascii else _size(self._description[:count])
+        return estimate_tokens(self._bare + size + 1) - estimate_tokens(self._bare)
+
+    def grow(self, count: int) -> None:
+        self.shown = min(count, self.length)
+        self.spent = self.cost(self.shown)
+
+
+def _share(lines: Sequence[_Growing], room: int) -> int:
+    """Give out the room one character a line and round, in order; the price that was paid.
+
+    All rounds that fit whole are found at once, because a list may have two thousand lines; what is left then is
+    less than one more round takes.
+    """
+    rounds = _last_true(
+        lambda count: sum(line.cost(min(count, line.length)) for line in lines) <= room,
+        max((line.length for line in lines), default=0),
+    )
+    for line in lines:
+        line.grow(rounds)
+    left = room - sum(line.spent for line in lines)
+    hungry = [line for line in lines if line.shown < line.length]
+    while hungry:
+        fed: list[_Growing] = []
+        for line in hungry:
+            price = line.cost(line.shown + 1) - line.spent
+            if price <= left:
+                left -= price
+                line.grow(line.shown + 1)
+                fed.append(line)
+        if not fed:
+            break
+        hungry = [line for line in hungry if line.shown < line.length]
+    return room - left
+
+
+def _last_true(holds: Callable[[int], bool], top: int) -> int:
+    """The greatest number from 0 to `top` for which something holds that holds for 0 and stops holding once."""
+    low, high = 0, top
+    while low < high:
+        middle = (low + high + 1) // 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,133 @@
+"""What the explicitly selected skills need and the session lacks: a plan; asking and installing are done elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from codex_py.skills.model import Skill, ToolDependency
+from codex_py.text.sanitize import sanitize_line
+
+McpTransport: TypeAlias = Literal["streamable_http", "stdio"]
+
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+
+
+class EnvNeed(NamedTuple):
+    """An environment variable that is not set. `description` is what the first of the skills says about it."""
+
+    name: str
+    description: str
+    skills: tuple[str, ...]
+
+
+class McpNeed(NamedTuple):
+    """An MCP server that is not configured; `name` is what the first of the skills calls it.
+
+    `url` is set for `streamable_http`, `command` for `stdio`. `key` tells servers apart whatever they are called.
+    """
+
+    key: str
+    name: str
+    transport: McpTransport
+    url: str | None
+    command: str | None
+    skills: tuple[str, ...]
+
+    @property
+    def target(self) -> str:
+        """The URL, or the command."""
+        return self.url or self.command or ""
+
+
+class DependencyPlan(NamedTuple):
+    """What is missing, and one line for each need that cannot be met as it is written."""
+
+    missing_env: tuple[EnvNeed, ...] = ()
+    missing_mcp: tuple[McpNeed, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def plan_dependencies(
+    skills: Sequence[Skill], *, env: Collection[str], configured_mcp: Collection[str]
+) -> DependencyPlan:
+    """Compare what skills declare with what there is.
+
+    `env` are the names of the variables available; `configured_mcp` the `mcp_key`s of the configured servers. Needs
+    that several skills share come once, in the order they are declared first. Types other than `env_var` and `mcp`
+    ask for nothing.
+    """
+    variables: dict[str, EnvNeed] = {}
+    servers: dict[str, McpNeed] = {}
+    notes: dict[str, None] = {}
+    for skill, need in _declared(skills, "env_var"):
+        name = need.value.strip()
+        if not _VARIABLE.fullmatch(name):
+            notes[f"skill {_quoted(skill.name)} needs {_quoted(name)}, which is no name for a variable"] = None
+        elif name not in env:
+            known = variables.get(name) or EnvNeed(name, need.description or "", ())
+            variables[name] = known._replace(skills=_with(known.skills, skill.name))
+    for skill, need in _declared(skills, "mcp"):
+        server = _server(need)
+        if isinstance(server, str):
+            notes[f"skill {_quoted(skill.name)} needs the MCP server {_quoted(need.value)}, {server}"] = None
+        elif server.key not in configured_mcp:
+            known_server = servers.get(server.key, server)
+            servers[server.key] = known_server._replace(skills=_with(known_server.skills, skill.name))
+    return DependencyPlan(tuple(variables.values()), tuple(servers.values()), tuple(notes))
+
+
+def mcp_key(name: str, *, url: str | None = None, command: str | None = None) -> str:
+    """What makes two MCP servers the same one: transport and URL or command; the name when both are empty."""
+    if url is not None and (target := url.strip()):
+        return f"mcp__streamable_http__{target}"
+    if command is not None and (target := command.strip()):
+        return f"mcp__stdio__{target}"
+    return name
+
+
+def missing_env_warning(need: EnvNeed) -> str:
+    """The line for a session in which nobody can be asked for the variable."""
+    names = ", ".join(map(_quoted, need.skills))
+    why = f" ({sanitize_line(need.description)})" if need.description else ""
+    one = "skill" if len(need.skills) == 1 else "skills"
+    return f"environment variable `{need.name}`{why} is not set; {one} {names} may not work without it"
+
+
+def missing_mcp_warning(need: McpNeed) -> str:
+    """The line for a session in which the server cannot be installed."""
+    names = ", ".join(map(_quoted, need.skills))
+    one = "skill" if len(need.skills) == 1 else "skills"
+    return (
+        f"the MCP server {_quoted(need.name)} ({sanitize_line(need.target)}) is not configured;"
+        f" {one} {names} may not work without it"
+    )
+
+
+def _declared(skills: Sequence[Skill], kind: str) -> Iterator[tuple[Skill, ToolDependency]]:
+    return ((skill, need) for skill in skills for need in skill.dependencies if need.type.strip().lower() == kind)
+
+
+def _server(need: ToolDependency) -> McpNeed | str:
+    """The server a skill describes, or what is wrong with the description."""
+    name = need.value.strip()
+    transport = (need.transport or "").strip().lower() or "streamable_http"
+    url, command = (need.url or "").strip(), (need.command or "").strip()
+    if transport == "streamable_http":
+        if not url:
+            return "which has no `url`"
+        return McpNeed(mcp_key(name, url=url), name, "streamable_http", url, None, ())
+    if transport == "stdio":
+        if not command:
+            return "which has no `command`"
+        return McpNeed(mcp_key(name, command=command), name, "stdio", None, command, ())
+    return f"whose transport {_quoted(transport)} is none of `streamable_http`, `stdio`"
+
+
+def _with(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    return names if name in names else (*names, name)
+
+
+def _quoted(text: str) -> str:
+    return f"`{sanitize_line(text)}`"

@@ -1,0 +1,206 @@
+"""Finding the `SKILL.md` files below a root. Opens none of them; hostile folders cost no more than the limits say."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections import deque
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from codex_py.skills.model import SkillProblem, SkillRoot
+from codex_py.skills.namespace import MANIFEST_FOLDERS, Namespaces
+from codex_py.skills.stamps import NEVER, Stamp, stamp
+from codex_py.text.sanitize import sanitize_line
+
+SKILL_FILE: Final = "SKILL.md"
+MAX_DEPTH: Final = 6
+MAX_FOLDERS: Final = 2000
+MAX_ENTRIES: Final = 200_000
+SKIPPED_FOLDERS: Final = frozenset({"node_modules", "__pycache__"})
+# Where a link must not lead: remotes keep passwords there.
+_REFUSED_TARGETS: Final = frozenset({".git", ".hg", ".svn", ".jj"})
+_KERNEL_FOLDERS: Final = frozenset({"/proc", "/sys", "/dev"})
+
+
+class FoundFile(NamedTuple):
+    """One `SKILL.md`: its path as reached from the root, and its real path; whether `agents` lies beside it."""
+
+    path: str
+    real: str
+    namespace: str | None = None
+    has_agents: bool = False
+
+
+class Found(NamedTuple):
+    """What a search gives. `stamps` are of everything whose change could change the rest; `notes` name limits hit."""
+
+    files: list[FoundFile]
+    refused: list[SkillProblem]
+    notes: list[str]
+    stamps: dict[str, Stamp]
+
+
+class Folder(NamedTuple):
+    """A folder to be read: the path it was reached by, its real path, and its depth below the root."""
+
+    path: str
+    real: str
+    depth: int
+
+
+def find_skill_files(root: SkillRoot, *, until: float = float("inf")) -> Found:
+    """Search a root breadth-first, folders in the order of their names; stop at the moment `until` (`time.monotonic`).
+
+    At most 6 levels, 2000 folders and 200,000 entries. Hidden folders and `node_modules` are not entered; a folder
+    reached twice is read once. A root or a file that leads out of the project it belongs to is refused.
+    """
+    if root.inside and not root.path.is_relative_to(root.inside):
+        refusal = SkillProblem(root.path, f"a link that leads out of the project `{root.inside}`", root.scope)
+        return Found([], [refusal], [], {})
+    return _Search(root, until).run()
+
+
+def is_kernel_folder(real: str) -> bool:
+    """Whether a real path lies where the kernel shows itself, and reading may block or never end."""
+    return any(real == name or real.startswith(f"{name}/") for name in _KERNEL_FOLDERS)
+
+
+class _Search:
+    def __init__(self, root: SkillRoot, until: float) -> None:
+        self._root = root
+        self._until = until
+        self._inside = f"{str(root.inside).rstrip('/')}/" if root.inside else ""
+        self._found = Found([], [], [], {})
+        self._namespaces = None if root.namespace else Namespaces(root.inside, self._found.stamps)
+        top = str(root.path)
+        self._queue = deque([Folder(top, top, 0)])
+        self._seen = {top}
+        self._seen_files: set[str] = set()
+        self._entries = 0
+        self._unreadable: list[str] = []
+
+    def run(self) -> Found:
+        while self._queue:
+            if self._entries > MAX_ENTRIES:
+                self._note(f"has more than {MAX_ENTRIES} files")
+                break
+            if time.monotonic() > self._until:
+                self._note("takes too long to search")
+                self._found.stamps[str(self._root.path)] = NEVER
+                break
+            self._visit(self._queue.popleft())
+        if self._unreadable:
+            count = len(self._unreadable)
+            self._found.notes.append(
+                f"cannot read {count} folder{'s' * (count > 1)} with skills, such as {self._unreadable[0]}"
+            )
+        return self._found
+
+    def _note(self, why: str) -> None:
+        note = f"`{self._root.path}` {why}: some of its skills were not looked for"
+        if note not in self._found.notes:
+            self._found.notes.append(note)
+
+    def _visit(self, folder: Folder) -> None:
+        self._found.stamps[folder.path] = stamp(folder.path)
+        children: list[tuple[str, bool]] = []
+        skill: os.DirEntry[str] | None = None
+        has_agents = has_manifest = False
+        try:
+            with os.scandir(folder.path) as entries:
+                for entry in entries:
+                    self._entries += 1
+                    name = entry.name
+                    if name == SKILL_FILE and not entry.is_dir(follow_symlinks=False):
+                        skill = entry
+                    elif name[0] == ".":
+                        has_manifest = has_manifest or name in MANIFEST_FOLDERS
+                    elif entry.is_dir(follow_symlinks=False):
+                        children.append((name, False))
+                        has_agents = has_agents or name == "agents"
+                    elif entry.is_symlink():
+                        children.append((name, True))
+                        has_agents = has_agents or name == "agents"
+                    if self._entries > MAX_ENTRIES:
+                        break
+        except OSError as error:
+            self._unreadable.append(f"`{folder.path}`: {(error.strerror or str(error)).lower()}")
+            return
+        namespace = self._namespace(folder, has_manifest=has_manifest)
+        if skill is not None:
+            self._add_file(folder, skill, namespace=namespace, has_agents=has_agents)
+        self._enqueue(folder, children)
+
+    def _namespace(self, folder: Folder, *, has_manifest: bool) -> str | None:
+        if self._namespaces is None:
+            return self._root.namespace
+        if not has_manifest:
+            self._namespaces.inherit(folder.real)
+        return self._namespaces.of(folder.real)
+
+    def _add_file(self, folder: Folder, entry: os.DirEntry[str], *, namespace: str | None, has_agents: bool) -> None:
+        path, real = f"{folder.path}/{SKILL_FILE}", f"{folder.real.rstrip('/')}/{SKILL_FILE}"
+        if sanitize_line(path) != path:
+            self._refuse(path, "its path has characters that cannot be shown")
+            return
+        if not entry.is_file(follow_symlinks=False):
+            if not entry.is_symlink():
+                self._refuse(path, "not a regular file")
+                return
+            real = os.path.realpath(path)
+            self._found.stamps[path] = stamp(path)
+            if reason := self._why_not(real, stat.S_IFREG):
+                self._refuse(path, reason)
+                return
+        if real not in self._seen_files:
+            self._seen_files.add(real)
+            self._found.files.append(FoundFile(path, real, namespace, has_agents))
+
+    def _enqueue(self, folder: Folder, children: list[tuple[str, bool]]) -> None:
+        if folder.depth == MAX_DEPTH:
+            return
+        children.sort()
+        for name, is_link in children:
+            if name in SKIPPED_FOLDERS:
+                continue
+            path, real = f"{folder.path}/{name}", f"{folder.real.rstrip('/')}/{name}"
+            if is_link:
+                if (target := self._link_target(path)) is None:
+                    continue
+                real = target
+            if real in self._seen or is_kernel_folder(real):
+                continue
+            if len(self._seen) > MAX_FOLDERS:
+                self._note(f"has more than {MAX_FOLDERS} folders")
+                return
+            self._seen.add(real)
+            self._queue.append(Folder(path, real, folder.depth + 1))
+
+    def _link_target(self, path: str) -> str | None:
+        """The real folder a link leads to, when it is to be entered."""
+        if not self._root.follows_links:
+            return None
+        self._found.stamps[path] = stamp(path)
+        if not os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for what nobody may look at
+            return None
+        real = os.path.realpath(path)
+        if reason := self._why_not(real, stat.S_IFDIR):
+            self._refuse(path, reason)
+            return None
+        return real
+
+    def _why_not(self, real: str, kind: int) -> str:
+        """Why what a link leads to does not count; "" when it does."""
+        if self._inside and not real.startswith(self._inside):
+            return "a link that leads out of the project"
+        if not _REFUSED_TARGETS.isdisjoint(real.removeprefix(self._inside).split("/")):
+            return "a link into a version control folder"
+        try:
+            return "" if stat.S_IFMT(Path(real).stat().st_mode) == kind else "not a regular file"
+        except OSError:
+            return "a link that leads nowhere"
+
+    def _refuse(self, path: str, reason: str) -> None:
+        self._found.refused.append(SkillProblem(Path(path), reason, self._root.scope))

@@ -1,0 +1,159 @@
+"""Why each `SKILL.md` in reach was loaded or was not; which names clash; what the list takes of its budget.
+
+Looks further than the search for skills does, into what that leaves out.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from codex_py.skills.discover import MAX_DEPTH, MAX_FOLDERS, SKILL_FILE, SKIPPED_FOLDERS, FoundFile, is_kernel_folder
+from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot
+from codex_py.skills.record import read_record
+from codex_py.skills.render import BudgetUse, render_skills
+from codex_py.skills.roots import SkillRootsRequest, skill_roots
+
+_MAX_FOLDERS: Final = 20_000
+_MAX_LEVELS: Final = 12
+_MAX_SECONDS: Final = 5.0
+# Where people put skills that other programs read, or that they meant for this one.
+_NEIGHBOURS: Final = (".claude/skills", ".cursor/skills", ".github/skills", ".gemini/skills", ".opencode/skills")
+_MISSPELT: Final = (".agents/skill", ".agent/skills", ".codex/skill", "skills")
+
+
+class Verdict(NamedTuple):
+    """One file: whether it is a skill that can be used, under which name, and the reason in words."""
+
+    path: Path
+    loaded: bool
+    reason: str
+    name: str | None = None
+
+
+class NameClash(NamedTuple):
+    """A name that mentions nothing, because several enabled skills have it."""
+
+    name: str
+    paths: tuple[Path, ...]
+
+
+class Examination(NamedTuple):
+    """`remarks` are metadata that was ignored; `notes` the limits the search ran into."""
+
+    roots: tuple[SkillRoot, ...]
+    verdicts: tuple[Verdict, ...]
+    clashes: tuple[NameClash, ...]
+    remarks: tuple[SkillProblem, ...]
+    notes: tuple[str, ...]
+    budget: BudgetUse
+
+
+def examine(
+    catalog: SkillCatalog, request: SkillRootsRequest, *, context_window: int | None, max_tokens: int | None
+) -> Examination:
+    """Judge every file named like a skill below the roots of a request and in the usual places beside them.
+
+    The catalogue is that of the same request. The search is bounded: 20,000 folders, 12 levels, 5 seconds.
+    """
+    roots = skill_roots(request)
+    verdicts = _known_verdicts(catalog)
+    loaded = {skill.canonical_path: skill for skill in catalog.skills}
+    until = time.monotonic() + _MAX_SECONDS
+    for root in roots:
+        for path in _candidates(root.path, until):
+            if path not in verdicts:
+                verdicts[path] = Verdict(path, False, _why_not_found(path, root, loaded))
+    places = [path for path in _places_beside(request) if Path(os.path.realpath(path)) not in {r.path for r in roots}]
+    for place in places:
+        for path in _candidates(place, until):
+            if path not in verdicts and Path(os.path.realpath(path)) not in loaded:
+                reason = f"`{place}` is not a folder that is searched: `.agents/skills` of a project or of your home is"
+                verdicts[path] = Verdict(path, False, reason)
+    rendered = render_skills(catalog, context_window=context_window, max_tokens=max_tokens)
+    ordered = tuple(sorted(verdicts.values(), key=lambda verdict: str(verdict.path)))
+    return Examination(roots, ordered, name_clashes(catalog), catalog.remarks, catalog.notes, rendered.report)
+
+
+def name_clashes(catalog: SkillCatalog) -> tuple[NameClash, ...]:
+    """The names that more than one enabled skill has, in catalogue order."""
+    names = dict.fromkeys(skill.name for skill in catalog.enabled())
+    found = ((name, catalog.find(name)) for name in names)
+    return tuple(NameClash(name, tuple(one.path for one in same)) for name, same in found if len(same) > 1)
+
+
+def describe_loaded(skill: Skill, catalog: SkillCatalog) -> str:
+    """In words what a loaded skill is good for: listed, only mentionable, or switched off."""
+    if not catalog.is_enabled(skill):
+        return "switched off by `[[skills.config]]`"
+    if not skill.allow_implicit:
+        return "loaded; not listed, because its policy allows no implicit use: mention it"
+    return "loaded and listed"
+
+
+def _known_verdicts(catalog: SkillCatalog) -> dict[Path, Verdict]:
+    verdicts = {problem.path: Verdict(problem.path, False, problem.message) for problem in catalog.problems}
+    for skill in catalog.skills:
+        reason = describe_loaded(skill, catalog)
+        verdicts[skill.path] = Verdict(skill.path, catalog.is_enabled(skill), reason, skill.name)
+    return verdicts
+
+
+def _why_not_found(path: Path, root: SkillRoot, loaded: dict[Path, Skill]) -> str:
+    """The first rule of the search that a path breaks; its folders in order, then the file."""
+    if path.name != SKILL_FILE:
+        return f"the file is called `{path.name}`: only `{SKILL_FILE}` counts, in these letters"
+    at = root.path
+    for depth, name in enumerate(path.relative_to(root.path).parts[:-1], start=1):
+        at = at / name
+        if name.startswith("."):
+            return f"in the hidden folder `{at}`"
+        if name in SKIPPED_FOLDERS:
+            return f"in `{at}`: folders called `{name}` are not searched"
+        if depth > MAX_DEPTH:
+            return (
+                f"{len(path.relative_to(root.path).parts) - 1} folders below its root: at most {MAX_DEPTH} are searched"
+            )
+        if at.is_symlink() and not root.follows_links:
+            return f"`{at}` is a link: links are not followed among system skills"
+        if at.is_symlink() and root.inside and not Path(os.path.realpath(at)).is_relative_to(root.inside):
+            return f"`{at}` is a link that leads out of the project"
+    same = loaded.get(Path(os.path.realpath(path)))
+    if same:
+        return f"the same file as the skill `{same.name}` at `{same.path}`"
+    if not read_record(FoundFile(str(path), os.path.realpath(path), None, True), root.inside).ours:
+        return "made for other programs: its `policy.products` does not name `codex`"
+    return f"beyond the first {MAX_FOLDERS} folders of `{root.path}`, or the time to search them"
+
+
+def _places_beside(request: SkillRootsRequest) -> Iterator[Path]:
+    folders: Iterable[Path] = (request.user_home, request.cwd, *filter(None, (request.project_root,)))
+    for folder in dict.fromkeys(folders):
+        for name in _NEIGHBOURS:
+            yield folder / name
+        if folder != request.user_home:
+            yield from (folder / name for name in _MISSPELT)
+
+
+def _candidates(top: Path, until: float) -> Iterator[Path]:
+    """The files called like a skill in any case below a folder, hidden and deep ones too; each folder once."""
+    seen: set[str] = set()
+    queue = [(str(top), 0)]
+    for folder, depth in queue:
+        real = os.path.realpath(folder)
+        if real in seen or is_kernel_folder(real) or len(seen) > _MAX_FOLDERS or time.monotonic() > until:
+            continue
+        seen.add(real)
+        try:
+            with os.scandir(folder) as entries:
+                names = sorted((entry.name, entry.is_dir()) for entry in entries)
+        except OSError:
+            continue
+        for name, is_folder in names:
+            if name.lower() == SKILL_FILE.lower() and not is_folder:
+                yield Path(folder, name)
+            elif is_folder and depth < _MAX_LEVELS and name != ".git":
+                queue.append((f"{folder}/{name}", depth + 1))

@@ -1,0 +1,198 @@
+"""Skills used by the way: a command that reads a `SKILL.md`, or runs a file in a skill's `scripts` folder.
+
+Only noticed and counted. Nothing is allowed, refused or told to the model because of it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from codex_py.skills.commands import PlainCommand, Word, plain_commands
+from codex_py.skills.model import Skill, SkillCatalog
+
+_READERS: Final = frozenset(("cat", "sed", "head", "tail", "less", "more", "bat", "awk", "rg"))
+_RUNNERS: Final = re.compile(r"(?:python(?:3(?:\.\d+)?)?|bash|zsh|sh|node|deno|ruby|perl|pwsh|source|\.)")
+_SCRIPT: Final = re.compile(r".*\.(?:py|sh|js|ts|rb|pl|ps1)", re.IGNORECASE | re.DOTALL)
+# Without a trace a command names no skill: a file, a folder, or a pattern that could match a file for a reader.
+_TRACE: Final = re.compile(r"SKILL|scripts")
+_PATTERN: Final = re.compile(r"[*?\[{]")
+_READER: Final = re.compile(r"\b(?:cat|sed|head|tail|less|more|bat|awk|rg)\b")
+
+_MAX_PATH: Final = 4096
+_MAX_PATHS: Final = 512
+_MAX_PATTERNS: Final = 32
+_MAX_ALTERNATIVES: Final = 64
+
+
+class SkillUse(NamedTuple):
+    """A skill, and whether a command read its `SKILL.md` or ran one of its scripts."""
+
+    skill: Skill
+    kind: Literal["read", "script"]
+
+
+class SkillIndex:
+    """The skills of a catalogue by the files that give them away: enabled ones the model may use on its own.
+
+    `variables` is the environment commands run in, for paths such as `$CODEX_HOME/skills/…`. Made once for a
+    catalogue; the file system is looked at only when a command first asks for it.
+    """
+
+    def __init__(self, catalog: SkillCatalog, *, variables: Mapping[str, str]) -> None:
+        self.variables = variables
+        self._skills = [skill for skill in catalog.enabled() if skill.allow_implicit]
+        self._documents = {str(skill.canonical_path): skill for skill in self._skills}
+        self._scripts: dict[str, Skill] | None = None
+
+    def may_name(self, command: str, workdir: Path) -> bool:
+        """Whether a command is worth reading: without a trace of a skill in it or in its folder it is not."""
+        if not self._skills:
+            return False
+        if _TRACE.search(command) or "scripts" in workdir.parts:
+            return True
+        return _PATTERN.search(command) is not None and _READER.search(command) is not None
+
+    def document(self, path: str) -> Skill | None:
+        """The skill whose `SKILL.md` is at an absolute path, links followed."""
+        return self._documents.get(_real(path))
+
+    def documents_matching(self, pattern: str) -> Iterator[Skill]:
+        """The skills whose `SKILL.md`, as reached or canonical, an absolute pattern of the shell matches."""
+        parts = pattern.split("/")
+        if not fnmatchcase("SKILL.md", parts[-1]):
+            return
+        for skill in self._skills:
+            if any(_matches(path.parts, parts) for path in (skill.path, skill.canonical_path)):
+                yield skill
+
+    def owner(self, path: str) -> Skill | None:
+        """The skill in whose `scripts` folder an absolute path lies, links followed; of nested skills the inner one."""
+        folders = self._script_folders()
+        real = _real(path)
+        while (cut := real.rfind("/")) > 0:
+            real = real[:cut]
+            if skill := folders.get(real):
+                return skill
+        return None
+
+    def _script_folders(self) -> dict[str, Skill]:
+        if self._scripts is None:
+            self._scripts = {}
+            for skill in self._skills:
+                folder = skill.folder / "scripts"
+                real = _real(str(folder)) if folder.is_symlink() else str(folder)
+                self._scripts.setdefault(real, skill)
+        return self._scripts
+
+
+class UsedOnce:
+    """Says of each use whether it is the first of its skill; made anew for every turn."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, Path, str]] = set()
+
+    def is_first(self, skill: Skill) -> bool:
+        key = (skill.scope, skill.canonical_path, skill.name)
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        return True
+
+
+def detect_skill_use(command: str, workdir: Path, index: SkillIndex) -> tuple[SkillUse, ...]:
+    """The skills that a command line for a POSIX shell uses, each kind of use once, in the order of the commands.
+
+    Reading is `cat sed head tail less more bat awk rg` with a `SKILL.md` as an argument or as input; running is a
+    script runner whose first file, with the ending of a script, lies in a skill's `scripts` folder, or a file there
+    that is run itself. Looks into pipelines, loops, `cd …` and `bash -lc "…"`. `workdir` is absolute.
+    """
+    if not index.may_name(command, workdir):
+        return ()
+    found: dict[tuple[Path, str], SkillUse] = {}
+    paths = patterns = 0
+    for plain in plain_commands(command, str(workdir), index.variables):
+        if skill := _script_owner(plain, index):
+            found.setdefault((skill.canonical_path, "script"), SkillUse(skill, "script"))
+            continue
+        for path, is_pattern in _paths_read(plain):
+            paths, patterns = paths + 1, patterns + is_pattern
+            if paths > _MAX_PATHS or patterns > _MAX_PATTERNS:
+                return tuple(found.values())
+            skills = index.documents_matching(path) if is_pattern else (index.document(path),)
+            for skill in filter(None, skills):
+                found.setdefault((skill.canonical_path, "read"), SkillUse(skill, "read"))
+    return tuple(found.values())
+
+
+def _script_owner(command: PlainCommand, index: SkillIndex) -> Skill | None:
+    if "/" in command.program:
+        path = _absolute(command.words[0], command.folder)
+        if path and (skill := index.owner(path)):
+            return skill
+    name = _base_name(command.program).removesuffix(".exe")
+    if not _RUNNERS.fullmatch(name):
+        return None
+    files = [word for word in command.words[1:] if word.text is None or not word.text.startswith("-")]
+    if name == "deno" and files and files[0].text == "run":
+        files = files[1:]
+    if not files or files[0].text is None or not _SCRIPT.fullmatch(files[0].text):
+        return None
+    path = _absolute(files[0], command.folder)
+    return index.owner(path) if path else None
+
+
+def _paths_read(command: PlainCommand) -> Iterator[tuple[str, bool]]:
+    """Absolute paths and patterns among the arguments of a command that shows what is in files."""
+    name = _base_name(command.program)
+    if name not in _READERS or (name == "rg" and any(word.text == "--files" for word in command.words)):
+        return
+    arguments = [word for word in command.words[1:] if word.text and not word.text.startswith("-")]
+    for word in [*arguments, *([command.stdin] if command.stdin else [])]:
+        for one in _alternatives(word):
+            if path := _absolute(one, command.folder):
+                yield path, one.is_pattern
+
+
+def _alternatives(word: Word) -> list[Word]:
+    """The words a word with `{a,b}` stands for; a word without stands for itself."""
+    if not word.is_pattern or not word.text or len(word.text) > _MAX_PATH:
+        return [word]
+    texts = [word.text]
+    done: list[str] = []
+    while texts and len(texts) + len(done) <= _MAX_ALTERNATIVES:
+        text = texts.pop(0)
+        if braces := re.search(r"\{([^{}]*,[^{}]*)\}", text):
+            texts += [text[: braces.start()] + one + text[braces.end() :] for one in braces[1].split(",")]
+        else:
+            done.append(text)
+    return [Word(text, any(char in "*?[" for char in text)) for text in done]
+
+
+def _absolute(word: Word, folder: str | None) -> str | None:
+    text = word.text
+    if not text or len(text) > _MAX_PATH or "\0" in text or (folder is None and not text.startswith("/")):
+        return None
+    # Links are followed later, so `..` must stay where it is; in a pattern nothing can be looked up.
+    path = text if text.startswith("/") else f"{folder}/{text}"
+    return os.path.normpath(path) if word.is_pattern else path
+
+
+def _base_name(program: str) -> str:
+    return program.rpartition("/")[2].lower()
+
+
+def _matches(path: tuple[str, ...], pattern: list[str]) -> bool:
+    """Whether an absolute pattern stands for a path; a `*` matches no slash and no hidden name."""
+    return len(path) == len(pattern) and all(
+        fnmatchcase(name, part) and (not name.startswith(".") or part.startswith("."))
+        for name, part in zip(reversed(path[1:]), reversed(pattern[1:]), strict=True)
+    )
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path)

@@ -1,0 +1,76 @@
+"""A selected skill as the message that puts it before the model."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Final, NamedTuple
+
+from codex_py.protocol.items import ResponseItem, message
+from codex_py.skills.model import Skill
+from codex_py.text.regular_file import FileHead, FileRefused, read_inside, read_trusted
+from codex_py.text.sanitize import sanitize_line
+
+MAX_BODY_BYTES: Final = 256 * 1024
+# How far back from the limit the end of a line is looked for.
+_LINE_BYTES: Final = 4096
+
+
+class Injected(NamedTuple):
+    """The message, or one line that says why there is none."""
+
+    item: ResponseItem | None
+    warning: str | None = None
+
+
+def skill_item(skill: Skill) -> Injected:
+    """Read a skill's file, now, and wrap the whole of it, frontmatter and line ends as they are.
+
+    Only a regular file is read, a repo skill's only inside its project. Of a file over 256 KiB the beginning is given,
+    with a note that says where the rest is. What cannot be read or is no UTF-8 gives a warning.
+    """
+    path, inside = skill.canonical_path, skill.root.inside
+    limit = MAX_BODY_BYTES + 1
+    try:
+        head = read_inside(inside, path, limit) if inside else read_trusted(path, limit)
+        if head is None:
+            raise FileRefused("no such file")
+        body = _text(head, str(path))
+    except FileRefused as error:
+        name, shown = sanitize_line(skill.name), sanitize_line(str(path))
+        return Injected(None, f"skill `{name}` is left out: cannot read `{shown}`: {error}")
+    return Injected(message("user", render_skill(skill.name, str(path), body)))
+
+
+def render_skill(name: str, path: str, body: str) -> str:
+    """The text of a skill's message; other programs know it by these tags."""
+    return f"<skill>\n<name>{sanitize_line(name)}</name>\n<path>{sanitize_line(path)}</path>\n{body}\n</skill>"
+
+
+def _text(head: FileHead, path: str) -> str:
+    """The body that is shown; raises `FileRefused`."""
+    if len(head.raw) <= MAX_BODY_BYTES:
+        return _decoded(head.raw)
+    cut = _end_of_head(head.raw)
+    rest = f"tail -c +{cut + 1} {shlex.quote(path)}"
+    note = (
+        f"[cut here: these are the first {cut} of {head.size} bytes; the rest is in the file: `{sanitize_line(rest)}`]"
+    )
+    return f"{_decoded(head.raw[:cut])}\n{note}"
+
+
+def _end_of_head(raw: bytes) -> int:
+    """Where to cut: behind the last line that fits, or between two characters of a very long one."""
+    line_end = raw.rfind(b"\n", MAX_BODY_BYTES - _LINE_BYTES, MAX_BODY_BYTES)
+    if line_end >= 0:
+        return line_end + 1
+    cut = MAX_BODY_BYTES
+    while cut > MAX_BODY_BYTES - 3 and raw[cut] & 0xC0 == 0x80:
+        cut -= 1
+    return cut
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise FileRefused(f"not UTF-8 at byte {error.start}") from None

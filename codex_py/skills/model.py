@@ -1,0 +1,162 @@
+"""What a skill is: the values every other module of this room takes and gives.
+
+Named tuples where thousands are made: a frozen dataclass takes several times as long to create, and all are made
+before the first request of a session.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+SkillScope: TypeAlias = Literal["repo", "user", "system", "admin"]
+RootKind: TypeAlias = Literal["project-config", "home", "user-agents", "system", "admin", "plugin", "extra", "agents"]
+
+_CATALOGUE_ORDER: Final[dict[SkillScope, int]] = {"repo": 0, "user": 1, "system": 2, "admin": 3}
+_PROMPT_ORDER: Final[dict[SkillScope, int]] = {"system": 0, "admin": 1, "repo": 2, "user": 3}
+
+
+class SkillRoot(NamedTuple):
+    """A folder that is searched for skills; `path` is its real path.
+
+    `namespace`, `plugin_id` and `plugin_root` are set for the skills of a plugin. `inside` is the real path of the
+    project that a repo skill must not lead out of.
+    """
+
+    path: Path
+    scope: SkillScope
+    kind: RootKind
+    namespace: str | None = None
+    plugin_id: str | None = None
+    plugin_root: Path | None = None
+    inside: Path | None = None
+
+    @property
+    def follows_links(self) -> bool:
+        """Whether folders that are links are searched too."""
+        return self.scope != "system"
+
+
+class Interface(NamedTuple):
+    """How a front end may show a skill; the icons are absolute paths and need not exist."""
+
+    display_name: str | None = None
+    short_description: str | None = None
+    icon_small: Path | None = None
+    icon_large: Path | None = None
+    brand_color: str | None = None
+    default_prompt: str | None = None
+
+
+class ToolDependency(NamedTuple):
+    """Something a skill needs: `type` is `mcp`, `env_var` or any other word; `value` names the thing."""
+
+    type: str
+    value: str
+    description: str | None = None
+    transport: str | None = None
+    command: str | None = None
+    url: str | None = None
+
+
+class Skill(NamedTuple):
+    """One skill that can be loaded.
+
+    `name` is the whole name, `namespace:base` for a skill of a plugin. `path` is the `SKILL.md` as reached from its
+    root, `canonical_path` the same file with all links resolved. `allow_implicit` is false for a skill that is not
+    listed for the model but may be mentioned; `user_invocable` is false for one a front end should not offer.
+    """
+
+    name: str
+    description: str
+    short_description: str | None
+    path: Path
+    canonical_path: Path
+    root: SkillRoot
+    namespace: str | None = None
+    interface: Interface | None = None
+    dependencies: tuple[ToolDependency, ...] = ()
+    allow_implicit: bool = True
+    user_invocable: bool = True
+    allowed_tools: tuple[str, ...] = ()
+
+    @property
+    def scope(self) -> SkillScope:
+        return self.root.scope
+
+    @property
+    def plugin_id(self) -> str | None:
+        return self.root.plugin_id
+
+    @property
+    def folder(self) -> Path:
+        """The real folder that the skill's relative paths start from."""
+        return self.canonical_path.parent
+
+
+class SkillProblem(NamedTuple):
+    """What is wrong with one file, as a reason without the path."""
+
+    path: Path
+    message: str
+    scope: SkillScope = "user"
+
+
+@dataclass(frozen=True)
+class SkillCatalog:
+    """Every skill found, enabled or not, in catalogue order: repo, user, system, admin; then by name; then by path.
+
+    `disabled` holds canonical paths. `problems` are the skills that could not be loaded, `remarks` the files that were
+    ignored while their skill was loaded, `notes` one line for each limit the search ran into.
+    """
+
+    skills: tuple[Skill, ...] = ()
+    disabled: frozenset[Path] = frozenset()
+    problems: tuple[SkillProblem, ...] = ()
+    remarks: tuple[SkillProblem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def is_enabled(self, skill: Skill) -> bool:
+        return not self.disabled or skill.canonical_path not in self.disabled
+
+    def enabled(self) -> tuple[Skill, ...]:
+        """The skills that count, in catalogue order."""
+        return self._enabled
+
+    def listed(self) -> tuple[Skill, ...]:
+        """The skills the model is told about, in the order of the list: system, admin, repo, user; name; path."""
+        listed = [skill for skill in self._enabled if skill.allow_implicit]
+        # Sorting is stable, and inside a scope both orders are the same.
+        return tuple(sorted(listed, key=lambda skill: _PROMPT_ORDER[skill.root.scope]))
+
+    def find(self, name: str) -> tuple[Skill, ...]:
+        """All enabled skills of exactly this whole name, in catalogue order."""
+        return self._by_name.get(name, ())
+
+    def by_path(self, path: Path) -> Skill | None:
+        """The enabled skill whose `SKILL.md` has this absolute path, as reached or canonical."""
+        return self._by_path.get(path)
+
+    @cached_property
+    def _enabled(self) -> tuple[Skill, ...]:
+        return tuple(filter(self.is_enabled, self.skills)) if self.disabled else self.skills
+
+    @cached_property
+    def _by_name(self) -> dict[str, tuple[Skill, ...]]:
+        found: dict[str, tuple[Skill, ...]] = {}
+        for skill in self._enabled:
+            found[skill.name] = (*found.get(skill.name, ()), skill)
+        return found
+
+    @cached_property
+    def _by_path(self) -> dict[Path, Skill]:
+        found = {skill.path: skill for skill in self._enabled}
+        found.update((skill.canonical_path, skill) for skill in self._enabled)
+        return found
+
+
+def catalogue_key(skill: Skill) -> tuple[int, str, str]:
+    """Sorts skills into catalogue order; names and paths by code point."""
+    return _CATALOGUE_ORDER[skill.root.scope], skill.name, str(skill.path)

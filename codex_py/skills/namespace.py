@@ -1,0 +1,77 @@
+"""The namespace of skills that lie in a plugin: the name in the manifest of the nearest folder that has one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, cast
+
+from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.skills.stamps import Stamp, stamp
+from codex_py.text.regular_file import FileRefused, read_inside, read_trusted
+
+MANIFEST_FOLDERS: Final = (".codex-plugin", ".claude-plugin")
+_MANIFEST: Final = "plugin.json"
+_MAX_BYTES: Final = 64 * 1024
+
+
+class Namespaces:
+    """Looks manifests up, each once, and notes in `stamps` what it depended on.
+
+    Below `inside` a manifest that is a link out of there counts as none.
+    """
+
+    def __init__(self, inside: Path | None, stamps: dict[str, Stamp]) -> None:
+        self._inside = inside
+        self._stamps = stamps
+        self._known: dict[str, str | None] = {}
+
+    def of(self, folder: str) -> str | None:
+        """The namespace of a real folder: its own, or that of the nearest folder above with a valid manifest."""
+        missing: list[str] = []
+        for place in _upwards(folder):
+            if place in self._known:
+                break
+            missing.append(place)
+        for place in reversed(missing):
+            self._known[place] = self._own(place) or self._known.get(_parent(place))
+        return self._known[folder]
+
+    def inherit(self, folder: str) -> None:
+        """Say that a folder was read and holds no manifest, so that nobody looks again."""
+        if folder not in self._known:
+            self._known[folder] = self.of(_parent(folder))
+
+    def _own(self, folder: str) -> str | None:
+        for name in MANIFEST_FOLDERS:
+            path = f"{folder.rstrip('/')}/{name}/{_MANIFEST}"
+            self._stamps[path] = stamp(path)
+            if self._stamps[path] is not None and (found := self._read(Path(path))) is not None:
+                return found.strip() or folder.rpartition("/")[2] or None
+        return None
+
+    def _read(self, path: Path) -> str | None:
+        """The name in a manifest, "" when it has none; None when it is no manifest."""
+        try:
+            if self._inside and path.is_relative_to(self._inside):
+                head = read_inside(self._inside, path, _MAX_BYTES)
+            else:
+                head = read_trusted(path, _MAX_BYTES)
+            if head is None or head.size > _MAX_BYTES:
+                return None
+            value = decode_json(head.raw)
+        except (FileRefused, ValueError):
+            return None
+        name = as_object(cast("object", value)).get("name", "") if isinstance(value, dict) else None
+        return name if isinstance(name, str) else None
+
+
+def _upwards(folder: str) -> Iterator[str]:
+    yield folder
+    while (parent := _parent(folder)) != folder:
+        folder = parent
+        yield folder
+
+
+def _parent(folder: str) -> str:
+    return folder.rpartition("/")[0] or "/"

@@ -1,0 +1,169 @@
+"""Reading a `SKILL.md`: its frontmatter, under bounds, into plain values."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple, TypeAlias
+
+from codex_py.errors import CodexError
+from codex_py.skills.metadata import Metadata, MetadataRefused, as_text, collapse, read_metadata
+from codex_py.text.frontmatter import MAX_BYTES, YamlRefused, YamlValue, parse_yaml, repair_yaml, split_frontmatter
+from codex_py.text.sanitize import sanitize_line
+
+MAX_NAME_CHARS: Final = 64
+MAX_QUALIFIED_NAME_CHARS: Final = 129
+MAX_DESCRIPTION_CHARS: Final = 1024
+_MAX_TOOLS_CHARS: Final = 4096
+_YES: Final = frozenset({"true", "yes", "on"})
+_NO: Final = frozenset({"false", "no", "off"})
+_Fields: TypeAlias = tuple[str | None, str | None, str | None]
+# A tool's name with what it is limited to: `Bash(git add:*)`.
+_TOOL: Final = r"[^\s,()]+(?:\([^()]*\))?"
+
+
+class SkillRefused(CodexError):
+    """The file is no skill that can be loaded; the message says why, without the path."""
+
+
+class SkillText(NamedTuple):
+    """What one `SKILL.md` says. `remark` tells what was ignored, "" for nothing.
+
+    `name` is the base name and `description` one line, at full length, with what a terminal would obey made visible.
+    """
+
+    name: str
+    description: str
+    short_description: str | None = None
+    metadata: Metadata = Metadata()
+    user_invocable: bool = True
+    allowed_tools: tuple[str, ...] = ()
+    remark: str = ""
+
+
+def parse_skill(text: str) -> SkillText:
+    """Read the text of a `SKILL.md`. Raises `SkillRefused`.
+
+    `name` and `description` are required; the other keys fail open. Frontmatter that is not YAML is repaired once.
+    """
+    block = split_frontmatter(text)
+    if block is None:
+        raise SkillRefused(_why_no_frontmatter(text))
+    fields, mapping = _read_repaired(block.yaml)
+    name, description, short = (collapse(field or "") for field in fields)
+    check_name(name)
+    if not description:
+        raise SkillRefused("missing field `description`")
+    return _with_extras(SkillText(name, sanitize_line(description), sanitize_line(short) or None), mapping)
+
+
+def check_name(name: str) -> None:
+    """Raise `SkillRefused` for a base name that is missing, too long or not printable."""
+    if not name:
+        raise SkillRefused("missing field `name`")
+    if len(name) > MAX_NAME_CHARS:
+        raise SkillRefused(f"invalid name: exceeds maximum length of {MAX_NAME_CHARS} characters")
+    _require_printable(name)
+
+
+def qualified_name(namespace: str | None, name: str) -> str:
+    """`namespace:name`, or the name alone. Raises `SkillRefused` when the whole is too long or not printable."""
+    if namespace is None:
+        return name
+    whole = f"{namespace}:{name}"
+    if len(whole) > MAX_QUALIFIED_NAME_CHARS:
+        raise SkillRefused(f"invalid qualified name: exceeds maximum length of {MAX_QUALIFIED_NAME_CHARS} characters")
+    _require_printable(whole)
+    return whole
+
+
+def _require_printable(name: str) -> None:
+    if (shown := sanitize_line(name)) != name or "\t" in name:
+        raise SkillRefused(f"invalid name: `{shown}` has characters that cannot be shown")
+
+
+def _why_no_frontmatter(text: str) -> str:
+    reason = "missing YAML frontmatter delimited by ---"
+    if text.startswith("\ufeff"):
+        return f"{reason}: the file begins with a byte order mark"
+    first, _, rest = text.partition("\n")
+    if first.strip() != "---":
+        return reason if text.strip() else f"{reason}: the file is empty"
+    if rest.lstrip(" \t").startswith("---"):
+        return f"{reason}: nothing between the two lines"
+    return f"{reason}: no second such line within {MAX_BYTES // 1024} KiB"
+
+
+def _read_repaired(source: str) -> tuple[_Fields, dict[str, YamlValue]]:
+    try:
+        return _read(source)
+    except SkillRefused as original:
+        try:
+            return _read(repair_yaml(source))
+        except SkillRefused:
+            raise original from None
+
+
+def _read(source: str) -> tuple[_Fields, dict[str, YamlValue]]:
+    """The name, the description, the short description, and everything there is."""
+    try:
+        # A line for the fence, so that positions are those of the file.
+        value = parse_yaml(f"\n{source}")
+        if value is not None and not isinstance(value, dict):
+            raise MetadataRefused("not a mapping")
+        mapping = value or {}
+        metadata = mapping.get("metadata")
+        if metadata is not None and not isinstance(metadata, dict):
+            raise MetadataRefused("`metadata` is not a mapping")
+        short = as_text((metadata or {}).get("short-description"), "metadata.short-description")
+        fields = (as_text(mapping.get("name"), "name"), as_text(mapping.get("description"), "description"), short)
+    except (YamlRefused, MetadataRefused) as error:
+        raise SkillRefused(f"invalid YAML: {error}") from None
+    return fields, mapping
+
+
+def _with_extras(skill: SkillText, mapping: dict[str, YamlValue]) -> SkillText:
+    if mapping.keys() <= {"name", "description", "metadata"}:
+        return skill
+    remarks: list[str] = []
+    metadata = Metadata()
+    try:
+        metadata = read_metadata(mapping)
+    except MetadataRefused as error:
+        remarks.append(f"ignored `interface`, `dependencies` and `policy`: {error}")
+    if _flag(mapping, "disable-model-invocation", remarks):
+        metadata = metadata._replace(allow_implicit=False)
+    return skill._replace(
+        metadata=metadata,
+        user_invocable=_flag(mapping, "user-invocable", remarks) is not False,
+        allowed_tools=_tools(mapping.get("allowed-tools"), remarks),
+        remark="; ".join(remarks),
+    )
+
+
+def _flag(mapping: dict[str, YamlValue], key: str, remarks: list[str]) -> bool | None:
+    """What a key says, quoted or not, as other programs of this kind write it; None when it does not say."""
+    value = mapping.get(key)
+    if value is None:
+        return None
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if word in _YES or word in _NO:
+        return word in _YES
+    remarks.append(f"ignored `{key}`: neither `true` nor `false`")
+    return None
+
+
+def _tools(value: YamlValue, remarks: list[str]) -> tuple[str, ...]:
+    """A list, or one text with commas or spaces between the tools."""
+    if isinstance(value, list):
+        names = [collapse(item) for item in value if isinstance(item, str)]
+        if len(names) < len(value):
+            remarks.append("ignored items of `allowed-tools` that are not texts")
+    elif isinstance(value, dict):
+        remarks.append("ignored `allowed-tools`: neither a text nor a list")
+        return ()
+    else:
+        names = [collapse(name) for name in re.findall(_TOOL, value or "")]
+    if sum(map(len, names)) > _MAX_TOOLS_CHARS:
+        remarks.append(f"ignored `allowed-tools`: longer than {_MAX_TOOLS_CHARS} characters")
+        return ()
+    return tuple(str(name) for name in names if name)

@@ -1,0 +1,211 @@
+"""The list of skills that the model gets: a line a skill within a budget, and how to use them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from codex_py.skills.budget import Budget, Fit, Line, Unit, budget_for, fit_lines
+from codex_py.skills.model import RootKind, Skill, SkillCatalog, SkillRoot
+from codex_py.text.sanitize import sanitize_line
+
+_INTRO: Final = (
+    "A skill is a folder whose `SKILL.md` teaches one kind of work: instructions, often with scripts, references and "
+    "templates next to it. Each line below gives a skill's name, what it is for, and its file."
+)
+_ALIAS_INTRO: Final = f"{_INTRO} A file begins with the alias of a skill root: put that folder in its place."
+
+_MAX_DESCRIPTION: Final = 1024
+_OWN_TAG: Final = re.compile(r"<(?=/?\s*skills_instructions)", re.IGNORECASE)
+_KIND_ORDER: Final[dict[RootKind, int]] = {
+    "project-config": 0,
+    "home": 1,
+    "user-agents": 2,
+    "system": 3,
+    "admin": 4,
+    "plugin": 5,
+    "extra": 6,
+    "agents": 7,
+}
+
+
+class SkillShare(NamedTuple):
+    """What one skill takes of the budget; `cost` is 0 for one that is left out.
+
+    `shown` characters of its description are in the list, of `length` that could be.
+    """
+
+    skill: Skill
+    listed: bool
+    cost: int
+    shown: int
+    length: int
+
+
+class BudgetUse(NamedTuple):
+    """How the budget was used, `overhead` being what the table of roots takes; skills in the order of the list."""
+
+    unit: Unit
+    limit: int
+    used: int
+    overhead: int
+    shares: tuple[SkillShare, ...]
+
+
+class RenderedSkills(NamedTuple):
+    """The block for the developer message, "" when no skill is for the model, and lines for the user."""
+
+    text: str
+    warnings: tuple[str, ...]
+    report: BudgetUse
+
+
+class _Layout(NamedTuple):
+    """One way to write the list: with whole paths, or with a table of `roots` and aliases."""
+
+    roots: tuple[str, ...]
+    lines: list[Line]
+    overhead: int
+    fit: Fit
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """The smaller, the better: skills left out, characters cut, cost."""
+        return -self.fit.included, -self.fit.characters, self.overhead + self.fit.cost
+
+
+def render_skills(catalog: SkillCatalog, *, context_window: int | None, max_tokens: int | None) -> RenderedSkills:
+    """Write the list of the skills the model may use on its own, within `max_tokens` or 2 % of the context window.
+
+    Without either the list has 8,000 characters. The same catalogue and budget give the same text. Descriptions end at
+    1,024 characters in any case. Warnings say when they were shortened further, and when skills are left out.
+    """
+    skills = catalog.listed()
+    budget = budget_for(context_window, max_tokens)
+    if not skills:
+        return RenderedSkills("", (), BudgetUse(budget.unit, budget.limit, 0, 0, ()))
+    names = [_clean(skill.name) for skill in skills]
+    descriptions = [_description(skill) for skill in skills]
+    absolute = _whole_paths(skills, names, descriptions, budget)
+    aliased = _aliased(skills, names, descriptions, budget)
+    # Whole paths when nothing is gained: one table less to read.
+    best = aliased if aliased and aliased.rank < absolute.rank else absolute
+    report = _report(skills, best, budget)
+    return RenderedSkills(_block(best), _warnings(report), report)
+
+
+def _whole_paths(skills: Sequence[Skill], names: list[str], descriptions: list[str], budget: Budget) -> _Layout:
+    lines = [
+        Line(name, description, _slashed(skill.path))
+        for skill, name, description in zip(skills, names, descriptions, strict=True)
+    ]
+    return _Layout((), lines, 0, fit_lines(lines, budget))
+
+
+def _aliased(skills: Sequence[Skill], names: list[str], descriptions: list[str], budget: Budget) -> _Layout | None:
+    """The list with aliases, or None when the table of roots alone would take the whole budget."""
+    folders = _alias_folders(skills)
+    aliases = {folder: f"r{number}" for number, folder in enumerate(dict.fromkeys(folders.values()))}
+    prefixes = {root: (f"{folder}/", aliases[folder]) for root, folder in folders.items()}
+    lines: list[Line] = []
+    for skill, name, description in zip(skills, names, descriptions, strict=True):
+        folder, alias = prefixes[skill.root.path]
+        path = _slashed(skill.path)
+        location = f"{alias}/{path[len(folder) :]}" if path.startswith(folder) else path
+        lines.append(Line(name, description, location))
+    roots = tuple(aliases)
+    overhead = max(0, budget.cost(f"\n{_head(roots)}\n") - budget.cost(f"\n{_head(())}\n"))
+    if overhead >= budget.limit:
+        return None
+    return _Layout(roots, lines, overhead, fit_lines(lines, budget._replace(limit=budget.limit - overhead)))
+
+
+def _alias_folders(skills: Sequence[Skill]) -> dict[Path, str]:
+    """The folder an alias stands for, by root, in the order in which roots are searched.
+
+    Plugins with one skill each share the folder of their marketplace.
+    """
+    roots: dict[Path, SkillRoot] = {}
+    counts: dict[Path, int] = {}
+    for skill in skills:
+        roots[skill.root.path] = skill.root
+        counts[skill.root.path] = counts.get(skill.root.path, 0) + 1
+    ordered = sorted(roots.values(), key=_search_order)
+    return {root.path: _slashed(_marketplace(root) if counts[root.path] == 1 else root.path) for root in ordered}
+
+
+def _search_order(root: SkillRoot) -> tuple[int, int, str]:
+    depth = len(root.path.parts)
+    nearest_first = {"project-config": -depth, "agents": depth}
+    return _KIND_ORDER[root.kind], nearest_first.get(root.kind, 0), str(root.path)
+
+
+def _marketplace(root: SkillRoot) -> Path:
+    """`…/plugins/cache/<marketplace>` for the root of a plugin that lies there, else the root itself."""
+    parts = root.path.parts
+    if root.plugin_id is not None:
+        for place in range(len(parts) - 4, 0, -1):
+            if parts[place - 1 : place + 1] == ("plugins", "cache"):
+                return Path(*parts[: place + 2])
+    return root.path
+
+
+def _block(layout: _Layout) -> str:
+    lines = [line.text(shown) for line, shown in zip(layout.lines, layout.fit.shown, strict=True) if shown is not None]
+    rules = Path(__file__).with_name("prompts").joinpath("how_to_use.md").read_text("utf-8").strip()
+    listed = "\n".join([_head(layout.roots), *lines])
+    return f"<skills_instructions>\n{listed}\n### How to use skills\n{rules}\n</skills_instructions>"
+
+
+def _head(roots: Sequence[str]) -> str:
+    table = [f"- `r{number}` = `{folder}`" for number, folder in enumerate(roots)]
+    heading = ["### Skill roots", *table] if roots else []
+    return "\n".join(["## Skills", _ALIAS_INTRO if roots else _INTRO, *heading, "### Available skills"])
+
+
+def _report(skills: Sequence[Skill], layout: _Layout, budget: Budget) -> BudgetUse:
+    shares = tuple(
+        SkillShare(skill, True, budget.cost(f"{line.text(shown)}\n"), shown, len(line.description))
+        if shown is not None
+        else SkillShare(skill, False, 0, 0, len(line.description))
+        for skill, line, shown in zip(skills, layout.lines, layout.fit.shown, strict=True)
+    )
+    return BudgetUse(budget.unit, budget.limit, layout.overhead + layout.fit.cost, layout.overhead, shares)
+
+
+def _warnings(report: BudgetUse) -> tuple[str, ...]:
+    shares = report.shares
+    missing = sum(not share.listed for share in shares)
+    shortened = [share for share in shares if share.listed and share.shown < share.length]
+    budget = f"the list of skills has a budget of {report.limit:,} {report.unit}"
+    remedy = "switch off skills you do not use (`codex-py skills disable NAME`) or raise `skills.max_context_tokens`"
+    warnings: list[str] = []
+    if shortened:
+        cut, whole = sum(share.length - share.shown for share in shortened), sum(share.length for share in shortened)
+        warnings.append(
+            f"{_count(len(shortened), 'skill description')} shortened for the model, by {cut:,} of {whole:,} "
+            f"characters: {budget}; to make room {remedy}"
+        )
+    if missing:
+        warnings.append(f"{_count(missing, 'skill')} left out of what the model is told: {budget}; {remedy}")
+    return tuple(warnings)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"1 {noun} was" if number == 1 else f"{number:,} {noun}s were"
+
+
+def _description(skill: Skill) -> str:
+    text = _clean(skill.description)
+    return text if len(text) <= _MAX_DESCRIPTION else f"{text[: _MAX_DESCRIPTION - 3]}..."
+
+
+def _clean(text: str) -> str:
+    """One line without hidden characters that cannot end the block it is put into."""
+    return _OWN_TAG.sub("&lt;", sanitize_line(text)) if "<" in text else sanitize_line(text)
+
+
+def _slashed(path: Path) -> str:
+    return _clean(str(path).replace("\\", "/"))

@@ -1,0 +1,84 @@
+"""Which folders are searched for skills, in the order of discovery. Nothing below them is looked at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from codex_py.skills.model import SkillRoot
+
+# The second is ours, for when another program has put its own skills into the first.
+SYSTEM_FOLDERS: Final = (".system", ".system-codex-py")
+
+
+class PluginSkills(NamedTuple):
+    """The skills folder of an enabled plugin, the plugin's own folder, its id and what its skills' names begin with."""
+
+    skills: Path
+    root: Path
+    plugin_id: str
+    namespace: str
+
+
+class SkillRootsRequest(NamedTuple):
+    """What decides where skills are looked for.
+
+    `home` is CODEX_HOME; `project_config_dirs` are the `.codex` folders of the project, nearest to `cwd` first;
+    `project_root` is None outside a project. Without `bundled` the system roots are left out.
+    """
+
+    home: Path
+    user_home: Path
+    cwd: Path
+    project_root: Path | None = None
+    project_config_dirs: tuple[Path, ...] = ()
+    system: Path = Path("/etc/codex")
+    plugin_roots: tuple[PluginSkills, ...] = ()
+    extra_roots: tuple[Path, ...] = ()
+    extra_user_roots: tuple[Path, ...] = ()
+    bundled: bool = True
+
+
+def skill_roots(request: SkillRootsRequest) -> tuple[SkillRoot, ...]:
+    """The roots that exist, by real path, each once: the first to name a folder decides its scope."""
+    found: dict[Path, SkillRoot] = {}
+    for root in _candidates(request):
+        if "\0" in str(root.path):
+            continue
+        path = Path(os.path.realpath(root.path))
+        if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for what nobody may look at
+            found.setdefault(path, root._replace(path=path))
+    return tuple(found.values())
+
+
+def _candidates(request: SkillRootsRequest) -> Iterator[SkillRoot]:
+    cwd = Path(os.path.realpath(request.cwd))
+    project = Path(os.path.realpath(request.project_root)) if request.project_root else cwd
+    home = Path(os.path.realpath(request.home))
+    for folder in request.project_config_dirs:
+        real = Path(os.path.realpath(folder.parent), folder.name)
+        if real != home:
+            inside = project if real.is_relative_to(project) else real.parent
+            yield SkillRoot(real / "skills", "repo", "project-config", inside=inside)
+    yield SkillRoot(request.home / "skills", "user", "home")
+    yield SkillRoot(request.user_home / ".agents" / "skills", "user", "user-agents")
+    if request.bundled:
+        for name in SYSTEM_FOLDERS:
+            yield SkillRoot(request.home / "skills" / name, "system", "system")
+    yield SkillRoot(request.system / "skills", "admin", "admin")
+    for plugin in request.plugin_roots:
+        root = Path(os.path.realpath(plugin.root))
+        yield SkillRoot(plugin.skills, "user", "plugin", plugin.namespace, plugin.plugin_id, root)
+    for folder in (*request.extra_roots, *request.extra_user_roots):
+        yield SkillRoot(folder, "user", "extra")
+    for folder in _from_project_to(cwd, project):
+        yield SkillRoot(folder / ".agents" / "skills", "repo", "agents", inside=project)
+
+
+def _from_project_to(cwd: Path, project: Path) -> list[Path]:
+    """The folders from the project's root down to `cwd`, both included; only `cwd` when it lies elsewhere."""
+    if not cwd.is_relative_to(project):
+        return [cwd]
+    return [folder for folder in reversed((cwd, *cwd.parents)) if folder.is_relative_to(project)]

@@ -1,0 +1,49 @@
+"""Which skills the user has switched off, by `[[skills.config]]`."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from codex_py.skills.model import Skill
+
+
+class SkillRule(NamedTuple):
+    """One entry: the absolute path of a `SKILL.md`, or a whole name; not both."""
+
+    path: Path | None = None
+    name: str | None = None
+    enabled: bool = False
+
+
+def apply_rules(skills: Iterable[Skill], rules: Sequence[SkillRule]) -> frozenset[Path]:
+    """The canonical paths of the skills that are off; of two rules that meet the later one counts.
+
+    A name means every skill of that name. A rule with both selectors, or none, means nothing.
+    """
+    if not rules:
+        return frozenset()
+    by_name: defaultdict[str, set[Path]] = defaultdict(set)
+    known: set[Path] = set()
+    for skill in skills:
+        by_name[skill.name].add(skill.canonical_path)
+        known.add(skill.canonical_path)
+    disabled: set[Path] = set()
+    for rule in rules:
+        if rule.enabled:
+            disabled -= _selected(rule, by_name, known)
+        else:
+            disabled |= _selected(rule, by_name, known)
+    return frozenset(disabled)
+
+
+def _selected(rule: SkillRule, by_name: dict[str, set[Path]], known: set[Path]) -> set[Path]:
+    if (rule.path is None) == (rule.name is None):
+        return set()
+    if rule.name is not None:
+        return by_name.get(rule.name.strip(), set())
+    path = str(rule.path)
+    return {Path(os.path.realpath(path))} & known if "\0" not in path else set()

@@ -1,0 +1,206 @@
+"""Which skills a user's input asks for, and what to tell the user about the mentions that select none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from codex_py.protocol.input import SkillInput
+from codex_py.skills.mentions import LinkMention, find_mentions, is_mentionable, lengths_of, longest_known
+from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.text.sanitize import sanitize_line
+
+_MAX_NOTICES: Final = 8
+_MAX_CHOICES: Final = 4
+
+
+class Selection(NamedTuple):
+    """The skills to inject, in their order, and one line for the user for each mention that selects nothing."""
+
+    skills: tuple[Skill, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def select_skills(
+    catalog: SkillCatalog,
+    texts: Sequence[str],
+    *,
+    user_home: Path,
+    structured: Sequence[SkillInput] = (),
+    connector_slugs: Collection[str] = (),
+) -> Selection:
+    """Decide what the mentions of one user input select; each skill comes once.
+
+    Structured inputs are first, in their order, and take their name away from the plain mentions. Then follow, text by
+    text, the linked skills and those named plainly, both in catalogue order. A plain name must be that of exactly one
+    enabled skill and of no connector (slugs are lower case). A `~` in a link stands for `user_home`.
+    """
+    if not structured and not any("$" in text for text in texts):
+        return Selection()
+    chosen = _Chosen(catalog, user_home)
+    for picked in structured:
+        chosen.pick(picked)
+    known = {skill.name for skill in catalog.skills}
+    for mentions in [find_mentions(text, known) for text in texts]:
+        chosen.follow_links(mentions.links)
+        chosen.resolve_names([name for name in mentions.plain if name.lower() not in connector_slugs])
+        chosen.note_unknown([run for run in mentions.unknown if run.lower() not in connector_slugs])
+    return Selection(tuple(chosen.skills.values()), chosen.notices())
+
+
+class _Chosen:
+    """What has been selected so far, by path, and what could not be."""
+
+    def __init__(self, catalog: SkillCatalog, user_home: Path) -> None:
+        self.skills: dict[Path, Skill] = {}
+        self._catalog = catalog
+        self._user_home = user_home
+        self._places = {id(skill): place for place, skill in enumerate(catalog.skills)}
+        self._blocked: set[str] = set()
+        # Keyed by name, because a later mention of another kind may still select a skill of that name.
+        self._ambiguous: dict[str, str] = {}
+        self._notices: dict[str, None] = {}
+        self._untold = 0
+
+    def pick(self, picked: SkillInput) -> None:
+        self._blocked.add(picked.name)
+        if skill := self._by_path.get(_lexical(str(picked.path), self._user_home)):
+            self._add([skill])
+        else:
+            self._note_no_skill_at(picked.name, str(picked.path))
+
+    def follow_links(self, links: Iterable[LinkMention]) -> None:
+        found: list[Skill] = []
+        for link in links:
+            if link.kind not in ("skill", "other"):
+                continue
+            if skill := self._by_path.get(_lexical(link.path, self._user_home)):
+                found.append(skill)
+            elif link.kind == "skill":
+                self._note_no_skill_at(link.name, link.path)
+        self._add(found)
+
+    def resolve_names(self, names: Iterable[str]) -> None:
+        found: list[Skill] = []
+        for name in names:
+            if name in self._blocked:
+                continue
+            skills = self._catalog.find(name)
+            if len(skills) == 1:
+                found += skills
+            elif skills:
+                self._ambiguous[name] = (
+                    f"`${_shown(name)}` could mean {len(skills)} skills and selects none: {_choices(skills)}"
+                )
+            else:
+                self._notices[f"the skill `{_shown(name)}` is switched off; {_enabling(name)}"] = None
+        self._add(found)
+
+    def note_unknown(self, runs: Iterable[str]) -> None:
+        for run in runs:
+            if not (name := longest_known(run.lower(), self._by_case, self._lengths)):
+                continue
+            names = self._by_case[name]
+            if not self._blocked.intersection(names):
+                choices = _choices([skill for name in names for skill in self._catalog.find(name)])
+                self._ambiguous[names[0]] = f"`${_shown(run)}` is the name of no skill; you could mean {choices}"
+
+    def notices(self) -> tuple[str, ...]:
+        """At most eight lines; the last one says how many more there would be."""
+        selected = {skill.name for skill in self.skills.values()}
+        open_names = [line for name, line in self._ambiguous.items() if name not in selected]
+        lines = [*self._notices, *open_names]
+        if (rest := len(lines) + self._untold - _MAX_NOTICES) > 0:
+            lines = [*lines[: _MAX_NOTICES - 1], f"{rest + 1} more mentions select no skill"]
+        return tuple(lines)
+
+    @cached_property
+    def _by_case(self) -> dict[str, list[str]]:
+        """Names of enabled skills by their lower-case form; those with a namespace by the bare name as well."""
+        enabled = self._catalog.enabled()
+        pairs = [(skill.name.lower(), skill.name) for skill in enabled]
+        pairs += [
+            (skill.name.removeprefix(f"{skill.namespace}:").lower(), skill.name) for skill in enabled if skill.namespace
+        ]
+        found: dict[str, list[str]] = {}
+        for spelling, name in dict.fromkeys(pairs):
+            found.setdefault(spelling, []).append(name)
+        return found
+
+    @cached_property
+    def _lengths(self) -> list[int]:
+        return lengths_of(self._by_case)
+
+    @cached_property
+    def _by_path(self) -> dict[str, Skill]:
+        """The enabled skills by both of their paths, as text: making a `Path` of every link takes longer."""
+        enabled = self._catalog.enabled()
+        found = {str(skill.path): skill for skill in enabled}
+        found.update((str(skill.canonical_path), skill) for skill in enabled)
+        return found
+
+    def _add(self, skills: Iterable[Skill]) -> None:
+        for skill in sorted(skills, key=lambda skill: self._places[id(skill)]):
+            self.skills.setdefault(skill.canonical_path, skill)
+
+    def _note_no_skill_at(self, name: str, written: str) -> None:
+        # Finding out why takes a look at every skill, so it is done as often as it is told.
+        if len(self._notices) < _MAX_NOTICES:
+            self._notices[self._why_no_skill_at(name, written)] = None
+        else:
+            self._untold += 1
+
+    def _why_no_skill_at(self, name: str, written: str) -> str:
+        path = _lexical(written, self._user_home)
+        target = f"`{_shown(written)}` of `${_shown(name)}`"
+        if not path.startswith("/"):
+            return f"no skill at {target}: a link to a skill needs an absolute path{self._hint(name)}"
+        for skill in self._catalog.skills:
+            if path in (str(skill.path), str(skill.canonical_path)):
+                return f"the skill at {target} is switched off; {_enabling(skill.name)}"
+            if path in (str(skill.path.parent), str(skill.folder)):
+                return f"{target} is the folder of a skill; write {_link_to(skill)}"
+        return f"no skill at {target}{self._hint(name)}"
+
+    def _hint(self, name: str) -> str:
+        skills = self._catalog.find(name)
+        return f"; you could mean {_choices(skills)}" if skills else ""
+
+
+def _choices(skills: Sequence[Skill]) -> str:
+    """Each skill with its scope and the way to name it, in one line."""
+    by_name: dict[str, int] = {}
+    for skill in skills:
+        by_name[skill.name] = by_name.get(skill.name, 0) + 1
+    told: list[str] = []
+    for skill in skills[:_MAX_CHOICES]:
+        plain = by_name[skill.name] == 1 and is_mentionable(skill.name)
+        told.append(f"`${skill.name}` ({skill.scope})" if plain else f"{_link_to(skill)} ({skill.scope})")
+    if len(skills) > _MAX_CHOICES:
+        told.append(f"{len(skills) - _MAX_CHOICES} more")
+    return ", ".join(told[:-1]) + f" or {told[-1]}" if len(told) > 1 else told[0]
+
+
+def _link_to(skill: Skill) -> str:
+    """The mention that means this skill whatever its name is."""
+    name = skill.name if is_mentionable(skill.name) else "skill"
+    return f"`[${name}]({_shown(str(skill.path))})`"
+
+
+def _enabling(name: str) -> str:
+    return f"`codex-py skills enable {_shown(name)}` switches it on"
+
+
+def _shown(text: str) -> str:
+    return sanitize_line(text if len(text) <= 300 else f"{text[:299]}…").replace("`", "'")
+
+
+def _lexical(path: str, user_home: Path) -> str:
+    """An absolute path with `~`, `.`, `..` and doubled slashes resolved as text; a relative one only tidied up."""
+    if path == "~" or path.startswith("~/"):
+        path = f"{user_home}{path[1:]}"
+    tidy = os.path.normpath(path)
+    return tidy[1:] if tidy.startswith("//") else tidy

@@ -1,0 +1,104 @@
+"""The skills of a session: scans kept in memory and on disk, put together into one catalogue."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias, TypeVar
+
+from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot, catalogue_key
+from codex_py.skills.record import remarks_of, skill_of
+from codex_py.skills.roots import SkillRootsRequest, skill_roots
+from codex_py.skills.rules import SkillRule, apply_rules
+from codex_py.skills.scan import Scan, scan_root
+from codex_py.skills.stamps import are_current
+from codex_py.skills.stored import load_scan, save_scan
+
+# After this the session starts with the skills there are; what was read is kept, and the next turn goes on.
+_MAX_SECONDS: Final = 2.5
+_MAX_KEPT: Final = 64
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+_Key: TypeAlias = tuple[tuple[SkillRoot, ...], tuple[SkillRule, ...]]
+
+
+class SkillService:
+    """Gives the catalogue for a turn; asking again costs one `stat` a file, and nothing is read that did not change.
+
+    `cache` is a folder of ours for what was read, or None to keep it in memory only.
+    """
+
+    def __init__(self, cache: Path | None = None) -> None:
+        self._cache = cache
+        self._scans: dict[SkillRoot, Scan] = {}
+        self._assembled: dict[_Key, tuple[tuple[Scan, ...], SkillCatalog]] = {}
+
+    def catalog(
+        self, request: SkillRootsRequest, rules: Sequence[SkillRule] = (), *, force_reload: bool = False
+    ) -> SkillCatalog:
+        """The skills as they are on disk now; the same object as before when nothing changed. Never raises.
+
+        `force_reload` forgets everything that was kept.
+        """
+        if force_reload:
+            self._scans.clear()
+            self._assembled.clear()
+        until = time.monotonic() + _MAX_SECONDS
+        roots = skill_roots(request)
+        # The user's own first: a project must not use up their time.
+        own_first = sorted(roots, key=lambda root: root.scope == "repo")
+        found = {root: self._scan(root, until, force_reload=force_reload) for root in own_first}
+        scans = tuple(found[root] for root in roots)
+        key = (roots, tuple(rules))
+        known = self._assembled.get(key)
+        if known is None or any(old is not new for old, new in zip(known[0], scans, strict=True)):
+            known = (scans, assemble(scans, rules))
+            _keep(self._assembled, key, known)
+        return known[1]
+
+    def _scan(self, root: SkillRoot, until: float, *, force_reload: bool) -> Scan:
+        earlier = self._scans.get(root)
+        if earlier is None and self._cache and not force_reload:
+            earlier = load_scan(self._cache, root)
+        if earlier is None or not are_current(earlier.stamps):
+            earlier = scan_root(root, earlier, until=until)
+            if self._cache:
+                save_scan(self._cache, earlier)
+        _keep(self._scans, root, earlier)
+        return earlier
+
+
+def assemble(scans: Iterable[Scan], rules: Sequence[SkillRule] = ()) -> SkillCatalog:
+    """One catalogue of the scans of all roots, in their order: the first root to reach a file has it."""
+    skills: list[Skill] = []
+    problems: list[SkillProblem] = []
+    remarks: list[SkillProblem] = []
+    notes: list[str] = []
+    seen: set[str] = set()
+    for scan in scans:
+        scope = scan.root.scope
+        problems.extend(scan.refused)
+        notes.extend(scan.notes)
+        for record in scan.records:
+            if record.file.real in seen:
+                continue
+            seen.add(record.file.real)
+            if record.error:
+                problems.append(SkillProblem(Path(record.file.path), record.error, scope))
+                continue
+            if record.ours:
+                skills.append(skill_of(record, scan.root))
+            remarks.extend(SkillProblem(Path(path), remark, scope) for path, remark in remarks_of(record))
+    skills.sort(key=catalogue_key)
+    disabled = apply_rules(skills, rules)
+    return SkillCatalog(tuple(skills), disabled, tuple(problems), tuple(remarks), tuple(notes))
+
+
+def _keep(kept: dict[_K, _V], key: _K, value: _V) -> None:
+    """Put a value last, and drop the one that was used longest ago when there are too many."""
+    kept.pop(key, None)
+    kept[key] = value
+    if len(kept) > _MAX_KEPT:
+        del kept[next(iter(kept))]

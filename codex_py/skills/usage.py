@@ -1,0 +1,136 @@
+"""The ledger of used skills: one line of JSON a use in a file of the user's own; nothing of it leaves the machine."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
+
+from codex_py.paths import make_private_dir, open_private
+from codex_py.protocol.encoding import as_object, decode_json, encode_json
+from codex_py.protocol.events import SkillUsed
+from codex_py.protocol.ids import timestamp
+from codex_py.text.jsonl import read_lines
+
+LEDGER: Final = "skills-usage.jsonl"
+# What was in the ledger before it had reached its size; the one before that is gone.
+OLDER_LEDGER: Final = "skills-usage.1.jsonl"
+
+_MAX_BYTES: Final = 1024 * 1024
+_MAX_LINE: Final = 16 * 1024
+_WRITE: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class SkillUsage(NamedTuple):
+    """How often the skill at a path was mentioned or picked, and how often a command read it or ran its scripts.
+
+    `name`, `scope` and `last_used`, a UTC time stamp, are those of the last use.
+    """
+
+    path: str
+    name: str
+    scope: str
+    explicit: int
+    implicit: int
+    last_used: str
+
+
+def record_use(home: Path, use: SkillUsed, *, now: float | None = None) -> bool:
+    """Append a use to the ledger of a `CODEX_HOME`; False when it could not be, which is never an error.
+
+    The file is readable by the user alone. At 1 MiB it is set aside and a new one begun. `now` is in seconds since the
+    epoch.
+    """
+    entry = {"at": timestamp(now), "name": use.name, "scope": use.scope, "path": str(use.path), "kind": use.kind}
+    line = encode_json(entry) + b"\n"
+    if len(line) > _MAX_LINE:
+        return False
+    try:
+        make_private_dir(home)
+        with _ledger(home, len(line)) as descriptor:
+            return os.write(descriptor, line) == len(line)
+    except OSError:
+        return False
+
+
+def read_usage(home: Path) -> tuple[SkillUsage, ...]:
+    """The uses on record, by skill, the last used first. Lines that make no sense are skipped; no file, no uses."""
+    found: dict[str, SkillUsage] = {}
+    for name in (OLDER_LEDGER, LEDGER):
+        for entry in _entries(home / name):
+            path, kind, at = entry.get("path"), entry.get("kind"), entry.get("at")
+            if not (isinstance(path, str) and isinstance(at, str) and kind in ("explicit", "read", "script")):
+                continue
+            before = found.get(path)
+            explicit, implicit = (before.explicit, before.implicit) if before else (0, 0)
+            found[path] = SkillUsage(
+                path,
+                str(entry.get("name", "")),
+                str(entry.get("scope", "")),
+                explicit + (kind == "explicit"),
+                implicit + (kind != "explicit"),
+                max(at, before.last_used) if before else at,
+            )
+    return tuple(sorted(found.values(), key=lambda usage: (usage.last_used, usage.path), reverse=True))
+
+
+@contextlib.contextmanager
+def _ledger(home: Path, wanted: int) -> Generator[int]:
+    """The ledger open for appending, a full one set aside before; raises `OSError`."""
+    path = home / LEDGER
+    descriptor = _open(path)
+    try:
+        if os.fstat(descriptor).st_size + wanted > _MAX_BYTES:
+            _set_aside(descriptor, path)
+            full, descriptor = descriptor, _open(path)
+            os.close(full)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    descriptor = open_private(path, _WRITE)
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(f"not a regular file: `{path}`")
+
+
+def _set_aside(descriptor: int, path: Path) -> None:
+    """Rename the full ledger, unless another process does or has just done so; raises `OSError`."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    except OSError:
+        # A file system without locks: at worst two processes rename, and some old uses are forgotten.
+        pass
+    if os.path.samestat(os.fstat(descriptor), path.stat()):
+        path.replace(path.with_name(OLDER_LEDGER))
+
+
+def _entries(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects on the lines of a ledger; what cannot be read ends it."""
+    left = 2 * _MAX_BYTES
+    with contextlib.suppress(OSError), _reading(path) as stream:
+        for line in read_lines(stream, limit=_MAX_LINE):
+            left -= len(line)
+            if left < 0:
+                return
+            with contextlib.suppress(ValueError):
+                yield as_object(decode_json(line))
+
+
+def _reading(path: Path) -> BinaryIO:
+    descriptor = os.open(path, _READ)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(f"not a regular file: `{path}`")

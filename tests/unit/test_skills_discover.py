@@ -1,0 +1,248 @@
+"""Finding `SKILL.md` files, in friendly and in hostile folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from codex_py.skills.discover import Found, find_skill_files
+from codex_py.skills.model import SkillRoot, SkillScope
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    folder = tmp_path.resolve() / "skills"
+    folder.mkdir()
+    return folder
+
+
+def add(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "SKILL.md"
+    file.write_text("---\nname: a\ndescription: b\n---\n")
+    return file
+
+
+def search(top: Path, scope: SkillScope = "user", *, inside: Path | None = None, namespace: str | None = None) -> Found:
+    return find_skill_files(SkillRoot(top, scope, "home", namespace, inside=inside))
+
+
+def reached(found: Found, top: Path) -> list[str]:
+    return [str(Path(file.path).parent.relative_to(top)) for file in found.files]
+
+
+def refused(found: Found, top: Path) -> dict[str, str]:
+    return {str(problem.path.relative_to(top)): problem.message for problem in found.refused}
+
+
+def manifest(folder: Path, text: str, kind: str = ".codex-plugin") -> None:
+    (folder / kind).mkdir(parents=True)
+    (folder / kind / "plugin.json").write_text(text)
+
+
+def namespaces(found: Found) -> list[str | None]:
+    return [file.namespace for file in found.files]
+
+
+def test_folders_are_searched_level_by_level_and_by_name(top: Path) -> None:
+    for name in (".", "b", "a", "a/nested/deep", "c/x"):
+        add(top / name)
+    assert reached(search(top), top) == [".", "a", "b", "c/x", "a/nested/deep"]
+
+
+def test_six_levels_are_searched(top: Path) -> None:
+    add(top / "1/2/3/4/5/6")
+    add(top / "1/2/3/4/5/x/7")
+    assert reached(search(top), top) == ["1/2/3/4/5/6"]
+
+
+def test_hidden_folders_and_those_of_packages_are_left_out(top: Path) -> None:
+    for name in (".hidden", "a/.git/x", "node_modules/b", "__pycache__", "ok"):
+        add(top / name)
+    assert reached(search(top), top) == ["ok"]
+
+
+def test_only_the_exact_file_name_counts(top: Path) -> None:
+    add(top / "a").rename(top / "a" / "skill.md")
+    add(top / "b").rename(top / "b" / "SKILL.MD")
+    (top / "c" / "SKILL.md").mkdir(parents=True)
+    add(top / "c" / "SKILL.md" / "d")
+    found = search(top)
+    assert (reached(found, top), found.refused) == (["c/SKILL.md/d"], [])
+
+
+def test_the_two_thousandth_folder_is_the_last(top: Path) -> None:
+    for number in range(2001):
+        (top / f"{number:04}").mkdir()
+    add(top / "1999")
+    add(top / "2000")
+    add(top / "0000" / "x")
+    found = search(top)
+    assert reached(found, top) == ["1999"]
+    assert found.notes == [f"`{top}` has more than 2000 folders: some of its skills were not looked for"]
+
+
+def test_linked_folders_are_followed_one_level_a_link(top: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path.resolve() / ".elsewhere"
+    add(elsewhere / "1/2/3/4/5")
+    add(elsewhere / "1/2/3/4/5x/6")
+    (top / "link").symlink_to(elsewhere)
+    (top / ".hidden").symlink_to(elsewhere)
+    found = search(top)
+    assert [(file.path, file.real) for file in found.files] == [
+        (f"{top}/link/1/2/3/4/5/SKILL.md", f"{elsewhere}/1/2/3/4/5/SKILL.md")
+    ]
+    assert reached(search(top, "admin"), top) == ["link/1/2/3/4/5"]
+    assert search(top, "system").files == []
+
+
+def test_of_two_links_to_a_folder_the_first_by_name_counts(top: Path) -> None:
+    add(top / "z")
+    (top / "b").symlink_to("z")
+    (top / "a").symlink_to("z")
+    assert reached(search(top), top) == ["a"]
+
+
+def test_cycles_and_broken_links_are_harmless(top: Path) -> None:
+    add(top / "a")
+    (top / "a" / "up").symlink_to("..")
+    (top / "self").symlink_to("self")
+    (top / "broken").symlink_to("nowhere")
+    found = search(top)
+    assert (reached(found, top), found.refused, found.notes) == (["a"], [], [])
+
+
+def test_a_linked_skill_file_counts_when_it_leads_to_a_regular_file(top: Path, tmp_path: Path) -> None:
+    real = add(tmp_path.resolve() / "shared")
+    for name, target in {"a": str(real), "b": "nowhere", "c": "/dev/zero", "d": "/", "e": str(real)}.items():
+        (top / name).mkdir()
+        (top / name / "SKILL.md").symlink_to(target)
+    os.mkfifo(add(top / "f").parent / "fifo")
+    (top / "g").mkdir()
+    os.mkfifo(top / "g" / "SKILL.md")
+    found = search(top)
+    assert [(file.path, file.real) for file in found.files] == [
+        (f"{top}/a/SKILL.md", str(real)),
+        (f"{top}/f/SKILL.md", f"{top}/f/SKILL.md"),
+    ]
+    assert refused(found, top) == {
+        "b/SKILL.md": "a link that leads nowhere",
+        "c/SKILL.md": "not a regular file",
+        "d/SKILL.md": "not a regular file",
+        "g/SKILL.md": "not a regular file",
+    }
+
+
+def test_links_out_of_a_project_are_refused(top: Path, tmp_path: Path) -> None:
+    project = tmp_path.resolve()
+    outside = project.parent / f"{project.name}-outside"
+    add(outside / "x")
+    add(project / "docs" / "y")
+    add(project / ".git" / "z")
+    root = add(project / ".agents" / "skills" / "a").parent.parent
+    (root / "folder").symlink_to(outside)
+    (root / "inside").symlink_to(project / "docs")
+    (root / "git").symlink_to(project / ".git")
+    (root / "b").mkdir()
+    (root / "b" / "SKILL.md").symlink_to(outside / "x" / "SKILL.md")
+    found = search(root, "repo", inside=project)
+    assert reached(found, root) == ["a", "inside/y"]
+    assert refused(found, root) == {
+        "b/SKILL.md": "a link that leads out of the project",
+        "folder": "a link that leads out of the project",
+        "git": "a link into a version control folder",
+    }
+    elsewhere = search(outside, "repo", inside=project)
+    assert (elsewhere.files, refused(elsewhere, outside)) == (
+        [],
+        {".": f"a link that leads out of the project `{project}`"},
+    )
+
+
+def test_links_to_everything_are_survived(top: Path) -> None:
+    add(top / "a")
+    (top / "root").symlink_to("/")
+    (top / "proc").symlink_to("/proc/self")
+    (top / "dev").symlink_to("/dev")
+    start = time.monotonic()
+    found = search(top)
+    assert "a" in reached(found, top)
+    assert not any(file.real.startswith(("/proc/", "/dev/")) for file in found.files)
+    assert time.monotonic() - start < 2
+
+
+def test_thousands_of_files_are_passed_over(top: Path) -> None:
+    add(top / "a")
+    for number in range(5000):
+        os.close(os.open(f"{top}/a/{number}", os.O_CREAT))
+    start = time.process_time()
+    assert reached(search(top), top) == ["a"]
+    assert time.process_time() - start < 0.2
+
+
+def test_the_search_stops_when_its_time_is_over(top: Path) -> None:
+    add(top / "a")
+    found = find_skill_files(SkillRoot(top, "user", "home"), until=time.monotonic() - 1)
+    assert found.files == []
+    assert found.notes == [f"`{top}` takes too long to search: some of its skills were not looked for"]
+
+
+def test_a_path_that_cannot_be_shown_is_refused(top: Path) -> None:
+    add(top / "a\n- evil")
+    add(top / "b\u202e")
+    (Path(os.fsdecode(os.fsencode(top) + b"/c\xff"))).mkdir()
+    add(Path(os.fsdecode(os.fsencode(top) + b"/c\xff")))
+    found = search(top)
+    assert found.files == []
+    assert [problem.message for problem in found.refused] == ["its path has characters that cannot be shown"] * 3
+
+
+def test_a_folder_that_is_gone_or_unreadable_is_one_note(top: Path) -> None:
+    found = search(top / "gone")
+    assert found.notes == [f"cannot read 1 folder with skills, such as `{top}/gone`: no such file or directory"]
+
+
+def test_the_nearest_manifest_names_the_skills_of_a_plugin(top: Path) -> None:
+    add(top / "a")
+    add(top / "b" / "x" / "y")
+    add(top / "c" / "x")
+    add(top / "d")
+    add(top / "e")
+    add(top / "f" / "x")
+    manifest(top.parent, json.dumps({"name": "My Plugin!"}))
+    manifest(top / "b", json.dumps({"name": "inner"}), ".claude-plugin")
+    manifest(top / "c", json.dumps({"name": " "}))
+    manifest(top / "d", "{broken")
+    manifest(top / "d2", json.dumps({"name": 1}))
+    add(top / "d2")
+    manifest(top / "e", "[]")
+    manifest(top / "f", json.dumps({"name": "f"}))
+    manifest(top / "f" / "x", json.dumps({"name": "g"}), ".claude-plugin")
+    found = search(top)
+    assert dict(zip(reached(found, top), namespaces(found), strict=True)) == {
+        "a": "My Plugin!",
+        "d": "My Plugin!",
+        "d2": "My Plugin!",
+        "e": "My Plugin!",
+        "c/x": "c",
+        "f/x": "g",
+        "b/x/y": "inner",
+    }
+
+
+def test_a_linked_folder_has_the_namespace_of_its_real_place(top: Path, tmp_path: Path) -> None:
+    add(tmp_path / "plugin" / "skills" / "x")
+    manifest(tmp_path / "plugin", json.dumps({"name": "p"}))
+    (top / "link").symlink_to(tmp_path.resolve() / "plugin" / "skills" / "x")
+    add(top / "own")
+    assert namespaces(search(top)) == ["p", None]
+
+
+def test_a_plugin_root_with_a_namespace_reads_no_manifest(top: Path) -> None:
+    add(top / "a")
+    manifest(top, json.dumps({"name": "other"}))
+    assert namespaces(search(top, namespace="given")) == ["given"]

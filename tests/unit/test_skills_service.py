@@ -1,0 +1,401 @@
+"""The catalogue of a session: what it holds, and when it is read again."""
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from codex_py.skills.model import Interface, Skill, SkillCatalog, SkillProblem, SkillRoot, ToolDependency
+from codex_py.skills.report import load_warnings
+from codex_py.skills.roots import SYSTEM_FOLDERS, PluginSkills, SkillRootsRequest
+from codex_py.skills.rules import SkillRule
+from codex_py.skills.service import SkillService
+
+
+class Workplace:
+    """A home with user skills, a project with repo skills, and the cache between starts."""
+
+    def __init__(self, top: Path) -> None:
+        self.top = top.resolve()
+        self.home = self.top / "home"
+        self.project = self.top / "project"
+        self.user = self.home / "skills"
+        self.repo = self.project / ".agents" / "skills"
+        for folder in (self.user, self.repo):
+            folder.mkdir(parents=True)
+        self.cache = self.home / "cache" / "skills"
+
+    def request(self) -> SkillRootsRequest:
+        return SkillRootsRequest(self.home, self.top, self.project, self.project, system=self.top / "etc")
+
+    def start(self) -> SkillService:
+        return SkillService(self.cache)
+
+    def load(self, *rules: SkillRule) -> SkillCatalog:
+        return self.start().catalog(self.request(), rules)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path)
+
+
+def write(folder: Path, name: str, description: str = "does it", extra: str = "") -> Path:
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    file = folder / name / "SKILL.md"
+    file.write_text(f"---\nname: {name}\ndescription: {description}\n{extra}---\n\n# Body\n")
+    return file
+
+
+def metadata(folder: Path, text: str) -> Path:
+    (folder / "agents").mkdir(parents=True, exist_ok=True)
+    file = folder / "agents" / "openai.yaml"
+    file.write_text(text)
+    return file
+
+
+def age(top: Path) -> None:
+    """Make everything look as if it was written a while ago, as it is at an ordinary start."""
+    for path in (top, *top.rglob("*")):
+        os.utime(path, ns=(1, 1), follow_symlinks=False)
+
+
+def names(catalog: SkillCatalog) -> list[str]:
+    return [skill.name for skill in catalog.skills]
+
+
+def test_a_skill_has_all_that_its_two_files_say(place: Workplace) -> None:
+    file = write(
+        place.repo,
+        "lint",
+        extra="metadata:\n  short-description: short\nallowed-tools: Read\npolicy:\n  allow_implicit_invocation: true\n"
+        "interface:\n  display_name: From skill\n  brand_color: '#123456'\n",
+    )
+    metadata(
+        file.parent,
+        "interface: {display_name: Lint, icon_small: assets/a.png}\n"
+        "dependencies: {tools: [{type: env_var, value: KEY}]}\npolicy: {allow_implicit_invocation: false}\n",
+    )
+    assert place.load().skills == (
+        Skill(
+            "lint",
+            "does it",
+            "short",
+            file,
+            file,
+            SkillRoot(place.repo, "repo", "agents", inside=place.project),
+            None,
+            Interface("Lint", None, file.parent / "assets" / "a.png", None, "#123456"),
+            (ToolDependency("env_var", "KEY"),),
+            False,
+            True,
+            ("Read",),
+        ),
+    )
+
+
+def test_a_catalogue_from_the_cache_is_the_same(place: Workplace) -> None:
+    file = write(place.user, "a", "é" * 2000, extra="allowed-tools: [A, B]\nuser-invocable: false\n")
+    metadata(file.parent, "interface: {display_name: X}\ndependencies: {tools: [{type: mcp, value: y, url: z}]}")
+    write(place.user, "b", "''")
+    (write(place.user, "c").parent / "agents").mkdir()
+    metadata(place.user / "c", "- broken")
+    (place.user / "d").mkdir()
+    os.mkfifo(place.user / "d" / "SKILL.md")
+    first = place.load()
+    assert first.skills[0].description == "é" * 1021 + "..."
+    assert len(first.skills) == len(first.problems) == 2
+    assert place.load() == first
+    assert place.load() == first
+
+
+def test_catalogue_order_is_scope_then_name_then_path(place: Workplace) -> None:
+    for folder in (place.user, place.repo, place.user / SYSTEM_FOLDERS[0], place.top / "etc" / "skills"):
+        write(folder, "b")
+        write(folder, "a")
+    write(place.user / "x", "a")
+    catalog = place.load()
+    assert [(skill.scope, skill.name) for skill in catalog.skills] == [
+        *(("repo", "a"), ("repo", "b"), ("user", "a"), ("user", "a"), ("user", "b")),
+        *(("system", "a"), ("system", "b"), ("admin", "a"), ("admin", "b")),
+    ]
+    assert [skill.path.parent.parent.name for skill in catalog.find("a")[1:3]] == ["skills", "x"]
+
+
+def test_a_file_that_two_roots_reach_belongs_to_the_first(place: Workplace) -> None:
+    real = write(place.repo, "a")
+    (place.user / "link").symlink_to(place.repo / "a")
+    (skill,) = place.load().skills
+    assert (skill.scope, skill.path, skill.canonical_path) == ("user", place.user / "link" / "SKILL.md", real)
+
+
+def test_one_bad_skill_hurts_no_other(place: Workplace) -> None:
+    write(place.user, "good")
+    bad = write(place.user, "bad")
+    bad.write_bytes(b"---\nname: a\ndescription: b\n---\n" + b"x" * 5000 + b"\xff")
+    nameless = write(place.repo, "nameless", "''")
+    broken = write(place.user / SYSTEM_FOLDERS[0], "s", "''")
+    catalog = place.load()
+    assert names(catalog) == ["good"]
+    assert catalog.problems == (
+        SkillProblem(bad, "failed to read file: not UTF-8 at byte 5031", "user"),
+        SkillProblem(broken, "missing field `description`", "system"),
+        SkillProblem(nameless, "missing field `description`", "repo"),
+    )
+    assert load_warnings(catalog) == (
+        f"failed to load skill {bad}: failed to read file: not UTF-8 at byte 5031",
+        f"failed to load skill {nameless}: missing field `description`",
+    )
+
+
+def test_many_bad_skills_are_one_warning(place: Workplace) -> None:
+    for number in range(7):
+        write(place.user, f"s{number}", "''")
+    (line,) = load_warnings(place.load())
+    assert line == (
+        f"failed to load 7 skills, such as {place.user}/s0/SKILL.md: missing field `description` "
+        "(`codex-py skills doctor` tells all)"
+    )
+
+
+def test_bad_metadata_is_told_and_costs_only_itself(place: Workplace) -> None:
+    for name in ("a", "b"):
+        metadata(write(place.user, name).parent, "interface: [x]")
+    catalog = place.load()
+    assert [skill.interface for skill in catalog.skills] == [None, None]
+    assert load_warnings(catalog) == (
+        f"ignored metadata {place.user}/a/agents/openai.yaml: `interface` is not a mapping, and that of 1 more "
+        "(`codex-py skills doctor` tells all)",
+    )
+
+
+def test_metadata_may_be_a_link_and_no_device(place: Workplace) -> None:
+    (place.top / "shared.yaml").write_text("interface: {display_name: Shared}")
+    for name, target in {"a": place.top / "shared.yaml", "b": Path("/dev/zero"), "c": place.top / "none"}.items():
+        (write(place.user, name).parent / "agents").mkdir()
+        (place.user / name / "agents" / "openai.yaml").symlink_to(target)
+    catalog = place.load()
+    assert [skill.interface for skill in catalog.skills] == [Interface("Shared"), None, None]
+    assert [(str(one.path.parent.parent.name), one.message) for one in catalog.remarks] == [
+        ("b", "not a regular file"),
+        ("c", "no such file or directory"),
+    ]
+
+
+def test_metadata_of_a_project_does_not_lead_out_of_it(place: Workplace) -> None:
+    (place.top / "secret.yaml").write_text("interface: {display_name: Secret}")
+    (write(place.repo, "a").parent / "agents").mkdir()
+    (place.repo / "a" / "agents" / "openai.yaml").symlink_to(place.top / "secret.yaml")
+    catalog = place.load()
+    assert catalog.skills[0].interface is None
+    assert [one.message for one in catalog.remarks] == ["a link that leads out of the project"]
+
+
+def test_a_skill_for_other_programs_is_not_there_at_all(place: Workplace) -> None:
+    metadata(write(place.user, "a").parent, "policy: {products: [chatgpt]}")
+    assert place.load() == SkillCatalog()
+
+
+def test_skills_of_a_plugin_carry_its_name(place: Workplace) -> None:
+    root = place.top / "plugins" / "p"
+    file = write(root / "skills", "a")
+    metadata(file.parent, "interface: {icon_small: ../../assets/i.png}")
+    plugin = PluginSkills(root / "skills", root, "p@market", "p")
+    (skill,) = place.start().catalog(place.request()._replace(plugin_roots=(plugin,))).skills
+    assert (skill.name, skill.plugin_id, skill.namespace) == ("p:a", "p@market", "p")
+    assert skill.interface == Interface(icon_small=root / "assets" / "i.png")
+    long = PluginSkills(root / "skills", root, "p@market", "n" * 128)
+    (problem,) = place.start().catalog(place.request()._replace(plugin_roots=(long,))).problems
+    assert problem.message == "invalid qualified name: exceeds maximum length of 129 characters"
+
+
+def test_rules_switch_skills_off(place: Workplace) -> None:
+    write(place.user, "a")
+    b = write(place.user, "b")
+    service = place.start()
+    assert [one.name for one in service.catalog(place.request(), [SkillRule(name="a")]).enabled()] == ["b"]
+    assert [one.name for one in service.catalog(place.request(), [SkillRule(path=b)]).enabled()] == ["a"]
+    assert len(service.catalog(place.request()).enabled()) == 2
+
+
+def _edit(place: Workplace) -> None:
+    write(place.user, "a", "changed")
+
+
+def _edit_same_size(place: Workplace) -> None:
+    write(place.user, "a", "does IT")
+
+
+def _add(place: Workplace) -> None:
+    write(place.user, "b")
+
+
+def _add_root(place: Workplace) -> None:
+    write(place.project / ".codex" / "skills", "c")
+
+
+def _remove(place: Workplace) -> None:
+    (place.user / "a" / "SKILL.md").unlink()
+
+
+def _hide(place: Workplace) -> None:
+    metadata(place.user / "a", "policy: {allow_implicit_invocation: false}")
+
+
+def _name_plugin(place: Workplace) -> None:
+    (place.user / ".codex-plugin").mkdir()
+    (place.user / ".codex-plugin" / "plugin.json").write_text('{"name": "p"}')
+
+
+def _mend_link(place: Workplace) -> None:
+    write(place.top, "later")
+
+
+@pytest.mark.parametrize("change", [_edit, _edit_same_size, _add, _add_root, _remove, _hide, _name_plugin, _mend_link])
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_change_counts_on_the_next_turn(place: Workplace, change: Callable[[Workplace], None], restart: bool) -> None:
+    write(place.user, "a")
+    (place.user / "link").symlink_to(place.top / "later")
+    request = place.request()._replace(project_config_dirs=(place.project / ".codex",))
+    service = place.start()
+    before = service.catalog(request)
+    change(place)
+    after = (place.start() if restart else service).catalog(request)
+    assert after != before
+    assert after == SkillService().catalog(request)
+
+
+def test_metadata_edited_in_place_counts_on_the_next_turn(place: Workplace) -> None:
+    file = metadata(write(place.user, "a").parent, "interface: {display_name: A}")
+    service = place.start()
+    service.catalog(place.request())
+    file.write_text("interface: {display_name: B}")
+    assert service.catalog(place.request()).skills[0].interface == Interface("B")
+    (file.parent / "openai.yaml").unlink()
+    assert service.catalog(place.request()).skills[0].interface is None
+
+
+def settled(service: SkillService, place: Workplace) -> SkillCatalog:
+    """The catalogue once nothing of it was written in this very moment."""
+    deadline = time.monotonic() + 5
+    catalog = service.catalog(place.request())
+    while time.monotonic() < deadline:
+        again = service.catalog(place.request())
+        if again is catalog:
+            return again
+        catalog = again
+    raise AssertionError("the catalogue never settles")
+
+
+def test_nothing_is_made_again_when_nothing_changed(place: Workplace) -> None:
+    write(place.user, "a")
+    service = place.start()
+    first = settled(service, place)
+    assert service.catalog(place.request()) is first
+    reloaded = service.catalog(place.request(), force_reload=True)
+    assert reloaded is not first
+    assert reloaded == first
+
+
+def test_a_start_with_a_good_cache_needs_no_yaml(place: Workplace) -> None:
+    for number in range(20):
+        write(place.user, f"s{number}")
+    settled(place.start(), place)
+    script = (
+        "import sys; from pathlib import Path; from codex_py.skills.service import SkillService as S\n"
+        "from codex_py.skills.roots import SkillRootsRequest as R\n"
+        "top = Path(sys.argv[1]); home, project = top / 'home', top / 'project'\n"
+        "c = S(home / 'cache' / 'skills').catalog(R(home, top, project, project, system=top / 'etc'))\n"
+        "print(len(c.skills), 'yaml' in sys.modules, 'pydantic' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, place.top], capture_output=True, text=True, check=True)
+    assert done.stdout == "20 False False\n"
+
+
+def test_the_cache_is_private(place: Workplace) -> None:
+    write(place.user, "a")
+    place.load()
+    files = list(place.cache.iterdir())
+    assert files
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    assert stat.S_IMODE(place.cache.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"\0" * 1000, b"codex-py skills 1 00000000\n{}"])
+def test_a_damaged_cache_is_ignored(place: Workplace, damage: bytes) -> None:
+    write(place.user, "a")
+    whole = place.load()
+    for file in place.cache.iterdir():
+        file.write_bytes(damage)
+    assert place.load() == whole
+    for file in place.cache.iterdir():
+        raw = file.read_bytes()
+        file.write_bytes(raw[: len(raw) // 2])
+    assert place.load() == whole
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(place: Workplace) -> None:
+    write(place.user, "a")
+    place.cache.parent.mkdir()
+    place.cache.write_text("in the way")
+    assert names(place.load()) == names(place.load()) == ["a"]
+
+
+def test_the_number_of_cache_files_is_bounded(place: Workplace) -> None:
+    place.cache.mkdir(parents=True)
+    for number in range(100):
+        (place.cache / f"{number}.json").touch()
+    write(place.user, "a")
+    place.load()
+    assert len(list(place.cache.iterdir())) <= 64
+
+
+def test_many_sessions_may_write_the_cache_at_once(place: Workplace) -> None:
+    for number in range(30):
+        write(place.user, f"s{number:02}")
+    with ThreadPoolExecutor(8) as pool:
+        catalogs = list(pool.map(lambda _: place.load(), range(24)))
+    assert all(catalog == catalogs[0] for catalog in catalogs)
+    assert place.load() == catalogs[0]
+    assert not [file for file in place.cache.iterdir() if file.suffix != ".json"]
+
+
+def test_two_thousand_skills_are_read_in_time(place: Workplace) -> None:
+    for number in range(2000):
+        write(place.user, f"skill-{number:04}", "a description of some length, as they are in real life, you know")
+    service = place.start()
+    start = time.process_time()
+    assert len(service.catalog(place.request()).skills) == 2000
+    assert time.process_time() - start < 1.0
+    again = place.start()
+    settled(again, place)
+    start = time.process_time()
+    assert len(place.load().skills) == 2000
+    assert time.process_time() - start < 0.2
+
+
+def test_hostile_skills_neither_stall_a_start_nor_fill_the_memory(place: Workplace) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for number in range(20):
+        with write(place.repo, f"big{number}").open("ab") as file:
+            file.truncate(30 * 1024 * 1024)
+        deep = write(place.repo, f"deep{number}")
+        deep.write_text("---\nname: a\ndescription: b\nx:\n " + " -" * 30_000 + "\n---\n")
+        wide = write(place.repo, f"wide{number}")
+        wide.write_text("---\nname: a\ndescription: b\nx:\n" + "- a\n" * 15_000 + "\n---\n")
+    start = time.process_time()
+    catalog = place.load()
+    assert time.process_time() - start < 2.5
+    assert len(catalog.skills) == 20
+    assert len(catalog.problems) == 40
+    assert len(load_warnings(catalog)) == 1
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 * 1024
