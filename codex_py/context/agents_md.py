@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.context.markup import quoted
-from codex_py.context.project_file import FileHead, FileRefused, read_inside, read_trusted
+from codex_py.text.regular_file import FileHead, FileRefused, read_inside, read_trusted
 from codex_py.paths import is_placeholder
 from codex_py.text.sanitize import sanitize_line
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.context.markup import quoted, value
-from codex_py.context.project_file import FileRefused, read_trusted
+from codex_py.text.regular_file import FileRefused, read_trusted
 from codex_py.errors import UserError
 
 MAX_IMAGE_BYTES: Final = 20 * 1024 * 1024

@@ -14,13 +14,15 @@ from typing import Final
 from codex_py import __version__
 from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
-from codex_py.context.agents_md import load_agents_md
+from codex_py.context.agents_md import find_project_root, load_agents_md
 from codex_py.context.environment import current_environment
 from codex_py.context.initial import ContextSnapshot
 from codex_py.context.permissions import render_permissions
 from codex_py.core.git_checkout import read_git_state
 from codex_py.core.model_settings import choose_model, model_settings
+from codex_py.core.plugin_skills import plugin_skills
 from codex_py.core.session import KnownContext, Session, SessionParts
+from codex_py.core.session_skills import SessionSkills, SkillSettings, project_config_dirs
 from codex_py.core.turn_context import ModelSettings
 from codex_py.log import write_crash_report
 from codex_py.model.auth import find_credentials
@@ -37,6 +39,9 @@ from codex_py.rollout.reader import StoredSession, find_session, latest_session,
 from codex_py.rollout.recorder import NullRecorder, Recorder, RolloutRecorder
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.policy import writable_roots
+from codex_py.skills.dependencies import mcp_key
+from codex_py.skills.roots import SkillRootsRequest
+from codex_py.skills.rules import SkillRule
 from codex_py.text.redact import Redactor
 from codex_py.tools.apply_patch import ApplyPatch
 from codex_py.tools.exec_command import ExecCommand
@@ -57,7 +62,10 @@ class ResumeTarget:
 
 @dataclass(frozen=True, slots=True)
 class SessionRequest:
-    """What a front end asks for. `cwd` is a real path; `extra_roots` are writable too with workspace-write."""
+    """What a front end asks for. `cwd` is a real path; `extra_roots` are writable too with workspace-write.
+
+    `can_ask` says that the front end answers the session's questions.
+    """
 
     loaded: LoadedConfig
     home: Path
@@ -68,6 +76,7 @@ class SessionRequest:
     ephemeral: bool = False
     resume: ResumeTarget | None = None
     extra_roots: tuple[Path, ...] = ()
+    can_ask: bool = False
 
 
 @asynccontextmanager
@@ -93,6 +102,8 @@ def _parts(request: SessionRequest, offline_url: str | None) -> SessionParts:
     facts = facts_for(model, overrides=config.models)
     settings = model_settings(config, model, facts, local=provider.local and provider.id != OFFLINE_PROVIDER)
     policy = _sandbox_policy(request)
+    keys = _key_names(request, provider)
+    tool_env = _tool_env(request, keys, thread_id)
     tools = [
         ExecCommand(allow_login_shell=config.allow_login_shell),
         WriteStdin(max_poll_ms=config.background_terminal_max_timeout),
@@ -105,17 +116,19 @@ def _parts(request: SessionRequest, offline_url: str | None) -> SessionParts:
         settings=settings,
         sandbox_policy=policy,
         approval=request.approval,
-        tool_env=_tool_env(request, provider, thread_id),
+        tool_env=tool_env,
         model=ModelClient(provider, credentials, originator=request.originator, version=__version__),
         tools=ToolRegistry(tools),
         sandbox=Sandbox.detect(request.env),
         processes=ProcessManager(),
         open_recorder=lambda warn: _recorder(request, stored, settings, warn, thread_id=thread_id),
         redactor=Redactor(credentials.secrets),
-        snapshot=lambda: _snapshot(request, settings, policy),
+        snapshot=lambda skills: _snapshot(request, settings, policy, skills=skills),
+        skills=SessionSkills(_skill_settings(request, settings, tool_env, keys=keys)),
         report_crash=lambda error: _report_crash(request.home, error),
         stored=stored,
         warnings=(*request.loaded.warnings, *_notices(request, settings, known=facts.known, stored=stored)),
+        can_ask=request.can_ask,
         notice=_OFFLINE_NOTICE if provider.id == OFFLINE_PROVIDER else None,
     )
 
@@ -160,14 +173,18 @@ def _sandbox_policy(request: SessionRequest) -> SandboxPolicy:
             )
 
 
-def _tool_env(request: SessionRequest, provider: Provider, thread_id: str) -> Mapping[str, str]:
-    config = request.loaded.config
-    rules = config.shell_environment_policy
-    keys = {record.env_key for record in config.model_providers.values() if record.env_key}
+def _key_names(request: SessionRequest, provider: Provider) -> frozenset[str]:
+    """The variables that hold a provider's key: no command gets them."""
+    configured = [record.env_key for record in request.loaded.config.model_providers.values()]
+    return frozenset(filter(None, ["OPENAI_API_KEY", "CODEX_API_KEY", provider.api_key_env, *configured]))
+
+
+def _tool_env(request: SessionRequest, keys: frozenset[str], thread_id: str) -> dict[str, str]:
+    rules = request.loaded.config.shell_environment_policy
     return tool_environment(
         request.env,
         EnvironmentRules(rules.inherit, rules.ignore_default_excludes, rules.exclude, rules.set, rules.include_only),
-        secrets={"OPENAI_API_KEY", "CODEX_API_KEY", *keys, *filter(None, [provider.api_key_env])},
+        secrets=keys,
         extra={"CODEX_THREAD_ID": thread_id, "CODEX_SESSION_ID": thread_id},
     )
 
@@ -198,7 +215,40 @@ def _recorder(
     return RolloutRecorder.create(request.home, meta, warn=warn)
 
 
-def _snapshot(request: SessionRequest, settings: ModelSettings, policy: SandboxPolicy) -> KnownContext:
+def _skill_settings(
+    request: SessionRequest, settings: ModelSettings, tool_env: Mapping[str, str], *, keys: frozenset[str]
+) -> SkillSettings:
+    config = request.loaded.config
+    withheld = {name: value for name, value in request.env.items() if name not in tool_env and name not in keys}
+    servers = config.mcp_servers.items()
+    return SkillSettings(
+        roots=SkillRootsRequest(
+            home=request.home,
+            user_home=Path(request.env.get("HOME") or request.home.parent),
+            cwd=request.cwd,
+            project_root=find_project_root(request.cwd, config.project_root_markers),
+            project_config_dirs=project_config_dirs(request.cwd, request.loaded.project_root),
+            plugin_roots=plugin_skills(request.home, config.plugins),
+            extra_roots=tuple(map(Path, config.skills.roots)),
+            extra_user_roots=tuple(map(Path, config.skills.extra_user_roots)),
+            bundled=config.skills.bundled.enabled,
+        ),
+        rules=tuple(
+            SkillRule(Path(rule.path) if rule.path else None, rule.name, rule.enabled) for rule in config.skills.config
+        ),
+        include_instructions=config.skills.include_instructions,
+        context_window=settings.context_window,
+        max_tokens=config.skills.max_context_tokens,
+        env=tool_env,
+        withheld_env=withheld,
+        configured_mcp=frozenset(
+            mcp_key(name, url=server.get("url"), command=server.get("command")) for name, server in servers
+        ),
+        keep_ledger=not request.ephemeral,
+    )
+
+
+def _snapshot(request: SessionRequest, settings: ModelSettings, policy: SandboxPolicy, *, skills: str) -> KnownContext:
     config: Config = request.loaded.config
     roots = [root.path for root in writable_roots(policy, request.cwd, request.env)]
     agents_md = load_agents_md(
@@ -213,6 +263,7 @@ def _snapshot(request: SessionRequest, settings: ModelSettings, policy: SandboxP
     snapshot = ContextSnapshot(
         model=settings.model,
         developer_instructions=config.developer_instructions or "",
+        skills=skills,
         permissions=permissions if config.include_permissions_instructions else "",
         agents_md=agents_md.text,
         environment=environment if config.include_environment_context else None,

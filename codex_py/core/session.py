@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from codex_py.context.aborted import turn_aborted
 from codex_py.context.initial import ContextSnapshot, context_items
 from codex_py.core.history import History
+from codex_py.core.questions import Questions
 from codex_py.core.sampling import Sampler, ToolCrash
+from codex_py.core.session_skills import SessionSkills
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn import Turn
 from codex_py.core.turn_context import ModelSettings, TurnContext
@@ -24,12 +26,14 @@ from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.items import ResponseItem, ToolCall
-from codex_py.protocol.ops import Interrupt, Op, UserTurn
+from codex_py.protocol.ops import Answer, Interrupt, Op, UserTurn
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.questions import SecretQuestion
 from codex_py.protocol.usage import TokenUsage
 from codex_py.rollout.reader import StoredSession
 from codex_py.rollout.recorder import Recorder
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
+from codex_py.skills.dependencies import DependencyPlan, missing_env_warning, missing_mcp_warning
 from codex_py.text.redact import Redactor
 from codex_py.tools.registry import ToolRegistry
 from codex_py.tools.spec import ToolContext, ToolOutput
@@ -46,7 +50,11 @@ class KnownContext(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SessionParts:
-    """Everything a session is built from. `snapshot` is asked at the start of each turn."""
+    """Everything a session is built from.
+
+    `snapshot` is asked at the start of each turn, with the list of skills. `can_ask` says that the front end answers
+    questions.
+    """
 
     thread_id: str
     provider_name: str
@@ -54,18 +62,20 @@ class SessionParts:
     settings: ModelSettings
     sandbox_policy: SandboxPolicy
     approval: ApprovalPolicy
-    tool_env: Mapping[str, str]
+    tool_env: dict[str, str]
     model: ModelClient
     tools: ToolRegistry
     sandbox: Sandbox
     processes: ProcessManager
     open_recorder: Callable[[Callable[[str], None]], Recorder]
     redactor: Redactor
-    snapshot: Callable[[], KnownContext]
+    snapshot: Callable[[str], KnownContext]
+    skills: SessionSkills
     report_crash: Callable[[BaseException], str]
     stored: StoredSession | None = None
     warnings: tuple[str, ...] = ()
     notice: str | None = None
+    can_ask: bool = False
 
 
 class Session:
@@ -79,6 +89,10 @@ class Session:
         self._begun = False
         self._ready: asyncio.Task[None] | None = None
         self._told: ContextSnapshot | None = None
+        self._questions = Questions(self._emit)
+        # What the user typed for the skills of this session; never written anywhere.
+        self._secrets: dict[str, str | None] = {}
+        self._redactor = parts.redactor
         self._usage = TokenUsage()
         self._warned: set[str] = set()
         self._transcript = Transcript(parts.open_recorder(self.warn))
@@ -104,6 +118,8 @@ class Session:
                 await self._user_turn(op)
             case Interrupt():
                 self.interrupt()
+            case Answer(question_id, value):
+                self._questions.answer(question_id, value)
 
     def interrupt(self) -> None:
         """Stop the running turn, or the one that is about to start; returns at once."""
@@ -137,6 +153,8 @@ class Session:
         parts = self._parts
         message = await user_message(op.input, cwd=parts.cwd)
         self._begin()
+        for warning in parts.skills.refresh():
+            self._warn_once(warning)
         turn = TurnContext(
             turn_id=uuid7(),
             thread_id=parts.thread_id,
@@ -144,7 +162,6 @@ class Session:
             settings=parts.settings,
             sandbox_policy=parts.sandbox_policy,
             approval=parts.approval,
-            tool_env=parts.tool_env,
             output_schema=None if op.output_schema is None else encode_json(op.output_schema),
         )
         self._emit(events.TurnStarted(turn.turn_id))
@@ -152,9 +169,41 @@ class Session:
         # An earlier run may have died between a call and its output.
         self.history.close_open_calls()
         self._tell_context(turn)
+        await self._within(turn, self._work(turn, op, message))
+
+    async def _work(self, turn: TurnContext, op: UserTurn, message: ResponseItem) -> str | None:
+        """From the skills the user named to the model's last word."""
+        await self._inject_skills(op)
         self.history.append(message)
         self._transcript.user_message(message)
-        await self._run(turn)
+        return await self._sample(turn)
+
+    async def _inject_skills(self, op: UserTurn) -> None:
+        asked = self._parts.skills.asked_for(op.input)
+        for notice in asked.notices:
+            self.warn(notice)
+        for use in asked.used:
+            self._emit(use)
+        self._give_secrets(asked.granted)
+        await self._meet_needs(asked.needs)
+        self.history.append(*asked.items)
+
+    async def _meet_needs(self, needs: DependencyPlan) -> None:
+        """Ask for what is missing, once a session; where nobody can be asked, say so and go on."""
+        for need in needs.missing_env:
+            if need.name in self._secrets:
+                continue
+            if self._parts.can_ask:
+                question = SecretQuestion(uuid7(), need.name, need.skills[0], need.description)
+                self._give_secrets({need.name: await self._questions.ask(question)})
+            if not self._secrets.get(need.name):
+                self._warn_once(missing_env_warning(need))
+        for server in needs.missing_mcp:
+            self._warn_once(missing_mcp_warning(server))
+
+    def _give_secrets(self, values: Mapping[str, str | None]) -> None:
+        self._secrets |= values
+        self._redactor = self._redactor.with_secrets([value for value in values.values() if value])
 
     def _begin(self) -> None:
         if self._begun:
@@ -180,7 +229,7 @@ class Session:
 
     def _tell_context(self, turn: TurnContext) -> None:
         """Append what the model has not been told yet."""
-        now, warnings = self._parts.snapshot()
+        now, warnings = self._parts.snapshot(self._parts.skills.instructions())
         for warning in warnings:
             self._warn_once(warning)
         self.history.append(*context_items(self._told, now))
@@ -189,7 +238,7 @@ class Session:
         self._told = now
         self._transcript.turn_settings(turn)
 
-    async def _run(self, turn: TurnContext) -> None:
+    async def _sample(self, turn: TurnContext) -> str | None:
         sampler = Sampler(
             turn=turn,
             history=self.history,
@@ -200,7 +249,11 @@ class Session:
             expect_call=self._warm_up,
             saved=self._transcript.saved,
         )
-        self._running = asyncio.create_task(Turn(sampler, self._note_usage).run())
+        return await Turn(sampler, self._note_usage).run()
+
+    async def _within(self, turn: TurnContext, work: Coroutine[Any, Any, str | None]) -> None:
+        """Run the work of a turn; whatever becomes of it is recorded and told."""
+        self._running = asyncio.create_task(work)
         if self._interrupted:
             self._running.cancel()
         try:
@@ -227,7 +280,7 @@ class Session:
             self._interrupted = False
 
     def _fail(self, turn: TurnContext, message: str) -> None:
-        message = self._parts.redactor.redact(message)
+        message = self._redactor.redact(message)
         self.history.close_open_calls()
         self._transcript.turn_failed(turn, message)
         self._emit(events.TurnFailed(turn.turn_id, message))
@@ -260,20 +313,26 @@ class Session:
             approval=turn.approval,
             sandbox=self._parts.sandbox,
             processes=self._parts.processes,
-            env=turn.tool_env,
+            env=self._parts.tool_env | {name: value for name, value in self._secrets.items() if value},
             output_tokens=turn.settings.output_tokens,
-            emit=lambda event: self._emit(self._without_secrets(event)),
+            emit=self._emit_of_tool,
         )
         output = await self._parts.tools.run(call, context)
         return self._redacted(output)
 
     def _redacted(self, output: ToolOutput) -> ToolOutput:
-        text = self._parts.redactor.redact(output.text)
+        text = self._redactor.redact(output.text)
         return output if text == output.text else ToolOutput(text, output.ok, output.parts, output.crash)
+
+    def _emit_of_tool(self, event: events.Event) -> None:
+        self._emit(self._without_secrets(event))
+        if isinstance(event, events.CommandStarted):
+            for use in self._parts.skills.used_by(event.command, event.cwd):
+                self._emit(use)
 
     def _without_secrets(self, event: events.Event) -> events.Event:
         """What a command prints can hold the key; a script that reads our events must not find it there."""
-        redact = self._parts.redactor.redact
+        redact = self._redactor.redact
         match event:
             case events.CommandStarted():
                 return event._replace(command=redact(event.command))

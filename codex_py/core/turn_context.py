@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,5 +33,4 @@ class TurnContext:
     settings: ModelSettings
     sandbox_policy: SandboxPolicy
     approval: ApprovalPolicy
-    tool_env: Mapping[str, str]
     output_schema: bytes | None = None

@@ -67,6 +67,9 @@ class HumanPrinter:
                 self._line(self._paint("apply patch", _CYAN))
             case events.PatchFinished():
                 self._patch_finished(event)
+            case events.SkillUsed(name, _, path, kind):
+                how = {"explicit": "skill:", "read": "skill read:", "script": "skill script:"}[kind]
+                self._line(f"{self._paint(how, _CYAN)} {sanitize_line(name)} ({sanitize_line(str(path))})")
             case events.WebSearched(_, query):
                 self._line(self._paint("web search:", _CYAN) + f" {sanitize_line(query)}")
             case _:

@@ -17,6 +17,7 @@ class JsonlPrinter:
         self._write = write
         self._next_item = 0
         self._open: dict[str, str] = {}
+        self._skills: list[events.SkillUsed] = []
 
     def __call__(self, event: events.Event) -> None:
         for line in self._lines(event):
@@ -29,9 +30,12 @@ class JsonlPrinter:
                 if event.notice:
                     yield schema.item_completed(schema.error_item(self._item_id(), event.notice))
             case events.TurnStarted():
+                self._skills.clear()
                 yield schema.TURN_STARTED
+            case events.SkillUsed():
+                self._skills.append(event)
             case events.TurnCompleted():
-                yield schema.turn_completed(event.usage)
+                yield schema.turn_completed(event.usage, self._skills)
             case events.TurnFailed(_, message):
                 yield schema.error(message)
                 yield schema.turn_failed(message)

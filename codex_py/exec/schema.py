@@ -22,8 +22,13 @@ def thread_started(thread_id: str) -> Line:
     return {"type": "thread.started", "thread_id": thread_id}
 
 
-def turn_completed(usage: TokenUsage) -> Line:
-    """`usage` counts the whole thread, earlier runs included."""
+def turn_completed(usage: TokenUsage, skills: Sequence[events.SkillUsed] = ()) -> Line:
+    """`usage` counts the whole thread, earlier runs included.
+
+    `skills_used` is an addition of this program, only there when a skill was: strict readers of the published types
+    meet no line and no item they do not know.
+    """
+    added = {"skills_used": [skill_used(use) for use in skills]} if skills else {}
     return {
         "type": "turn.completed",
         "usage": {
@@ -33,7 +38,13 @@ def turn_completed(usage: TokenUsage) -> Line:
             "output_tokens": usage.output_tokens,
             "reasoning_output_tokens": usage.reasoning_output_tokens,
         },
+        **added,
     }
+
+
+def skill_used(use: events.SkillUsed) -> dict[str, str]:
+    """`kind` is `explicit` (named by the user), `read` or `script` (a command read it or ran its script)."""
+    return {"name": use.name, "scope": use.scope, "path": str(use.path), "kind": use.kind}
 
 
 def turn_failed(message: str) -> Line:

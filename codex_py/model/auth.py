@@ -84,7 +84,7 @@ def _openai_login(provider: Provider, env: Mapping[str, str], home: Path) -> Cre
         return login
     raise UserError(
         f"no API key for the model provider `{provider.id}`",
-        hint="set OPENAI_API_KEY or CODEX_API_KEY, log in with `codex-py login`, run a local model with `--oss`, "
+        hint="set OPENAI_API_KEY or CODEX_API_KEY, keep a key in `auth.json`, run a local model with `--oss`, "
         "or try `--offline`, which needs no model",
     )
 
@@ -142,7 +142,7 @@ def _read_private(path: Path) -> bytes:
 def _unreadable(path: Path, reason: str) -> UserError:
     return UserError(
         f"cannot read `{path}`: {reason}",
-        hint="log in again with `codex-py login`, remove the file, or set OPENAI_API_KEY",
+        hint="mend or remove the file, or set OPENAI_API_KEY",
     )
 
 

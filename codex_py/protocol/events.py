@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.questions import Question
 from codex_py.protocol.usage import TokenUsage
 
 
@@ -112,6 +113,12 @@ class SkillUsed(NamedTuple):
     kind: Literal["explicit", "read", "script"]
 
 
+class QuestionAsked(NamedTuple):
+    """The turn waits for an `Answer` op with the question's id."""
+
+    question: Question
+
+
 class Retrying(NamedTuple):
     """A request failed and is sent again after `delay` seconds. `limit` is None when a time budget bounds it."""
 
@@ -164,6 +171,7 @@ Event: TypeAlias = (
     | PatchFinished
     | WebSearched
     | SkillUsed
+    | QuestionAsked
     | Retrying
     | UsageReported
     | ItemRecorded

@@ -21,4 +21,12 @@ class Interrupt:
     """Stop the running turn; what was done is kept, what was not is answered `aborted`."""
 
 
-Op: TypeAlias = UserTurn | Interrupt
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the user says to a question: a value, or None for no answer."""
+
+    question_id: str
+    value: str | None
+
+
+Op: TypeAlias = UserTurn | Interrupt | Answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ class Watched:
 
     session: Session
     seen: list[events.Event] = field(default_factory=list)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def say(self, text: str) -> events.Event:
         """One turn; gives back the event that ended it."""
@@ -48,6 +50,7 @@ async def watched_session(
     resume: str | None = None,
     sandbox: str = "danger-full-access",
     ephemeral: bool = False,
+    can_ask: bool = False,
     **provider: Any,
 ) -> AsyncGenerator[Watched, None]:
     """Open a session in the place's repository; `top` is TOML for the head of config.toml."""
@@ -61,6 +64,7 @@ async def watched_session(
         originator="test",
         approval="never",
         ephemeral=ephemeral,
+        can_ask=can_ask,
         resume=None if resume is None else ResumeTarget(thread_id=resume),
     )
     async with open_session(request) as session:

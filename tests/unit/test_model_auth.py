@@ -102,7 +102,7 @@ def test_no_key_at_all_names_the_choices(tmp_path: Path, content: Any) -> None:
     with pytest.raises(UserError) as caught:
         found(OPENAI, tmp_path)
     assert (str(caught.value), caught.value.status) == ("no API key for the model provider `openai`", 1)
-    for choice in ("OPENAI_API_KEY", "CODEX_API_KEY", "codex-py login", "--oss", "--offline"):
+    for choice in ("OPENAI_API_KEY", "CODEX_API_KEY", "auth.json", "--oss", "--offline"):
         assert choice in (caught.value.hint or "")
 
 

@@ -21,7 +21,7 @@ async def test_a_plan_points_to_files_and_says_what_it_is(tmp_path: Path) -> Non
     assert "1. Read `app/cache.py` for how such things are done here" in told
     assert "Files your words point to: `app/cache.py`." in told
     assert "fixed rules" in told and told.endswith(NOTICE)
-    for way in ("OPENAI_API_KEY", "codex-py login", "[model_providers.x]", "--oss"):
+    for way in ("OPENAI_API_KEY", "[model_providers.x]", "--oss"):
         assert way in told
     name, payload = host.calls[-1]
     assert name == "update_plan"

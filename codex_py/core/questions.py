@@ -1,0 +1,33 @@
+"""Questions under way: each is told as an event and waits for the op that answers it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from codex_py.protocol.events import Event, QuestionAsked
+from codex_py.protocol.questions import Question
+
+
+class Questions:
+    """The open questions of a session, in memory only."""
+
+    def __init__(self, emit: Callable[[Event], None]) -> None:
+        self._emit = emit
+        self._open: dict[str, asyncio.Future[str | None]] = {}
+
+    async def ask(self, question: Question) -> str | None:
+        """Wait for the user's answer; None when they gave none. Cancelling takes the question back."""
+        answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._open[question.id] = answer
+        try:
+            self._emit(QuestionAsked(question))
+            return await answer
+        finally:
+            del self._open[question.id]
+
+    def answer(self, question_id: str, value: str | None) -> None:
+        """Pass an answer on; one to a question that is not open is dropped."""
+        waiting = self._open.get(question_id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(value)

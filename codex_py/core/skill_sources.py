@@ -1,0 +1,37 @@
+"""The configuration in the words of the skills room: where skills are looked for, and which are switched off."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from codex_py.config.load import LoadedConfig
+from codex_py.config.schema import Config
+from codex_py.context.agents_md import find_project_root
+from codex_py.core.plugin_skills import plugin_skills
+from codex_py.core.session_skills import project_config_dirs
+from codex_py.skills.roots import SkillRootsRequest
+from codex_py.skills.rules import SkillRule
+
+
+def skill_sources(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> SkillRootsRequest:
+    """What decides where the skills of a session come from; `home` is CODEX_HOME."""
+    config = loaded.config
+    real = Path(os.path.realpath(cwd))
+    return SkillRootsRequest(
+        home=home,
+        user_home=Path(env.get("HOME") or Path.home()),
+        cwd=real,
+        project_root=find_project_root(real, config.project_root_markers),
+        project_config_dirs=project_config_dirs(real, loaded.project_root),
+        plugin_roots=plugin_skills(home, config.plugins),
+        extra_roots=tuple(Path(folder) for folder in config.skills.roots),
+        extra_user_roots=tuple(Path(folder) for folder in config.skills.extra_user_roots),
+        bundled=config.skills.bundled.enabled,
+    )
+
+
+def skill_rules(config: Config) -> tuple[SkillRule, ...]:
+    """The `[[skills.config]]` entries of all layers; of two that meet the later one wins."""
+    return tuple(SkillRule(rule.path, rule.name, rule.enabled) for rule in config.skills.config)

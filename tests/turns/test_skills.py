@@ -1,0 +1,237 @@
+"""What the model sees of skills, in whole request bodies."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from codex_py.protocol import events
+from codex_py.protocol.input import SkillInput, TextInput
+from codex_py.protocol.ops import Answer, UserTurn
+from codex_py.protocol.questions import SecretQuestion
+from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.home import Place
+from tests.support.session import Watched, watched_session
+
+NO_BUNDLED = "[skills.bundled]\nenabled = false\n"
+
+
+def skill(name: str, description: str = "does things", *, more: str = "", body: str = "Do it.") -> str:
+    return f"---\nname: {name}\ndescription: {description}\n{more}---\n{body}\n"
+
+
+def add_skill(place: Place, name: str, text: str | None = None, *, root: str = ".agents/skills") -> Path:
+    return place.write(f"{root}/{name}/SKILL.md", text or skill(name))
+
+
+def injected(path: Path, name: str) -> str:
+    return f"<skill>\n<name>{name}</name>\n<path>{path}</path>\n{path.read_text()}\n</skill>"
+
+
+def blocks(request: Any) -> list[str]:
+    return [text for text in request.texts("developer") if text.startswith("<skills_instructions>")]
+
+
+async def test_the_list_is_told_once_and_a_named_skill_comes_before_the_message(place: Place) -> None:
+    path = add_skill(place, "lint", skill("lint", "checks the code"))
+    with FakeResponses([say("one")], [say("two")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("use $lint: on app.py")
+            await watched.say("and now without")
+    first, second = model.requests
+    [block] = blocks(first)
+    assert f"- lint: checks the code (file: {path})" in block
+    assert first.texts("user")[-2:] == [injected(path, "lint"), "use $lint: on app.py"]
+    # Nothing of it again: the turn after adds the answer and the prompt.
+    assert len(second.input) == len(first.input) + 2
+    assert watched.of(events.SkillUsed) == [events.SkillUsed("lint", "repo", path, "explicit")]
+
+
+async def test_a_changed_list_is_told_again_at_the_end(place: Place) -> None:
+    add_skill(place, "lint")
+    with FakeResponses([say("one")], [say("two")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("hi")
+            add_skill(place, "deploy")
+            await watched.say("again")
+    old, new = blocks(model.requests[1])
+    assert "- deploy: " not in old
+    assert "- deploy: does things" in new
+
+
+async def test_an_edited_skill_counts_on_the_next_turn(place: Place) -> None:
+    path = add_skill(place, "lint")
+    with FakeResponses([say("one")], [say("two")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("$lint")
+            path.write_text(skill("lint", body="Do it better."))
+            await watched.say("$lint")
+    assert "Do it better." in model.requests[1].texts("user")[-2]
+
+
+async def test_an_emptied_list_is_taken_back(place: Place) -> None:
+    path = add_skill(place, "lint")
+    with FakeResponses([say("one")], [say("two")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("hi")
+            path.unlink()
+            await watched.say("again")
+    assert len(blocks(model.requests[1])) == 2
+    assert "- lint" not in blocks(model.requests[1])[1]
+
+
+async def test_a_picked_skill_takes_its_name_from_the_mentions(place: Place) -> None:
+    here = add_skill(place, "lint", root=".agents/skills")
+    there = place.home / ".agents/skills/lint/SKILL.md"
+    there.parent.mkdir(parents=True)
+    there.write_text(skill("lint", body="The user's own."))
+    with FakeResponses([say("one")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.session.submit(UserTurn((SkillInput("lint", there), TextInput("use $lint"))))
+    assert model.requests[0].texts("user")[-2:] == [injected(there, "lint"), "use $lint"]
+    assert here.read_text() not in str(model.requests[0].input)
+
+
+async def test_an_ambiguous_name_selects_nothing_and_says_so(place: Place) -> None:
+    add_skill(place, "lint")
+    other = place.home / ".agents/skills/lint/SKILL.md"
+    other.parent.mkdir(parents=True)
+    other.write_text(skill("lint"))
+    with FakeResponses([say("one")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("use $lint")
+    assert model.requests[0].texts("user")[-1] == "use $lint"
+    assert not any(text.startswith("<skill>") for text in model.requests[0].texts("user"))
+    [warned] = watched.of(events.Warned)
+    assert warned.message.startswith("`$lint` could mean 2 skills and selects none: ")
+
+
+async def test_a_skill_switched_off_is_not_listed_and_not_mentionable(place: Place) -> None:
+    add_skill(place, "lint")
+    off = NO_BUNDLED + '[[skills.config]]\nname = "lint"\nenabled = false\n'
+    with FakeResponses([say("one")]) as model:
+        async with watched_session(place, model, off) as watched:
+            await watched.say("use $lint")
+    assert blocks(model.requests[0]) == []
+    assert model.requests[0].texts("user")[-1] == "use $lint"
+    assert not any(text.startswith("<skill>") for text in model.requests[0].texts("user"))
+
+
+async def test_a_hidden_skill_is_not_listed_but_mentionable(place: Place) -> None:
+    path = add_skill(place, "lint")
+    place.write(".agents/skills/lint/agents/openai.yaml", "policy:\n  allow_implicit_invocation: false\n")
+    with FakeResponses([say("one")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("use $lint")
+    assert blocks(model.requests[0]) == []
+    assert model.requests[0].texts("user")[-2] == injected(path, "lint")
+
+
+async def test_a_bad_skill_is_one_line_and_hurts_no_other(place: Place) -> None:
+    add_skill(place, "lint")
+    bad = add_skill(place, "broken", "---\nname: broken\n---\n")
+    with FakeResponses([say("one")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("hi")
+    assert "- lint: " in blocks(model.requests[0])[0]
+    [warned] = watched.of(events.Warned)
+    assert str(bad) in warned.message
+    assert "description" in warned.message
+
+
+async def test_a_tight_budget_is_told_to_the_user(place: Place) -> None:
+    for number in range(30):
+        add_skill(place, f"skill-{number:02}", skill(f"skill-{number:02}", "x" * 300))
+    tight = "[skills]\nmax_context_tokens = 500\n[skills.bundled]\nenabled = false\n"
+    with FakeResponses([say("one")]) as model:
+        async with watched_session(place, model, tight) as watched:
+            await watched.say("hi")
+    told = [warned.message for warned in watched.of(events.Warned)]
+    assert any("shortened" in message or "left out" in message for message in told)
+
+
+async def test_a_missing_variable_is_one_warning_where_nobody_can_be_asked(place: Place) -> None:
+    add_skill(place, "deploy", needing_token("deploy"))
+    with FakeResponses([say("one")], [say("two")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("use $deploy")
+            await watched.say("use $deploy again")
+    [warned] = watched.of(events.Warned)
+    assert "`DEPLOY_TOKEN`" in warned.message
+    assert "`deploy`" in warned.message
+
+
+async def test_a_typed_secret_reaches_commands_and_nothing_else(place: Place) -> None:
+    add_skill(place, "deploy", needing_token("deploy"))
+    stream = [call("c1", "exec_command", {"cmd": "echo token=$DEPLOY_TOKEN; [ ${#DEPLOY_TOKEN} = 17 ] && echo whole"})]
+    with FakeResponses(stream, [say("one")], [say("two")]) as model:
+        async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
+            answer_secrets(watched, "hush-hush-secret1")
+            await watched.say("use $deploy")
+            await watched.say("use $deploy again")
+    [question] = [event.question for event in watched.of(events.QuestionAsked)]
+    assert isinstance(question, SecretQuestion)
+    assert (question.name, question.skill) == ("DEPLOY_TOKEN", "deploy")
+    assert "token=[redacted]\nwhole\n" in model.requests[1].output_of("c1")
+    everything = b"".join(path.read_bytes() for path in place.codex_home.rglob("*") if path.is_file())
+    assert b"hush-hush-secret1" not in everything
+    assert all(b"hush-hush-secret1" not in request.raw for request in model.requests)
+
+
+async def test_a_skill_of_the_users_own_gets_the_variable_it_declares(place: Place) -> None:
+    place = place.with_env(DEPLOY_TOKEN="from-the-user-env")
+    own = place.home / ".agents/skills/deploy/SKILL.md"
+    own.parent.mkdir(parents=True)
+    own.write_text(needing_token("deploy"))
+    stream = [call("c1", "exec_command", {"cmd": '[ -n "$DEPLOY_TOKEN" ] && echo there'})]
+    with FakeResponses(stream, [say("one")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("use $deploy")
+    assert model.requests[1].output_of("c1").endswith("there\n")
+    assert watched.of(events.Warned) == []
+
+
+async def test_a_repositorys_skill_does_not(place: Place) -> None:
+    place = place.with_env(DEPLOY_TOKEN="from-the-user-env")
+    add_skill(place, "deploy", needing_token("deploy"))
+    stream = [call("c1", "exec_command", {"cmd": "echo [$DEPLOY_TOKEN]"})]
+    with FakeResponses(stream, [say("one")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("use $deploy")
+    assert model.requests[1].output_of("c1").endswith("[]\n")
+    [warned] = watched.of(events.Warned)
+    assert "`DEPLOY_TOKEN`" in warned.message
+
+
+async def test_use_by_the_way_is_noticed_once_a_turn(place: Place) -> None:
+    path = add_skill(place, "lint")
+    place.write(".agents/skills/lint/scripts/run.sh", "echo linted\n")
+    reads = [
+        call("c1", "exec_command", {"cmd": "cd .agents/skills/lint && cat SKILL.md | head -5"}),
+        call("c2", "exec_command", {"cmd": "bash .agents/skills/lint/scripts/run.sh"}),
+    ]
+    with FakeResponses(reads, [say("one")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("check the code")
+    assert watched.of(events.SkillUsed) == [events.SkillUsed("lint", "repo", path, "read")]
+    assert not any(text.startswith("<skill>") for text in model.requests[1].texts("user"))
+    ledger = (place.codex_home / "skills-usage.jsonl").read_text()
+    assert ledger.count('"kind":"read"') == 1
+    assert (place.codex_home / "skills-usage.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def needing_token(name: str) -> str:
+    need = "dependencies:\n  tools:\n    - type: env_var\n      value: DEPLOY_TOKEN\n      description: deploys\n"
+    return skill(name, more=need)
+
+
+def answer_secrets(watched: Watched, value: str) -> None:
+    """Answer every question with the value, as a front end does: by an op, while the turn waits."""
+
+    def listen(event: events.Event) -> None:
+        if isinstance(event, events.QuestionAsked):
+            answer = watched.session.submit(Answer(event.question.id, value))
+            watched.tasks.append(asyncio.ensure_future(answer))
+
+    watched.session.subscribe(listen)
