@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.context.markup import quoted
-from codex_py.text.regular_file import FileHead, FileRefused, read_inside, read_trusted
 from codex_py.paths import is_placeholder
+from codex_py.text.regular_file import FileHead, FileRefused, read_inside, read_trusted
 from codex_py.text.sanitize import sanitize_line
 
 _NAMES: Final = ("AGENTS.override.md", "AGENTS.md")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from codex_py.context.markup import escape, value
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.value import Value
 from codex_py.text.sanitize import sanitize_line
 
 _MAX_ROOTS: Final = 32
@@ -18,8 +18,7 @@ _PROTECTED: Final = (".git", ".agents", ".codex")
 _ZONE_NAME: Final = r"(?=.{1,64}$)[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,3}"
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Value):
     """What `<environment_context>` says. `filesystem` is that element, rendered."""
 
     cwd: str

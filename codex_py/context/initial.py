@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from codex_py.context.agents_md import replacement
@@ -10,6 +9,7 @@ from codex_py.context.environment import Environment, render_environment
 from codex_py.context.markup import cut_to, quoted
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.items import ResponseItem, message
+from codex_py.protocol.value import Value
 
 _MAX_BLOCK_BYTES: Final = 256 * 1024
 _NO_SKILLS: Final = (
@@ -17,8 +17,7 @@ _NO_SKILLS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ContextSnapshot:
+class ContextSnapshot(Value):
     """What the model should currently know. The texts are rendered blocks; "" and None leave a block out."""
 
     model: str

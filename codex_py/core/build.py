@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +33,7 @@ from codex_py.process.manager import ProcessManager
 from codex_py.process.shells import user_shell
 from codex_py.protocol.ids import timestamp, uuid7
 from codex_py.protocol.policy import ApprovalPolicy, DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.value import Value
 from codex_py.rollout.format import SessionMeta
 from codex_py.rollout.reader import StoredSession, find_session, latest_session, load_session
 from codex_py.rollout.recorder import NullRecorder, Recorder, RolloutRecorder
@@ -52,16 +52,14 @@ OFFLINE_PROVIDER: Final = "offline"
 _OFFLINE_NOTICE: Final = "this is the offline model: fixed rules, no AI, nothing leaves this machine"
 
 
-@dataclass(frozen=True, slots=True)
-class ResumeTarget:
+class ResumeTarget(Value):
     """Which stored session to go on with: by id, else the newest one, of this directory or of any."""
 
     thread_id: str | None = None
     any_directory: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRequest:
+class SessionRequest(Value):
     """What a front end asks for. `cwd` is a real path; `extra_roots` are writable too with workspace-write.
 
     `can_ask` says that the front end answers the session's questions.

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from codex_py.core.history import ABORTED
 from codex_py.protocol.items import ResponseItem, ToolCall, call_output
+from codex_py.protocol.value import Value
 from codex_py.tools.spec import ToolOutput
 
 RunTool: TypeAlias = Callable[[ToolCall], Awaitable[ToolOutput]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Started:
+class _Started(Value):
     call: ToolCall
     task: asyncio.Task[ToolOutput]
 

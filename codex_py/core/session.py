@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +29,7 @@ from codex_py.protocol.ops import Answer, Interrupt, Op, UserTurn
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import SecretQuestion
 from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.value import Value
 from codex_py.rollout.reader import StoredSession
 from codex_py.rollout.recorder import Recorder
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
@@ -48,8 +48,7 @@ class KnownContext(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SessionParts:
+class SessionParts(Value):
     """Everything a session is built from.
 
     `snapshot` is asked at the start of each turn, with the list of skills. `can_ask` says that the front end answers

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from codex_py.protocol.events import SkillUsed
 from codex_py.protocol.input import SkillInput, TextInput, UserInput
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.value import Value
 from codex_py.skills.bundled import sync_bundled
 from codex_py.skills.dependencies import DependencyPlan, plan_dependencies
 from codex_py.skills.implicit import SkillIndex, UsedOnce, detect_skill_use
@@ -26,8 +26,7 @@ from codex_py.skills.usage import record_use
 from codex_py.text.sanitize import sanitize_line
 
 
-@dataclass(frozen=True, slots=True)
-class SkillSettings:
+class SkillSettings(Value):
     """Where the skills of a session are and how much of them the model is told.
 
     `env` is what commands run with; `withheld_env` is what the user's environment has and commands do not get.
@@ -45,8 +44,7 @@ class SkillSettings:
     keep_ledger: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class AskedFor:
+class AskedFor(Value):
     """The skills of one message: their items, in order, their needs, and lines for the user.
 
     `granted` are variables of the user's environment that commands get from now on, because a skill of the user's own

@@ -21,7 +21,7 @@ def skill_sources(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[s
     real = Path(os.path.realpath(cwd))
     return SkillRootsRequest(
         home=home,
-        user_home=Path(env.get("HOME") or Path.home()),
+        user_home=Path(env.get("HOME") or home.parent),
         cwd=real,
         project_root=find_project_root(real, config.project_root_markers),
         project_config_dirs=project_config_dirs(real, loaded.project_root),

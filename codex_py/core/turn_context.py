@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.value import Value
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSettings:
+class ModelSettings(Value):
     """The model and how it is asked; `output_tokens` caps one tool output."""
 
     model: str
@@ -23,8 +22,7 @@ class ModelSettings:
     output_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class TurnContext:
+class TurnContext(Value):
     """The settings of one turn, frozen when it starts."""
 
     turn_id: str

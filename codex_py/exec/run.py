@@ -19,13 +19,13 @@ from codex_py.exec.jsonl import JsonlPrinter
 from codex_py.protocol import events
 from codex_py.protocol.input import ImageInput, TextInput
 from codex_py.protocol.ops import UserTurn
+from codex_py.protocol.value import Value
 from codex_py.text.sanitize import sanitize
 
 _EXIT_STATUS: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
-@dataclass(frozen=True, slots=True)
-class ExecRequest:
+class ExecRequest(Value):
     """What one run is asked to do and where its results go."""
 
     prompt: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol, TypeAlias
+
+from codex_py.protocol.value import Value
 
 PatchForm: TypeAlias = Literal["freeform", "function"]
 
@@ -36,8 +37,7 @@ class ModelRecord(Protocol):
     def tool_output_token_limit(self) -> int | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFacts:
+class ModelFacts(Value):
     """How a model is asked when the user has chosen nothing.
 
     `context_window` is what it reads, in tokens; `effort`, `summary` and `verbosity` are None where the model takes no
@@ -62,17 +62,17 @@ _CHAT: Final = ModelFacts(context_window=1_047_576)
 _REASONING: Final = ModelFacts(context_window=200_000, effort="medium")
 _OPEN_WEIGHTS: Final = ModelFacts(context_window=131_072, effort="medium", images=False)
 _GPT_5: Final = ModelFacts(effort="medium", takes_verbosity=True, apply_patch="freeform")
-_GPT_5_CODEX: Final = replace(_GPT_5, takes_verbosity=False)
-_CURRENT: Final = replace(_GPT_5, verbosity="low")
-_CURRENT_QUICK: Final = replace(_CURRENT, effort="low")
+_GPT_5_CODEX: Final = _GPT_5.replace(takes_verbosity=False)
+_CURRENT: Final = _GPT_5.replace(verbosity="low")
+_CURRENT_QUICK: Final = _CURRENT.replace(effort="low")
 
 
 def _table() -> Mapping[str, ModelFacts]:
     return {
         "gpt-4.1": _CHAT,
-        "gpt-4o": replace(_CHAT, context_window=128_000),
+        "gpt-4o": _CHAT.replace(context_window=128_000),
         "o3": _REASONING,
-        "o3-mini": replace(_REASONING, images=False),
+        "o3-mini": _REASONING.replace(images=False),
         "o4-mini": _REASONING,
         "codex-mini-latest": _REASONING,
         "gpt-oss": _OPEN_WEIGHTS,
@@ -91,9 +91,9 @@ def _table() -> Mapping[str, ModelFacts]:
         "gpt-6": _CURRENT,
         "gpt-6-astra": _CURRENT_QUICK,
         "gpt-6.1": _CURRENT_QUICK,
-        "gpt-6.1-terra": replace(_CURRENT_QUICK, context_window=500_000),
+        "gpt-6.1-terra": _CURRENT_QUICK.replace(context_window=500_000),
         "gpt-daybreak-blue": _CURRENT_QUICK,
-        "gpt-daybreak-red": replace(_CURRENT, context_window=372_000, verbosity="high"),
+        "gpt-daybreak-red": _CURRENT.replace(context_window=372_000, verbosity="high"),
         "codex-auto-review": _CURRENT,
     }
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from codex_py.patch.markers import BEGIN, END
 
@@ -22,8 +21,7 @@ _CALL: Final = r"(?:apply_patch|applypatch)(?:[ \t]*(?=<<)|[ \t]+(?=['\"]))"
 _HEREDOC: Final = rf"<<(?P<tabs>-?)[ \t]*\\?{_WORD}[ \t]*\n"
 
 
-@dataclass(frozen=True, slots=True)
-class PatchInCommand:
+class PatchInCommand(NamedTuple):
     """A patch found in a command. `workdir` is the word after `cd`, not yet resolved.
 
     `explicit` is false when the script is the bare text of a patch with no call around it: nothing may be applied

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Literal
+
+from codex_py.protocol.value import Value
 
 DEFAULT_EXCLUDES: Final = ("*KEY*", "*SECRET*", "*TOKEN*", "*PASSWORD*")
 
@@ -31,14 +33,13 @@ _FORCED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentRules:
+class EnvironmentRules(Value):
     """`[shell_environment_policy]`: globs match names without regard to case and apply in the order of the fields."""
 
     inherit: Literal["all", "core", "none"] = "all"
     ignore_default_excludes: bool = False
     exclude: tuple[str, ...] = ()
-    set: Mapping[str, str] = field(default_factory=dict[str, str])
+    set: Mapping[str, str] = MappingProxyType({})
     include_only: tuple[str, ...] = ()
 
 

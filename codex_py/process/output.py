@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from codex_py.protocol.value import Value
 
 HEAD_BYTES: Final = 512 * 1024
 TAIL_BYTES: Final = 512 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(Value):
     """Output in order of arrival. `total` counts every byte printed, the ones that were not kept included."""
 
     head: bytes

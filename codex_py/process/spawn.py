@@ -9,12 +9,12 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from codex_py.errors import ToolError
 from codex_py.process.pty import open_terminal
+from codex_py.protocol.value import Value
 
 _F_SETPIPE_SZ: Final = 1031  # Linux; fcntl.F_SETPIPE_SZ is missing elsewhere
 _PIPE_BYTES: Final = 1024 * 1024
@@ -24,8 +24,7 @@ def _nothing() -> None:
     """The default of a spec's callbacks."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSpec:
+class CommandSpec(Value):
     """What to start.
 
     `fds` are inherited under their own numbers. `release` is called once the process has started or failed to,

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from codex_py.protocol.value import Value
 
-@dataclass(frozen=True, slots=True)
-class TextInput:
+
+class TextInput(Value):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ImageInput:
+class ImageInput(Value):
     """A picture on disk, read when the turn starts."""
 
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class SkillInput:
+class SkillInput(Value):
     """A skill picked in a front end: its name, and the path of its `SKILL.md`."""
 
     name: str

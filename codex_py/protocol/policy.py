@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from codex_py.protocol.value import Value
 
 ApprovalPolicy: TypeAlias = Literal["untrusted", "on-failure", "on-request", "never"]
 SandboxMode: TypeAlias = Literal["read-only", "workspace-write", "danger-full-access"]
 NetworkAccess: TypeAlias = bool | Literal["loopback"]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOnly:
+class ReadOnly(Value):
     """Commands read everything, write nothing, and have no network."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceWrite:
+class WorkspaceWrite(Value):
     """Commands write below the working directory, the extra roots and the temporary folders."""
 
     writable_roots: tuple[Path, ...] = ()
@@ -26,8 +25,7 @@ class WorkspaceWrite:
     exclude_slash_tmp: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DangerFullAccess:
+class DangerFullAccess(Value):
     """No sandbox at all."""
 
 

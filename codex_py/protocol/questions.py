@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from codex_py.protocol.value import Value
 
-@dataclass(frozen=True, slots=True)
-class SecretQuestion:
+
+class SecretQuestion(Value):
     """The value of an environment variable, to be typed unseen and kept in memory for this session only.
 
     `skill` is the skill that needs the variable `name`; `why` is what that skill says about it, or empty.
@@ -19,8 +19,7 @@ class SecretQuestion:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class McpInstallQuestion:
+class McpInstallQuestion(Value):
     """Whether to add the MCP server `name`, which `skills` need and the configuration lacks.
 
     `transport` is `streamable_http`, where `target` is the URL, or `stdio`, where it is the command that would run.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from codex_py.protocol.encoding import as_object
+from codex_py.protocol.value import Value
 
 
-@dataclass(frozen=True, slots=True)
-class TokenUsage:
+class TokenUsage(Value):
     """Tokens of one response, or the sum over several. Cached tokens are part of the input tokens."""
 
     input_tokens: int = 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ from codex_py.protocol.encoding import as_object, encode_json
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy, WorkspaceWrite, mode_of
 from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.value import Value
 
 
-@dataclass(frozen=True, slots=True)
-class GitState:
+class GitState(Value):
     """What the repository looked like when the session began; None for what could not be learnt."""
 
     commit_hash: str | None = None
@@ -31,8 +30,7 @@ class GitState:
         return {key: value for key, value in fields.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class SessionMeta:
+class SessionMeta(Value):
     """The first record of a file. `git` is None outside a repository.
 
     A fork names its parent and takes over the parent's records with an ordinal below `forked_from_ordinal_exclusive`.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -14,6 +13,7 @@ from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.ids import is_uuid
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.value import Value
 from codex_py.rollout.files import (
     archived_files,
     home_of,
@@ -34,8 +34,7 @@ _STAMP: Final = re.compile(rb'\{"timestamp":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\
 _TURN_CONTEXT: Final = b'"type":"turn_context"'
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSession:
+class StoredSession(Value):
     """What a file says a session was when its last record was written.
 
     `items` is the history to send, after the last compaction; `window` counts the compactions. `usage` is the sum over

@@ -6,12 +6,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from codex_py.errors import ToolError
 from codex_py.protocol.policy import DangerFullAccess, NetworkAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.value import Value
 from codex_py.sandbox.linux import Mounts, bwrap_argv, find_bwrap, open_filter
 from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
 from codex_py.sandbox.pins import Pins
@@ -32,8 +32,7 @@ def _nothing() -> None:
     """What an unsandboxed command has to release and to clean up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wrapped:
+class Wrapped(Value):
     """A command line ready to start.
 
     `env` is added to the command's environment. `fds` must be inherited under their own numbers; `release` closes them

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.value import Value
 
 PROTECTED_NAMES: Final = (".git", ".codex", ".agents")
 
@@ -27,8 +27,7 @@ _POINTER_BYTES: Final = 4096
 _BULK: Final = frozenset({"node_modules", "site-packages", "__pycache__"})
 
 
-@dataclass(frozen=True, slots=True)
-class WritableRoot:
+class WritableRoot(Value):
     """A folder commands may write below, and the paths inside it they may not; all real paths.
 
     The first ones of `protected` are the root's own three names, there or not.

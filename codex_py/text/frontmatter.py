@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from codex_py.errors import CodexError
+from codex_py.text.plain_yaml import Plain, read_plain_yaml
+
+__all__ = ["Frontmatter", "Plain", "YamlRefused", "YamlValue", "parse_yaml", "repair_yaml", "split_frontmatter"]
 
 MAX_BYTES: Final = 64 * 1024
 MAX_DEPTH: Final = 32
@@ -30,12 +33,6 @@ _COLON: Final = r":\s"
 
 class YamlRefused(CodexError):
     """The text is not YAML that is read here; the message says why and where."""
-
-
-class Plain(str):
-    """A scalar written without quotes, where `true` is a boolean and not a word."""
-
-    __slots__ = ()
 
 
 class Frontmatter(NamedTuple):
@@ -70,6 +67,8 @@ def parse_yaml(text: str) -> YamlValue:
     """
     if len(text) > MAX_BYTES or len(text.encode(errors="surrogatepass")) > MAX_BYTES:
         raise YamlRefused(f"longer than {MAX_BYTES // 1024} KiB")
+    if (simple := read_plain_yaml(text)) is not None:
+        return cast("YamlValue", simple)
     import yaml
 
     parser: Any = yaml

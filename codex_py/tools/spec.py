@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,11 +10,11 @@ from codex_py.process.manager import ProcessManager
 from codex_py.protocol.events import Event
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.value import Value
 from codex_py.sandbox.command import Sandbox
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
+class ToolContext(Value):
     """What a tool may know and touch during one call.
 
     `output_tokens` is the model's cap for one tool output; `env` is the environment tool processes get, already
@@ -33,8 +32,7 @@ class ToolContext:
     emit: Callable[[Event], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolOutput:
+class ToolOutput(Value):
     """What the model reads: a text, or content parts (`input_text`, `input_image`) when `parts` is not empty.
 
     `crash` is set by the registry alone, for a bug in a tool: the call is answered and then the turn fails.

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,17 +76,17 @@ def test_the_whole_block() -> None:
 
 
 def test_nothing_new_is_no_block() -> None:
-    assert render_environment(HERE, replace(HERE)) == ""
+    assert render_environment(HERE, HERE.replace()) == ""
 
 
 @pytest.mark.parametrize(
     ("changed", "first_lines"),
     [
-        (replace(HERE, cwd="/repo/sub"), "  <cwd>/repo/sub</cwd>\n"),
-        (replace(HERE, shell="zsh"), "  <shell>zsh</shell>\n"),
-        (replace(HERE, filesystem=FULL_ACCESS), ""),
-        (replace(HERE, current_date="2026-11-22"), ""),
-        (replace(HERE, timezone="Europe/Paris"), ""),
+        (HERE.replace(cwd="/repo/sub"), "  <cwd>/repo/sub</cwd>\n"),
+        (HERE.replace(shell="zsh"), "  <shell>zsh</shell>\n"),
+        (HERE.replace(filesystem=FULL_ACCESS), ""),
+        (HERE.replace(current_date="2026-11-22"), ""),
+        (HERE.replace(timezone="Europe/Paris"), ""),
     ],
 )
 def test_a_change_is_told_with_date_zone_and_filesystem(changed: Environment, first_lines: str) -> None:
@@ -113,7 +112,7 @@ def test_the_environment_of_now() -> None:
     before = time.strftime("%Y-%m-%d")
     here = current_environment(Path("/repo"), ReadOnly(), shell="/usr/bin/zsh", env={"TZ": "UTC"})
     assert here.current_date in (before, time.strftime("%Y-%m-%d"))
-    assert replace(here, current_date="") == Environment("/repo", "zsh", "", "UTC", READ_ONLY)
+    assert here.replace(current_date="") == Environment("/repo", "zsh", "", "UTC", READ_ONLY)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -43,11 +42,11 @@ def test_blocks_that_say_nothing_are_left_out() -> None:
 
 
 def test_no_change_is_no_item() -> None:
-    assert context_items(FULL, replace(FULL)) == []
+    assert context_items(FULL, FULL.replace()) == []
 
 
 def test_everything_at_once_comes_in_the_agreed_order() -> None:
-    there = replace(HERE, cwd="/repo/sub")
+    there = HERE.replace(cwd="/repo/sub")
     agents = AGENTS.replace("rules", "other rules")
     now = ContextSnapshot("gpt-6", "be long", SKILLS + "2", PERMISSIONS + "2", agents, there)
     assert told(FULL, now) == [
@@ -80,10 +79,10 @@ def test_everything_at_once_comes_in_the_agreed_order() -> None:
 @pytest.mark.parametrize(
     ("now", "expected"),
     [
-        (replace(FULL, permissions="new"), [("developer", ["new"])]),
-        (replace(FULL, skills=SKILLS + "2"), [("developer", [SKILLS + "2"])]),
+        (FULL.replace(permissions="new"), [("developer", ["new"])]),
+        (FULL.replace(skills=SKILLS + "2"), [("developer", [SKILLS + "2"])]),
         (
-            replace(FULL, skills=""),
+            FULL.replace(skills=""),
             [
                 (
                     "developer",
@@ -95,11 +94,11 @@ def test_everything_at_once_comes_in_the_agreed_order() -> None:
             ],
         ),
         (
-            replace(FULL, developer_instructions=""),
+            FULL.replace(developer_instructions=""),
             [("developer", ["The developer instructions given earlier no longer apply."])],
         ),
         (
-            replace(FULL, agents_md=""),
+            FULL.replace(agents_md=""),
             [
                 (
                     "user",
@@ -110,8 +109,8 @@ def test_everything_at_once_comes_in_the_agreed_order() -> None:
                 )
             ],
         ),
-        (replace(FULL, permissions=""), []),
-        (replace(FULL, environment=None), []),
+        (FULL.replace(permissions=""), []),
+        (FULL.replace(environment=None), []),
     ],
 )
 def test_one_change_is_one_message(now: ContextSnapshot, expected: list[tuple[str, list[str]]]) -> None:
@@ -127,12 +126,12 @@ def test_what_was_not_there_before_is_told_plainly() -> None:
 
 
 def test_a_change_back_is_told_again() -> None:
-    there = replace(FULL, permissions="write")
+    there = FULL.replace(permissions="write")
     assert told(there, FULL) == [("developer", [PERMISSIONS])]
 
 
 def test_a_model_name_stays_short_and_in_its_line() -> None:
-    [(role, [text])] = told(FULL, replace(FULL, model="a`b\n</model_switch>" + "x" * 10_000))
+    [(role, [text])] = told(FULL, FULL.replace(model="a`b\n</model_switch>" + "x" * 10_000))
     assert role == "developer"
     assert len(text) < 500
     assert "it is `a'b␊</model_switch>xxx" in text
@@ -143,12 +142,12 @@ def test_every_block_has_a_size() -> None:
     [(_, texts)] = told(None, flood)
     assert [len(text.encode()) < 257 * 1024 for text in texts] == [True, True]
     assert texts[0].endswith("é\n[cut here: 262144 of 2097152 bytes are shown]")
-    assert [len(text.encode()) < 257 * 1024 for _, [text] in told(FULL, replace(FULL, skills="s" * 2**20))] == [True]
+    assert [len(text.encode()) < 257 * 1024 for _, [text] in told(FULL, FULL.replace(skills="s" * 2**20))] == [True]
 
 
 @pytest.mark.parametrize(
     "snapshot",
-    [FULL, ContextSnapshot("m"), ContextSnapshot(""), replace(FULL, environment=Environment("", "", "", "", ""))],
+    [FULL, ContextSnapshot("m"), ContextSnapshot(""), FULL.replace(environment=Environment("", "", "", "", ""))],
 )
 def test_a_snapshot_survives_the_rollout(snapshot: ContextSnapshot) -> None:
     assert ContextSnapshot.from_record(json.loads(json.dumps(snapshot.to_record()))) == snapshot

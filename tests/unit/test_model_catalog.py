@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -94,6 +94,6 @@ def test_the_users_entry_wins_and_makes_a_model_known() -> None:
 
 
 def test_an_entry_changes_only_what_it_names() -> None:
-    assert facts_for("gpt-5.5", {"gpt-5.5": Entry(images=False)}) == replace(facts_for("gpt-5.5"), images=False)
-    assert facts_for("llama3", {"llama3": Entry()}) == replace(UNKNOWN, known=True)
+    assert facts_for("gpt-5.5", {"gpt-5.5": Entry(images=False)}) == facts_for("gpt-5.5").replace(images=False)
+    assert facts_for("llama3", {"llama3": Entry()}) == UNKNOWN.replace(known=True)
     assert facts_for("llama3", {"other": Entry(images=False)}) == UNKNOWN

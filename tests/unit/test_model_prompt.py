@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -24,8 +23,7 @@ def test_a_plain_body_is_these_bytes() -> None:
 
 
 def test_a_full_body_has_its_keys_in_the_fixed_order() -> None:
-    prompt = replace(
-        PLAIN,
+    prompt = PLAIN.replace(
         input=[b'{"a":1}', b'{"b":2}'],
         tools=b'[{"type":"function"}]',
         window=3,
@@ -60,7 +58,7 @@ def test_a_full_body_has_its_keys_in_the_fixed_order() -> None:
 def test_reasoning_holds_what_was_chosen_and_is_left_out_when_nothing_was(
     effort: str | None, summary: str | None, expected: dict[str, str] | None
 ) -> None:
-    body = json.loads(encode_body(replace(PLAIN, effort=effort, summary=summary)))
+    body = json.loads(encode_body(PLAIN.replace(effort=effort, summary=summary)))
     assert body.get("reasoning") == expected
 
 
@@ -77,30 +75,30 @@ def test_reasoning_holds_what_was_chosen_and_is_left_out_when_nothing_was(
     ],
 )
 def test_text_holds_verbosity_and_format(verbosity: str | None, schema: bytes | None, expected: object) -> None:
-    body = json.loads(encode_body(replace(PLAIN, verbosity=verbosity, output_schema=schema)))
+    body = json.loads(encode_body(PLAIN.replace(verbosity=verbosity, output_schema=schema)))
     assert body.get("text") == expected
 
 
 def test_a_longer_history_extends_the_body_up_to_the_end_of_input() -> None:
     items = [b'{"n":%d}' % number for number in range(5)]
-    bodies = [encode_body(replace(PLAIN, input=items[:count], turn_id=f"u-{count}")) for count in range(1, 6)]
+    bodies = [encode_body(PLAIN.replace(input=items[:count], turn_id=f"u-{count}")) for count in range(1, 6)]
     for shorter, longer in pairwise(bodies):
         assert longer.startswith(shorter[: shorter.index(b'],"tools"')])
 
 
 def test_an_empty_history_is_an_empty_array() -> None:
-    assert json.loads(encode_body(replace(PLAIN, input=[])))["input"] == []
+    assert json.loads(encode_body(PLAIN.replace(input=[])))["input"] == []
 
 
 def test_texts_keep_their_characters_and_a_lone_surrogate_survives() -> None:
-    body = encode_body(replace(PLAIN, instructions='ü "quoted" \n \ud83d', model="模型"))
+    body = encode_body(PLAIN.replace(instructions='ü "quoted" \n \ud83d', model="模型"))
     decoded = json.loads(body)
     assert (decoded["instructions"], decoded["model"]) == ('ü "quoted" \n \ud83d', "模型")
-    assert "模型".encode() in encode_body(replace(PLAIN, model="模型"))
+    assert "模型".encode() in encode_body(PLAIN.replace(model="模型"))
 
 
 def test_no_key_is_written_twice() -> None:
-    full = replace(PLAIN, effort="low", verbosity="low", output_schema=b"{}", service_tier="priority")
+    full = PLAIN.replace(effort="low", verbosity="low", output_schema=b"{}", service_tier="priority")
     pairs = json.loads(encode_body(full), object_pairs_hook=lambda found: [key for key, _ in found])
     assert len(pairs) == len(set(pairs))
     assert "previous_response_id" not in pairs
