@@ -1,5 +1,7 @@
 """The door to httpx: the library without its command line, and the one way this program opens a client.
 
+A client talks through our own connection, unless a proxy is in between: docs/decisions/004-own-transport.md.
+
 `import httpx` also tries `httpx._main`, and with it click, rich and pygments where they are installed: half of the
 start-up of a one-liner. It is declared absent while httpx is imported here, which httpx itself provides for. Modules
 of this program import httpx from here.
@@ -7,15 +9,21 @@ of this program import httpx from here.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import ssl
 import sys
-from collections.abc import Generator
+import time
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Final, cast
+from urllib.request import getproxies
+
+import h11
 
 from codex_py.errors import UserError
+from codex_py.model.connection import Connection
 
 
 @contextmanager
@@ -40,6 +48,7 @@ __all__ = ["CONNECT_SECONDS", "httpx", "is_loopback", "open_client"]
 CONNECT_SECONDS: Final = 15.0
 # Long enough to span a tool call, short enough that few servers have hung up by then.
 _KEEPALIVE_SECONDS: Final = 30.0
+_Origin = tuple[str, str, int]
 
 
 def is_loopback(host: str) -> bool:
@@ -60,13 +69,15 @@ def open_client(url: str, *, ca_file: str | None, idle_timeout: float) -> httpx.
     used and for a proxy setting that makes no sense.
     """
     target = httpx.URL(url)
-    local = is_loopback(target.host)
+    context = _trust(ca_file, needed=target.scheme == "https")
+    timeout = httpx.Timeout(idle_timeout, connect=min(CONNECT_SECONDS, idle_timeout), pool=None)
+    if is_loopback(target.host) or not _may_have_proxy(target.scheme):
+        return httpx.AsyncClient(transport=DirectTransport(context), timeout=timeout, follow_redirects=False)
     try:
         return httpx.AsyncClient(
-            verify=_trust(ca_file, needed=target.scheme == "https"),
-            trust_env=not local,
+            verify=context,
             follow_redirects=False,
-            timeout=httpx.Timeout(idle_timeout, connect=min(CONNECT_SECONDS, idle_timeout), pool=None),
+            timeout=timeout,
             limits=httpx.Limits(keepalive_expiry=_KEEPALIVE_SECONDS),
         )
     except (ValueError, httpx.InvalidURL, ImportError) as error:
@@ -74,6 +85,131 @@ def open_client(url: str, *, ca_file: str | None, idle_timeout: float) -> httpx.
             f"cannot use the proxy settings of the environment: {str(error).splitlines()[0]}",
             hint="mend or unset HTTP_PROXY, HTTPS_PROXY and ALL_PROXY, or list the server in NO_PROXY",
         ) from error
+
+
+class DirectTransport(httpx.AsyncBaseTransport):
+    """Connections to servers without a proxy, of which one is kept alive between requests.
+
+    A request is never sent twice: a kept connection is used only when it looks alive, and what happens to it then is
+    the request's failure.
+    """
+
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        tls.set_alpn_protocols(["http/1.1"])
+        self._tls = tls
+        self._busy: set[Connection] = set()
+        self._idle: tuple[Connection, _Origin, float] | None = None
+
+    async def fetch(self, request: httpx.Request) -> httpx.Response:
+        """Send a request and give back its answer when the headers are there. Raises `httpx.TransportError`."""
+        timeouts: dict[str, float | None] = request.extensions.get("timeout", {})
+        origin = _origin(request.url)
+        content = await request.aread()
+        with _reported(httpx.ReadTimeout, httpx.ReadError):
+            head = h11.Request(method=request.method, target=request.url.raw_path, headers=request.headers.raw)
+        connection = self._take(origin) or await self._connect(origin, seconds=timeouts.get("connect"))
+        self._busy.add(connection)
+        try:
+            with _reported(httpx.WriteTimeout, httpx.WriteError):
+                await connection.send(head, content, seconds=timeouts.get("write"))
+            with _reported(httpx.ReadTimeout, httpx.ReadError):
+                answer = await connection.read_head(seconds=timeouts.get("read"))
+        except BaseException:
+            self._give_back(connection, None)
+            raise
+        return httpx.Response(
+            answer.status_code,
+            headers=answer.headers.raw_items(),
+            stream=_Body(connection, timeouts.get("read"), lambda: self._give_back(connection, origin)),
+            extensions={"http_version": b"HTTP/" + answer.http_version, "reason_phrase": answer.reason},
+        )
+
+    # What httpx calls it.
+    handle_async_request = fetch
+
+    async def aclose(self) -> None:
+        """Close every connection, answers that are still being read included."""
+        if self._idle is not None:
+            self._busy.add(self._idle[0])
+            self._idle = None
+        for connection in self._busy:
+            connection.close()
+        self._busy.clear()
+
+    async def _connect(self, origin: _Origin, *, seconds: float | None) -> Connection:
+        scheme, host, port = origin
+        with _reported(httpx.ConnectTimeout, httpx.ConnectError):
+            async with asyncio.timeout(seconds):
+                return await Connection.open(host, port, self._tls if scheme == "https" else None)
+
+    def _take(self, origin: _Origin) -> Connection | None:
+        if self._idle is None:
+            return None
+        (connection, its_origin, since), self._idle = self._idle, None
+        if its_origin == origin and time.monotonic() < since + _KEEPALIVE_SECONDS and connection.is_quiet():
+            return connection
+        connection.close()
+        return None
+
+    def _give_back(self, connection: Connection, origin: _Origin | None) -> None:
+        """Keep a connection for the next request to its origin, when there is one and its answer is at its end."""
+        if connection not in self._busy:
+            return
+        self._busy.discard(connection)
+        if origin is not None and self._idle is None and connection.renew():
+            self._idle = (connection, origin, time.monotonic())
+        else:
+            connection.close()
+
+
+class _Body(httpx.AsyncByteStream):
+    """The rest of an answer. `finished` is called once; from then on the connection may be somebody else's."""
+
+    def __init__(self, connection: Connection, seconds: float | None, finished: Callable[[], None]) -> None:
+        self._connection = connection
+        self._seconds = seconds
+        self._finished: Callable[[], None] | None = finished
+
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        try:
+            with _reported(httpx.ReadTimeout, httpx.ReadError):
+                while self._finished and (chunk := await self._connection.read_body(seconds=self._seconds)):
+                    yield chunk
+        finally:
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        finished, self._finished = self._finished, None
+        if finished is not None:
+            finished()
+
+
+def _origin(url: httpx.URL) -> _Origin:
+    if url.scheme not in ("http", "https"):
+        raise httpx.UnsupportedProtocol(f"a request to `{url.scheme}://` is not possible")
+    port = url.port if url.port is not None else 443 if url.scheme == "https" else 80
+    return url.scheme, url.raw_host.decode("ascii"), port
+
+
+def _may_have_proxy(scheme: str) -> bool:
+    """Whether a proxy is set for such addresses. To which of them it applies, httpx knows."""
+    proxies = getproxies()
+    return any(proxies.get(name) for name in (scheme, "all"))
+
+
+@contextmanager
+def _reported(silence: type[httpx.TimeoutException], failure: type[httpx.NetworkError]) -> Generator[None]:
+    """Raise what goes wrong inside as the errors of httpx."""
+    try:
+        yield
+    except OSError as error:
+        # A TimeoutError with a number is what the operating system says, and not our deadline.
+        kind = silence if isinstance(error, TimeoutError) and error.errno is None else failure
+        raise kind(str(error)) from error
+    except h11.RemoteProtocolError as error:
+        raise httpx.RemoteProtocolError(str(error)) from error
+    except h11.LocalProtocolError as error:
+        raise httpx.LocalProtocolError(str(error)) from error
 
 
 def _trust(ca_file: str | None, *, needed: bool) -> ssl.SSLContext:

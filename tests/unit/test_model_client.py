@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -111,10 +110,10 @@ async def test_the_request_on_the_wire() -> None:
     with FakeResponses([]) as model:
         provider = {"query_params": {"api-version": "v1"}}
         async with client_for(model.base_url, **provider) as client:
-            await collect(client, replace(PROMPT, window=2))
+            await collect(client, PROMPT.replace(window=2))
     request = model.requests[0]
     assert request.path == "/v1/responses?api-version=v1"
-    assert request.raw == encode_body(replace(PROMPT, window=2))
+    assert request.raw == encode_body(PROMPT.replace(window=2))
     agent = request.headers.pop("user-agent")
     assert agent.startswith("codex_exec/9.9 (")
     assert request.headers == {

@@ -13,7 +13,9 @@ from tests.support.home import Place
 
 # Heavy, and needed later or never on the way to the first request.
 WAIT = {
+    "anyio",
     "click",
+    "httpcore",
     "markdown_it",
     "mcp",
     "prompt_toolkit",

@@ -1,0 +1,186 @@
+"""Bytes to and from one server over TCP, or TLS on top of it. Knows nothing of HTTP.
+
+TLS is spoken here and not by asyncio, which in 3.11 drops what has arrived but is not read yet when the server closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import ssl
+from collections import deque
+from typing import Final, cast
+
+_READ_BYTES: Final = 64 * 1024
+# Unread bytes above this make the kernel, and so the server, wait.
+_HIGH_WATER: Final = 4 * _READ_BYTES
+_TLS_RECORD: Final = 16 * 1024
+
+
+class ByteStream(asyncio.BufferedProtocol):
+    """A TCP connection with one user at a time. `seconds` bounds each wait; None does not."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._buffer = memoryview(bytearray(_READ_BYTES))
+        self._chunks: deque[bytes] = deque()
+        self._size = 0
+        self._held_back = False
+        self._ended = False
+        self._error: Exception | None = None
+        self._must_drain = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def read(self, seconds: float | None) -> bytes:
+        """The next bytes, up to 64 KiB; empty at the end. Raises `OSError`, `TimeoutError`."""
+        while not self._chunks:
+            if self._error is not None:
+                raise self._error
+            if self._ended:
+                return b""
+            await self._wait(seconds)
+        chunk = self._chunks.popleft()
+        self._size -= len(chunk)
+        if self._held_back and self._size < _HIGH_WATER and self._transport is not None:
+            self._held_back = False
+            self._transport.resume_reading()
+        return chunk
+
+    def write(self, content: bytes) -> None:
+        """Send without waiting. A failure shows when reading."""
+        if self._transport is not None:
+            self._transport.write(content)
+
+    async def drain(self, seconds: float | None) -> None:
+        """Wait until what was written has mostly left, or the server answers or hangs up without reading it all."""
+        while self._must_drain and not self._chunks and not self._ended:
+            await self._wait(seconds)
+
+    def is_quiet(self) -> bool:
+        """Whether the connection is open with nothing under way in either direction."""
+        if self._transport is None or self._transport.is_closing() or self._ended or self._chunks:
+            return False
+        if self._transport.get_write_buffer_size():
+            return False
+        # The end may have come while the loop was busy elsewhere, so that nobody has told us yet.
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return not poll.poll(0)
+
+    def close(self) -> None:
+        """Close at once; what was not sent yet is dropped. Safe to call more than once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._chunks.append(bytes(self._buffer[:nbytes]))
+        self._size += nbytes
+        if self._size >= _HIGH_WATER and not self._held_back and self._transport is not None:
+            self._held_back = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> None:
+        # asyncio closes our side now, but tells so only when all that was written has left.
+        self._ended = True
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended = True
+        self._error = exc
+        self._wake()
+
+    def pause_writing(self) -> None:
+        self._must_drain = True
+
+    def resume_writing(self) -> None:
+        self._must_drain = False
+        self._wake()
+
+    async def _wait(self, seconds: float | None) -> None:
+        waiter = self._waiter = self._loop.create_future()
+        # Half the cost of `asyncio.timeout`, once for each event of a stream.
+        timer = None if seconds is None else self._loop.call_later(seconds, _expire, waiter)
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class TlsStream:
+    """TLS over a connection, with the same methods."""
+
+    def __init__(self, stream: ByteStream, context: ssl.SSLContext, host: str) -> None:
+        self._stream = stream
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._ended = False
+        self.drain = stream.drain
+        self.close = stream.close
+
+    async def shake_hands(self) -> None:
+        """Agree on a key and check the certificate. Raises `OSError`, of which `ssl.SSLError` is one."""
+        while True:
+            try:
+                return self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                pass
+            finally:
+                # After a failure too: the alert tells the server why.
+                self._flush()
+            await self._feed(None)
+
+    async def read(self, seconds: float | None) -> bytes:
+        """As `ByteStream.read`. A server that leaves without a goodbye has ended its answer like any other."""
+        while True:
+            records: list[bytes] = []
+            try:
+                while record := self._tls.read(_TLS_RECORD):
+                    records.append(record)
+                self._ended = True
+            except ssl.SSLWantReadError:
+                self._flush()
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                self._ended = True
+            if records or self._ended:
+                return b"".join(records)
+            await self._feed(seconds)
+
+    def write(self, content: bytes) -> None:
+        """As `ByteStream.write`. Raises `ssl.SSLError`."""
+        rest = memoryview(content)
+        while rest:
+            rest = rest[self._tls.write(rest) :]
+            self._flush()
+
+    def is_quiet(self) -> bool:
+        """As `ByteStream.is_quiet`."""
+        return not self._ended and self._stream.is_quiet()
+
+    async def _feed(self, seconds: float | None) -> None:
+        if received := await self._stream.read(seconds):
+            self._incoming.write(received)
+        else:
+            self._incoming.write_eof()
+
+    def _flush(self) -> None:
+        if self._outgoing.pending:
+            self._stream.write(self._outgoing.read())
+
+
+def _expire(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_exception(TimeoutError())
