@@ -17,6 +17,7 @@ from codex_py.errors import UserError
 # `run(arguments) -> int`.
 COMMANDS: Final = {
     "exec": ("codex_py.cli.exec", "do one task and exit: for scripts, CI and one-liners"),
+    "skills": ("codex_py.cli.skills", "list, show, check and switch skills"),
     "config": ("codex_py.cli.config", "show every setting in force and where it comes from"),
     "apply-patch": ("codex_py.cli.apply_patch", "apply a patch in the format models write"),
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import typer
 
 from codex_py.errors import UsageError
+
+_HELP: Final = {"help_option_names": ["-h", "--help"]}
 
 
 def run_command(function: Callable[..., Any], arguments: Sequence[str], *, name: str) -> int:
@@ -15,13 +17,40 @@ def run_command(function: Callable[..., Any], arguments: Sequence[str], *, name:
 
     Raises `UsageError` for what typer refuses.
     """
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(context_settings={"help_option_names": ["-h", "--help"]})(function)
+    app = _new_app()
+    app.command(context_settings=_HELP)(function)
+    return _run(app, arguments, name=name)
+
+
+def run_commands(
+    functions: Mapping[str, Callable[..., Any]], arguments: Sequence[str], *, name: str, about: str
+) -> int:
+    """The same for a command with subcommands of its own; without one, its help is printed and the status is 2."""
+    app = _new_app()
+    # Says that there are subcommands, even where there is but one.
+    app.callback(help=about, context_settings=_HELP)(_nothing)
+    for word, function in functions.items():
+        app.command(word, context_settings=_HELP)(function)
+    if not arguments:
+        _run(app, ["--help"], name=name)
+        return 2
+    return _run(app, arguments, name=name)
+
+
+def _new_app() -> typer.Typer:
+    return typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+def _run(app: typer.Typer, arguments: Sequence[str], *, name: str) -> int:
     try:
         status = app(args=list(arguments), prog_name=f"codex-py {name}", standalone_mode=False)
     except typer.TyperException as error:
         raise UsageError(_one_line(error.format_message()), hint=f"see `codex-py {name} --help`") from error
     return status if isinstance(status, int) else 0
+
+
+def _nothing() -> None:
+    pass
 
 
 def _one_line(message: str) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from codex_py.config.files import read_text
-from codex_py.config.keys import dotted
+from codex_py.config.keys import KeyPath, dotted
 from codex_py.config.layers import nested, parse_toml
 from codex_py.config.trust import find_root, real_path
 from codex_py.errors import UserError
 from codex_py.paths import make_private_dir, open_private
+
+# A parsed file or a table of it, layout and comments included.
+Document: TypeAlias = MutableMapping[str, Any]
 
 
 def trust_project(home: Path, folder: Path) -> Path:
@@ -32,13 +35,29 @@ def set_value(path: Path, keys: Sequence[str], value: Any) -> None:
 
     A link is followed, so that a file kept elsewhere stays there. Raises `UserError` when it cannot be done.
     """
+    edit_file(
+        path,
+        tuple(keys),
+        change=lambda document: _put(document, keys, value),
+        wanted=lambda tree: _with_value(tree, keys, value),
+    )
+
+
+def edit_file(
+    path: Path, keys: KeyPath, *, change: Callable[[Document], bool], wanted: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    """Edit a TOML file in the way of `set_value`; `keys` name what is changed.
+
+    `change` edits the document and says whether it could; `wanted` makes of the tables before what reading the file
+    must give afterwards.
+    """
     target = real_path(path)
     before = read_text(target) or ""
     tree = parse_toml(before, path)
-    after = _edited(before, keys, value)
-    if after is None or tomllib.loads(after) != _with_value(tree, keys, value):
+    after = _edited(before, change)
+    if after is None or tomllib.loads(after) != wanted(tree):
         raise UserError(
-            f"cannot set `{dotted(tuple(keys))}` in `{path}`: its tables are written in a way that cannot be edited"
+            f"cannot set `{dotted(keys)}` in `{path}`: its tables are written in a way that cannot be edited"
         )
     try:
         make_private_dir(target.parent)
@@ -47,29 +66,36 @@ def set_value(path: Path, keys: Sequence[str], value: Any) -> None:
         raise UserError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
 
 
-def _edited(text: str, keys: Sequence[str], value: Any) -> str | None:
-    """The text with the value set, None where a table was expected and something else stands."""
+def _edited(text: str, change: Callable[[Document], bool]) -> str | None:
+    """The text with the change made, None where it could not be."""
     # Loaded here, because reading the configuration does not need it.
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
-    from tomlkit.items import InlineTable
 
     try:
         document = tomlkit.parse(text)
-        table = cast("MutableMapping[str, Any]", document)
-        for depth, key in enumerate(keys[:-1]):
-            if key not in table:
-                # Of new tables only the last one gets a header of its own; an inline one cannot hold headers.
-                inline = isinstance(table, InlineTable)
-                table[key] = tomlkit.inline_table() if inline else tomlkit.table(depth < len(keys) - 2)
-            inner: object = table[key]
-            if not isinstance(inner, MutableMapping):
-                return None
-            table = cast("MutableMapping[str, Any]", inner)
-        table[keys[-1]] = value
-        return tomlkit.dumps(document)
+        return tomlkit.dumps(document) if change(cast("Document", document)) else None
     except (TOMLKitError, ValueError):
         return None
+
+
+def _put(document: Document, keys: Sequence[str], value: Any) -> bool:
+    """Set a value; False where a table was expected and something else stands."""
+    import tomlkit
+    from tomlkit.items import InlineTable
+
+    table = document
+    for depth, key in enumerate(keys[:-1]):
+        if key not in table:
+            # Of new tables only the last one gets a header of its own; an inline one cannot hold headers.
+            inline = isinstance(table, InlineTable)
+            table[key] = tomlkit.inline_table() if inline else tomlkit.table(depth < len(keys) - 2)
+        inner: object = table[key]
+        if not isinstance(inner, MutableMapping):
+            return False
+        table = cast("Document", inner)
+    table[keys[-1]] = value
+    return True
 
 
 def _with_value(tree: dict[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:

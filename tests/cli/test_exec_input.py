@@ -217,14 +217,16 @@ def test_an_empty_git_folder_is_no_repository(place: Place) -> None:
     assert (refused.status, refused.stdout, len(refused.err.splitlines())) == (1, b"", 1)
 
 
-def test_an_ephemeral_session_leaves_nothing(place: Place) -> None:
+def test_an_ephemeral_session_leaves_nothing_of_itself(place: Place) -> None:
+    place.write(".agents/skills/lint/SKILL.md", "---\nname: lint\ndescription: x\n---\n")
     with FakeResponses([say("done")]) as model:
         place.use_model(model.base_url)
-        before = sorted(place.codex_home.rglob("*"))
-        ended = run(place, "exec", "--ephemeral", "go")
+        ended = run(place, "exec", "--ephemeral", "use $lint")
 
     assert ended.stdout == b"done\n"
-    assert sorted(place.codex_home.rglob("*")) == before
+    # The skills that come with the program are installed, and what was read of skills is kept for the next start.
+    left = {path.relative_to(place.codex_home).parts[0] for path in place.codex_home.rglob("*") if path.is_file()}
+    assert left <= {"config.toml", "skills", "cache"}
 
 
 def test_a_session_is_kept_private(place: Place) -> None:

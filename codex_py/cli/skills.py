@@ -1,0 +1,215 @@
+"""`codex-py skills`: which skills there are and why others are not; switching them on and off, judging, counting."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Final, NamedTuple, TypeAlias
+
+import typer
+
+from codex_py.cli import skills_view as view
+from codex_py.cli import typer_options as options
+from codex_py.cli.skill_choice import choose_skills
+from codex_py.cli.typer_command import run_commands
+from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.config.skill_rules import SkillSelector, set_skill_rule
+from codex_py.core.model_settings import choose_model
+from codex_py.core.skill_sources import skill_rules, skill_sources
+from codex_py.errors import UserError
+from codex_py.model.catalog import facts_for
+from codex_py.model.providers import resolve_provider
+from codex_py.paths import codex_home
+from codex_py.skills.bundled import sync_bundled
+from codex_py.skills.doctor import examine
+from codex_py.skills.lint import lint
+from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.skills.roots import SkillRootsRequest, skill_roots
+from codex_py.skills.service import SkillService
+from codex_py.skills.usage import read_usage
+from codex_py.text.sanitize import sanitize_line
+
+_ABOUT: Final = "Look at the skills, switch them on and off, and find out why one does not work."
+
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
+Cwd: TypeAlias = Annotated[
+    Path | None, typer.Option("--cwd", "-C", "--cd", metavar="DIR", help="As if started in this directory.")
+]
+Target: TypeAlias = Annotated[
+    str, typer.Argument(metavar="NAME|PATH", help="A skill's whole name, or its file or folder.")
+]
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `codex-py skills` with these arguments; give back the exit status."""
+    commands = {
+        "list": list_skills,
+        "show": show_skill,
+        "enable": enable_skill,
+        "disable": disable_skill,
+        "doctor": diagnose,
+        "lint": lint_skills,
+        "usage": show_usage,
+    }
+    return run_commands(commands, arguments, name="skills", about=_ABOUT)
+
+
+def list_skills(
+    cwd: Cwd = None, overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False
+) -> int:
+    """List every skill: name, scope, whether it is enabled and listed for the model, and its file.
+
+    What could not be loaded follows, with the reason.
+    """
+    found = _look(cwd, overrides, profile)
+    view.print_list(found.catalog, sys.stdout, as_json=as_json)
+    for note in found.catalog.notes:
+        _say(f"warning: {note}")
+    if not (found.catalog.skills or found.catalog.problems):
+        places = (
+            ", ".join(f"`{root.path}`" for root in skill_roots(found.sources)) or "none of the usual folders exists"
+        )
+        _say(f"no skills found; looked in: {places}")
+    return 0
+
+
+def show_skill(
+    target: Target,
+    cwd: Cwd = None,
+    overrides: options.Overrides = None,
+    profile: options.Profile = None,
+    as_json: Json = False,
+) -> int:
+    """Show one skill: what it says of itself, what it needs, its files, and its SKILL.md."""
+    found = _look(cwd, overrides, profile)
+    chosen = choose_skills(found.catalog, target)
+    view.print_skills(chosen.skills, found.catalog, sys.stdout, as_json=as_json)
+    return 0
+
+
+def enable_skill(target: Target, cwd: Cwd = None) -> int:
+    """Let a skill be used again. Writes an entry to $CODEX_HOME/config.toml."""
+    return _switch(target, cwd, enabled=True)
+
+
+def disable_skill(target: Target, cwd: Cwd = None) -> int:
+    """Switch a skill off: not listed, not mentionable. Writes an entry to $CODEX_HOME/config.toml."""
+    return _switch(target, cwd, enabled=False)
+
+
+def diagnose(
+    cwd: Cwd = None, overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False
+) -> int:
+    """Judge every SKILL.md in reach: why it is loaded or not. Also name clashes, and what the list takes."""
+    found = _look(cwd, overrides, profile)
+    settings = found.loaded.config.skills
+    window = _context_window(found.loaded)
+    examination = examine(found.catalog, found.sources, context_window=window, max_tokens=settings.max_context_tokens)
+    view.print_examination(examination, sys.stdout, as_json=as_json)
+    return 0
+
+
+def lint_skills(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="A SKILL.md, its folder, or a folder of skills.")
+    ],
+    as_json: Json = False,
+) -> int:
+    """Judge skills before they are used. Exit status 1 when something keeps one from loading."""
+    findings = [finding for path in paths for finding in lint(path.expanduser())]
+    view.print_findings(findings, sys.stdout, as_json=as_json)
+    if not findings:
+        _say("nothing to complain about")
+    return 1 if any(finding.level == "error" for finding in findings) else 0
+
+
+def show_usage(as_json: Json = False) -> int:
+    """Show how often each skill was used, from the ledger on this machine; the last used comes first."""
+    used = read_usage(codex_home(os.environ))
+    view.print_usage(used, sys.stdout, as_json=as_json)
+    if not used:
+        _say("no skill has been used yet")
+    return 0
+
+
+class _Found(NamedTuple):
+    """What there is in one place, under the configuration in force there."""
+
+    home: Path
+    loaded: LoadedConfig
+    sources: SkillRootsRequest
+    catalog: SkillCatalog
+
+
+def _look(
+    cwd: Path | None, overrides: Sequence[str] | None = None, profile: str | None = None, *, quiet: bool = False
+) -> _Found:
+    """Read configuration and skills as a session would; its warnings go to stderr unless `quiet`."""
+    place = (cwd or Path.cwd()).expanduser().absolute()
+    if not place.is_dir():
+        raise UserError(f"cannot look from `{cwd}`: it is not a directory")
+    home = codex_home(os.environ)
+    loaded = load_config(
+        ConfigRequest(home=home, cwd=place, env=os.environ, overrides=tuple(overrides or ()), profile=profile)
+    )
+    sources = skill_sources(loaded, home=home, cwd=place, env=os.environ)
+    trouble = sync_bundled(home, enabled=sources.bundled)
+    for warning in (*loaded.warnings, *filter(None, [trouble])) if not quiet else ():
+        _say(f"warning: {warning}")
+    catalog = SkillService(home / "cache" / "skills").catalog(sources, skill_rules(loaded.config))
+    return _Found(home, loaded, sources, catalog)
+
+
+def _switch(target: str, cwd: Path | None, *, enabled: bool) -> int:
+    verb = "enabled" if enabled else "disabled"
+    found = _look(cwd)
+    chosen = choose_skills(found.catalog, target)
+    shown = _shown(chosen.skills)
+    if all(found.catalog.is_enabled(skill) == enabled for skill in chosen.skills):
+        _say(f"{shown} {_is(chosen.skills)} {verb} already")
+        return 0
+    selector = (
+        SkillSelector(path=chosen.skills[0].path) if chosen.by_path else SkillSelector(name=chosen.skills[0].name)
+    )
+    file = set_skill_rule(found.home, selector, enabled=enabled, user_home=os.environ.get("HOME", ""))
+    after = _look(cwd, quiet=True).catalog
+    paths = {skill.canonical_path for skill in chosen.skills}
+    left = [skill for skill in after.skills if skill.canonical_path in paths and after.is_enabled(skill) != enabled]
+    if left:
+        raise UserError(
+            f"{_shown(left)} {_is(left)} not {verb}, although `{file}` says so now",
+            hint="another layer overrules it: see `codex-py config`",
+        )
+    _say(f"{verb} {shown} in `{file}`; this counts from the next turn on")
+    return 0
+
+
+def _shown(skills: Sequence[Skill]) -> str:
+    name = skills[0].name
+    return f"`{name}` ({skills[0].scope})" if len(skills) == 1 else f"{len(skills)} skills called `{name}`"
+
+
+def _is(skills: Sequence[Skill]) -> str:
+    return "is" if len(skills) == 1 else "are"
+
+
+def _context_window(loaded: LoadedConfig) -> int | None:
+    """The window of the model a session would ask; None when the provider cannot be used, which is told elsewhere."""
+    config = loaded.config
+    with suppress(UserError):
+        provider = resolve_provider(
+            config.model_provider,
+            configured=config.model_providers,
+            env=os.environ,
+            openai_base_url=config.openai_base_url,
+        )
+        facts = facts_for(choose_model(config, provider), overrides=config.models)
+        return config.model_context_window or facts.context_window
+    return config.model_context_window
+
+
+def _say(text: str) -> None:
+    print(sanitize_line(text), file=sys.stderr)

@@ -1,0 +1,266 @@
+"""How `codex-py skills` prints what it found: tables for people, and JSON whose fields stay.
+
+Names, paths and texts are other people's words, so all of them pass the sanitizer; JSON is plain ASCII.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from codex_py.skills.doctor import Examination
+from codex_py.skills.lint import Finding
+from codex_py.skills.model import Skill, SkillCatalog, SkillProblem
+from codex_py.skills.parse import SkillRefused
+from codex_py.skills.record import read_skill_text
+from codex_py.skills.render import BudgetUse
+from codex_py.skills.usage import SkillUsage
+from codex_py.text.sanitize import sanitize, sanitize_line
+
+_MOST_FILES: Final = 200
+_MOST_NAMES: Final = 20
+
+
+def print_list(catalog: SkillCatalog, out: TextIO, *, as_json: bool) -> None:
+    """Every skill, then what could not be loaded and what was ignored."""
+    if as_json:
+        _print_json(
+            {
+                "skills": [_skill_object(skill, catalog) for skill in catalog.skills],
+                "not_loaded": [_problem_object(problem) for problem in catalog.problems],
+                "ignored": [_problem_object(problem) for problem in catalog.remarks],
+                "notes": list(catalog.notes),
+            },
+            out,
+        )
+        return
+    rows = [
+        (skill.name, skill.scope, _yes(catalog.is_enabled(skill)), _yes(skill.allow_implicit), str(skill.path))
+        for skill in catalog.skills
+    ]
+    _print_table(("NAME", "SCOPE", "ENABLED", "IMPLICIT", "PATH"), rows, out)
+    _print_problems("not loaded", catalog.problems, out, spaced=bool(rows))
+    _print_problems("ignored", catalog.remarks, out, spaced=bool(rows or catalog.problems))
+
+
+def print_skills(skills: Sequence[Skill], catalog: SkillCatalog, out: TextIO, *, as_json: bool) -> None:
+    """All there is to know of each, its `SKILL.md` included."""
+    if as_json:
+        _print_json([_whole_object(skill, catalog) for skill in skills], out)
+        return
+    for number, skill in enumerate(skills):
+        if number:
+            out.write("\n")
+        facts = [(label, value) for label, value in _facts(skill, catalog) if value]
+        width = max(len(label) for label, _ in facts)
+        for label, value in facts:
+            out.write(f"{label + ':':<{width + 1}}  {sanitize_line(value)}\n")
+        out.write(f"\n{sanitize(_content(skill)).rstrip()}\n")
+
+
+def print_examination(examination: Examination, out: TextIO, *, as_json: bool) -> None:
+    """What the doctor found."""
+    if as_json:
+        _print_json(_examination_object(examination), out)
+        return
+    counts = {root: 0 for root in examination.roots}
+    for share in examination.budget.shares:
+        counts[share.skill.root] = counts.get(share.skill.root, 0) + 1
+    rows = [(f"{number} listed", root.scope, str(root.path)) for root, number in counts.items()]
+    _print_section("folders searched, in this order", _aligned(rows), out)
+    loaded = [(one.name or "", one.reason, str(one.path)) for one in examination.verdicts if one.loaded]
+    _print_section("loaded", _aligned(loaded), out)
+    others = [f"{one.path}: {one.reason}" for one in examination.verdicts if not one.loaded]
+    _print_section("not loaded", others, out)
+    clashes = [f"`{clash.name}`: {', '.join(map(str, clash.paths))}" for clash in examination.clashes]
+    _print_section("names of several skills, to be mentioned as [$name](path)", clashes, out)
+    _print_section("ignored", [f"{one.path}: {one.message}" for one in examination.remarks], out)
+    _print_section("limits", examination.notes, out)
+    _print_section("the list for the model", _budget_lines(examination.budget), out)
+
+
+def print_findings(findings: Sequence[Finding], out: TextIO, *, as_json: bool) -> None:
+    """One line a finding, errors first for each skill."""
+    if as_json:
+        _print_json([{"level": one.level, "path": str(one.path), "message": one.message} for one in findings], out)
+        return
+    for one in findings:
+        out.write(sanitize_line(f"{one.level}: {one.path}: {one.message}") + "\n")
+
+
+def print_usage(used: Sequence[SkillUsage], out: TextIO, *, as_json: bool) -> None:
+    """One line a skill, the last used first."""
+    if as_json:
+        _print_json([one._asdict() for one in used], out)
+        return
+    rows = [(one.name, one.scope, str(one.explicit), str(one.implicit), one.last_used, one.path) for one in used]
+    _print_table(("NAME", "SCOPE", "EXPLICIT", "IMPLICIT", "LAST USED", "PATH"), rows, out)
+
+
+def _print_json(value: Any, out: TextIO) -> None:
+    out.write(json.dumps(value, indent=2) + "\n")
+
+
+def _print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], out: TextIO) -> None:
+    for line in _aligned([head, *rows]) if rows else ():
+        out.write(f"{line}\n")
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """The rows with columns of one width each, the last one as it is."""
+    clean = [tuple(map(sanitize_line, row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*clean, strict=True)]
+    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in clean]
+
+
+def _print_problems(title: str, problems: Sequence[SkillProblem], out: TextIO, *, spaced: bool) -> None:
+    if problems:
+        out.write("\n" * spaced + f"{title}:\n")
+    for problem in problems:
+        out.write(sanitize_line(f"  {problem.path}: {problem.message}") + "\n")
+
+
+def _print_section(title: str, lines: Sequence[str], out: TextIO) -> None:
+    if not lines:
+        return
+    out.write(f"{title}:\n")
+    for line in lines:
+        out.write(f"  {sanitize_line(line)}\n")
+    out.write("\n")
+
+
+def _budget_lines(use: BudgetUse) -> list[str]:
+    shares = use.shares
+    if not shares:
+        return ["empty: the model is told of no skill"]
+    missing = [share.skill.name for share in shares if not share.listed]
+    cut = sum(share.length - share.shown for share in shares if share.listed)
+    lines = [f"{use.used:,} of {use.limit:,} {use.unit} for {len(shares) - len(missing)} of {len(shares)} skills"]
+    if cut:
+        lines.append(f"{cut:,} characters of descriptions do not fit")
+    if missing:
+        more = f" and {len(missing) - _MOST_NAMES:,} more" if len(missing) > _MOST_NAMES else ""
+        lines.append(f"left out: {', '.join(missing[:_MOST_NAMES])}{more}")
+    largest = sorted(shares, key=lambda share: -share.cost)[:5]
+    lines.append("the largest: " + ", ".join(f"{share.skill.name} ({share.cost})" for share in largest))
+    return lines
+
+
+def _facts(skill: Skill, catalog: SkillCatalog) -> Iterator[tuple[str, str]]:
+    interface = skill.interface
+    yield "name", skill.name
+    yield "description", skill.description
+    yield "short", skill.short_description or ""
+    yield "shown as", (interface.display_name or "") if interface else ""
+    yield "prompt", (interface.default_prompt or "") if interface else ""
+    yield "scope", skill.scope
+    yield "enabled", _yes(catalog.is_enabled(skill))
+    yield "implicit", "yes" if skill.allow_implicit else "no: used only when it is mentioned"
+    yield "path", str(skill.path)
+    yield "real path", "" if skill.canonical_path == skill.path else str(skill.canonical_path)
+    yield "plugin", skill.plugin_id or ""
+    yield "tools", ", ".join(skill.allowed_tools)
+    for need in skill.dependencies:
+        where = need.url or need.command or need.description
+        yield "needs", f"{need.type} {need.value}" + (f" ({where})" if where else "")
+    names = _files(skill)
+    more = " …" if len(names) == _MOST_FILES else ""
+    yield "files", ", ".join(names) + more
+
+
+def _files(skill: Skill) -> list[str]:
+    """The files beside the `SKILL.md`, links and hidden ones left out, and at most 200."""
+    return list(islice(_walk(skill.folder, ""), _MOST_FILES))
+
+
+def _walk(folder: Path, prefix: str, depth: int = 0) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(islice(found, 10 * _MOST_FILES), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            # Another skill's folder is that skill's.
+            if depth < 4 and not Path(entry.path, "SKILL.md").exists():
+                yield from _walk(Path(entry.path), f"{prefix}{entry.name}/", depth + 1)
+        elif entry.is_file(follow_symlinks=False) and f"{prefix}{entry.name}" != "SKILL.md":
+            yield f"{prefix}{entry.name}"
+
+
+def _content(skill: Skill) -> str:
+    try:
+        return read_skill_text(skill.canonical_path, skill.root.inside)
+    except SkillRefused as error:
+        return f"({error})"
+
+
+def _skill_object(skill: Skill, catalog: SkillCatalog) -> dict[str, Any]:
+    return {
+        "name": skill.name,
+        "description": skill.description,
+        "short_description": skill.short_description,
+        "scope": skill.scope,
+        "path": str(skill.path),
+        "canonical_path": str(skill.canonical_path),
+        "enabled": catalog.is_enabled(skill),
+        "implicit": skill.allow_implicit,
+        "user_invocable": skill.user_invocable,
+        "plugin": skill.plugin_id,
+    }
+
+
+def _whole_object(skill: Skill, catalog: SkillCatalog) -> dict[str, Any]:
+    interface = skill.interface._asdict() if skill.interface else {}
+    return {
+        **_skill_object(skill, catalog),
+        "interface": {name: value if value is None else str(value) for name, value in interface.items()} or None,
+        "dependencies": [need._asdict() for need in skill.dependencies],
+        "allowed_tools": list(skill.allowed_tools),
+        "files": _files(skill),
+        "content": _content(skill),
+    }
+
+
+def _problem_object(problem: SkillProblem) -> dict[str, Any]:
+    return {"path": str(problem.path), "scope": problem.scope, "reason": problem.message}
+
+
+def _examination_object(examination: Examination) -> dict[str, Any]:
+    use = examination.budget
+    return {
+        "roots": [{"path": str(root.path), "scope": root.scope} for root in examination.roots],
+        "files": [
+            {"path": str(one.path), "loaded": one.loaded, "name": one.name, "reason": one.reason}
+            for one in examination.verdicts
+        ],
+        "name_clashes": [{"name": one.name, "paths": list(map(str, one.paths))} for one in examination.clashes],
+        "ignored": [_problem_object(problem) for problem in examination.remarks],
+        "notes": list(examination.notes),
+        "budget": {
+            "unit": use.unit,
+            "limit": use.limit,
+            "used": use.used,
+            "skills": [
+                {
+                    "name": share.skill.name,
+                    "path": str(share.skill.path),
+                    "listed": share.listed,
+                    "cost": share.cost,
+                    "description_shown": share.shown,
+                    "description_length": share.length,
+                }
+                for share in use.shares
+            ],
+        },
+    }
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

@@ -1,0 +1,96 @@
+"""Switching one skill on or off in the user's `config.toml`, so that this is the last word there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import MutableMapping, MutableSequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from codex_py.config.edit import Document, edit_file
+from codex_py.config.kinds import expand_home
+from codex_py.errors import UserError
+from codex_py.protocol.encoding import as_list, as_object
+
+
+class SkillSelector(NamedTuple):
+    """Which skills a rule means: every one of a whole name, or the one whose `SKILL.md` has an absolute path."""
+
+    name: str | None = None
+    path: Path | None = None
+
+
+class _Position(NamedTuple):
+    """Where the last entry of a selector is, -1 for nowhere, and whether no entry after it can overrule it."""
+
+    at: int
+    counts: bool
+
+
+def set_skill_rule(home: Path, selector: SkillSelector, *, enabled: bool, user_home: str) -> Path:
+    """Have a `[[skills.config]]` entry for a selector in the `config.toml` of a CODEX_HOME that no later one overrules.
+
+    An entry that is there is changed where it stands if that will do. Gives back the file. Raises `UserError` when it
+    cannot be read or written.
+    """
+    path = home / "config.toml"
+    wanted = _entry(selector, enabled)
+
+    def change(document: Document) -> bool:
+        skills: object = document.setdefault("skills", {})
+        if not isinstance(skills, MutableMapping):
+            return False
+        rules = cast("Document", skills).setdefault("config", [wanted])
+        if not isinstance(rules, MutableSequence):
+            return False
+        entries = cast("MutableSequence[Any]", rules)
+        found = _position(list(entries), selector, home, user_home)
+        if found.counts:
+            entries[found.at]["enabled"] = enabled
+            return True
+        if found.at >= 0:
+            del entries[found.at]
+        entries.append(wanted)
+        return True
+
+    def expected(tree: dict[str, Any]) -> dict[str, Any]:
+        skills = as_object(tree.get("skills"))
+        entries = list(as_list(skills.get("config")))
+        found = _position(entries, selector, home, user_home)
+        if found.counts:
+            entries[found.at] = {**entries[found.at], "enabled": enabled}
+        else:
+            entries = [entry for at, entry in enumerate(entries) if at != found.at] + [wanted]
+        return {**tree, "skills": {**skills, "config": entries}}
+
+    edit_file(path, ("skills", "config"), change=change, wanted=expected)
+    return path
+
+
+def _entry(selector: SkillSelector, enabled: bool) -> dict[str, Any]:
+    if (selector.name is None) == (selector.path is None):
+        raise UserError("a rule needs a name or a path, and not both")
+    chosen = {"name": selector.name} if selector.name is not None else {"path": str(selector.path)}
+    return {**chosen, "enabled": enabled}
+
+
+def _position(entries: list[Any], selector: SkillSelector, home: Path, user_home: str) -> _Position:
+    at = -1
+    counts = False
+    for number, entry in enumerate(map(as_object, entries)):
+        if _is_for(entry, selector, home, user_home):
+            at, counts = number, True
+        elif ("name" in entry) != (selector.name is not None):
+            # A later rule of the other kind may mean the same skill.
+            counts = False
+    return _Position(at, counts)
+
+
+def _is_for(entry: dict[str, Any], selector: SkillSelector, home: Path, user_home: str) -> bool:
+    """Whether an entry has the same selector, however its path is written."""
+    name, path = entry.get("name"), entry.get("path")
+    if selector.name is not None:
+        return path is None and isinstance(name, str) and name.strip() == selector.name
+    if name is not None or not isinstance(path, str) or "\0" in path:
+        return False
+    return os.path.realpath(home / expand_home(path, user_home)) == os.path.realpath(str(selector.path))
