@@ -101,6 +101,10 @@ LAZY: Final = {
     # Only when a command is read for the skill it uses.
     ("skills/commands.py", "tree_sitter"),
     ("skills/commands.py", "tree_sitter_bash"),
+    # Only when a skill is named or used.
+    ("core/session_skills.py", "codex_py.core.named_skills"),
+    ("core/session_skills.py", "codex_py.skills.implicit"),
+    ("core/session_skills.py", "codex_py.skills.usage"),
     # Only when a skill has changed.
     ("text/frontmatter.py", "yaml"),
     # Only when a tool is called.

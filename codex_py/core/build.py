@@ -13,15 +13,15 @@ from typing import Final
 from codex_py import __version__
 from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
-from codex_py.context.agents_md import find_project_root, load_agents_md
+from codex_py.context.agents_md import load_agents_md
 from codex_py.context.environment import current_environment
 from codex_py.context.initial import ContextSnapshot
 from codex_py.context.permissions import render_permissions
 from codex_py.core.git_checkout import read_git_state
 from codex_py.core.model_settings import choose_model, model_settings
-from codex_py.core.plugin_skills import plugin_skills
 from codex_py.core.session import KnownContext, Session, SessionParts
-from codex_py.core.session_skills import SessionSkills, SkillSettings, project_config_dirs
+from codex_py.core.session_skills import SessionSkills, SkillSettings
+from codex_py.core.skill_sources import skill_rules, skill_sources
 from codex_py.core.turn_context import ModelSettings
 from codex_py.log import write_crash_report
 from codex_py.model.auth import find_credentials
@@ -40,8 +40,6 @@ from codex_py.rollout.recorder import NullRecorder, Recorder, RolloutRecorder
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.policy import writable_roots
 from codex_py.skills.dependencies import mcp_key
-from codex_py.skills.roots import SkillRootsRequest
-from codex_py.skills.rules import SkillRule
 from codex_py.text.redact import Redactor
 from codex_py.tools.apply_patch import ApplyPatch
 from codex_py.tools.exec_command import ExecCommand
@@ -220,20 +218,8 @@ def _skill_settings(
     withheld = {name: value for name, value in request.env.items() if name not in tool_env and name not in keys}
     servers = config.mcp_servers.items()
     return SkillSettings(
-        roots=SkillRootsRequest(
-            home=request.home,
-            user_home=Path(request.env.get("HOME") or request.home.parent),
-            cwd=request.cwd,
-            project_root=find_project_root(request.cwd, config.project_root_markers),
-            project_config_dirs=project_config_dirs(request.cwd, request.loaded.project_root),
-            plugin_roots=plugin_skills(request.home, config.plugins),
-            extra_roots=tuple(map(Path, config.skills.roots)),
-            extra_user_roots=tuple(map(Path, config.skills.extra_user_roots)),
-            bundled=config.skills.bundled.enabled,
-        ),
-        rules=tuple(
-            SkillRule(Path(rule.path) if rule.path else None, rule.name, rule.enabled) for rule in config.skills.config
-        ),
+        roots=skill_sources(request.loaded, home=request.home, cwd=request.cwd, env=request.env),
+        rules=skill_rules(config),
         include_instructions=config.skills.include_instructions,
         context_window=settings.context_window,
         max_tokens=config.skills.max_context_tokens,

@@ -13,7 +13,7 @@ from codex_py.context.initial import ContextSnapshot, context_items
 from codex_py.core.history import History
 from codex_py.core.questions import Questions
 from codex_py.core.sampling import Sampler, ToolCrash
-from codex_py.core.session_skills import SessionSkills
+from codex_py.core.session_skills import MissingVariable, SessionSkills
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn import Turn
 from codex_py.core.turn_context import ModelSettings, TurnContext
@@ -33,7 +33,6 @@ from codex_py.protocol.value import Value
 from codex_py.rollout.reader import StoredSession
 from codex_py.rollout.recorder import Recorder
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
-from codex_py.skills.dependencies import DependencyPlan, missing_env_warning, missing_mcp_warning
 from codex_py.text.redact import Redactor
 from codex_py.tools.registry import ToolRegistry
 from codex_py.tools.spec import ToolContext, ToolOutput
@@ -181,24 +180,25 @@ class Session:
         asked = self._parts.skills.asked_for(op.input)
         for notice in asked.notices:
             self.warn(notice)
-        for use in asked.used:
-            self._emit(use)
+        for line in asked.once:
+            self._warn_once(line)
+        for skill in asked.skills:
+            for use in self._parts.skills.note_use(skill, "explicit"):
+                self._emit(use)
         self._give_secrets(asked.granted)
-        await self._meet_needs(asked.needs)
+        for variable in asked.missing:
+            await self._ask_for(variable)
         self.history.append(*asked.items)
 
-    async def _meet_needs(self, needs: DependencyPlan) -> None:
-        """Ask for what is missing, once a session; where nobody can be asked, say so and go on."""
-        for need in needs.missing_env:
-            if need.name in self._secrets:
-                continue
-            if self._parts.can_ask:
-                question = SecretQuestion(uuid7(), need.name, need.skills[0], need.description)
-                self._give_secrets({need.name: await self._questions.ask(question)})
-            if not self._secrets.get(need.name):
-                self._warn_once(missing_env_warning(need))
-        for server in needs.missing_mcp:
-            self._warn_once(missing_mcp_warning(server))
+    async def _ask_for(self, missing: MissingVariable) -> None:
+        """Ask for a variable, once a session; where nobody can be asked, say so and go on."""
+        if missing.name in self._secrets:
+            return
+        if self._parts.can_ask:
+            question = SecretQuestion(uuid7(), missing.name, missing.skill, missing.why)
+            self._give_secrets({missing.name: await self._questions.ask(question)})
+        if not self._secrets.get(missing.name):
+            self._warn_once(missing.warning)
 
     def _give_secrets(self, values: Mapping[str, str | None]) -> None:
         self._secrets |= values

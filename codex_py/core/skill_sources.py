@@ -10,7 +10,6 @@ from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
 from codex_py.context.agents_md import find_project_root
 from codex_py.core.plugin_skills import plugin_skills
-from codex_py.core.session_skills import project_config_dirs
 from codex_py.skills.roots import SkillRootsRequest
 from codex_py.skills.rules import SkillRule
 
@@ -24,7 +23,7 @@ def skill_sources(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[s
         user_home=Path(env.get("HOME") or home.parent),
         cwd=real,
         project_root=find_project_root(real, config.project_root_markers),
-        project_config_dirs=project_config_dirs(real, loaded.project_root),
+        project_config_dirs=_project_config_dirs(real, loaded.project_root),
         plugin_roots=plugin_skills(home, config.plugins),
         extra_roots=tuple(Path(folder) for folder in config.skills.roots),
         extra_user_roots=tuple(Path(folder) for folder in config.skills.extra_user_roots),
@@ -35,3 +34,10 @@ def skill_sources(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[s
 def skill_rules(config: Config) -> tuple[SkillRule, ...]:
     """The `[[skills.config]]` entries of all layers; of two that meet the later one wins."""
     return tuple(SkillRule(rule.path, rule.name, rule.enabled) for rule in config.skills.config)
+
+
+def _project_config_dirs(cwd: Path, root: Path | None) -> tuple[Path, ...]:
+    """The `.codex` folders from `cwd` up to the project's root, the nearest first; without a root that of `cwd`."""
+    folders = (cwd, *cwd.parents)
+    inside = [folder for folder in folders if root is not None and folder.is_relative_to(root)] or [cwd]
+    return tuple(folder / ".codex" for folder in inside if os.path.isdir(folder / ".codex"))  # noqa: PTH112

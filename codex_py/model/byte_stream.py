@@ -1,6 +1,6 @@
 """Bytes to and from one server over TCP, or TLS on top of it. Knows nothing of HTTP.
 
-TLS is spoken here and not by asyncio, which in 3.11 drops what has arrived but is not read yet when the server closes.
+TLS is spoken here and not by asyncio, whose transport hides why a handshake ended and what the socket has yet to take.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot, catalogue_key
 from codex_py.skills.record import remarks_of, skill_of
-from codex_py.skills.roots import SkillRootsRequest, skill_roots
+from codex_py.skills.roots import SYSTEM_FOLDERS, SkillRootsRequest, skill_roots
 from codex_py.skills.rules import SkillRule, apply_rules
 from codex_py.skills.scan import Scan, scan_root
 from codex_py.skills.stamps import are_current
@@ -91,9 +91,21 @@ def assemble(scans: Iterable[Scan], rules: Sequence[SkillRule] = ()) -> SkillCat
             if record.ours:
                 skills.append(skill_of(record, scan.root))
             remarks.extend(SkillProblem(Path(path), remark, scope) for path, remark in remarks_of(record))
+    skills = _without_doubles(skills)
     skills.sort(key=catalogue_key)
     disabled = apply_rules(skills, rules)
     return SkillCatalog(tuple(skills), disabled, tuple(problems), tuple(remarks), tuple(notes))
+
+
+def _without_doubles(skills: list[Skill]) -> list[Skill]:
+    """Of two system skills with one name ours counts: another program's own folder is beside it for those who use both,
+    and the name would mean neither."""
+    ours = {skill.name for skill in skills if skill.root.path.name == SYSTEM_FOLDERS[-1]}
+    return [
+        skill
+        for skill in skills
+        if skill.scope != "system" or skill.name not in ours or skill.root.path.name == SYSTEM_FOLDERS[-1]
+    ]
 
 
 def _keep(kept: dict[_K, _V], key: _K, value: _V) -> None:

@@ -151,6 +151,20 @@ async def test_a_tight_budget_is_told_to_the_user(place: Place) -> None:
     assert any("shortened" in message or "left out" in message for message in told)
 
 
+async def test_our_system_skill_counts_beside_one_of_the_same_name(place: Place) -> None:
+    foreign = place.codex_home / "skills/.system/skill-creator/SKILL.md"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text(skill("skill-creator", body="Somebody else's."))
+    (foreign.parents[1] / ".codex-system-skills.marker").write_text("e2e416a9532c044f\n")
+    with FakeResponses([say("one")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("use $skill-creator")
+    [body] = [text for text in model.requests[0].texts("user") if text.startswith("<skill>")]
+    assert ".system-codex-py/skill-creator/SKILL.md</path>" in body
+    assert foreign.read_text().endswith("Somebody else's.\n")
+    assert watched.of(events.Warned) == []
+
+
 async def test_a_missing_variable_is_one_warning_where_nobody_can_be_asked(place: Place) -> None:
     add_skill(place, "deploy", needing_token("deploy"))
     with FakeResponses([say("one")], [say("two")]) as model:

@@ -1,0 +1,67 @@
+"""The skills a message names: selected, read, and held against what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from codex_py.core.session_skills import AskedFor, MissingVariable, SkillSettings
+from codex_py.protocol.input import SkillInput, TextInput, UserInput
+from codex_py.protocol.items import ResponseItem
+from codex_py.skills.dependencies import missing_env_warning, missing_mcp_warning, plan_dependencies
+from codex_py.skills.inject import skill_item
+from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.skills.select import select_skills
+from codex_py.text.sanitize import sanitize_line
+
+
+def read_named_skills(catalog: SkillCatalog, settings: SkillSettings, inputs: Sequence[UserInput]) -> AskedFor:
+    """Select and read the skills of one message. One that cannot be read costs a line, not the turn."""
+    selection = select_skills(
+        catalog,
+        [given.text for given in inputs if isinstance(given, TextInput)],
+        user_home=settings.roots.user_home,
+        structured=[given for given in inputs if isinstance(given, SkillInput)],
+    )
+    items: list[ResponseItem] = []
+    read: list[Skill] = []
+    notices = list(selection.notices)
+    for skill in selection.skills:
+        injected = skill_item(skill)
+        notices += [injected.warning] if injected.warning else []
+        if injected.item is not None:
+            items.append(injected.item)
+            read.append(skill)
+    present = settings.env.keys() | settings.withheld_env.keys()
+    needs = plan_dependencies(selection.skills, env=present, configured_mcp=settings.configured_mcp)
+    granted, withheld = _grants(selection.skills, settings)
+    return AskedFor(
+        items=tuple(items),
+        skills=tuple(read),
+        missing=tuple(
+            MissingVariable(need.name, need.skills[0], need.description, missing_env_warning(need))
+            for need in needs.missing_env
+        ),
+        granted=granted,
+        notices=(*notices, *needs.notes, *withheld),
+        once=tuple(map(missing_mcp_warning, needs.missing_mcp)),
+    )
+
+
+def _grants(skills: Sequence[Skill], settings: SkillSettings) -> tuple[dict[str, str], list[str]]:
+    """Which withheld variables the skills may have, and a line for each that a repository's skill may not."""
+    granted: dict[str, str] = {}
+    lines: list[str] = []
+    for skill in skills:
+        wanted = [need.value.strip() for need in skill.dependencies if need.type.strip().lower() == "env_var"]
+        for name in wanted:
+            if name not in settings.withheld_env:
+                continue
+            if skill.scope != "repo":
+                granted[name] = settings.withheld_env[name]
+            else:
+                # Whoever wrote the repository chose the name; the user has only chosen the skill.
+                lines.append(
+                    f"the repository's skill `{sanitize_line(skill.name)}` wants `{name}`, kept from commands;"
+                    " to give it: `shell_environment_policy.ignore_default_excludes = true`"
+                )
+    return granted, lines
