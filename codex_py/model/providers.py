@@ -14,6 +14,8 @@ from codex_py.model.retry import MAX_RETRIES
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 DEFAULT_RETRIES: Final = 5
+# A server on this machine that is not there now was not started: nothing is gained by waiting long.
+_LOCAL_CONNECT_SECONDS: Final = 2.0
 _LOCAL_PORTS: Final = {"ollama": 11434, "lmstudio": 1234}
 _LOCAL_NAMES: Final = {"ollama": "Ollama", "lmstudio": "LM Studio"}
 _BUILT_IN: Final = ("openai", *_LOCAL_PORTS)
@@ -101,7 +103,14 @@ def resolve_provider(
     if provider_id in _LOCAL_PORTS:
         url, source = _local_url(provider_id, env)
         name = _LOCAL_NAMES[provider_id]
-        return Provider(provider_id, name, checked_url(url, source), local=True, ca_file=ca_file)
+        return Provider(
+            provider_id,
+            name,
+            checked_url(url, source),
+            local=True,
+            connect_retry_seconds=_LOCAL_CONNECT_SECONDS,
+            ca_file=ca_file,
+        )
     record = configured.get(provider_id)
     if record is None:
         known = ", ".join(f"`{name}`" for name in (*_BUILT_IN, *sorted(configured)))
@@ -136,7 +145,8 @@ def checked_url(url: str, source: str) -> str:
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
-        httpx.URL(url)
+        # Reading the host decodes it, which not every name survives.
+        usable = usable and bool(httpx.URL(url).host)
     except (ValueError, httpx.InvalidURL):
         usable = False
     if not usable or not url.isascii() or not url.isprintable() or " " in url:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import shutil
 import socket
 import ssl
 import struct
-import subprocess
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import trustme
 
 from codex_py.model.http import httpx, open_client
 
@@ -470,20 +469,11 @@ async def test_cancelling_after_any_number_of_turns_of_the_loop_leaves_nothing_o
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key and a self-signed certificate for the loopback in one PEM file."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the openssl command")
-    folder = tmp_path_factory.mktemp("tls")
-    names = "subjectAltName=DNS:localhost,IP:127.0.0.1"
-    making = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
-    subprocess.run(
-        [*making.split(), "-addext", names, "-keyout", "key.pem", "-out", "certificate.pem"],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-    )
-    both = folder / "both.pem"
-    both.write_text((folder / "key.pem").read_text() + (folder / "certificate.pem").read_text())
+    """A key, a certificate for the loopback and who issued it, in one PEM file."""
+    both = tmp_path_factory.mktemp("tls") / "both.pem"
+    authority = trustme.CA()
+    issued = authority.issue_cert("localhost", "127.0.0.1")
+    both.write_bytes(issued.private_key_and_cert_chain_pem.bytes() + authority.cert_pem.bytes())
     return both
 
 

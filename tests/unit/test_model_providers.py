@@ -72,13 +72,25 @@ def test_a_variable_alone_does_not_send_the_key_unencrypted() -> None:
 @pytest.mark.parametrize(
     ("name", "env", "expected"),
     [
-        ("ollama", {}, Provider("ollama", "Ollama", "http://localhost:11434/v1", local=True)),
-        ("lmstudio", {}, Provider("lmstudio", "LM Studio", "http://localhost:1234/v1", local=True)),
-        ("ollama", {"CODEX_OSS_PORT": "8080"}, Provider("ollama", "Ollama", "http://localhost:8080/v1", local=True)),
+        (
+            "ollama",
+            {},
+            Provider("ollama", "Ollama", "http://localhost:11434/v1", local=True, connect_retry_seconds=2.0),
+        ),
+        (
+            "lmstudio",
+            {},
+            Provider("lmstudio", "LM Studio", "http://localhost:1234/v1", local=True, connect_retry_seconds=2.0),
+        ),
+        (
+            "ollama",
+            {"CODEX_OSS_PORT": "8080"},
+            Provider("ollama", "Ollama", "http://localhost:8080/v1", local=True, connect_retry_seconds=2.0),
+        ),
         (
             "lmstudio",
             {"CODEX_OSS_PORT": "8080", "CODEX_OSS_BASE_URL": "http://192.168.1.5:1234/v1/"},
-            Provider("lmstudio", "LM Studio", "http://192.168.1.5:1234/v1", local=True),
+            Provider("lmstudio", "LM Studio", "http://192.168.1.5:1234/v1", local=True, connect_retry_seconds=2.0),
         ),
     ],
 )
@@ -176,6 +188,8 @@ def test_a_provider_without_an_address_says_which_key_to_set() -> None:
         "http://a/\x00",
         "http://a/\nx",
         "http://bücher.example",
+        "http://xn--a.invalid",
+        "http://256.1.1.1",
         "://x",
     ],
 )
