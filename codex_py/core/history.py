@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from codex_py.protocol.items import ResponseItem, ToolCall, call_output, exchange_of
+from codex_py.protocol.items import Exchange, ResponseItem, ToolCall, call_output, exchange_of
 
 ABORTED: Final = "aborted"
 
@@ -15,7 +15,7 @@ class History:
 
     def __init__(self, on_record: Callable[[ResponseItem], None]) -> None:
         self._items: list[ResponseItem] = []
-        self._open: list[ToolCall] = []
+        self._open: list[Exchange] = []
         self._on_record = on_record
 
     @property
@@ -44,7 +44,8 @@ class History:
 
     def close_open_calls(self) -> None:
         """Answer the calls that never ran or never ended, so that the next request is still valid."""
-        self.append(*(call_output(call, ABORTED) for call in tuple(self._open)))
+        calls = [ToolCall(call.call_id, "", "", custom=call.custom) for call in self._open]
+        self.append(*(call_output(call, ABORTED) for call in calls))
 
     def _note_call(self, item: ResponseItem) -> bool:
         """Keep the list of unanswered calls; whether the item may stand in a request."""
@@ -53,7 +54,7 @@ class History:
             return True
         if exchange.is_output:
             return self._answer(exchange.call_id)
-        self._open.append(ToolCall(exchange.call_id, "", "", custom=exchange.custom))
+        self._open.append(exchange)
         return True
 
     def _answer(self, call_id: str) -> bool:

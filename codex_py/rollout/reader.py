@@ -102,8 +102,7 @@ def load_session(path: Path) -> StoredSession:
                 for old in read_lines(older, limit=_MAX_LINE):
                     replay.feed(old, before=before)
         replay.feed(line)
-        for line in lines:
-            replay.feed(line)
+        line = replay.feed_all(lines) or line
         size = stream.tell()
     total, last = replay.usage()
     plural = "" if replay.damaged == 1 else "s"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any, Final, cast
 
@@ -20,9 +20,11 @@ from codex_py.rollout.format import read_usage
 _HEAD: Final = re.compile(
     rb'\{"timestamp":"[0-9TZ:.+-]{19,40}",(?:"ordinal":([0-9]{1,15}),)?"type":"(\w{1,40})","payload":'
 )
-_ITEM_HEAD: Final = re.compile(
-    rb'\{"timestamp":"[0-9TZ:.+-]{19,40}","ordinal":([0-9]{1,15}),"type":"response_item","payload":(\{"type":"[^"\\]+")'
-)
+# A line that holds an item in our own encoding: a time stamp of 24 characters, the ordinal, then the payload.
+_ITEM_START: Final = b'{"timestamp":"'
+_ITEM_ORDINAL: Final = len('{"timestamp":"2026-11-21T22:02:11.207Z","ordinal":')
+_ITEM_MARK: Final = b',"type":"response_item","payload":{"type":"'
+_ITEM_PAYLOAD: Final = len(',"type":"response_item","payload":')
 # Bookkeeping of Codex CLI inside an item; providers other than its own refuse it.
 _PASSTHROUGH: Final = "internal_chat_message_metadata_passthrough"
 _PASSTHROUGH_BYTES: Final = _PASSTHROUGH.encode()
@@ -53,10 +55,34 @@ class Replay:
         self._contexts: deque[bytes] = deque(maxlen=_LOOK_BACK)
         self._counts: deque[bytes] = deque(maxlen=_LOOK_BACK)
 
+    def feed_all(self, lines: Iterable[bytes]) -> bytes:
+        """Take the lines of a file, each with its newline; give back the last one.
+
+        Files are made of items in our own encoding, and thousands of them wait for this loop. The whole item is decoded
+        although only its bytes are kept: a cut line can end in `}}` by chance, and one such slice would spoil every
+        later request. A decoder is the only proof, and costs 3 ms a megabyte.
+        """
+        line = b""
+        for line in lines:
+            start = line.find(_ITEM_MARK, _ITEM_ORDINAL, _ITEM_ORDINAL + 60)
+            ordinal = line[_ITEM_ORDINAL:start]
+            if start > 0 and ordinal.isdigit() and line.startswith(_ITEM_START) and _PASSTHROUGH_BYTES not in line:
+                start += _ITEM_PAYLOAD
+                try:
+                    text = line.decode()
+                    # What stands before the payload is ASCII, so that an index into the bytes is one into the text.
+                    whole = text[_scan(text, start)[1] :] == "}\n"
+                except (ValueError, StopIteration, RecursionError):
+                    whole = False
+                if whole:
+                    self.items.append(ResponseItem(line[start:-2]))
+                    self.next_ordinal = max(self.next_ordinal, int(ordinal) + 1)
+                    continue
+            self.feed(line)
+        return line
+
     def feed(self, line: bytes, *, before: int | None = None) -> None:
         """Take one line with its newline; records whose ordinal is not below `before` are left out."""
-        if before is None and self._took_item(line):
-            return
         if self._took(line, before) or line.isspace():
             return
         self.damaged += 1
@@ -77,28 +103,6 @@ class Replay:
             if "thread_token_usage" in payload:
                 return read_usage(payload["thread_token_usage"]), read_usage(payload.get("usage"))
         return TokenUsage(), TokenUsage()
-
-    def _took_item(self, line: bytes) -> bool:
-        """The short way for the line that files are made of: an item in our own encoding.
-
-        The whole item is decoded although only its bytes are kept. A cut line can end in `}}` by chance, and one such
-        slice would spoil every later request; a decoder is the only proof, and costs 3 ms a megabyte.
-        """
-        head = _ITEM_HEAD.match(line)
-        if head is None or _PASSTHROUGH_BYTES in line:
-            return False
-        start = head.start(2)
-        try:
-            # The head is ASCII, so that an index into the bytes is one into the text.
-            text = line.decode()
-            _, end = _scan(text, start)
-        except (ValueError, StopIteration, RecursionError):
-            return False
-        if text[end:] != "}\n":
-            return False
-        self.items.append(ResponseItem(line[start:-2]))
-        self.next_ordinal = max(self.next_ordinal, int(head[1]) + 1)
-        return True
 
     def _took(self, line: bytes, before: int | None) -> bool:
         try:
