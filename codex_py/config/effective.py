@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from typing import Any, Final, NamedTuple, cast
 
 from codex_py.config.keys import KeyPath, dotted
@@ -116,7 +115,7 @@ def _plain(value: Any) -> Any:
         case None | bool() | int() | float() | str():
             return value
         case Record():
-            return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+            return {name: _plain(getattr(value, name)) for name in value.__match_args__}
         case Mapping():
             return {name: _plain(inner) for name, inner in cast("Mapping[str, Any]", value).items()}
         case list() | tuple():

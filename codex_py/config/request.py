@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from codex_py.config.layers import Layer
@@ -25,7 +25,7 @@ class ConfigRequest(Record):
     cwd: Path
     env: Mapping[str, str]
     overrides: tuple[str, ...] = ()
-    flags: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    flags: Mapping[str, Any] = MappingProxyType({})
     profile: str | None = None
     strict: bool = False
     ignore_user: bool = False

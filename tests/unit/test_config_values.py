@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import Any
 
@@ -306,11 +305,11 @@ def test_a_hostile_project_file_is_read_in_bounded_time(machine: Machine, line: 
 def test_a_record_is_frozen_compared_by_value_and_can_be_replaced() -> None:
     config = Config(model="a", history=History(max_bytes=1))
 
-    assert replace(config, model="b") == Config(model="b", history=History(max_bytes=1)) != config
+    assert config.replace(model="b") == Config(model="b", history=History(max_bytes=1)) != config
     for name in ("model", "other"):
-        with pytest.raises(FrozenInstanceError):
+        with pytest.raises(AttributeError):
             setattr(config, name, "c")
-        with pytest.raises(FrozenInstanceError):
+        with pytest.raises(AttributeError):
             delattr(config, name)
     unknown: dict[str, Any] = {"modle": "a"}
     with pytest.raises(TypeError):
