@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -24,8 +25,8 @@ def codex_home(env: Mapping[str, str]) -> Path:
     return home
 
 
-# Seconds since 1970, in 1985: a time no folder made today has. Anything put into the folder changes it.
-PLACEHOLDER_STAMP: Final = 500_000_000
+# Nobody may write: no empty folder of a user's is like that, and it holds from the moment the folder is made.
+PLACEHOLDER_MODE: Final = 0o555
 
 
 def is_placeholder(path: Path) -> bool:
@@ -34,7 +35,8 @@ def is_placeholder(path: Path) -> bool:
     While a command runs, such a `.git` stands in the temporary folder of the whole machine: it is no repository.
     """
     try:
-        return os.lstat(path).st_mtime == PLACEHOLDER_STAMP and not any(path.iterdir())
+        mode = os.lstat(path).st_mode
+        return stat.S_ISDIR(mode) and not mode & 0o222 and not any(path.iterdir())
     except OSError:
         return False
 

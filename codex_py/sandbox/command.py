@@ -12,11 +12,14 @@ from typing import Final
 from codex_py.errors import ToolError
 from codex_py.protocol.policy import DangerFullAccess, NetworkAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
-from codex_py.sandbox.linux import Mounts, bwrap_argv, find_bwrap, open_filter
+from codex_py.sandbox.backends import BACKENDS, Backend, BackendName, make_backend
+from codex_py.sandbox.layout import Mount, holds_roots, plan_mounts
+from codex_py.sandbox.linux import open_filter
 from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
 from codex_py.sandbox.pins import Pins
 from codex_py.sandbox.placeholders import hold_all
 from codex_py.sandbox.policy import WritableRoot, writable_roots
+from codex_py.sandbox.unreadable import find_unreadable, is_readable
 
 _ADVICE: Final = {
     "linux": "install bubblewrap (`apt install bubblewrap`) and allow user namespaces",
@@ -37,7 +40,8 @@ class Wrapped(Value):
 
     `env` is added to the command's environment. `fds` must be inherited under their own numbers; `release` closes them
     once the process has started (or failed to), `cleanup` removes what the sandbox left on the host once it has ended.
-    Each of the two must be called exactly once.
+    Each of the two must be called exactly once. `sandboxed` says that the process is a sandbox whose death takes
+    everything inside along; under Landlock it is not, though restricted.
     """
 
     argv: tuple[str, ...]
@@ -49,30 +53,57 @@ class Wrapped(Value):
 
 
 class Sandbox:
-    """The sandbox of one session. The backend is probed once, at the first wrap that needs it."""
+    """The sandbox of one session. The backend is probed once, at the first wrap that needs it.
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    `deny_read` are paths and patterns that no sandboxed command reads; `backends` are tried in their order.
+    """
+
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        *,
+        deny_read: Sequence[str] = (),
+        backends: Sequence[BackendName] = BACKENDS,
+    ) -> None:
         self._env = env
+        self._deny_read = tuple(deny_read)
+        self._names = tuple(backends)
         self._lock = threading.Lock()
-        self._probed = False
-        self._bwrap: str | None = None
-        self._failure: str | None = None
+        self._probed: dict[BackendName, tuple[Backend, str | None]] = {}
         self._roots: dict[tuple[SandboxPolicy, Path], tuple[WritableRoot, ...]] = {}
+        self._unreadable: dict[Path, tuple[Path, ...]] = {}
         self._pins: dict[tuple[SandboxPolicy, Path], Pins] = {}
+        self._hidden_pins: dict[Path, Pins] = {}
 
     @classmethod
-    def detect(cls, env: Mapping[str, str]) -> Sandbox:
+    def detect(cls, env: Mapping[str, str], *, deny_read: Sequence[str] = ()) -> Sandbox:
         """A sandbox for this machine; cheap, nothing is run yet. `env` is the user's own environment."""
-        return cls(env)
+        return cls(env, deny_read=deny_read)
 
     def roots(self, policy: SandboxPolicy, cwd: Path) -> tuple[WritableRoot, ...]:
-        """`writable_roots`, looked up on disk once for a policy and a folder."""
+        """`writable_roots`, looked up on disk once for a policy and a folder. What must not be read is not written."""
         known = self._roots.get((policy, cwd))
         if known is None:
             known = writable_roots(policy, cwd, self._env)
             self._pins[policy, cwd] = Pins(path for root in known for path in root.protected)
+            known = tuple(_without(root, self.unreadable(policy, cwd)) for root in known)
             self._roots[policy, cwd] = known
         return known
+
+    def unreadable(self, policy: SandboxPolicy, cwd: Path) -> tuple[Path, ...]:
+        """The real paths no command reads; looked up on disk once for a folder. None with full access."""
+        if isinstance(policy, DangerFullAccess):
+            return ()
+        known = self._unreadable.get(cwd)
+        if known is None:
+            known = find_unreadable(self._deny_read, cwd, self._env)
+            self._hidden_pins[cwd] = Pins(known)
+            self._unreadable[cwd] = known
+        return known
+
+    def may_read(self, path: Path, policy: SandboxPolicy, cwd: Path) -> bool:
+        """Whether a tool may read the absolute `path` for the model."""
+        return is_readable(path, self.unreadable(policy, cwd))
 
     def prepare(self, policy: SandboxPolicy, cwd: Path) -> None:
         """Do ahead of time, once, what the first `wrap` would have to; for a thread, while the network is waited for.
@@ -81,17 +112,31 @@ class Sandbox:
         """
         if isinstance(policy, DangerFullAccess):
             return
-        roots = self.roots(policy, cwd)
-        with self._lock:
-            if not self._probed:
-                self._failure = self._probe(roots)
-                self._probed = True
-        if self._failure is not None:
-            advice = _ADVICE.get(sys.platform, "only Linux and macOS have a sandbox")
-            raise SandboxUnavailable(
-                f"no sandbox works here, so no command is run: {self._failure}; "
-                f"{advice}, or choose `-s danger-full-access` to run without one"
-            )
+        if sys.platform == "linux":
+            self._backend(policy, cwd, self._mounts(policy, cwd))
+        elif sys.platform != "darwin":
+            raise _unavailable(f"no sandbox for `{sys.platform}`")
+        elif not os.access(SANDBOX_EXEC, os.X_OK):
+            raise _unavailable(f"cannot run `{SANDBOX_EXEC}`")
+
+    def shortfall(self, policy: SandboxPolicy, cwd: Path) -> str | None:
+        """What the sandbox in use cannot hold, for the user to know; where there is something, nothing should be
+        approved automatically. None also where no sandbox works: there nothing is run."""
+        if isinstance(policy, DangerFullAccess) or sys.platform != "linux":
+            return None
+        try:
+            return self._backend(policy, cwd, self._mounts(policy, cwd)).shortfall
+        except SandboxUnavailable:
+            return None
+
+    def backend_name(self, policy: SandboxPolicy, cwd: Path) -> str:
+        """What holds the commands of this policy here. Raises `SandboxUnavailable` as `wrap` would."""
+        if isinstance(policy, DangerFullAccess):
+            return "none"
+        self.prepare(policy, cwd)
+        if sys.platform != "linux":
+            return "seatbelt"
+        return self._backend(policy, cwd, self._mounts(policy, cwd)).name
 
     def wrap(self, argv: Sequence[str], *, policy: SandboxPolicy, cwd: Path, workdir: Path) -> Wrapped:
         """Wrap `argv`; raise `SandboxUnavailable` when the policy needs a sandbox and none works.
@@ -108,39 +153,88 @@ class Sandbox:
         self.prepare(policy, cwd)
         env: dict[str, str] = {} if network is True else {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}
         roots = self.roots(policy, cwd)
-        if self._bwrap is None:
-            return Wrapped((*seatbelt_argv(roots, network), *argv), {**env, "CODEX_SANDBOX": "seatbelt"}, True)
-        if not roots:
+        if sys.platform == "darwin":
+            options = seatbelt_argv(roots, network, self.unreadable(policy, cwd))
+            return Wrapped((*options, *argv), {**env, "CODEX_SANDBOX": "seatbelt"}, True)
+        mounts = self._mounts(policy, cwd)
+        _check_workdir(workdir, mounts)
+        backend = self._backend(policy, cwd, mounts)
+        if not roots and backend.contains:
             # The sandbox's own memory, gone with the command: many programs do not start without a temporary folder.
             env["TMPDIR"] = "/dev/shm"
-        mounts = Mounts(roots, self._pins[policy, cwd].paths())
+        if not backend.contains and network == "loopback":
+            network = False  # there is no network of one's own
         try:
-            return _in_bwrap([self._bwrap, *argv], mounts, network=network, workdir=workdir, env=env)
+            return _wrapped(backend, argv, mounts, network=network, workdir=workdir).replace(env=env)
         except OSError as error:
             raise SandboxUnavailable(f"cannot set up the sandbox, so the command is not run: {error}") from error
 
-    def _probe(self, roots: Sequence[WritableRoot]) -> str | None:
-        if sys.platform == "linux":
-            self._bwrap, reason = find_bwrap(self._env, roots)
-            return None if self._bwrap else reason
-        if sys.platform == "darwin":
-            return None if os.access(SANDBOX_EXEC, os.X_OK) else f"cannot run `{SANDBOX_EXEC}`"
-        return f"no sandbox for `{sys.platform}`"
+    def _mounts(self, policy: SandboxPolicy, cwd: Path) -> list[Mount]:
+        """The mounts as the disk is now: what was found at first is followed to where it has gone."""
+        roots, unreadable = self.roots(policy, cwd), self.unreadable(policy, cwd)
+        hidden = [*unreadable, *self._hidden_pins[cwd].paths()]
+        return plan_mounts(roots, moved=self._pins[policy, cwd].paths(), hidden=hidden)
+
+    def _backend(self, policy: SandboxPolicy, cwd: Path, mounts: Sequence[Mount]) -> Backend:
+        """The first backend that works and can hold all of `mounts`."""
+        roots = self.roots(policy, cwd)
+        reasons: list[str] = []
+        with self._lock:
+            for name in self._names:
+                backend, failure = self._probed.get(name) or self._probe(name, roots)
+                beyond = next((mount for mount in mounts if not backend.can_hold(mount)), None)
+                if failure is None and beyond is None:
+                    return backend
+                reasons.append(failure or f"{name} cannot hold `{beyond.path if beyond else ''}`, a symbolic link")
+        raise _unavailable("; ".join(reasons))
+
+    def _probe(self, name: BackendName, roots: Sequence[WritableRoot]) -> tuple[Backend, str | None]:
+        backend = make_backend(name, self._env)
+        self._probed[name] = backend, backend.probe(roots)
+        return self._probed[name]
 
 
-def _in_bwrap(
-    argv: Sequence[str], mounts: Mounts, *, network: NetworkAccess, workdir: Path, env: Mapping[str, str]
+def _without(root: WritableRoot, unreadable: Sequence[Path]) -> WritableRoot:
+    inside = [path for path in unreadable if path.is_relative_to(root.path) and path != root.path]
+    return root.replace(protected=(*root.protected, *inside)) if inside else root
+
+
+def _unavailable(reason: str) -> SandboxUnavailable:
+    advice = _ADVICE.get(sys.platform, "only Linux and macOS have a sandbox")
+    return SandboxUnavailable(
+        f"no sandbox works here, so no command is run: {reason}; "
+        f"{advice}, or choose `-s danger-full-access` to run without one"
+    )
+
+
+def _check_workdir(workdir: Path, mounts: Sequence[Mount]) -> None:
+    real = Path(os.path.realpath(workdir))
+    holders = [mount for mount in mounts if real.is_relative_to(mount.path)]
+    if (
+        holders
+        and holders[-1].kind.startswith("hidden")
+        and not (real == holders[-1].path and holds_roots(real, mounts))
+    ):
+        raise ToolError(f"cannot run the command: `{workdir}` is in a folder that must not be read")
+
+
+def _wrapped(
+    backend: Backend, argv: Sequence[str], mounts: Sequence[Mount], *, network: NetworkAccess, workdir: Path
 ) -> Wrapped:
-    """`argv` is the sandbox program and then the command."""
-    holder, mounts.missing = hold_all(mounts.missing)
+    missing = [mount.path for mount in mounts if mount.kind == "missing"] if backend.contains else []
+    holder, held = hold_all(missing)
+    kept = [mount for mount in mounts if mount.kind != "missing" or mount.path in held]
     try:
         fd = open_filter(network)
     except BaseException:
         holder.release()
         raise
-    options = bwrap_argv(
-        argv[0], mounts=mounts, network=network, seccomp_fd=fd, workdir=workdir, as_root=os.geteuid() == 0
-    )
+    options = backend.options(kept, network=network, workdir=workdir, filter_fd=fd)
     return Wrapped(
-        (*options, *argv[1:]), env, sandboxed=True, fds=(fd,), release=lambda: os.close(fd), cleanup=holder.release
+        (*options, *argv),
+        {},
+        sandboxed=backend.contains,
+        fds=(fd,),
+        release=lambda: os.close(fd),
+        cleanup=holder.release,
     )

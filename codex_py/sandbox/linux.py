@@ -5,59 +5,52 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import is_placeholder
 from codex_py.protocol.policy import NetworkAccess
+from codex_py.sandbox.layout import Mount, holds_roots
 from codex_py.sandbox.policy import WritableRoot, is_writable
 from codex_py.sandbox.seccomp import build_filter, is_supported
 
 _PROBE_SECONDS: Final = 10
+# No core dumps, which a handler outside the sandbox would get; and an end to fork bombs. Shells differ in the letter.
+_LIMITS: Final = 'ulimit -c 0; ulimit -u 4096 2>/dev/null || ulimit -p 4096 2>/dev/null; exec "$@"'
 # Where a process of uid 0 could still reconfigure the kernel, capabilities or not: it owns these files.
 _KERNEL_SETTINGS: Final = ("/proc/sys", "/proc/sysrq-trigger", "/proc/mtrr")
-
-
-class Mounts:
-    """What a command line mounts beyond the read-only root: options, and the missing paths that need a placeholder."""
-
-    def __init__(self, roots: Sequence[WritableRoot], moved: Iterable[Path] = ()) -> None:
-        """`moved` are protected paths that may have left the place `roots` knows them at."""
-        self.options: list[str] = []
-        self.missing: list[Path] = []
-        own = {root.path: root for root in roots}
-        inside = {path for path in moved if any(path.is_relative_to(root) for root in own)}
-        protected = ({path for root in roots for path in root.protected} | inside) - own.keys()
-        # Parents first: a later mount hides what an earlier one put at the same place or below.
-        for path in sorted(own.keys() | protected, key=lambda path: (len(path.parts), path)):
-            if path in own:
-                self.options += ("--bind", str(path), str(path))
-            else:
-                self._protect(path, at_top=path.parent in own)
-
-    def _protect(self, path: Path, *, at_top: bool) -> None:
-        if path.is_symlink():
-            return  # nothing can be mounted on a link; where it leads is protected on its own
-        if path.exists() and not is_placeholder(path):
-            self.options += ("--ro-bind", str(path), str(path))
-        elif at_top:
-            self.missing.append(path)
 
 
 def bwrap_argv(
     bwrap: str,
     *,
-    mounts: Mounts,
+    mounts: Sequence[Mount],
     network: NetworkAccess,
     seccomp_fd: int,
     workdir: Path,
     as_root: bool,
 ) -> list[str]:
-    """The options of one sandboxed command, up to and including `--`."""
-    argv = [bwrap, "--new-session", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", *mounts.options]
-    for path in mounts.missing:
-        argv += ("--perms", "555", "--tmpfs", str(path), "--remount-ro", str(path))
+    """The command line up to the command. `mounts` hold no link: nothing can be mounted on one this way."""
+    argv = [bwrap, "--new-session", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev"]
+    sealed: list[str] = []
+    for mount in mounts:
+        kind, path = mount.kind, str(mount.path)
+        match kind:
+            case "writable":
+                argv += ("--bind", path, path)
+            case "read-only":
+                argv += ("--ro-bind", path, path)
+            case "missing" | "hidden-folder":
+                mode = "555" if kind == "missing" else "111" if holds_roots(mount.path, mounts) else "000"
+                argv += ("--perms", mode, "--tmpfs", path)
+                sealed.append(path)
+            case "hidden-file":
+                # A device on a mount without devices: to open it is an error, not the end of an empty file.
+                argv += ("--ro-bind", "/dev/null", path)
+            case "link":
+                raise ValueError(f"bubblewrap cannot hold the link `{path}`")
+    for path in sealed:
+        argv += ("--remount-ro", path)
     argv += ("--unshare-user", "--unshare-pid", "--unshare-ipc")
     if network is not True:
         argv.append("--unshare-net")
@@ -66,7 +59,7 @@ def bwrap_argv(
         for path in _KERNEL_SETTINGS:
             argv += ("--ro-bind-try", path, path)
     argv += ("--cap-drop", "ALL", "--seccomp", str(seccomp_fd), "--chdir", str(workdir), "--")
-    return argv
+    return [*argv, "/bin/sh", "-c", _LIMITS, "sh"]
 
 
 def open_filter(network: NetworkAccess) -> int:
@@ -117,14 +110,22 @@ def _bundled() -> str | None:
 
 
 def _probe(bwrap: str) -> str | None:
-    """Run nothing inside `bwrap` with all that a real command gets; give back why that failed."""
+    def options(fd: int) -> list[str]:
+        as_root = os.geteuid() == 0
+        return bwrap_argv(bwrap, mounts=(), network=False, seccomp_fd=fd, workdir=Path("/"), as_root=as_root)
+
+    return try_out(options)
+
+
+def try_out(options: Callable[[int], list[str]]) -> str | None:
+    """Run nothing inside a sandbox with all that a real command gets; give back why that failed.
+
+    `options` makes the command line up to the command from the descriptor of a filter.
+    """
     fd = open_filter(False)
     try:
-        argv = bwrap_argv(
-            bwrap, mounts=Mounts(()), network=False, seccomp_fd=fd, workdir=Path("/"), as_root=os.geteuid() == 0
-        )
         ran = subprocess.run(
-            [*argv, "/bin/sh", "-c", ":"],
+            [*options(fd), "/bin/sh", "-c", ":"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             pass_fds=(fd,),

@@ -99,16 +99,17 @@ _LOOPBACK: Final = """\
 """
 
 
-def seatbelt_argv(roots: Sequence[WritableRoot], network: NetworkAccess) -> list[str]:
+def seatbelt_argv(roots: Sequence[WritableRoot], network: NetworkAccess, unreadable: Sequence[Path] = ()) -> list[str]:
     """The options of one sandboxed command, up to and including `--`."""
-    argv = [SANDBOX_EXEC, "-p", seatbelt_profile(roots, network)]
+    argv = [SANDBOX_EXEC, "-p", seatbelt_profile(roots, network, unreadable)]
     for index, root in enumerate(roots):
         argv.append(f"-DWRITABLE_ROOT_{index}={root.path}")
         argv += (f"-DWRITABLE_ROOT_{index}_RO_{at}={path}" for at, path in enumerate(_kept(root, roots)))
+    argv += (f"-DUNREADABLE_{index}={path}" for index, path in enumerate(unreadable))
     return [*argv, "--"]
 
 
-def seatbelt_profile(roots: Sequence[WritableRoot], network: NetworkAccess) -> str:
+def seatbelt_profile(roots: Sequence[WritableRoot], network: NetworkAccess, unreadable: Sequence[Path] = ()) -> str:
     """The profile text. Paths are parameters of it, so that no folder's name can change its meaning."""
     parts = [_BASE, _sysctl_rule()]
     for index, root in enumerate(roots):
@@ -123,6 +124,10 @@ def seatbelt_profile(roots: Sequence[WritableRoot], network: NetworkAccess) -> s
         parts.append(_NETWORK)
     elif network == "loopback":
         parts.append(_LOOPBACK)
+    # Last, because the last rule that matches wins.
+    parts += (
+        f'(deny file-read* file-write* (subpath (param "UNREADABLE_{index}")))\n' for index, _ in enumerate(unreadable)
+    )
     return "".join(parts)
 
 

@@ -1,7 +1,7 @@
 """Empty folders that stand on the host where a sandbox mounts something over a path that is missing.
 
 Several commands, of several processes, may need the same one at once: each holds a shared lock on it, and the last to
-let go removes it. One that a killed process left is known by its time stamp and goes with the next command.
+let go removes it. One that a killed process left is known by its mode and goes with the next command.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import PLACEHOLDER_STAMP
+from codex_py.paths import PLACEHOLDER_MODE
 
 _ATTEMPTS: Final = 50
 
@@ -28,15 +28,12 @@ class Placeholders:
     def hold(self, path: Path) -> bool:
         """Make the folder, or share one that is there; false when nobody of this user could make it, sandbox or not."""
         for _ in range(_ATTEMPTS):
-            made = _make(path)
-            if made is None:
+            if not _make(path):
                 return False
             with suppress(FileNotFoundError):
                 fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
                 fcntl.flock(fd, fcntl.LOCK_SH)
                 if _is_same(fd, path):
-                    if made:
-                        os.utime(fd, (PLACEHOLDER_STAMP, PLACEHOLDER_STAMP))
                     self._held.append((path, fd))
                     return True
                 os.close(fd)  # the one before us removed it between our two calls
@@ -63,17 +60,17 @@ def hold_all(paths: Iterable[Path]) -> tuple[Placeholders, list[Path]]:
         raise
 
 
-def _make(path: Path) -> bool | None:
-    """True when made now, false when it was there, None when it can never be."""
+def _make(path: Path) -> bool:
+    """Whether it stands now; false when it never can."""
     try:
-        path.mkdir(mode=0o755)
+        path.mkdir(mode=PLACEHOLDER_MODE)
     except FileExistsError:
-        return False
+        return True
     except (PermissionError, FileNotFoundError, NotADirectoryError):
-        return None
+        return False
     except OSError as error:
         if error.errno == errno.EROFS:
-            return None
+            return False
         raise
     return True
 

@@ -150,6 +150,11 @@ def is_supported(machine: str) -> bool:
     return machine in _MACHINES
 
 
+def call_number(machine: str, name: str) -> int:
+    """The number of a system call that the filter knows. Raises `KeyError` for another one."""
+    return _MACHINES[machine][1][name]
+
+
 def build_filter(machine: str, network: NetworkAccess) -> bytes:
     """The program for `machine`: an array of `struct sock_filter`. Raises `KeyError` for a machine without a table."""
     audit, numbers = _MACHINES[machine]

@@ -14,7 +14,8 @@ import pytest
 
 from codex_py.protocol.policy import DangerFullAccess, NetworkAccess, ReadOnly, WorkspaceWrite
 from codex_py.sandbox.command import Sandbox
-from codex_py.sandbox.linux import Mounts, bwrap_argv
+from codex_py.sandbox.layout import Mount, plan_mounts
+from codex_py.sandbox.linux import bwrap_argv
 from codex_py.sandbox.policy import WritableRoot
 from tests.unit.command_builders import Session, output_of, session_id_of
 
@@ -216,8 +217,10 @@ async def test_an_interrupt_reaches_the_command_inside(session: Session) -> None
 async def test_a_python_prompt_survives_ctrl_c_inside(session: Session) -> None:
     running = session_id_of(await session.exec(f"{PYTHON} -S -q", tty=True, yield_time_ms=250))
     await session.until(running, ">>>")
-    assert "KeyboardInterrupt" in await session.write(running, "\x03")
-    assert "42" in await session.write(running, "6*7\n")
+    await session.write(running, "\x03")
+    await session.until(running, "KeyboardInterrupt")
+    await session.write(running, "6*7\n")
+    await session.until(running, "42")
 
 
 def test_no_sandbox_means_no_command(tmp_path: Path, broken_bwrap: Path) -> None:
@@ -238,7 +241,7 @@ async def test_without_a_backend_commands_fail_closed(tmp_path: Path, broken_bwr
         "from pathlib import Path\n"
         "from codex_py.protocol.policy import ReadOnly\n"
         "from codex_py.sandbox.command import Sandbox, SandboxUnavailable\n"
-        f"sandbox = Sandbox({{'PATH': {str(broken_bwrap.parent)!r}}})\n"
+        f"sandbox = Sandbox({{'PATH': {str(broken_bwrap.parent)!r}}}, backends=('bubblewrap',))\n"
         "try: sandbox.wrap(['/bin/true'], policy=ReadOnly(), cwd=Path('/'), workdir=Path('/'))\n"
         "except SandboxUnavailable as error: print(error)\n"
     )
@@ -275,22 +278,50 @@ def broken_bwrap(tmp_path: Path) -> Path:
 def test_the_command_line_is_as_measured(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "HEAD").write_text("")
+    (tmp_path / ".env").write_text("")
     protected = tuple(tmp_path / name for name in (".git", ".codex"))
-    mounts = Mounts([WritableRoot(tmp_path, protected)])
+    mounts = plan_mounts([WritableRoot(tmp_path, protected)], hidden=[tmp_path / ".env", tmp_path / "gone"])
     argv = bwrap_argv("/b", mounts=mounts, network=False, seccomp_fd=9, workdir=tmp_path / "w", as_root=True)
-    root, git, codex = str(tmp_path), str(tmp_path / ".git"), str(tmp_path / ".codex")
-    assert argv == [
+    root, git, codex, env = str(tmp_path), *(str(tmp_path / name) for name in (".git", ".codex", ".env"))
+    stage = argv.index("--") + 1
+    assert argv[:stage] == [
         *("/b", "--new-session", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev"),
-        *("--bind", root, root, "--ro-bind", git, git),
-        *("--perms", "555", "--tmpfs", codex, "--remount-ro", codex),
+        *("--bind", root, root, "--perms", "555", "--tmpfs", codex, "--ro-bind", "/dev/null", env),
+        *("--ro-bind", git, git, "--remount-ro", codex),
         *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-net", "--proc", "/proc"),
         *("--ro-bind-try", "/proc/sys", "/proc/sys"),
         *("--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger"),
         *("--ro-bind-try", "/proc/mtrr", "/proc/mtrr"),
         *("--cap-drop", "ALL", "--seccomp", "9", "--chdir", f"{root}/w", "--"),
     ]
+    assert argv[stage : stage + 2] == ["/bin/sh", "-c"]
+    assert argv[stage + 3 :] == ["sh"]
 
 
 def test_the_roots_own_mounts_come_parents_first() -> None:
     inner = WritableRoot(Path("/a/b"), (Path("/a/b/missing"),))
-    assert Mounts([inner, WritableRoot(Path("/a"))]).options == ["--bind", "/a", "/a", "--bind", "/a/b", "/a/b"]
+    assert plan_mounts([inner, WritableRoot(Path("/a"))]) == [
+        Mount("writable", Path("/a")),
+        Mount("writable", Path("/a/b")),
+        Mount("missing", Path("/a/b/missing")),
+    ]
+
+
+def test_a_link_is_planned_as_such(tmp_path: Path) -> None:
+    (tmp_path / ".git").symlink_to("elsewhere")
+    root = WritableRoot(tmp_path, (tmp_path / ".git",))
+    assert plan_mounts([root]) == [Mount("writable", tmp_path), Mount("link", tmp_path / ".git")]
+
+
+async def test_core_dumps_are_off_and_processes_are_counted(session: Session) -> None:
+    assert await _out(session, "ulimit -Hc; ulimit -Hu") == "0\n4096"
+
+
+async def test_a_command_that_is_not_there_is_not_found(session: Session) -> None:
+    wrapped = session.sandbox.wrap(["no-such"], policy=session.policy, cwd=session.cwd, workdir=session.cwd)
+    made = await asyncio.create_subprocess_exec(*wrapped.argv, pass_fds=wrapped.fds, stderr=asyncio.subprocess.PIPE)
+    wrapped.release()
+    _, said = await made.communicate()
+    wrapped.cleanup()
+    assert made.returncode == 127
+    assert b"not found" in said

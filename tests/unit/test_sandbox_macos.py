@@ -74,3 +74,14 @@ def test_the_network_is_opened_only_when_allowed() -> None:
     loopback = seatbelt_profile((), "loopback")
     assert '(allow network-outbound (remote ip "localhost:*"))' in loopback
     assert "(allow network-outbound)\n" not in loopback
+
+
+def test_what_must_not_be_read_comes_last_and_so_wins() -> None:
+    unreadable = (Path("/Users/u/.ssh"), Path("/r/repo/.env"))
+    profile = seatbelt_profile((REPO,), True, unreadable)
+    assert profile.endswith(
+        '(deny file-read* file-write* (subpath (param "UNREADABLE_0")))\n'
+        '(deny file-read* file-write* (subpath (param "UNREADABLE_1")))\n'
+    )
+    argv = seatbelt_argv((REPO,), True, unreadable)
+    assert argv[-3:] == ["-DUNREADABLE_0=/Users/u/.ssh", "-DUNREADABLE_1=/r/repo/.env", "--"]

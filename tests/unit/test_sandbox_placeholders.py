@@ -54,6 +54,9 @@ def test_one_that_a_killed_process_left_goes_with_the_next(tmp_path: Path) -> No
 def test_an_empty_folder_of_the_users_is_none_of_ours(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     assert not is_placeholder(tmp_path / ".git")
+    (tmp_path / ".git" / "HEAD").write_text("")
+    (tmp_path / ".git").chmod(0o555)
+    assert not is_placeholder(tmp_path / ".git")
     assert not is_placeholder(tmp_path / "missing")
 
 

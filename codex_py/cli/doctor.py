@@ -1,0 +1,170 @@
+"""`codex-py doctor`: whether this machine can do what the program needs, tried out and not only looked up."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Final, NamedTuple, TextIO
+
+import typer
+
+from codex_py import __version__
+from codex_py.cli.typer_command import run_command
+from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.config.permissions import weak_permissions
+from codex_py.errors import UserError
+from codex_py.model.auth import find_credentials
+from codex_py.model.providers import resolve_provider, shown_url
+from codex_py.paths import codex_home
+from codex_py.protocol.policy import ReadOnly
+from codex_py.sandbox.backends import BACKENDS, Backend, BackendName, make_backend
+from codex_py.sandbox.command import Sandbox, SandboxUnavailable
+from codex_py.sandbox.trial import UNREADABLE, Outcome, run_trial
+from codex_py.text.sanitize import sanitize_line
+
+_OFFLINE: Final = "offline"
+_MARKS: Final = {True: "ok", False: "FAULT", None: "note"}
+
+
+class Finding(NamedTuple):
+    """One line of the report. `fine` is None for what is worth knowing and no fault."""
+
+    subject: str
+    text: str
+    fine: bool | None = True
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `codex-py doctor` with these arguments; give back the exit status, 1 when there is a fault."""
+    return run_command(doctor, arguments, name="doctor")
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    every_backend: Annotated[
+        bool, typer.Option("--all", help="Try every way to hold a command, not only the one in use.")
+    ] = False,
+) -> int:
+    """Check versions, settings and login, and try more than a hundred ways out of the sandbox.
+
+    Nothing is sent anywhere. The exit status is 1 when something is wrong.
+    """
+    names: tuple[BackendName, ...] = BACKENDS if sys.platform == "linux" else ()
+    backends: dict[BackendName, Backend] = {name: make_backend(name, os.environ) for name in names}
+    failures: dict[BackendName, str | None] = {name: backend.probe(()) for name, backend in backends.items()}
+    working: list[BackendName] = [name for name, failure in failures.items() if failure is None]
+    findings = [*_surroundings(), *_sandbox_findings(failures, backends)]
+    trials: dict[BackendName, list[Outcome]] = {
+        name: _trial(name) for name in (working if every_backend else working[:1])
+    }
+    faults = sum(finding.fine is False for finding in findings)
+    faults += sum(outcome.is_fault for outcomes in trials.values() for outcome in outcomes)
+    if as_json:
+        print(json.dumps(_as_object(findings, trials), indent=2))
+    else:
+        _show(findings, trials, sys.stdout)
+    return 1 if faults else 0
+
+
+def _surroundings() -> Iterator[Finding]:
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    yield Finding("version", f"codex-py {__version__}, Python {platform.python_version()}, {system}")
+    try:
+        home = codex_home(os.environ)
+        loaded = load_config(ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ))
+    except UserError as error:
+        yield Finding("settings", str(error), False)
+        return
+    weakness = weak_permissions(home / "config.toml")
+    yield Finding("home", weakness or f"`{home}`", weakness is None)
+    files = ", ".join(f"`{layer.path}`" for layer in loaded.layers if layer.path is not None)
+    yield Finding("settings", f"read from {files}" if files else "all as they come")
+    for warning in loaded.warnings:
+        yield Finding("settings", warning, None)
+    yield _login(loaded, home)
+
+
+def _login(loaded: LoadedConfig, home: Path) -> Finding:
+    config = loaded.config
+    if config.model_provider == _OFFLINE:
+        return Finding("login", "none is needed for the offline model")
+    try:
+        provider = resolve_provider(
+            config.model_provider,
+            configured=config.model_providers,
+            env=os.environ,
+            openai_base_url=config.openai_base_url,
+        )
+        about = f"`{provider.id}` at {shown_url(provider.base_url)}"
+        if provider.auth_command:
+            return Finding("login", f"{about}: a command gives the key; it was not run", None)
+        source = find_credentials(provider, env=os.environ, home=home).source
+    except UserError as error:
+        # Not a fault: without a key there is the offline model.
+        return Finding("login", str(error), None)
+    return Finding("login", f"{about}: key from {source}" if source else f"{about}: no key is sent")
+
+
+def _sandbox_findings(
+    failures: Mapping[BackendName, str | None], backends: Mapping[BackendName, Backend]
+) -> Iterator[Finding]:
+    if sys.platform != "linux":
+        try:
+            used = Sandbox.detect(os.environ).backend_name(ReadOnly(), Path.cwd())
+            yield Finding("sandbox", f"{used}: in use; its attempts are for Linux and were not made")
+        except SandboxUnavailable as error:
+            yield Finding("sandbox", str(error), False)
+        return
+    first = next((name for name, failure in failures.items() if failure is None), None)
+    for name, failure in failures.items():
+        if failure is not None:
+            yield Finding("sandbox", f"{name}: {failure}", None)
+        elif name != first:
+            yield Finding("sandbox", f"{name}: would work too")
+        else:
+            shortfall = backends[name].shortfall
+            yield Finding("sandbox", f"{name}: in use" + (f"; {shortfall}" if shortfall else ""), not shortfall or None)
+    if first is None:
+        yield Finding("sandbox", "nothing can hold commands here, so none is run: install bubblewrap", False)
+
+
+def _trial(name: BackendName) -> list[Outcome]:
+    try:
+        return run_trial(Sandbox(os.environ, deny_read=UNREADABLE, backends=(name,)))
+    except SandboxUnavailable as error:
+        return [Outcome(str(error), None, None)]
+
+
+def _show(findings: Sequence[Finding], trials: Mapping[BackendName, Sequence[Outcome]], out: TextIO) -> None:
+    for finding in findings:
+        out.write(f"{_MARKS[finding.fine]:<5}  {finding.subject:<8}  {sanitize_line(finding.text)}\n")
+    for name, outcomes in trials.items():
+        out.write(f"\nattempts from inside the sandbox ({name}), each of which must be denied:\n")
+        for outcome in outcomes:
+            out.write(f"  {sanitize_line(_line(outcome))}\n")
+        denied = sum(outcome.refusal is not None for outcome in outcomes)
+        faults = sum(outcome.is_fault for outcome in outcomes)
+        out.write(f"{len(outcomes)} attempts: {denied} denied, {len(outcomes) - denied - faults} accepted")
+        out.write(f", {faults} ALLOWED\n" if faults else "\n")
+
+
+def _line(outcome: Outcome) -> str:
+    if outcome.refusal is not None:
+        return f"denied    {outcome.name}  ({outcome.refusal})"
+    if outcome.excuse is not None:
+        return f"accepted  {outcome.name}  ({outcome.excuse})"
+    return f"ALLOWED   {outcome.name}"
+
+
+def _as_object(findings: Sequence[Finding], trials: Mapping[BackendName, Sequence[Outcome]]) -> dict[str, object]:
+    return {
+        "findings": [finding._asdict() for finding in findings],
+        "attempts": {
+            name: [{**outcome._asdict(), "fault": outcome.is_fault} for outcome in outcomes]
+            for name, outcomes in trials.items()
+        },
+    }

@@ -1,0 +1,174 @@
+"""`codex-py sandbox`: one command of the user's own, held as the model's commands are."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from codex_py.cli.options import SANDBOX_MODES, Parser, add_config_flags
+from codex_py.config.load import ConfigRequest, load_config
+from codex_py.core.sandbox_policy import choose_policy, unreadable_patterns
+from codex_py.errors import ToolError, UsageError, UserError
+from codex_py.paths import codex_home
+from codex_py.sandbox.backends import BACKENDS
+from codex_py.sandbox.command import Sandbox, Wrapped
+from codex_py.text.sanitize import sanitize_line
+
+_DESCRIPTION: Final = """Run a command in the sandbox that the model's commands run in.
+
+Without -s the mode is the one a session would have here. The exit status is the command's.
+"""
+_EPILOG: Final = """examples:
+  codex-py sandbox -- cat ~/.ssh/id_ed25519
+  codex-py sandbox -s workspace-write -- make test
+  codex-py sandbox -s workspace-write -c sandbox_workspace_write.network_access=true -- pip install .
+"""
+_NOT_FOUND: Final = 127
+_NOT_RUN: Final = 126
+_ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
+
+
+class _Stopped(Exception):
+    """A signal asked this program to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.status = 128 + number
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command to its end; give back its exit status, 128+n when a signal ended it."""
+    flags, command = _divide(arguments)
+    parser = _parser()
+    if flags and flags[0] in ("-h", "--help"):
+        print(parser.format_help().rstrip())
+        return 0
+    given = parser.parse_args(flags)
+    if command and given.words:
+        raise UsageError(f"what is `{given.words[0]}` before `--`?", hint="the command comes after it")
+    command = command or given.words
+    if not command:
+        raise UsageError("which command?", hint="try `codex-py sandbox -- ls`")
+    try:
+        return _run(_wrap(given, command), _folder(given.cd))
+    except ToolError as error:
+        raise UserError(str(error)) from error
+
+
+def _divide(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    words = list(arguments)
+    if "--" not in words:
+        return words, []
+    at = words.index("--")
+    return words[:at], words[at + 1 :]
+
+
+def _parser() -> Parser:
+    parser = Parser("codex-py sandbox", description=_DESCRIPTION, epilog=_EPILOG)
+    parser.usage = "codex-py sandbox [OPTIONS] [--] COMMAND [ARGUMENT...]"
+    parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    parser.add_argument("-s", "--sandbox", choices=SANDBOX_MODES, help="what the command may change")
+    parser.add_argument("-C", "--cd", metavar="DIR", help="work in this directory")
+    parser.add_argument(
+        "--add-dir", action="append", default=[], metavar="DIR", help="also writable with workspace-write"
+    )
+    parser.add_argument("--backend", choices=BACKENDS, help="hold the command this way or not at all (Linux)")
+    add_config_flags(parser)
+    return parser
+
+
+def _folder(chosen: str | None) -> Path:
+    folder = Path(os.path.realpath(chosen or "."))
+    if not folder.is_dir():
+        raise UserError(f"cannot work in `{chosen}`: not a directory")
+    return folder
+
+
+def _wrap(given: argparse.Namespace, command: Sequence[str]) -> Wrapped:
+    home, cwd = codex_home(os.environ), _folder(given.cd)
+    flags: dict[str, Any] = {f"features.{feature}": True for feature in given.enable}
+    flags |= {f"features.{feature}": False for feature in given.disable}
+    if given.sandbox:
+        flags["sandbox_mode"] = given.sandbox
+    request = ConfigRequest(
+        home=home,
+        cwd=cwd,
+        env=os.environ,
+        overrides=tuple(given.config),
+        flags=flags,
+        profile=given.profile,
+        strict=given.strict_config,
+        ignore_user=given.ignore_user_config,
+    )
+    loaded = load_config(request)
+    for warning in loaded.warnings:
+        _warn(warning)
+    policy = choose_policy(loaded, tuple(Path(path).absolute() for path in given.add_dir))
+    backends = (given.backend,) if given.backend else BACKENDS
+    sandbox = Sandbox(os.environ, deny_read=unreadable_patterns(loaded, home), backends=backends)
+    shortfall = sandbox.shortfall(policy, cwd)
+    if shortfall is not None:
+        _warn(shortfall)
+    return sandbox.wrap(command, policy=policy, cwd=cwd, workdir=cwd)
+
+
+def _warn(message: str) -> None:
+    print(sanitize_line(f"warning: {message}"), file=sys.stderr)
+
+
+def _run(wrapped: Wrapped, cwd: Path) -> int:
+    child: subprocess.Popen[bytes] | None = None
+    try:
+        with _told_to_stop():
+            child = _start(wrapped, cwd)
+            return _status(child.wait())
+    except _Stopped as stopped:
+        return stopped.status
+    except FileNotFoundError:
+        return _complain(wrapped.argv[0], "not found", _NOT_FOUND)
+    except OSError as error:
+        return _complain(wrapped.argv[0], error.strerror or str(error), _NOT_RUN)
+    finally:
+        if child is not None and child.poll() is None:
+            child.kill()
+            child.wait()
+        wrapped.cleanup()
+
+
+def _start(wrapped: Wrapped, cwd: Path) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(wrapped.argv, cwd=cwd, env={**os.environ, **wrapped.env}, pass_fds=wrapped.fds)
+    finally:
+        wrapped.release()
+
+
+@contextmanager
+def _told_to_stop() -> Generator[None, None, None]:
+    """Turn the signals that end a program into an exception, so that what it holds is let go of."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        raise _Stopped(number)
+
+    before = [(number, signal.signal(number, stop)) for number in _ENDING_SIGNALS]
+    try:
+        yield
+    finally:
+        for number, disposition in before:
+            signal.signal(number, disposition)
+
+
+def _status(code: int) -> int:
+    return code if code >= 0 else 128 - code
+
+
+def _complain(program: str, reason: str, status: int) -> int:
+    print(sanitize_line(f"{program}: {reason.lower()}"), file=sys.stderr)
+    return status

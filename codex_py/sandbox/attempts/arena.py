@@ -1,0 +1,34 @@
+"""Where the attempts are made: the places a command may and may not touch, and what waits for it outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+
+class Arena(NamedTuple):
+    """Paths and addresses as an attempt gets them; all plain, so that they travel as JSON.
+
+    `work` is writable and holds a repository, `outside` is not; `secret` and `env_file` must not be read; `victim` is
+    a process outside; `abstract` is the name of a socket without the leading NUL; `shared` is a file in the host's
+    shared memory; `mark` is what a process that is left behind is known by.
+    """
+
+    work: str
+    outside: str
+    secret: str
+    env_file: str
+    victim: int
+    tcp_port: int
+    udp_port: int
+    unix_socket: str
+    abstract: str
+    shared: str
+    mark: str
+
+
+Attempt: TypeAlias = Callable[[Arena], object]
+
+
+class Refused(Exception):
+    """The attempt came to nothing in another way than by an error of the system."""

@@ -1,0 +1,187 @@
+"""The stage between a session and its command where bubblewrap cannot be used: namespaces or Landlock, then `exec`.
+
+Runs in a process of its own (`python -I -S`) and imports little. `backends` writes its options. A failure is told on
+stderr with status 1, and the command is not run.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from contextlib import suppress
+from typing import Final, NoReturn
+
+from codex_py.sandbox import kernel
+from codex_py.sandbox.restrict import restrict_files
+
+_MOST_PROCESSES: Final = 4096
+_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
+# Where a process of uid 0 could still reconfigure the kernel, capabilities or not: it owns these files.
+_KERNEL_SETTINGS: Final = ("/proc/sys", "/proc/sysrq-trigger", "/proc/mtrr")
+_NOT_FOUND: Final = 127
+_NOT_RUN: Final = 126
+
+_Mounts = list[tuple[str, str]]
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """`WAY NETWORK FILTER_FD PARENT WORKDIR COUNT (KIND PATH)… COMMAND…`; never returns."""
+    way, network, filter_fd, parent, workdir, count, *rest = arguments
+    split = 2 * int(count)
+    mounts = list(zip(rest[:split:2], rest[1:split:2], strict=True))
+    command = rest[split:]
+    try:
+        program = os.read(int(filter_fd), 65536)
+        os.close(int(filter_fd))
+        for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        if way == "namespaces":
+            _enter_namespaces(mounts, network=network, parent=int(parent))
+        else:
+            with suppress(PermissionError):  # it leads a session already
+                os.setsid()
+            kernel.die_with_parent(int(parent))
+            kernel.drop_capabilities()
+            restrict_files(mounts, whole_network=network == "all")
+        os.chdir(workdir)
+        _limit(processes=way == "namespaces")
+        kernel.drop_capabilities()
+        kernel.apply_filter(program)
+        if way == "namespaces":
+            _become_init()
+    except OSError as error:
+        sys.stderr.write(f"sandbox: {error.filename or 'cannot start'}: {error.strerror}\n")
+        sys.stderr.flush()
+        os._exit(1)
+    _start(command)
+
+
+def _start(command: list[str]) -> NoReturn:
+    try:
+        os.execvp(command[0], command)
+    except FileNotFoundError:
+        status, reason = _NOT_FOUND, "not found"
+    except OSError as error:
+        status, reason = _NOT_RUN, error.strerror or str(error)
+    os.write(2, f"{command[0]}: {reason}\n".encode("utf-8", "surrogateescape"))
+    os._exit(status)
+
+
+def _limit(*, processes: bool) -> None:
+    """No core dumps, which a handler outside the sandbox would get; and an end to fork bombs.
+
+    Without a user namespace all processes of the user count, and there may be many.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if not processes:
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_NPROC)
+    limit = _MOST_PROCESSES if most == resource.RLIM_INFINITY else min(most, _MOST_PROCESSES)
+    resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+
+
+def _enter_namespaces(mounts: _Mounts, *, network: str, parent: int) -> None:
+    """Go on as the first process of new namespaces; the one before it waits and ends as the new one does."""
+    uid, gid = os.geteuid(), os.getegid()
+    kernel.unshare(network=network != "all")
+    kernel.map_identity(uid, gid)
+    kernel.die_with_parent(parent)
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        os._exit(_exit_code(status))
+    os.setsid()
+    kernel.die_with_parent(None)
+    _lay_out(mounts, as_root=uid == 0)
+    if network == "loopback":
+        kernel.raise_loopback()
+
+
+def _become_init() -> None:
+    """Fork off the command and reap until it ends, then end with its status; all that is left ends with this."""
+    command = os.fork()
+    if not command:
+        return
+    kernel.close_from(0)
+    kernel.shut_memory()
+    while True:
+        ended, status = os.wait()
+        if ended == command:
+            os._exit(_exit_code(status))
+
+
+def _exit_code(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _lay_out(mounts: _Mounts, *, as_root: bool) -> None:
+    kernel.keep_mounts_private()
+    # Held before the world turns read-only: what is put back later is as it was.
+    held = {path: kernel.clone_mount(path) for kind, path in mounts if kind in ("writable", "read-only", "link")}
+    devices = [(name, kernel.clone_mount(f"/dev/{name}")) for name in _DEVICES if os.path.exists(f"/dev/{name}")]  # noqa: PTH110
+    kernel.set_attributes("/", kernel.READ_ONLY | kernel.NO_SUID | kernel.NO_DEVICES)
+    _make_devices(devices)
+    kernel.mount_new("proc", "/proc", "")
+    if as_root:
+        _freeze_settings()
+    sealed: list[str] = []
+    for kind, path in mounts:
+        _put(kind, path, held.get(path), passed=_is_passed(path, mounts))
+        if kind in ("missing", "hidden-folder"):
+            sealed.append(path)
+    for path in sealed:
+        kernel.set_attributes(path, kernel.READ_ONLY, recursive=False)
+    for fd in held.values():
+        os.close(fd)
+
+
+def _put(kind: str, path: str, held: int | None, *, passed: bool) -> None:
+    if kind in ("missing", "hidden-folder"):
+        os.makedirs(path, exist_ok=True)  # noqa: PTH103
+        mode = "555" if kind == "missing" else "111" if passed else "000"
+        kernel.mount_new("tmpfs", path, f"mode={mode}")
+    elif kind == "hidden-file":
+        # A device on a mount without devices: to open it is an error, not the end of an empty file.
+        fd = kernel.clone_mount("/dev/null")
+        kernel.set_attributes_of(fd, kernel.READ_ONLY | kernel.NO_DEVICES)
+        kernel.attach_mount(fd, path)
+        os.close(fd)
+    elif held is not None:
+        restrictions = kernel.NO_SUID | kernel.NO_DEVICES | (0 if kind == "writable" else kernel.READ_ONLY)
+        kernel.set_attributes_of(held, restrictions)
+        if kind == "writable":
+            os.makedirs(path, exist_ok=True)  # noqa: PTH103 - it may lie below a folder that is hidden now
+        kernel.attach_mount(held, path)
+
+
+def _is_passed(folder: str, mounts: _Mounts) -> bool:
+    return any(kind == "writable" and path.startswith(f"{folder}/") for kind, path in mounts)
+
+
+def _make_devices(devices: list[tuple[str, int]]) -> None:
+    kernel.mount_new("tmpfs", "/dev", "mode=755")
+    for name, fd in devices:
+        os.close(os.open(f"/dev/{name}", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o666))
+        kernel.attach_mount(fd, f"/dev/{name}")
+        os.close(fd)
+    for name in ("shm", "pts"):
+        os.mkdir(f"/dev/{name}")  # noqa: PTH102
+    kernel.mount_new("tmpfs", "/dev/shm", "mode=1777")
+    kernel.mount_new("devpts", "/dev/pts", "newinstance,ptmxmode=0666,mode=620")
+    links = {"ptmx": "pts/ptmx", "fd": "/proc/self/fd"}
+    links |= {name: f"/proc/self/fd/{number}" for number, name in enumerate(("stdin", "stdout", "stderr"))}
+    for name, target in links.items():
+        os.symlink(target, f"/dev/{name}")  # noqa: PTH211
+    kernel.set_attributes("/dev", kernel.READ_ONLY, recursive=False)
+
+
+def _freeze_settings() -> None:
+    for path in _KERNEL_SETTINGS:
+        if os.path.exists(path):  # noqa: PTH110
+            fd = kernel.clone_mount(path)
+            kernel.set_attributes_of(fd, kernel.READ_ONLY)
+            kernel.attach_mount(fd, path)
+            os.close(fd)

@@ -1,0 +1,60 @@
+"""What a sandbox lays over the read-only world for one command: mounts, parents first. Looks at the disk, no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from codex_py.paths import is_placeholder
+from codex_py.protocol.value import Value
+from codex_py.sandbox.policy import WritableRoot
+
+MountKind: TypeAlias = Literal["writable", "read-only", "link", "missing", "hidden-folder", "hidden-file"]
+
+
+class Mount(Value):
+    """One place and what becomes of it.
+
+    A `link` is pinned to its name, so that it can be neither removed nor replaced; `missing` is kept from being made;
+    what is hidden can be neither read nor written.
+    """
+
+    kind: MountKind
+    path: Path
+
+
+def plan_mounts(
+    roots: Sequence[WritableRoot], *, moved: Iterable[Path] = (), hidden: Iterable[Path] = ()
+) -> list[Mount]:
+    """The mounts for these roots. `moved` are protected paths that may have left the place `roots` knows them at;
+    `hidden` are real paths, of which the missing ones are left out."""
+    own = {root.path for root in roots}
+    inside = {path for path in moved if any(path.is_relative_to(root) for root in own)}
+    protected = ({path for root in roots for path in root.protected} | inside) - own
+    mounts = {path: Mount("writable", path) for path in own}
+    for path in protected:
+        kind = _protection(path, at_top=path.parent in own)
+        if kind is not None:
+            mounts[path] = Mount(kind, path)
+    mounts |= {path: Mount(_hiding(path), path) for path in hidden if path.exists() and path not in own}
+    # Parents first: a later mount hides what an earlier one put at the same place or below.
+    return sorted(mounts.values(), key=lambda mount: (len(mount.path.parts), mount.path))
+
+
+def _protection(path: Path, *, at_top: bool) -> MountKind | None:
+    if path.is_symlink():
+        return "link"  # where it leads is protected on its own
+    # In this order: a placeholder of another command's may go at any moment.
+    if not is_placeholder(path) and path.exists():
+        return "read-only"
+    return "missing" if at_top else None
+
+
+def _hiding(path: Path) -> MountKind:
+    return "hidden-folder" if path.is_dir() else "hidden-file"
+
+
+def holds_roots(folder: Path, mounts: Iterable[Mount]) -> bool:
+    """Whether a writable root lies below `folder`: then it can be hidden, but must be passed through."""
+    return any(mount.kind == "writable" and mount.path.is_relative_to(folder) for mount in mounts)

@@ -1,0 +1,60 @@
+"""The last resort: Landlock, which grants rights by folder and cannot take one back below it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+
+from codex_py.sandbox import kernel
+
+LEAST_VERSION: Final = 3  # the first that stops a file from being cut short
+
+_WRITE_FILE, _READ_FILE, _TRUNCATE = 1 << 1, 1 << 2, 1 << 14
+# Removing and making of every kind, and linking from one folder to another.
+_CHANGE_FOLDER: Final = 0x3FF0
+_WRITES: Final = _WRITE_FILE | _CHANGE_FOLDER | _TRUNCATE
+_SCOPED_SINCE: Final = 6
+_SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
+_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+
+
+def restrict_files(mounts: Sequence[tuple[str, str]], *, whole_network: bool) -> None:
+    """Put this process under Landlock: writes below the `writable` mounts only, no reading of the hidden ones.
+
+    What else a mount would do is out of its reach. Raises `OSError` when the kernel's Landlock is too old.
+    """
+    version = kernel.landlock_version()
+    if version < LEAST_VERSION:
+        raise OSError(0, f"version {version} is too old", "Landlock")
+    roots = [path for kind, path in mounts if kind == "writable"]
+    hidden = [path for kind, path in mounts if kind.startswith("hidden")]
+    scoped = 0
+    if version >= _SCOPED_SINCE:
+        scoped = _SCOPE_SIGNALS | (0 if whole_network else _SCOPE_ABSTRACT_SOCKETS)
+    ruleset = kernel.create_ruleset(_WRITES | _READ_FILE, scoped)
+    for path in roots:
+        kernel.grant(ruleset, path, _WRITES)
+    # Of the devices only harmless ones: whoever reads a disk reads every file on it.
+    for name in _DEVICES:
+        with suppress(OSError):  # not every machine has each
+            kernel.grant(ruleset, f"/dev/{name}", _READ_FILE | _WRITE_FILE | _TRUNCATE)
+    for path in _readable("/", ["/dev", *hidden]):
+        with suppress(OSError):  # gone since it was listed
+            kernel.grant(ruleset, path, _READ_FILE)
+    kernel.enforce_ruleset(ruleset)
+    os.close(ruleset)
+
+
+def _readable(folder: str, hidden: Sequence[str]) -> Iterator[str]:
+    """Everything beside the hidden paths, and beside the folders that lead to them."""
+    with suppress(OSError), os.scandir(folder) as listing:
+        for entry in listing:
+            below = f"{entry.path}/"
+            if entry.path in hidden or entry.is_symlink():
+                continue
+            if any(path.startswith(below) for path in hidden):
+                yield from _readable(entry.path, hidden)
+            else:
+                yield entry.path

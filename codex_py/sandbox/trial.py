@@ -1,0 +1,202 @@
+"""A trial of a sandbox: every attempt of the table, made inside it, against places and processes made for that.
+
+Only what is made here is ever at stake; everything is removed again, whatever happens.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from codex_py.protocol.policy import NetworkAccess, WorkspaceWrite
+from codex_py.sandbox.attempts.arena import Arena
+from codex_py.sandbox.command import Sandbox, SandboxUnavailable
+
+# What a sandbox on trial must have been told to deny reading.
+UNREADABLE: Final = ("../secret", "**/.env")
+
+# What is not held, and why that is known and accepted.
+_NO_MOUNTS: Final = "Landlock grants rights by folder and cannot take one back below it"
+_NO_ATTRIBUTES: Final = "Landlock has no say over modes, owners, times and attributes"
+_NO_PROCESSES: Final = "without namespaces all processes are seen"
+EXCUSED: Final[dict[str, dict[str, str]]] = {
+    "bubblewrap": {
+        "write into the first process": "it is bubblewrap's own, in the same sandbox and with the same rights",
+    },
+    "namespaces": {},
+    "landlock": {
+        "change a mode outside": _NO_ATTRIBUTES,
+        "change an owner outside": _NO_ATTRIBUTES,
+        "change a time outside": _NO_ATTRIBUTES,
+        "set an attribute outside": _NO_ATTRIBUTES,
+        "plant a git hook": _NO_MOUNTS,
+        "write into the git configuration": _NO_MOUNTS,
+        "move the repository away": _NO_MOUNTS,
+        "remove a file of the repository": _NO_MOUNTS,
+        "change the repository's mode": _NO_MOUNTS,
+        "write into the git configuration through a hard link": _NO_MOUNTS,
+        "plant a git hook in a nested repository": _NO_MOUNTS,
+        "swap a nested repository": _NO_MOUNTS,
+        "plant a configuration for this program": _NO_MOUNTS,
+        "put a folder in the place of a missing `.codex`": _NO_MOUNTS,
+        "put a link in the place of a missing `.agents`": _NO_MOUNTS,
+        "list a folder of secrets": "Landlock would have to hide the names of everything else too",
+        "see a process outside": _NO_PROCESSES,
+        "leave a process behind": _NO_PROCESSES,
+        "nothing outside has changed": _NO_ATTRIBUTES,
+    },
+}
+_STAGE: Final = (
+    "import sys; sys.path.append(sys.argv.pop(1)); from codex_py.sandbox.attempts.run import main; main(sys.argv[1:])"
+)
+_SECONDS: Final = 120
+
+
+class Outcome(NamedTuple):
+    """How one attempt ended: `refusal` is None when it succeeded; `excuse` is why that is accepted, if it is."""
+
+    name: str
+    refusal: str | None
+    excuse: str | None
+
+    @property
+    def is_fault(self) -> bool:
+        return self.refusal is None and self.excuse is None
+
+
+def run_trial(sandbox: Sandbox, network: NetworkAccess = False) -> list[Outcome]:
+    """Make every attempt in a workspace-write sandbox without temporary folders; takes a few seconds.
+
+    `sandbox` must deny reading `UNREADABLE`. Raises `SandboxUnavailable` when there is none.
+    """
+    policy = WorkspaceWrite(network_access=network, exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
+    with ExitStack() as stack:
+        arena, receiver = stack.enter_context(_arena())
+        work = Path(arena.work)
+        before = _snapshot(work.parent)
+        backend = sandbox.backend_name(policy, work)
+        argv = [sys.executable, "-I", "-S", "-c", _STAGE, str(Path(__file__).parents[2]), json.dumps(arena)]
+        wrapped = sandbox.wrap(argv, policy=policy, cwd=work, workdir=work)
+        kept = os.open(f"{arena.outside}/kept", os.O_RDWR)
+        os.set_inheritable(kept, True)
+        try:
+            ran = subprocess.run(
+                wrapped.argv,
+                env={**os.environ, **wrapped.env},
+                cwd=work,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                pass_fds=wrapped.fds,
+                start_new_session=True,
+                timeout=_SECONDS,
+                check=False,
+            )
+        finally:
+            os.close(kept)
+            wrapped.release()
+            wrapped.cleanup()
+        try:
+            endings: dict[str, str | None] = json.loads(ran.stdout)
+        except ValueError:
+            said = ran.stderr[-500:].decode("utf-8", "replace").strip()
+            raise SandboxUnavailable(f"the trial ended with status {ran.returncode}: {said}") from None
+        endings |= _seen_outside(endings, arena, receiver)
+        same = _snapshot(work.parent) == before
+        endings["nothing outside has changed"] = "as before" if same else None
+        excused = EXCUSED.get(backend, {})
+        return [Outcome(name, refusal, excused.get(name)) for name, refusal in endings.items()]
+
+
+def _seen_outside(endings: dict[str, str | None], arena: Arena, receiver: socket.socket) -> dict[str, str | None]:
+    """The endings of attempts that only show outside."""
+    seen = {"leave a process behind": None if _kill_left(arena.mark) else "gone"}
+    if endings["send a datagram to the machine"] is None:
+        try:
+            receiver.recv(16)
+        except BlockingIOError:
+            seen["send a datagram to the machine"] = "nothing arrived"
+    return seen
+
+
+@contextmanager
+def _arena() -> Generator[tuple[Arena, socket.socket], None, None]:
+    with ExitStack() as stack:
+        top = Path(os.path.realpath(tempfile.mkdtemp(prefix="codex-trial-")))
+        stack.callback(shutil.rmtree, top, ignore_errors=True)
+        _furnish(top)
+        mark = f"codex-{os.getpid()}-{os.urandom(4).hex()}"
+        waiting = [sys.executable, "-I", "-S", "-c", "input()", f"victim-{mark}"]
+        victim = subprocess.Popen(waiting, stdin=subprocess.PIPE)
+        stack.callback(_end, victim)
+        tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        udp.bind(("127.0.0.1", 0))
+        udp.setblocking(False)
+        for address in (f"{top}/socket", f"\0{mark}"):
+            listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+            listener.bind(address)
+            listener.listen()
+        shared = Path("/dev/shm" if os.access("/dev/shm", os.W_OK) else top, mark)
+        shared.write_text("shared")
+        stack.callback(shared.unlink, missing_ok=True)
+        arena = Arena(
+            work=str(top / "work"),
+            outside=str(top / "outside"),
+            secret=str(top / "secret"),
+            env_file=str(top / "work" / ".env"),
+            victim=victim.pid,
+            tcp_port=tcp.getsockname()[1],
+            udp_port=udp.getsockname()[1],
+            unix_socket=f"{top}/socket",
+            abstract=mark,
+            shared=str(shared),
+            mark=mark,
+        )
+        yield arena, udp
+
+
+def _furnish(top: Path) -> None:
+    for folder in ("work/.git/hooks", "work/sub/.git/hooks", "outside/empty", "secret"):
+        (top / folder).mkdir(parents=True)
+    for name in ("work/.git/config", "work/sub/.git/HEAD", "work/.env", "outside/kept", "secret/key"):
+        (top / name).write_text(f"{name}\n")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+def _snapshot(top: Path) -> dict[str, tuple[int, float, bytes]]:
+    """Modes, times and contents of everything that commands must not change."""
+    found: dict[str, tuple[int, float, bytes]] = {}
+    for place in ("outside", "secret", "work/.git", "work/sub/.git"):
+        for path in [top / place, *(top / place).rglob("*")]:
+            known = path.lstat() if path.exists() or path.is_symlink() else None
+            if known is not None:
+                content = path.read_bytes() if path.is_file() else b""
+                found[str(path)] = (known.st_mode, known.st_mtime, content)
+    return found
+
+
+def _kill_left(mark: str) -> bool:
+    """Kill what an attempt left behind; whether there was something."""
+    wanted = f"left-{mark}".encode()
+    found = False
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if wanted in path.read_bytes():
+                os.kill(int(path.parent.name), 9)
+                found = True
+    return found

@@ -1,0 +1,135 @@
+"""`codex-py sandbox` and `codex-py doctor` as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.home import Place
+from tests.support.process import Finished, run, start
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the backends are Linux's")
+
+
+def sh(place: Place, script: str, *flags: str) -> Finished:
+    return run(place, "sandbox", *flags, "--", "/bin/sh", "-c", script)
+
+
+def test_the_command_gets_the_streams_and_its_status_is_kept(place: Place) -> None:
+    ended = run(place, "sandbox", "--", "/bin/sh", "-c", "cat; echo talk >&2; exit 7", stdin=b"typed\n")
+    assert (ended.status, ended.out, ended.err) == (7, "typed\n", "talk\n")
+    assert sh(place, "kill -9 $$").status == 137
+    assert run(place, "sandbox", "--", "no-such-program").status == 127
+    assert run(place, "sandbox", "-s", "danger-full-access", "--", "no-such-program").status == 127
+
+
+def test_dashes_are_the_commands_own_after_its_name(place: Place) -> None:
+    assert run(place, "sandbox", "echo", "-n", "-s", "x", "--json").out == "-s x --json"
+    assert run(place, "sandbox", "--", "echo", "--", "-h").out == "-- -h\n"
+
+
+def test_the_mode_decides_what_can_be_written(place: Place) -> None:
+    assert "Read-only file system" in sh(place, "touch a").err
+    assert sh(place, "touch a && touch .git/b", "-s", "workspace-write").status == 1
+    assert (place.repo / "a").exists()
+    assert not (place.repo / ".git" / "b").exists()
+    assert sh(place, "touch .git/b", "-s", "danger-full-access").status == 0
+    assert [path.name for path in place.repo.glob(".codex")] == []
+
+
+def test_another_folder_and_an_extra_root(place: Place) -> None:
+    # The whole machine's temporary folder holds the test's, so it is left out.
+    other = place.home / "other"
+    other.mkdir()
+    no_tmp = ("-c", "sandbox_workspace_write.exclude_slash_tmp=true")
+    ended = sh(place, f"pwd; touch {place.repo}/a", "-s", "workspace-write", "-C", str(other), *no_tmp)
+    assert (ended.status, ended.out) == (1, f"{other}\n")
+    assert sh(place, f"touch {other}/a", "-s", "workspace-write", "--add-dir", str(other), *no_tmp).status == 0
+
+
+@pytest.mark.parametrize("mode", ["read-only", "workspace-write"])
+def test_keys_and_logins_cannot_be_read(place: Place, mode: str) -> None:
+    (place.codex_home / "auth.json").write_text("key")
+    for name in (".ssh", ".aws", ".gnupg"):
+        (place.home / name).mkdir()
+        (place.home / name / "id").write_text("key")
+    script = "cat ~/.codex/auth.json ~/.ssh/id ~/.aws/id ~/.gnupg/id"
+    ended = sh(place, script, "-s", mode)
+    assert (ended.out, ended.err.count("Permission denied")) == ("", 4)
+    assert sh(place, script, "-s", "danger-full-access").out == "keykeykeykey"
+
+
+def test_the_users_own_list_replaces_the_usual_one_but_for_our_keys(place: Place) -> None:
+    (place.codex_home / "auth.json").write_text("key")
+    (place.home / ".ssh").mkdir()
+    (place.home / ".ssh" / "config").write_text("readable")
+    place.write("secrets/token.txt", "secret")
+    place.configure('sandbox.deny_read = ["secrets/*.txt"]\n')
+    assert sh(place, "cat ~/.ssh/config").out == "readable"
+    ended = sh(place, "cat ~/.codex/auth.json secrets/token.txt")
+    assert (ended.out, ended.err.count("Permission denied")) == ("", 2)
+
+
+def test_a_chosen_backend_is_used_or_nothing_is_run(place: Place) -> None:
+    ended = sh(place, "echo ran", "--backend", "landlock")
+    assert ended.out == "ran\n"
+    assert ended.err.startswith("warning: only Landlock works here")
+    place.write("store/HEAD", "")
+    (place.repo / ".codex").symlink_to("store")
+    ended = sh(place, "echo ran", "-s", "workspace-write", "--backend", "bubblewrap")
+    assert (ended.status, ended.out) == (1, "")
+    assert "bubblewrap cannot hold" in ended.err
+    assert sh(place, "rm .codex || echo held", "-s", "workspace-write").out == "held\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "which command?"),
+        (["--"], "which command?"),
+        (["ls", "--", "x"], "what is `ls` before `--`?"),
+        (["-s", "loose", "--", "ls"], "invalid choice"),
+        (["--nonsense", "--", "ls"], "--nonsense"),
+        (["-C", "/no/such", "--", "ls"], "cannot work in `/no/such`"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(place: Place, arguments: list[str], said: str) -> None:
+    ended = run(place, "sandbox", *arguments)
+    assert ended.status in (1, 2)
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_command_and_leaves_nothing(place: Place, number: signal.Signals) -> None:
+    script = "echo started; sleep 600"
+    with start(place, "sandbox", "-s", "workspace-write", "--", "/bin/sh", "-c", script) as running:
+        running.wait_until(lambda one: b"started" in one.stdout)
+        running.send_signal(number)
+        assert running.wait().status == 128 + number
+    assert sorted(path.name for path in place.repo.iterdir()) == [".git", "README.md"]
+
+
+def test_the_doctor_tries_the_ways_out_and_finds_none(place: Place) -> None:
+    ended = run(place, "doctor")
+    assert ended.status == 0, ended.out
+    assert "ok     sandbox   bubblewrap: in use" in ended.out
+    assert "  denied    plant a git hook  (EROFS)" in ended.out
+    assert "ALLOWED" not in ended.out
+    assert "no API key" in ended.out
+
+
+def test_the_doctors_report_for_programs(place: Place, tmp_path: Path) -> None:
+    place.configure("model = 1\n")
+    place = place.with_env(TMPDIR=str(tmp_path))
+    ended = run(place, "doctor", "--json", "--all")
+    report = json.loads(ended.out)
+    assert ended.status == 1
+    assert [finding["subject"] for finding in report["findings"] if finding["fine"] is False] == ["settings"]
+    assert set(report["attempts"]) == {"bubblewrap", "namespaces", "landlock"}
+    assert not any(one["fault"] for attempts in report["attempts"].values() for one in attempts)
+    assert [path.name for path in tmp_path.glob("codex-trial-*")] == []

@@ -1,0 +1,145 @@
+"""Paths that commands must not read: finding them, and keeping them from commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from codex_py.errors import ToolError
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.sandbox.backends import BACKENDS, BackendName
+from codex_py.sandbox.command import Sandbox
+from codex_py.sandbox.policy import is_writable
+from codex_py.sandbox.unreadable import find_unreadable, is_readable
+from tests.unit.command_builders import Session, output_of
+
+WORKSPACE = WorkspaceWrite(exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the backends are Linux's")
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    """`repo` to work in, `keys` beside it."""
+    folder = Path(os.path.realpath(tmp_path))
+    for name in ("repo/.git/HEAD", "repo/.env", "repo/a/b/.env", "repo/a/x.pem", "repo/a/y.txt", "keys/id"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"content of {name}\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("/etc/passwd", ["/etc/passwd"]),
+        ("~/keys", ["{top}/keys"]),
+        ("~/missing", ["{top}/missing"]),
+        ("~", ["{top}"]),
+        ("../keys/id", ["{top}/keys/id"]),
+        (".env", ["{top}/repo/.env"]),
+        ("*.env", ["{top}/repo/.env"]),
+        ("**/.env", ["{top}/repo/.env", "{top}/repo/a/b/.env"]),
+        ("a/**", ["{top}/repo/a/b", "{top}/repo/a/x.pem", "{top}/repo/a/y.txt"]),
+        ("a/*.p?m", ["{top}/repo/a/x.pem"]),
+        ("a/[xz].*", ["{top}/repo/a/x.pem"]),
+        ("a/[!x].*", ["{top}/repo/a/y.txt"]),
+        ("a/*/.env", ["{top}/repo/a/b/.env"]),
+        ("~/k*/id", ["{top}/keys/id"]),
+        ("nothing*", []),
+        ("a/[x", []),
+        ("/no/such/**", []),
+    ],
+)
+def test_patterns_name_real_paths(top: Path, pattern: str, found: list[str]) -> None:
+    expected = tuple(Path(path.format(top=top)) for path in found)
+    assert find_unreadable([pattern], top / "repo", {"HOME": str(top)}) == expected
+
+
+def test_links_are_followed_and_what_lies_below_another_is_left_out(top: Path) -> None:
+    (top / "repo" / "link").symlink_to(top / "keys")
+    found = find_unreadable(["link", "../keys/id", "../keys"], top / "repo", {})
+    assert found == (top / "keys",)
+    assert not is_readable(top / "repo" / "link" / "id", found)
+    assert not is_readable(top / "keys", found)
+    assert is_readable(top / "keys2", found)
+
+
+def test_a_name_with_brackets_that_exists_is_meant_literally(top: Path) -> None:
+    (top / "repo" / "[x].txt").write_text("")
+    assert find_unreadable(["[x].txt"], top / "repo", {}) == (top / "repo" / "[x].txt",)
+
+
+def test_tools_are_held_to_the_same_paths(top: Path) -> None:
+    sandbox = Sandbox({"HOME": str(top)}, deny_read=["~/keys", "**/.env"])
+    repo = top / "repo"
+    policies: list[SandboxPolicy] = [ReadOnly(), WORKSPACE]
+    for policy in policies:
+        assert not sandbox.may_read(top / "keys" / "id", policy, repo)
+        assert not sandbox.may_read(repo / ".env", policy, repo)
+        assert sandbox.may_read(repo / "a" / "y.txt", policy, repo)
+    assert sandbox.may_read(top / "keys" / "id", DangerFullAccess(), repo)
+    assert not is_writable(repo / ".env", sandbox.roots(WORKSPACE, repo))
+
+
+@pytest.fixture
+async def session(top: Path) -> AsyncGenerator[Session, None]:
+    made = Session(top / "repo", WORKSPACE)
+    yield made
+    await made.processes.kill_all()
+
+
+def deny(session: Session, *patterns: str, backend: BackendName = "bubblewrap") -> None:
+    user = {"PATH": os.environ["PATH"], "HOME": str(session.cwd.parent)}
+    session.sandbox = Sandbox(user, deny_read=patterns, backends=(backend,))
+
+
+async def _out(session: Session, cmd: str) -> str:
+    return output_of(await session.exec(f"{{ {cmd}; }} 2>&1")).strip()
+
+
+@on_linux
+@pytest.mark.parametrize("policy", [ReadOnly(), WORKSPACE], ids=["read-only", "workspace-write"])
+@pytest.mark.parametrize("backend", BACKENDS)
+async def test_commands_cannot_read_what_is_denied(
+    session: Session, backend: BackendName, policy: SandboxPolicy
+) -> None:
+    deny(session, "~/keys", "**/.env", "~/missing", backend=backend)
+    session.policy = policy
+    assert "Permission denied" in await _out(session, "cat ../keys/id")
+    assert "Permission denied" in await _out(session, "cat .env")
+    assert "Permission denied" in await _out(session, "cat a/b/.env")
+    assert await _out(session, "cat a/y.txt") == "content of repo/a/y.txt"
+    assert (session.cwd / ".env").read_text() == "content of repo/.env\n"
+
+
+@on_linux
+async def test_full_access_reads_everything(session: Session) -> None:
+    deny(session, "~/keys")
+    session.policy = DangerFullAccess()
+    assert await _out(session, "cat ../keys/id") == "content of keys/id"
+
+
+@on_linux
+async def test_what_is_denied_stays_so_when_its_folder_is_moved(session: Session) -> None:
+    deny(session, "**/.env")
+    await _out(session, "mv a/b a/c")
+    assert "Permission denied" in await _out(session, "cat a/c/.env")
+
+
+@on_linux
+@pytest.mark.parametrize("backend", ["bubblewrap", "namespaces"])
+async def test_the_workspace_below_a_denied_folder_can_be_used(session: Session, backend: BackendName) -> None:
+    deny(session, "~", backend=backend)
+    assert await _out(session, "cat a/y.txt && echo new > new && cat new") == "content of repo/a/y.txt\nnew"
+    assert "Permission denied" in await _out(session, "ls ..")
+    assert "No such file" in await _out(session, "cat ../keys/id")
+
+
+@on_linux
+def test_a_command_does_not_start_in_a_denied_folder(top: Path) -> None:
+    sandbox = Sandbox({"HOME": str(top), "PATH": os.environ["PATH"]}, deny_read=["~/keys"])
+    with pytest.raises(ToolError, match="must not be read"):
+        sandbox.wrap(["/bin/true"], policy=ReadOnly(), cwd=top / "repo", workdir=top / "keys")
