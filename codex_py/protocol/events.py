@@ -98,6 +98,18 @@ class PatchFinished(NamedTuple):
     output: str
 
 
+class PlanStep(NamedTuple):
+    text: str
+    status: Literal["pending", "in_progress", "completed"]
+
+
+class PlanUpdated(NamedTuple):
+    """The model's list of steps, whole, as it stands now; `explanation` says what changed, or is empty."""
+
+    steps: tuple[PlanStep, ...]
+    explanation: str = ""
+
+
 class WebSearched(NamedTuple):
     id: str
     query: str
@@ -169,6 +181,7 @@ Event: TypeAlias = (
     | CommandFinished
     | PatchStarted
     | PatchFinished
+    | PlanUpdated
     | WebSearched
     | SkillUsed
     | QuestionAsked

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 
 _TYPE_FIRST: Final = b'{"type":"'
-_EXCHANGE_KIND: Final = re.compile(rb'\{"type":"(function|custom_tool)_call(_output)?"')
+_EXCHANGE_KIND: Final = re.compile(rb'\{"type":"(function|custom_tool|local_shell)_call(_output)?"')
 _CALL_ID: Final = re.compile(rb'"call_id":"([^"\\]*)"')
 
 
@@ -139,17 +139,22 @@ def _view(value: dict[str, Any]) -> ItemView:
             return Message(role, _texts(value.get("content"), ""), str(value.get("id", "")))
         case {"type": "reasoning"}:
             return Reasoning(_texts(value.get("summary"), "\n\n") or _texts(value.get("content"), "\n\n"))
-        case {"type": "function_call", "call_id": str(call_id), "name": str(name)}:
-            namespace = value.get("namespace")
+        case {"type": "function_call", "call_id": str(call_id)}:
+            # One without a name is a call all the same: every call gets its answer.
+            name, namespace = value.get("name"), value.get("namespace")
             arguments = value.get("arguments")
             return ToolCall(
                 call_id,
-                name,
+                name if isinstance(name, str) else "",
                 arguments if isinstance(arguments, str) else encode_json(arguments or {}).decode(),
                 namespace=namespace if isinstance(namespace, str) else None,
             )
-        case {"type": "custom_tool_call", "call_id": str(call_id), "name": str(name)}:
-            return ToolCall(call_id, name, str(value.get("input", "")), custom=True)
+        case {"type": "custom_tool_call", "call_id": str(call_id)}:
+            name = value.get("name")
+            return ToolCall(call_id, name if isinstance(name, str) else "", str(value.get("input", "")), custom=True)
+        case {"type": "local_shell_call", "call_id": str(call_id)}:
+            # Never offered; a model that makes one all the same reads that nobody runs it.
+            return ToolCall(call_id, "local_shell", encode_json(value.get("action") or {}).decode())
         case {"type": "function_call_output" | "custom_tool_call_output", "call_id": str(call_id)}:
             return CallOutput(call_id)
         case {"type": "web_search_call"}:
@@ -162,5 +167,6 @@ def _view(value: dict[str, Any]) -> ItemView:
 def _texts(parts: object, separator: str) -> str:
     if isinstance(parts, str):
         return parts
-    texts = [as_object(part).get("text") for part in as_list(parts)]
+    # A model that will not answer says so in a part of its own.
+    texts = [as_object(part).get("text", as_object(part).get("refusal")) for part in as_list(parts)]
     return separator.join(text for text in texts if isinstance(text, str))

@@ -20,7 +20,7 @@ class Interrupt(Value):
 
 
 class Answer(Value):
-    """What the user says to a question: a value, or None for no answer."""
+    """What the user says to a question: a value, or None for no answer; an approval is answered with its scope."""
 
     question_id: str
     value: str | None

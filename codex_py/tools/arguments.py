@@ -27,6 +27,8 @@ _EXPECTED: Final = {
     "bool_parsing": "true or false",
     "list_type": "an array",
     "tuple_type": "an array",
+    "dict_type": "an object",
+    "model_type": "an object",
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "int_from_float": "a whole number",

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from codex_py.errors import ToolError
 from codex_py.patch.intercept import PatchInCommand, find_patch_in_command
 from codex_py.process.pty import on_terminal
-from codex_py.process.quoting import join_words
 from codex_py.process.session import ExecSession
 from codex_py.process.shells import find_shell, keep_bundled_tools, shell_argv, user_shell
 from codex_py.process.spawn import CommandSpec
 from codex_py.protocol.encoding import decode_json
 from codex_py.protocol.events import CommandFinished, CommandStarted
 from codex_py.protocol.items import ToolCall
-from codex_py.protocol.policy import DangerFullAccess
 from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.exec_output import compose_reply, standing_of
@@ -48,24 +47,41 @@ class ExecCommand:
         from codex_py.tools.exec_command_arguments import ExecCommandArguments  # the seam: pydantic loads here
 
         arguments = parse_arguments(call, ExecCommandArguments)
-        _refuse_escalation(arguments, context)
+        return await self.execute(arguments, context, _wait)
+
+    async def execute(self, arguments: ExecCommandArguments, context: ToolContext, wait: AwaitCommand) -> ToolOutput:
+        """Start a command line and give its session to `wait`, which makes the answer; a patch in it is applied."""
+        from codex_py.tools.guard import Attempted, GuardedCommand, guard_command  # the seam: only when it is called
+
         workdir = context.cwd / (arguments.workdir or "")
         patch = find_patch_in_command(arguments.cmd)
         if patch is not None:
             return await _apply(patch, context, workdir=workdir)
-        shell = arguments.shell or user_shell(context.env)
-        login = arguments.login and self._allow_login_shell
-        report = _Report(context, join_words(shell_argv(shell, arguments.cmd, login=login)), workdir)
-        try:
-            spec = _command_spec(arguments, context, workdir=workdir, login=login)
-            session = await context.processes.start(spec)
-        except ToolError as error:
-            report.finished(str(error), None)
-            raise
-        return await _wait(session, arguments, context, report)
+        command = GuardedCommand(
+            script=arguments.cmd,
+            shell=arguments.shell or user_shell(context.env),
+            login=arguments.login and self._allow_login_shell,
+            workdir=workdir,
+            escalated=arguments.sandbox_permissions == "require_escalated",
+            justification=arguments.justification or "",
+            wanted_pattern=tuple(arguments.prefix_rule),
+        )
+
+        async def attempt(within: ToolContext) -> Attempted:
+            report = CommandReport(within, command.line, workdir)
+            try:
+                spec = _command_spec(arguments, within, workdir=workdir, login=command.login)
+                session = await within.processes.start(spec)
+            except ToolError as error:
+                report.finished(str(error), None)
+                raise
+            output = await wait(session, arguments, within, report)
+            return Attempted(output, session.exit_code if session.sandboxed else None)
+
+        return await guard_command(command, context, attempt)
 
 
-class _Report:
+class CommandReport:
     """Tells the front end about one command, from its start to its end."""
 
     def __init__(self, context: ToolContext, command: str, workdir: Path) -> None:
@@ -91,14 +107,10 @@ class _Report:
         self.finished(session.transcript(), session.exit_code)
 
 
-def _refuse_escalation(arguments: ExecCommandArguments, context: ToolContext) -> None:
-    if arguments.sandbox_permissions == "use_default" or isinstance(context.sandbox_policy, DangerFullAccess):
-        return
-    raise ToolError(
-        "escalated permissions are not available: the approval policy "
-        f"`{context.approval}` does not let you ask for them here; run the command without `sandbox_permissions`, "
-        "or find a way inside the sandbox"
-    )
+# How a started command is waited for, and answered.
+AwaitCommand: TypeAlias = Callable[
+    [ExecSession, "ExecCommandArguments", ToolContext, CommandReport], Awaitable[ToolOutput]
+]
 
 
 async def _apply(patch: PatchInCommand, context: ToolContext, *, workdir: Path) -> ToolOutput:
@@ -135,7 +147,7 @@ def _command_spec(arguments: ExecCommandArguments, context: ToolContext, *, work
 
 
 async def _wait(
-    session: ExecSession, arguments: ExecCommandArguments, context: ToolContext, report: _Report
+    session: ExecSession, arguments: ExecCommandArguments, context: ToolContext, report: CommandReport
 ) -> ToolOutput:
     try:
         await session.wait(max(MIN_YIELD_MS, min(arguments.yield_time_ms, MAX_YIELD_MS)) / 1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from codex_py.protocol.events import FileChange, PatchFinished, PatchStarted
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy
 from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot, is_writable
 from codex_py.text.diff import unified_diff
+from codex_py.tools.guard import PatchToJudge, permit_patch
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 _BY_SETTINGS: Final = "rejected by user approval settings"
@@ -29,6 +31,10 @@ _UNVERIFIED: Final = "apply_patch verification failed: "
 
 class PatchRefused(PatchError):
     """The policy does not let this patch be written."""
+
+
+class PatchOutside(PatchRefused):
+    """The sandbox would not let it be written; the user may."""
 
 
 class _Stopped(Exception):
@@ -52,7 +58,7 @@ async def run_patch(text: str, context: ToolContext, workdir: Path) -> ToolOutpu
     # The roots as the session first saw them: a link put in their place since then widens nothing.
     roots = context.sandbox.roots(context.sandbox_policy, context.cwd)
     try:
-        plan, shown = await asyncio.to_thread(_prepare, text, context.sandbox_policy, roots, workdir)
+        plan, shown = await _permitted(text, context, roots, workdir)
     except PatchRefused as refused:
         return ToolOutput(str(refused), ok=False)
     except PatchError as error:
@@ -70,6 +76,26 @@ async def run_patch(text: str, context: ToolContext, workdir: Path) -> ToolOutpu
     return ToolOutput(f"Exit code: {0 if ok else 1}\nWall time: {seconds:.1f} seconds\nOutput:\n{said}", ok=ok)
 
 
+async def _permitted(
+    text: str, context: ToolContext, roots: Sequence[WritableRoot], workdir: Path
+) -> tuple[Plan, tuple[FileChange, ...]]:
+    """The plan of a patch that may be written, the user asked where that is needed. Raises `PatchError`.
+
+    Nothing outside of the writable folders is read before the user has said yes to it.
+    """
+    policy, outside = context.sandbox_policy, None
+    prepared = None
+    try:
+        prepared = await asyncio.to_thread(_prepare, text, policy, roots, workdir)
+    except PatchOutside as refused:
+        outside = str(refused)
+    files = await asyncio.to_thread(_targets, text, workdir)
+    refusal = await permit_patch(outside, PatchToJudge(text, files), context)
+    if refusal is not None:
+        raise PatchRefused(refusal)
+    return prepared or await asyncio.to_thread(_prepare_approved, text, roots, files, workdir)
+
+
 def _prepare(
     text: str, policy: SandboxPolicy, roots: Sequence[WritableRoot], workdir: Path
 ) -> tuple[Plan, tuple[FileChange, ...]]:
@@ -77,7 +103,7 @@ def _prepare(
     if not patch.hunks:
         raise PatchRefused(_EMPTY)
     if isinstance(policy, ReadOnly):
-        raise PatchRefused(_READ_ONLY)
+        raise PatchOutside(_READ_ONLY)
     if not workdir.is_dir():
         raise PatchError(f"`{workdir}` is not a folder")
     if isinstance(policy, DangerFullAccess):
@@ -88,18 +114,43 @@ def _prepare(
     return plan, _shown(plan.changes)
 
 
+def _prepare_approved(
+    text: str, roots: Sequence[WritableRoot], files: Sequence[Path], workdir: Path
+) -> tuple[Plan, tuple[FileChange, ...]]:
+    """The plan for exactly the files the user has seen: a link put in their place since then is refused."""
+
+    def permit(path: Path) -> None:
+        if path not in files and not is_writable(path, roots):
+            raise PatchRefused(f"{_OUTSIDE}: `{path}` is not what the user was asked about")
+
+    if not workdir.is_dir():
+        raise PatchError(f"`{workdir}` is not a folder")
+    plan = plan_patch(parse_patch(text), workdir, permit=permit)
+    return plan, _shown(plan.changes)
+
+
+def _targets(text: str, workdir: Path) -> tuple[Path, ...]:
+    """The files a patch names, links followed, and the links themselves; nothing of them is read."""
+    named = [workdir / path for hunk in parse_patch(text).hunks for path in _paths(hunk)]
+    entries = [Path(os.path.realpath(path.parent)) / path.name for path in named]
+    return tuple(dict.fromkeys(file for entry in entries for file in (entry, Path(os.path.realpath(entry)))))
+
+
+def _paths(hunk: AddFile | DeleteFile | UpdateFile) -> tuple[str, ...]:
+    match hunk:
+        case UpdateFile(path=path, move_to=str(destination)):
+            return (path, destination)
+        case AddFile(path=path) | DeleteFile(path=path) | UpdateFile(path=path):
+            return (path,)
+
+
 def _check_as_written(patch: Patch) -> None:
     """Refuse what no resolving is needed for: a way up, and the names that are kept."""
     for hunk in patch.hunks:
-        match hunk:
-            case UpdateFile(path=path, move_to=str(destination)):
-                written = (path, destination)
-            case AddFile(path=path) | DeleteFile(path=path) | UpdateFile(path=path):
-                written = (path,)
-        for path in written:
+        for path in _paths(hunk):
             parts = path.split("/")
             if ".." in parts:
-                raise PatchRefused(f"{_OUTSIDE}: `{path}` goes up with `..`; write the path without it")
+                raise PatchOutside(f"{_OUTSIDE}: `{path}` goes up with `..`; write the path without it")
             if not path.startswith("/"):
                 _check_names(path, parts)
 
@@ -110,13 +161,13 @@ def _check_resolved(path: Path, roots: Sequence[WritableRoot]) -> None:
         _check_names(str(path), [path.name])
         return
     kept = ", ".join(f"`{name}`" for name in PROTECTED_NAMES)
-    raise PatchRefused(f"{_OUTSIDE}: `{path}` is in no writable folder, or in one that is kept read-only ({kept})")
+    raise PatchOutside(f"{_OUTSIDE}: `{path}` is in no writable folder, or in one that is kept read-only ({kept})")
 
 
 def _check_names(path: str, parts: list[str]) -> None:
     for part in parts:
         if part.lower() in PROTECTED_NAMES:
-            raise PatchRefused(f"{_OUTSIDE}: `{path}` is kept read-only, like everything in `{part}`")
+            raise PatchOutside(f"{_OUTSIDE}: `{path}` is kept read-only, like everything in `{part}`")
 
 
 def _write(plan: Plan, stop: threading.Event) -> ApplyError | None:

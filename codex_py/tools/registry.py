@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import encode_json
@@ -11,17 +12,25 @@ from codex_py.tools.spec import Tool, ToolContext, ToolOutput
 
 
 class ToolRegistry:
-    """Tools by name, in the fixed order they are shown."""
+    """Tools by name, in the fixed order they are shown.
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        self._tools = {tool.name: tool for tool in tools}
-        self.encoded_specs = encode_json([tool.spec() for tool in tools])
+    `hidden` ones are run when they are called and not shown; `hosted` are specs of tools the provider runs itself,
+    shown last.
+    """
+
+    def __init__(
+        self, tools: Sequence[Tool], *, hidden: Sequence[Tool] = (), hosted: Sequence[dict[str, Any]] = ()
+    ) -> None:
+        self._tools = {tool.name: tool for tool in (*hidden, *tools)}
+        self.encoded_specs = encode_json([*(tool.spec() for tool in tools), *hosted])
 
     def warm_up(self) -> None:
         """Load what the first call needs; for a thread, while the call is still arriving."""
-        from codex_py.tools import exec_command_arguments  # the seam: pydantic loads here
+        # The seam: pydantic loads here, and what judges a command.
+        from codex_py.tools import exec_command_arguments, guard
 
         del exec_command_arguments
+        guard.warm_up()
 
     def is_parallel(self, call: ToolCall) -> bool:
         """Whether the call may overlap with others; an unknown tool does nothing and so may."""

@@ -266,7 +266,8 @@ async def test_escalation_is_refused_where_nobody_can_be_asked(session: Session)
     session.policy = ReadOnly()
     text = await session.exec("true", sandbox_permissions="require_escalated", justification="may I?")
     assert text.startswith("error: escalated permissions are not available: the approval policy `never`")
-    assert session.events == []
+    assert session.started() == []
+    assert [event.status for event in session.finished()] == ["declined"]
 
 
 async def test_a_patch_in_a_heredoc_is_applied_and_not_run(session: Session) -> None:

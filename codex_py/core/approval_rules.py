@@ -1,0 +1,100 @@
+"""The `.rules` files of a session: where they are, which of them count, and what each may say."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from codex_py.config.load import LoadedConfig
+from codex_py.config.permissions import weak_permissions
+from codex_py.text.regular_file import FileHead, FileRefused, read_inside, read_trusted
+from codex_py.tools.grants import Approvals, RuleStore
+from codex_py.tools.rule_files import MAX_FILE_BYTES, RuleError, parse_rules
+from codex_py.tools.rules import RuleBook
+
+_MAX_FILES: Final = 64
+
+
+def load_approvals(loaded: LoadedConfig, *, home: Path, cwd: Path) -> Approvals:
+    """The rules of the user and of a trusted project, and where a lasting yes is kept.
+
+    A file that cannot be used is left out, with a warning. A project's rules may ask and forbid; what it would allow
+    is not taken: whoever writes a repository does not decide what runs unasked.
+    """
+    project = loaded.project_root or cwd
+    own = home / "rules"
+    store = RuleStore(
+        always=own / "codex-py" / "default.rules",
+        project_file=own / "codex-py" / "projects" / f"{_file_name(project)}.rules",
+        project=project,
+    )
+    reading = _Reading()
+    for file in [*_rules_in(own), store.always, store.project_file]:
+        reading.own(file)
+    # The layers are those the configuration found trusted; a folder of rules without one beside it counts as well.
+    folders = [cwd, *cwd.parents] if loaded.trust == "trusted" else []
+    for folder in folders:
+        if not folder.is_relative_to(project):
+            break
+        if (folder / ".codex") != home:
+            for file in _rules_in(folder / ".codex" / "rules"):
+                reading.of_project(file, project)
+    return Approvals(reading.book, store=store, warnings=tuple(reading.warnings))
+
+
+class _Reading:
+    """Rules and warnings as they come in."""
+
+    def __init__(self) -> None:
+        self.book = RuleBook()
+        self.warnings: list[str] = []
+
+    def own(self, file: Path) -> None:
+        """A file of the user's. One that others can write decides nothing."""
+        weak = weak_permissions(file) if file.exists() else None
+        if weak is not None:
+            self.warnings.append(f"`{file}` is ignored: {weak}")
+            return
+        try:
+            book = _parse(read_trusted(file, MAX_FILE_BYTES + 1))
+        except (FileRefused, RuleError) as error:
+            self.warnings.append(f"`{file}` is ignored: {error}")
+            return
+        self.book = self.book.joined(book)
+
+    def of_project(self, file: Path, root: Path) -> None:
+        """A file of a trusted project: only what is stricter counts."""
+        try:
+            book = _parse(read_inside(root, file, MAX_FILE_BYTES + 1))
+        except (FileRefused, RuleError) as error:
+            self.warnings.append(f"`{file}` is ignored: {error}")
+            return
+        strict = tuple(rule for rule in book.rules if rule.decision != "allow")
+        if len(strict) < len(book.rules):
+            left_out = len(book.rules) - len(strict)
+            self.warnings.append(f"`{file}`: {left_out} `allow` left out: a project may only ask and forbid")
+        self.book = self.book.joined(RuleBook(strict))
+
+
+def _parse(head: FileHead | None) -> RuleBook:
+    if head is None:
+        return RuleBook()
+    try:
+        return parse_rules(head.raw.decode())
+    except UnicodeDecodeError as error:
+        raise RuleError(f"not UTF-8 (byte {error.start})") from error
+
+
+def _rules_in(folder: Path) -> Sequence[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == ".rules")[:_MAX_FILES]
+    except OSError:
+        return []
+
+
+def _file_name(project: Path) -> str:
+    """A name a person recognises, and that no other project has."""
+    name = "".join(letter if letter.isalnum() else "-" for letter in project.name)[:40] or "root"
+    return f"{name}-{hashlib.sha256(str(project).encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"

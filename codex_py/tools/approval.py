@@ -1,0 +1,171 @@
+"""Whether a command may run, must be asked about, or is refused. Decides only: nothing is run and nobody is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from codex_py.protocol.policy import ApprovalPolicy, DangerFullAccess, SandboxPolicy
+from codex_py.protocol.value import Value
+from codex_py.tools.danger import SHELLS
+from codex_py.tools.known_safe import BUILTINS
+from codex_py.tools.plain_script import Words
+from codex_py.tools.rules import RuleBook, strictest
+
+# Who allows one of these for good allows everything: they run what their arguments say.
+_TOO_WIDE: Final = frozenset(
+    {
+        *SHELLS,
+        *("python", "python2", "python3", "pypy", "pypy3", "py", "node", "deno", "bun", "perl", "ruby", "php", "lua"),
+        *("osascript", "pwsh", "powershell", "env", "sudo", "doas", "su", "xargs", "git", "eval", "exec", "command"),
+        *("nohup", "nice", "timeout", "time", "ssh", "npx", "uvx", "docker", "make", "awk", "sed", "find", "tee"),
+    }
+)
+_SCRIPT_OPTIONS: Final = frozenset(("-c", "-lc", "-e", "-r", "-m", "-", "--eval", "-p", "--print", "-Command"))
+
+
+_LEAVE: Final = "it asks to run outside the sandbox"
+
+
+class CommandFacts(Value):
+    """What is known of a command before it runs.
+
+    `segments` are the words of each command of a plain script, None when it is not plain; `hidden` are all commands
+    found in it anywhere. `safe` are the segments known to only read; `danger` is why it is not to be run unasked.
+    """
+
+    segments: tuple[Words, ...] | None
+    hidden: tuple[Words, ...] = ()
+    safe: tuple[Words, ...] = ()
+    danger: str | None = None
+    escalated: bool = False
+    justification: str = ""
+
+
+class Run(Value):
+    """Run it: `outside` the sandbox, or with the variables taken out that could change what a safe command does."""
+
+    outside: bool = False
+    clear_env: bool = False
+
+
+class Ask(Value):
+    """Ask the user; after a yes it runs, `outside` the sandbox if that is what was asked.
+
+    `patternable` says that the yes may be given for good.
+    """
+
+    reason: str
+    outside: bool = False
+    patternable: bool = True
+
+
+class Refuse(Value):
+    """Do not run it; the model reads why."""
+
+    reason: str
+
+
+Verdict: TypeAlias = Run | Ask | Refuse
+
+
+def decide_command(
+    facts: CommandFacts, rules: RuleBook, *, policy: ApprovalPolicy, sandbox: SandboxPolicy, can_ask: bool
+) -> Verdict:
+    """The verdict on a command, `rules` first, then the guard against accidents, then the policy."""
+    verdict = _verdict(facts, rules, policy, sandbox)
+    if not isinstance(verdict, Ask):
+        return verdict
+    if policy == "never" or not can_ask:
+        return Refuse(_no_escalation(policy) if verdict.reason == _LEAVE else _refused(verdict.reason, policy))
+    if verdict.outside and not facts.justification.strip():
+        return Refuse("`require_escalated` needs a `justification`: one sentence that tells the user why")
+    return verdict
+
+
+def decide_patch(outside: str | None, *, policy: ApprovalPolicy, can_ask: bool) -> Verdict:
+    """The verdict on a patch. `outside` is why the sandbox would not let it be written, None when it would."""
+    if policy == "never" or (outside is None and policy != "untrusted"):
+        return Run() if outside is None else Refuse(outside)
+    reason = "it writes outside of the writable folders" if outside else "the policy `untrusted` asks for every patch"
+    if not can_ask:
+        return Refuse(outside or _refused(reason, policy))
+    return Ask(reason, outside=outside is not None, patternable=False)
+
+
+def asks_after_denial(policy: ApprovalPolicy, *, can_ask: bool) -> bool:
+    """Whether the user is asked to run a command outside that the sandbox seems to have stopped."""
+    return can_ask and policy in ("on-failure", "untrusted")
+
+
+def suggest_pattern(segments: Sequence[Words] | None, wanted: Sequence[str], safe: Sequence[Words]) -> Words | None:
+    """The first words a yes for good would allow: those the model wants when they fit, else the whole command.
+
+    None when no pattern covers all of the script (what is `safe` needs none), or when it would allow far more.
+    """
+    if segments is None:
+        return None
+    open_ones = [words for words in segments if words not in safe]
+    for pattern in (tuple(wanted), open_ones[0] if len(open_ones) == 1 else ()):
+        covers = bool(pattern) and bool(open_ones) and all(words[: len(pattern)] == pattern for words in open_ones)
+        if covers and not _is_too_wide(pattern):
+            return pattern
+    return None
+
+
+def _is_too_wide(pattern: Words) -> bool:
+    name = pattern[0].rpartition("/")[2].rstrip("0123456789.")
+    if name not in _TOO_WIDE and pattern[0].rpartition("/")[2] not in _TOO_WIDE:
+        return False
+    return len(pattern) == 1 or (len(pattern) == 2 and pattern[1] in _SCRIPT_OPTIONS)
+
+
+def _verdict(facts: CommandFacts, rules: RuleBook, policy: ApprovalPolicy, sandbox: SandboxPolicy) -> Verdict:
+    ruled = _by_rule(facts, rules)
+    if ruled is not None and not (isinstance(ruled, Run) and facts.escalated and not ruled.outside):
+        return ruled
+    if ruled is None and facts.danger is not None:
+        return Ask(f"the command is dangerous: {facts.danger}", outside=facts.escalated, patternable=False)
+    if facts.escalated and not isinstance(sandbox, DangerFullAccess):
+        return Ask(_LEAVE, outside=True)
+    if ruled is not None:
+        return ruled
+    if policy != "untrusted":
+        return Run()
+    only_reads = bool(facts.segments) and all(words in facts.safe for words in facts.segments)
+    return Run(clear_env=True) if only_reads else Ask("it is not known to only read")
+
+
+def _by_rule(facts: CommandFacts, rules: RuleBook) -> Verdict | None:
+    """What the rules say, None when they say nothing about all of the command."""
+    strict = [rule for words in (*facts.hidden, *(facts.segments or ())) for rule in rules.matching(words)]
+    worst = strictest([rule for rule in strict if rule.decision != "allow"])
+    if worst is not None:
+        why = worst.justification or f"a rule about `{' '.join('|'.join(place) for place in worst.pattern)}`"
+        if worst.decision == "forbidden":
+            return Refuse(f"command refused: forbidden by a rule of the user: {why}")
+        return Ask(f"a rule of the user wants to be asked: {why}", outside=facts.escalated, patternable=False)
+    segments = facts.segments or ()
+    allowing = [rules.matching(words) for words in segments]
+    covered = zip(segments, allowing, strict=True)
+    if not any(allowing) or not all(found or words in facts.safe for words, found in covered):
+        return None
+    # What reads may stay inside next to it, but takes nobody out: a reader sees more files outside.
+    return Run(
+        outside=all(
+            any(rule.sandbox_off for rule in found) if found else words[0] in BUILTINS
+            for words, found in zip(segments, allowing, strict=True)
+        )
+    )
+
+
+def _refused(reason: str, policy: ApprovalPolicy) -> str:
+    how = "under the approval policy `never`" if policy == "never" else "in this session"
+    return f"refused: {reason}; nobody can be asked {how}: reach the goal in another way, or report what is needed"
+
+
+def _no_escalation(policy: ApprovalPolicy) -> str:
+    return (
+        f"escalated permissions are not available: the approval policy `{policy}` does not let you ask for them here; "
+        "run the command without `sandbox_permissions`, or find a way inside the sandbox"
+    )

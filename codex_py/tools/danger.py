@@ -1,0 +1,343 @@
+"""Commands that destroy what no undo brings back, wherever in a script they hide.
+
+A guard against accidents: it reads what a script says and cannot know what it computes. The boundary is the sandbox.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from codex_py.skills.commands import PlainCommand, ReadLimits, Word, plain_commands
+from codex_py.text.bash_tree import parse_bash, text_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+# All that fits on a command line.
+WHOLE_SCRIPT: Final = ReadLimits(script_bytes=1024 * 1024, quoted_bytes=2 * 1024 * 1024, commands=5000)
+_MAX_DEPTH: Final = 150
+_MAX_SCRIPTS: Final = 64
+_MAX_NODES: Final = 200_000
+
+SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash", "ksh", "fish"))
+_INTERPRETERS: Final = frozenset(("python", "python3", "perl", "ruby", "node", "php", "lua", "osascript"))
+_FETCHERS: Final = frozenset(("curl", "wget", "fetch", "aria2c", "http", "nc", "ncat", "ftp", "scp"))
+_PRINTERS: Final = frozenset(("echo", "printf"))
+
+# Programs that run the command in their arguments, with their options that take a word.
+_RUNNERS: Final[Mapping[str, frozenset[str]]] = {
+    "busybox": frozenset(),
+    "chroot": frozenset(),
+    "doas": frozenset(("-u", "-C")),
+    "ionice": frozenset(("-c", "-n")),
+    "nsenter": frozenset(("-t",)),
+    "parallel": frozenset(("-j", "-n", "-N", "-I", "-a", "--jobs")),
+    "setsid": frozenset(),
+    "toybox": frozenset(),
+    "unshare": frozenset(),
+    "xargs": frozenset(("-I", "-n", "-P", "-L", "-d", "-a", "-E", "-s", "--max-args", "--max-procs", "--delimiter")),
+}
+# Programs whose arguments hold whole scripts.
+_SCRIPT_TAKERS: Final = frozenset(("alias", "flock", "parallel", "script", "ssh", "su", "trap", "watch"))
+_DISK_TOOLS: Final = frozenset("mke2fs mkswap wipefs shred fdisk sfdisk gdisk parted blkdiscard".split())
+_POWER: Final = frozenset("shutdown reboot halt poweroff telinit".split())
+_COPIERS: Final = frozenset(("cp", "dd", "mv", "tee", "install"))
+_DEVICE: Final = re.compile(
+    r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|mapper/|dm-|md|loop|k?mem\b|port\b)|/proc/sysrq-trigger"
+)
+_WHOLE: Final = frozenset(("/", "/*", "~", "~/", "~/*", ".", "..", "./", "../", "*", ".*", "$HOME"))
+_GIT_VALUES: Final = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"))
+
+_FORCED_RM: Final = "it deletes without asking (`rm -f`)"
+_TO_DISK: Final = "it writes to a device or a disk"
+_FROM_PIPE: Final = "it runs what another command prints as a script"
+_FETCHED: Final = "it runs what it downloads"
+_UNREADABLE: Final = "it has more commands, or more tangled ones, than can be judged"
+
+
+def find_danger(script: str, folder: str, variables: Mapping[str, str]) -> str | None:
+    """Why a script is dangerous, as a clause that begins with `it`; None when nothing dangerous is seen in it.
+
+    `folder` and `variables` are what the script would start with.
+    """
+    return _Search(folder, variables).script(script)
+
+
+class _Search:
+    """One look through a script and the scripts inside it."""
+
+    def __init__(self, folder: str, variables: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._variables = variables
+        self._scripts = 0
+
+    def script(self, text: str) -> str | None:
+        self._scripts += 1
+        root = parse_bash(text, WHOLE_SCRIPT.script_bytes) if self._scripts <= _MAX_SCRIPTS else None
+        if root is None:
+            return _UNREADABLE
+        commands = plain_commands(text, self._folder, self._variables, limits=WHOLE_SCRIPT)
+        if len(commands) >= WHOLE_SCRIPT.commands:
+            return _UNREADABLE
+        found = (self._command(list(command.words)) for command in commands)
+        return next((reason for reason in found if reason), None) or _fetched(commands, text) or self._tree(root)
+
+    def _command(self, words: list[Word]) -> str | None:
+        if not words:
+            return None
+        name = (words[0].text or "").rpartition("/")[2].lower()
+        rest = words[1:]
+        if name == "find":
+            return self._find(rest)
+        if name in _SCRIPT_TAKERS and (reason := self._first(map(_script_in(name), rest))):
+            return reason
+        if name in _RUNNERS:
+            inner = _behind_options(rest, _RUNNERS[name])
+            if name in ("xargs", "parallel") and inner and _program(inner) == "rm":
+                return "it deletes whatever it is given (`xargs rm`)"
+            return self._command(inner)
+        if name in SHELLS and (quoted := _after(rest, "c")) is not None:
+            return self.script(quoted)
+        if name.startswith("mkfs") or name in _DISK_TOOLS:
+            return _TO_DISK
+        if name in _POWER:
+            return "it shuts the machine down"
+        if name in _COPIERS and any(_DEVICE.search(word.text or "") for word in rest):
+            return _TO_DISK
+        check = _CHECKED.get(name)
+        # What the reader made of `~` is undone: a whole home is deleted under its name, too.
+        home = self._variables.get("HOME")
+        return check(["~" if word.text == home else word.text or "" for word in rest]) if check else None
+
+    def _find(self, rest: list[Word]) -> str | None:
+        for place, word in enumerate(rest):
+            if word.text == "-delete":
+                return "it deletes whatever it finds (`find -delete`)"
+            if word.text in ("-exec", "-execdir", "-ok", "-okdir"):
+                inner = rest[place + 1 :]
+                if inner and _program(inner) == "rm":
+                    return "it deletes whatever it finds (`find -exec rm`)"
+                if reason := self._command(inner):
+                    return reason
+        return None
+
+    def _first(self, scripts: Iterator[str | None]) -> str | None:
+        return next((reason for text in scripts if text and (reason := self.script(text))), None)
+
+    def _tree(self, root: Node) -> str | None:
+        """What only the shape of a script shows: fork bombs, pipes into shells, redirects, scripts fed to a shell."""
+        waiting = [(root, 0)]
+        seen = 0
+        while waiting:
+            node, depth = waiting.pop()
+            seen += 1
+            if depth > _MAX_DEPTH or seen > _MAX_NODES:
+                return _UNREADABLE
+            if reason := self._node(node):
+                return reason
+            waiting.extend((child, depth + 1) for child in reversed(node.named_children))
+        return None
+
+    def _node(self, node: Node) -> str | None:
+        match node.type:
+            case "function_definition" if _calls_itself_twice(node):
+                return "it starts copies of itself without end (a fork bomb)"
+            case "file_redirect" if any(child.type.startswith((">", "&>")) for child in node.children):
+                return _TO_DISK if _DEVICE.match(text_of(node.named_children[-1]).strip("\"'")) else None
+            case "redirected_statement" | "command":
+                return self._first(iter(_fed_scripts(node)))
+            case "pipeline":
+                return self._pipe(node)
+            case _:
+                return None
+
+    def _pipe(self, node: Node) -> str | None:
+        for before, after in zip(node.named_children, node.named_children[1:], strict=False):
+            into = self._words(after)
+            if not into or not _reads_script(into):
+                continue
+            source = self._words(before)
+            name = _program(source) if source else ""
+            if name in _FETCHERS or (_program(into) in SHELLS and name not in (*_PRINTERS, "cat")):
+                return _FETCHED if name in _FETCHERS else _FROM_PIPE
+            if name in _PRINTERS:
+                printed = " ".join(word.text or "" for word in source[1:])
+                if reason := self.script(printed.replace("\\n", "\n")):
+                    return reason
+        return None
+
+    def _words(self, node: Node) -> list[Word]:
+        commands = plain_commands(text_of(node), self._folder, self._variables)
+        return list(commands[-1].words) if commands else []
+
+
+def _fetched(found: Sequence[PlainCommand], text: str) -> str | None:
+    """A download and, in the same script, a shell that is given something unknown or the file that was downloaded."""
+    commands = [[word.text or "" for word in command.words] for command in found]
+    fetchers = [words for words in commands if words[0].rpartition("/")[2] in _FETCHERS]
+    if not fetchers:
+        return None
+    named = [word for words in fetchers for word in words[1:] if not word.startswith("-")]
+    redirected: list[str] = re.findall(r">\s*([\w./-]+)", text)
+    files = {word.rpartition("/")[2] for word in (*named, *redirected)} - {"", "null"}
+    for program, *rest in commands:
+        name = program.rpartition("/")[2]
+        if name in SHELLS | _INTERPRETERS | {"eval", "source", "."}:
+            operand = next((word for word in rest if not word.startswith("-")), None)
+            if operand == "" or (operand is not None and operand.rpartition("/")[2] in files):
+                return _FETCHED
+        elif "/" in program and name in files:
+            return _FETCHED
+    return None
+
+
+def _program(words: Sequence[Word]) -> str:
+    return (words[0].text or "").rpartition("/")[2].lower()
+
+
+def _script_in(name: str) -> Callable[[Word], str | None]:
+    return lambda word: word.text.partition("=")[2] if name == "alias" and word.text else word.text
+
+
+def _behind_options(words: list[Word], takes_word: frozenset[str]) -> list[Word]:
+    """The command behind a runner's options; numbers, as of `-n 1` written apart, are none."""
+    while words:
+        text = words[0].text or ""
+        if text in takes_word:
+            words = words[2:]
+        elif text.startswith("-") or text.isdigit():
+            words = words[1:]
+        else:
+            break
+    return words
+
+
+def _after(words: list[Word], letter: str) -> str | None:
+    """The word behind the bundle of short options that has `letter`."""
+    for place, word in enumerate(words[:-1]):
+        text = word.text or ""
+        if text.startswith("-") and not text.startswith("--") and letter in text:
+            return words[place + 1].text
+    return None
+
+
+def _reads_script(words: list[Word]) -> bool:
+    """Whether a program takes its script from its input."""
+    name, rest = _program(words), [word.text or "" for word in words[1:]]
+    if name in SHELLS:
+        return "-s" in rest or all(word.startswith("-") and "c" not in word.lstrip("-") for word in rest)
+    return name in _INTERPRETERS and all(word == "-" for word in rest)
+
+
+def _fed_scripts(node: Node) -> list[str]:
+    """The here-documents and here-strings of a statement that a shell reads."""
+    texts: list[str] = []
+    for child in node.named_children:
+        if child.type == "heredoc_redirect":
+            texts += [text_of(part) for part in child.named_children if part.type == "heredoc_body"]
+        elif child.type == "herestring_redirect":
+            texts += [text_of(part).strip("\"'") for part in child.named_children]
+    if not texts:
+        return []
+    # What reads it may stand before the here-document, or behind a pipe after it: `cat <<END | sh`.
+    line = re.sub(r"<<<.*|<<-?\s*\S+", " ", text_of(node).partition("\n")[0])
+    commands = [list(command.words) for command in plain_commands(line, "/", {})]
+    return texts if any(_program(words) in SHELLS and _reads_script(words) for words in commands) else []
+
+
+def _calls_itself_twice(function: Node) -> bool:
+    """Whether a function calls itself in a pipeline or in the background."""
+    name = text_of(function.named_children[0])
+    waiting = list(function.named_children[1:])
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(node.named_children)
+        if node.type == "pipeline" and any(text_of(child) == name for child in node.named_children):
+            return True
+        if any(child.type == "&" for child in node.children) and any(text_of(one) == name for one in node.children):
+            return True
+    return False
+
+
+def _has(arguments: list[str], letter: str, long: str, *, least: int = 4) -> bool:
+    """Whether an option is among the arguments: in a bundle of short ones, or as a long one, maybe cut short."""
+    for word in arguments:
+        if word == "--":
+            return False
+        if word.startswith("--"):
+            if len(word) >= least and long.startswith(word):
+                return True
+        elif letter and word.startswith("-") and letter in word:
+            return True
+    return False
+
+
+def _rm(arguments: list[str]) -> str | None:
+    if _has(arguments, "f", "--force", least=3):
+        return _FORCED_RM
+    recursive = _has(arguments, "r", "--recursive", least=3) or _has(arguments, "R", "", least=99)
+    return "it deletes a whole folder tree" if recursive and not _WHOLE.isdisjoint(arguments) else None
+
+
+def _recursive_mode(arguments: list[str]) -> str | None:
+    return "it changes rights or owners of whole folder trees" if _has(arguments, "R", "--recursive") else None
+
+
+def _dd(arguments: list[str]) -> str | None:
+    written = any(word.startswith("of=") or not word for word in arguments)
+    return "it overwrites a file or a disk (`dd`)" if written else None
+
+
+def _kill(arguments: list[str]) -> str | None:
+    return "it kills every process" if "-1" in arguments[1:] or arguments == ["--", "-1"] else None
+
+
+def _crontab(arguments: list[str]) -> str | None:
+    return "it deletes the table of timed jobs" if _has(arguments, "r", "") else None
+
+
+def _systemctl(arguments: list[str]) -> str | None:
+    return "it shuts the machine down" if not {"poweroff", "reboot", "halt"}.isdisjoint(arguments) else None
+
+
+def _git(arguments: list[str]) -> str | None:
+    while arguments and arguments[0].startswith("-"):
+        arguments = arguments[2 if arguments[0] in _GIT_VALUES else 1 :]
+    if not arguments:
+        return None
+    command, rest = arguments[0], arguments[1:]
+    forced = _has(rest, "f", "--force")
+    lost = {
+        "branch": _has(rest, "D", "") or (forced and _has(rest, "d", "--delete")),
+        "checkout": forced,
+        "clean": forced,
+        "filter-branch": True,
+        "filter-repo": True,
+        "push": forced
+        or _has(rest, "d", "--delete")
+        or _has(rest, "", "--mirror")
+        or _has(rest, "", "--force-with-lease", least=8)
+        or any(word.startswith(("+", ":")) for word in rest),
+        "reset": _has(rest, "", "--hard"),
+        "rm": forced,
+        "stash": rest[:1] in (["drop"], ["clear"]),
+        "switch": forced or _has(rest, "", "--discard-changes"),
+        "worktree": rest[:1] == ["remove"] and forced,
+    }
+    return f"it throws work away (`git {command}`)" if lost.get(command) else None
+
+
+_CHECKED: Final[Mapping[str, Callable[[list[str]], str | None]]] = {
+    "chgrp": _recursive_mode,
+    "chmod": _recursive_mode,
+    "chown": _recursive_mode,
+    "crontab": _crontab,
+    "dd": _dd,
+    "git": _git,
+    "kill": _kill,
+    "rm": _rm,
+    "setfacl": _recursive_mode,
+    "systemctl": _systemctl,
+}

@@ -1,0 +1,292 @@
+"""The way every command and every patch goes: verdict, question, attempt, and when the sandbox stopped it, once more.
+
+Imported at the first call; what it decides by is in `tools.approval`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from codex_py.errors import ToolError, UserError
+from codex_py.process.env import find_executable
+from codex_py.process.quoting import join_words
+from codex_py.process.shells import shell_argv
+from codex_py.protocol.events import CommandFinished, Warned
+from codex_py.protocol.ids import uuid7
+from codex_py.protocol.policy import DangerFullAccess
+from codex_py.protocol.questions import ApprovalQuestion, ApprovalScope
+from codex_py.protocol.value import Value
+from codex_py.sandbox.denial import looks_denied
+from codex_py.skills.commands import plain_commands
+from codex_py.text.sanitize import sanitize
+from codex_py.tools.approval import (
+    Ask,
+    CommandFacts,
+    Refuse,
+    Run,
+    Verdict,
+    asks_after_denial,
+    decide_command,
+    decide_patch,
+    suggest_pattern,
+)
+from codex_py.tools.danger import WHOLE_SCRIPT, find_danger
+from codex_py.tools.grants import Approvals
+from codex_py.tools.known_safe import BUILTINS, is_known_safe
+from codex_py.tools.plain_script import Words, plain_segments
+from codex_py.tools.spec import ToolContext, ToolOutput
+
+_LONG_SCRIPT: Final = 4096
+_DECLINED: Final = "declined by the user: do not try it again in another way; go on without it, or ask what to do"
+# What could make a command that only reads start a program of somebody's choice.
+_STEERING: Final = re.compile(
+    r"(GIT_|LD_|DYLD_|PYTHON|BASH_FUNC_)|(PAGER|BASH_ENV|ENV|ZDOTDIR|RIPGREP_CONFIG_PATH|CDPATH|SHELLOPTS|BASHOPTS)\Z"
+)
+_TRUSTED_SHELLS: Final = frozenset(
+    f"{folder}/{name}" for folder in ("/bin", "/usr/bin") for name in ("bash", "sh", "zsh")
+)
+
+
+class GuardedCommand(Value):
+    """A command as it would run: `shell` is the path or the name of the shell that reads `script`."""
+
+    script: str
+    shell: str
+    login: bool
+    workdir: Path
+    escalated: bool = False
+    justification: str = ""
+    wanted_pattern: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """The exact command line, shell-quoted."""
+        return join_words(shell_argv(self.shell, self.script, login=self.login))
+
+
+class Attempted(NamedTuple):
+    """What one attempt gave; `exit_code` is that of a sandboxed command that has ended."""
+
+    output: ToolOutput
+    exit_code: int | None = None
+
+    @property
+    def denied(self) -> bool:
+        """Whether the sandbox seems to have stopped it."""
+        return self.exit_code is not None and looks_denied(self.exit_code, self.output.text)
+
+
+Attempt = Callable[[ToolContext], Awaitable[Attempted]]
+
+
+def warm_up() -> None:
+    """Load the grammar of shell scripts, which takes longer than reading one."""
+    plain_segments("true")
+
+
+async def guard_command(command: GuardedCommand, context: ToolContext, attempt: Attempt) -> ToolOutput:
+    """Run `attempt` if the command may run, in the context it may run in; raise `ToolError` if it may not."""
+    guard = _CommandGuard(command, context)
+    run = await guard.permit()
+    first = await attempt(_context_for(run, context))
+    if not first.denied or not asks_after_denial(context.approval, can_ask=context.ask is not None):
+        return first.output
+    if not await guard.permit_outside():
+        return first.output
+    return (await attempt(_context_for(Run(outside=True), context))).output
+
+
+class PatchToJudge(NamedTuple):
+    """A patch as written, and the real paths of the files it names."""
+
+    text: str
+    files: tuple[Path, ...]
+
+
+async def permit_patch(outside: str | None, patch: PatchToJudge, context: ToolContext) -> str | None:
+    """Ask about a patch where that is needed; None when it may be written, else why not.
+
+    `outside` is why the sandbox would refuse it, None when it would not.
+    """
+    approvals = context.approvals or Approvals()
+    async with approvals.lock:
+        verdict = decide_patch(outside, policy=context.approval, can_ask=context.ask is not None)
+        match verdict:
+            case Run():
+                return None
+            case Refuse(reason):
+                return reason
+            case Ask():
+                pass
+        keys = [("patch", file) for file in patch.files]
+        if all(approvals.is_allowed(key) for key in keys):
+            return None
+        question = ApprovalQuestion(
+            id=uuid7(),
+            call_id=context.call_id,
+            command=sanitize(patch.text),
+            cwd=context.cwd,
+            reason=verdict.reason,
+            outside=verdict.outside,
+            files=patch.files,
+        )
+        scope = await _answer(question, context)
+        if scope == "session":
+            for key in keys:
+                approvals.allow(key)
+        return None if scope else f"patch rejected: {_DECLINED}"
+
+
+class _CommandGuard:
+    """One command on its way."""
+
+    def __init__(self, command: GuardedCommand, context: ToolContext) -> None:
+        self._command = command
+        self._context = context
+        self._approvals = context.approvals or Approvals()
+        self._facts = CommandFacts(None)
+
+    async def permit(self) -> Run:
+        """How it may run, the user asked where that is needed. Raises `ToolError`."""
+        self._facts = await self._find_facts()
+        async with self._approvals.lock:
+            verdict = self._decide()
+            match verdict:
+                case Run():
+                    return verdict
+                case Refuse(reason):
+                    raise self._refused(reason)
+                case Ask():
+                    if await self._asked(verdict):
+                        return Run(outside=verdict.outside)
+                    raise self._refused(f"command {_DECLINED}")
+
+    async def permit_outside(self) -> bool:
+        """After the sandbox has stopped it: whether it may run once more, outside."""
+        async with self._approvals.lock:
+            return await self._asked(Ask("the sandbox seems to have stopped it; run it again outside?", outside=True))
+
+    def _decide(self) -> Verdict:
+        context = self._context
+        return decide_command(
+            self._facts,
+            self._approvals.rules,
+            policy=context.approval,
+            sandbox=context.sandbox_policy,
+            can_ask=context.ask is not None,
+        )
+
+    async def _find_facts(self) -> CommandFacts:
+        if len(self._command.script) < _LONG_SCRIPT:
+            return find_facts(self._command, self._context)
+        return await asyncio.to_thread(find_facts, self._command, self._context)
+
+    async def _asked(self, ask: Ask) -> bool:
+        command, approvals = self._command, self._approvals
+        key = (command.line, command.workdir, ask.outside)
+        if approvals.is_allowed(key):
+            return True
+        pattern = self._pattern(ask)
+        scopes: tuple[ApprovalScope, ...] = ("once", "session")
+        if pattern and approvals.can_store:
+            scopes = ("once", "session", "project", "always")
+        question = ApprovalQuestion(
+            id=uuid7(),
+            call_id=self._context.call_id,
+            command=sanitize(command.line),
+            cwd=command.workdir,
+            reason=ask.reason,
+            justification=command.justification,
+            outside=ask.outside,
+            pattern=pattern if len(scopes) > 2 else (),
+            scopes=scopes,
+        )
+        match await _answer(question, self._context):
+            case None:
+                return False
+            case "session":
+                approvals.allow(key)
+            case "project" | "always" as scope:
+                self._keep(pattern, scope, sandbox_off=ask.outside)
+            case "once":
+                pass
+        return True
+
+    def _keep(self, pattern: Words, scope: ApprovalScope, *, sandbox_off: bool) -> None:
+        try:
+            kept = "always" if scope == "always" else "project"
+            self._approvals.allow_pattern(pattern, kept, sandbox_off=sandbox_off)
+        except UserError as error:
+            self._context.emit(Warned(str(error)))
+
+    def _pattern(self, ask: Ask) -> Words:
+        if not ask.patternable or self._facts.danger is not None:
+            return ()
+        segments = self._facts.segments or ()
+        free = [words for words in segments if words[0] in BUILTINS] if ask.outside else self._facts.safe
+        return suggest_pattern(self._facts.segments, self._command.wanted_pattern, free) or ()
+
+    def _refused(self, reason: str) -> ToolError:
+        command, context = self._command, self._context
+        context.emit(CommandFinished(context.call_id, command.line, command.workdir, reason, None, 0.0, "declined"))
+        return ToolError(reason)
+
+
+def find_facts(command: GuardedCommand, context: ToolContext) -> CommandFacts:
+    """Read the command's script; what a shell that is not known would make of it is not guessed at."""
+    variables = context.env
+    hidden = plain_commands(command.script, str(command.workdir), variables, limits=WHOLE_SCRIPT)
+    segments = plain_segments(command.script) if _is_trusted(command.shell, context) else None
+    safe = [words for words in segments or () if is_known_safe(words) and _is_the_known_one(words[0], context)]
+    return CommandFacts(
+        segments=segments,
+        hidden=tuple(tuple(word.text or "" for word in one.words) for one in hidden),
+        safe=tuple(safe),
+        danger=find_danger(command.script, str(command.workdir), variables),
+        escalated=command.escalated and not isinstance(context.sandbox_policy, DangerFullAccess),
+        justification=command.justification,
+    )
+
+
+def _is_trusted(shell: str, context: ToolContext) -> bool:
+    """Whether it is a shell whose words we read as it does: the model may name any file as its shell."""
+    path = shell if "/" in shell else find_executable(shell, context.env.get("PATH", ""))
+    return path is not None and (path in _TRUSTED_SHELLS or path == context.env.get("SHELL"))
+
+
+def _is_the_known_one(name: str, context: ToolContext) -> bool:
+    """Whether a program's name leads to no file that this session, or its repository, may have put there."""
+    if name in BUILTINS:
+        return True
+    path = context.env.get("PATH", "")
+    if any(not folder.startswith("/") for folder in path.split(":")):
+        return False
+    found = find_executable(name, path)
+    if found is None:
+        return True
+    real = Path(os.path.realpath(found))
+    roots = context.sandbox.roots(context.sandbox_policy, context.cwd)
+    writable = [root.path for root in roots if root.path != Path("/")]
+    return not any(real.is_relative_to(folder) for folder in (Path(os.path.realpath(context.cwd)), *writable))
+
+
+def _context_for(run: Run, context: ToolContext) -> ToolContext:
+    if run.outside:
+        return context.replace(sandbox_policy=DangerFullAccess())
+    return context.replace(env=_without_steering(context.env)) if run.clear_env else context
+
+
+def _without_steering(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if not _STEERING.match(name)}
+
+
+async def _answer(question: ApprovalQuestion, context: ToolContext) -> ApprovalScope | None:
+    """The scope of the user's yes; everything that is no offered scope is a no."""
+    assert context.ask is not None  # a verdict is no `Ask` otherwise
+    answer = await context.ask(question)
+    return next((scope for scope in question.scopes if scope == answer), None)

@@ -1,0 +1,111 @@
+"""Pictures made fit for a model: known to be whole, and neither larger nor heavier than it looks at.
+
+Imports Pillow: loaded at the first picture.
+"""
+
+from __future__ import annotations
+
+import struct
+import warnings
+import zlib
+from io import BytesIO
+from typing import Final, NamedTuple
+
+from PIL import Image, ImageOps
+
+from codex_py.errors import CodexError
+
+# Providers scale down what is longer, so that nothing is lost; the bytes go along with every later request.
+MAX_SIDE: Final = 2048
+MAX_SENT_BYTES: Final = 4 * 1024 * 1024
+MAX_PIXELS: Final = 50_000_000
+
+_SMALLER_SIDES: Final = (MAX_SIDE, 1024, 512)
+_FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP")
+_JPEG_QUALITY: Final = 85
+# Everything that Pillow's readers are known to answer broken files with.
+_BROKEN: Final = (
+    *(OSError, SyntaxError, ValueError, EOFError, TypeError, LookupError, ArithmeticError, AttributeError),
+    *(struct.error, zlib.error, Image.DecompressionBombError),
+)
+
+
+class PictureRefused(CodexError):
+    """Not a picture a model could be shown; the message says why."""
+
+
+class Picture(NamedTuple):
+    """An encoded picture and its media type."""
+
+    media_type: str
+    raw: bytes
+
+
+def fit_picture(raw: bytes) -> Picture:
+    """The picture as it is when the model can take it so, else scaled down, or the first frame of a moving one.
+
+    Decodes it once, since a provider that is sent a broken picture refuses the whole conversation from then on. Takes
+    up to a second: call it in a thread, one at a time. Raises `PictureRefused`.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            opened = Image.open(BytesIO(raw), formats=_FORMATS)
+        except Image.DecompressionBombError:
+            raise PictureRefused(_too_many_pixels()) from None
+        except _BROKEN:
+            raise PictureRefused("not a PNG, JPEG, GIF or WebP picture") from None
+        with opened:
+            if opened.width * opened.height > MAX_PIXELS:
+                raise PictureRefused(_too_many_pixels())
+            try:
+                return _fitted(opened, raw)
+            except _BROKEN as error:
+                raise PictureRefused(f"the picture is damaged: {' '.join(str(error).split())}") from error
+
+
+def _too_many_pixels() -> str:
+    return f"over {MAX_PIXELS // 1_000_000} megapixels; make a smaller copy and view that"
+
+
+def _fitted(opened: Image.Image, raw: bytes) -> Picture:
+    moving = bool(getattr(opened, "is_animated", False))
+    lossy = opened.format not in ("PNG", "GIF", "WEBP")
+    if not moving and max(opened.size) <= MAX_SIDE and len(raw) <= MAX_SENT_BYTES:
+        opened.load()
+        return Picture("image/jpeg" if lossy else f"image/{str(opened.format).lower()}", raw)
+    small = _in_plain_colours(opened)
+    for side in _SMALLER_SIDES:
+        # In place: a copy of the whole would be as large again.
+        small.thumbnail((side, side))
+        upright = ImageOps.exif_transpose(small)
+        picture = _as_jpeg(upright) if lossy else _as_png(upright)
+        if len(picture.raw) > MAX_SENT_BYTES:
+            picture = _as_jpeg(upright)
+        if len(picture.raw) <= MAX_SENT_BYTES:
+            return picture
+    raise PictureRefused("it does not get small enough")
+
+
+def _in_plain_colours(image: Image.Image) -> Image.Image:
+    if image.mode == "I;16":
+        # 16 bits of grey: converting them as such turns nearly all white, so the high byte of each is taken.
+        return Image.frombytes("L", image.size, image.tobytes()[1::2]).convert("RGB")
+    wanted = "RGBA" if image.has_transparency_data else "RGB"
+    return image if image.mode in (wanted, "L") else image.convert(wanted)
+
+
+def _as_png(image: Image.Image) -> Picture:
+    out = BytesIO()
+    image.save(out, "PNG")
+    return Picture("image/png", out.getvalue())
+
+
+def _as_jpeg(image: Image.Image) -> Picture:
+    if image.mode == "RGBA":
+        white = Image.new("RGB", image.size, "white")
+        white.paste(image, mask=image.getchannel("A"))
+        image = white
+    out = BytesIO()
+    image.save(out, "JPEG", quality=_JPEG_QUALITY)
+    return Picture("image/jpeg", out.getvalue())

@@ -1,0 +1,103 @@
+"""The `request_permissions` tool: a wider sandbox for the rest of a turn, if the user says so.
+
+What is kept read-only stays so, and what may not be read. Imports pydantic: loaded at the first call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, Field
+
+from codex_py.errors import ToolError
+from codex_py.protocol.encoding import encode_json
+from codex_py.protocol.ids import uuid7
+from codex_py.protocol.items import ToolCall
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly, WorkspaceWrite
+from codex_py.protocol.questions import PermissionsQuestion
+from codex_py.sandbox.policy import PROTECTED_NAMES
+from codex_py.tools.arguments import parse_arguments
+from codex_py.tools.spec import ToolContext, ToolOutput
+
+_UNAVAILABLE: Final = "request_permissions is not available"
+_WITHIN: Final = "find a way inside the sandbox, or say in your answer what you could not do"
+
+
+class NetworkArguments(BaseModel):
+    enabled: bool = False
+
+
+class FileSystemArguments(BaseModel):
+    read: list[str] = Field(default_factory=list)
+    write: list[str] = Field(default_factory=list)
+
+
+class PermissionsArguments(BaseModel):
+    network: NetworkArguments = NetworkArguments()
+    file_system: FileSystemArguments = FileSystemArguments()
+
+
+class RequestPermissionsArguments(BaseModel):
+    permissions: PermissionsArguments
+    reason: str = ""
+
+
+async def request_permissions(call: ToolCall, context: ToolContext) -> ToolOutput:
+    """Ask, and widen the policy of the calls that follow; the answer is JSON of what was granted.
+
+    Reading is never asked for: what the sandbox lets be read is not up for a question. Raises `ToolError` for wrong
+    arguments, for folders that stay closed, and where nobody can be asked.
+    """
+    arguments = parse_arguments(call, RequestPermissionsArguments)
+    if context.approval == "never":
+        raise ToolError(f"{_UNAVAILABLE} under the approval policy `never`; {_WITHIN}")
+    if context.ask is None or context.widen is None:
+        raise ToolError(f"{_UNAVAILABLE}: nobody can answer in this session; {_WITHIN}")
+    wanted = arguments.permissions
+    folders = _folders(wanted.file_system.write, context)
+    match context.sandbox_policy:
+        case ReadOnly():
+            raise ToolError(f"{_UNAVAILABLE} in a read-only sandbox, which only the user can change; {_WITHIN}")
+        case DangerFullAccess():
+            return _granted(wanted.network.enabled, folders)
+        case WorkspaceWrite() as policy:
+            question = PermissionsQuestion(uuid7(), wanted.network.enabled, folders, arguments.reason)
+            if await context.ask(question) != "yes":
+                return ToolOutput("the user did not grant it; " + _WITHIN, ok=False)
+            roots = tuple(dict.fromkeys([*policy.writable_roots, *folders]))
+            network = True if wanted.network.enabled else policy.network_access
+            context.widen(policy.replace(writable_roots=roots, network_access=network))
+            return _granted(wanted.network.enabled, folders)
+
+
+def _folders(named: Sequence[str], context: ToolContext) -> tuple[Path, ...]:
+    """Real paths, so that what the user sees is what is opened."""
+    return tuple(dict.fromkeys(_folder(name, context) for name in named))
+
+
+def _folder(name: str, context: ToolContext) -> Path:
+    try:
+        real = Path(os.path.realpath(context.cwd / name))
+        is_folder = real.is_dir()
+    except (OSError, ValueError):
+        raise ToolError(f"cannot ask for `{name}`: no such folder") from None
+    if not is_folder:
+        raise ToolError(f"cannot ask for `{name}`: not a folder; name the one it is in")
+    if any(part.lower() in PROTECTED_NAMES for part in real.parts):
+        kept = ", ".join(f"`{protected}`" for protected in PROTECTED_NAMES)
+        raise ToolError(f"cannot ask for `{name}`: {kept} are kept read-only")
+    if not context.sandbox.may_read(real, context.sandbox_policy, context.cwd):
+        raise ToolError(f"cannot ask for `{name}`: it must not even be read")
+    return real
+
+
+def _granted(network: bool, folders: Sequence[Path]) -> ToolOutput:
+    permissions: dict[str, Any] = {}
+    if network:
+        permissions["network"] = {"enabled": True}
+    if folders:
+        permissions["file_system"] = {"write": [str(folder) for folder in folders]}
+    return ToolOutput(encode_json({"permissions": permissions, "scope": "turn"}).decode())

@@ -1,0 +1,186 @@
+"""The text of `.rules` files: calls of `prefix_rule` and `host_executable` with literal arguments.
+
+The files are Starlark to other programs. Here they are read as a syntax tree and never run, so nothing but literals,
+names given to literals, and `+` between lists and strings is understood.
+"""
+
+from __future__ import annotations
+
+import ast
+import shlex
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, cast
+
+from codex_py.errors import CodexError
+from codex_py.protocol.encoding import encode_json
+from codex_py.tools.plain_script import Words
+from codex_py.tools.rules import STRICTNESS, PrefixRule, RuleBook
+
+MAX_FILE_BYTES: Final = 256 * 1024
+_RULE_KEYS: Final = ("pattern", "decision", "justification", "match", "not_match", "sandbox")
+_HOST_KEYS: Final = ("name", "paths")
+
+
+class RuleError(CodexError):
+    """A rules file that cannot be used: what is wrong, with its line."""
+
+
+class _Rule(NamedTuple):
+    rule: PrefixRule
+    line: int
+    match: tuple[Words, ...]
+    not_match: tuple[Words, ...]
+
+
+def parse_rules(text: str) -> RuleBook:
+    """The rules of a file, their `match` and `not_match` examples tried. Raises `RuleError`."""
+    reader = _Reader()
+    try:
+        for statement in _tree(text).body:
+            reader.statement(statement)
+    except RecursionError:
+        raise RuleError("nested too deeply") from None
+    book = RuleBook(tuple(one.rule for one in reader.rules), reader.executables)
+    for one in reader.rules:
+        alone = RuleBook((one.rule,), reader.executables)
+        for example in one.match:
+            if not alone.matching(example):
+                raise RuleError(f"line {one.line}: the rule does not match `{shlex.join(example)}`, as `match` says")
+        for example in one.not_match:
+            if alone.matching(example):
+                raise RuleError(f"line {one.line}: the rule matches `{shlex.join(example)}`, against `not_match`")
+    return book
+
+
+def rule_line(pattern: Words, *, sandbox_off: bool) -> str:
+    """The line for a rule that allows a pattern, as a person would write it."""
+    words = ", ".join(encode_json(word).decode() for word in pattern)
+    ending = ', sandbox = "off"' if sandbox_off else ""
+    return f'prefix_rule(pattern = [{words}], decision = "allow"{ending})\n'
+
+
+def _tree(text: str) -> ast.Module:
+    if len(text) > MAX_FILE_BYTES:
+        raise RuleError(f"longer than {MAX_FILE_BYTES // 1024} KiB")
+    try:
+        return ast.parse(text)
+    except SyntaxError as error:
+        raise RuleError(f"line {error.lineno or 1}: {error.msg.lower()}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise RuleError(str(error).lower() or "nested too deeply") from None
+
+
+class _Reader:
+    """Collects what the statements of a file say."""
+
+    def __init__(self) -> None:
+        self.rules: list[_Rule] = []
+        self.executables: dict[str, tuple[str, ...]] = {}
+        self._names: dict[str, Any] = {}
+
+    def statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Expr(value=ast.Constant()):
+                return
+            case ast.Expr(value=ast.Call(func=ast.Name(id=function)) as call):
+                self._call(function, call)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                self._names[name] = self._literal(value)
+            case _:
+                raise RuleError(f"line {node.lineno}: only calls of `prefix_rule` and `host_executable` are understood")
+
+    def _call(self, function: str, call: ast.Call) -> None:
+        line = call.lineno
+        if function == "network_rule":
+            # Of other programs; the network is the sandbox's business here.
+            return
+        keys = {"prefix_rule": _RULE_KEYS, "host_executable": _HOST_KEYS}.get(function)
+        if keys is None:
+            raise RuleError(f"line {line}: unknown function `{function}`")
+        if len(call.args) > len(keys):
+            raise RuleError(f"line {line}: `{function}` takes at most {len(keys)} arguments")
+        given = {name: self._literal(value) for name, value in zip(keys, call.args, strict=False)}
+        for keyword in call.keywords:
+            if keyword.arg is None or keyword.arg not in keys or keyword.arg in given:
+                raise RuleError(f"line {line}: `{function}` does not take `{keyword.arg or '**'}` here")
+            given[keyword.arg] = self._literal(keyword.value)
+        if function == "prefix_rule":
+            self.rules.append(_prefix_rule(given, line))
+        else:
+            name, paths = given.get("name"), _words(given.get("paths"))
+            if not isinstance(name, str) or not name or "/" in name or paths is None:
+                raise RuleError(f"line {line}: `host_executable` needs a bare `name` and `paths`, a list of paths")
+            self.executables[name] = (*self.executables.get(name, ()), *paths)
+
+    def _literal(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=str() | bool() | None):
+                return node.value
+            case ast.List(elts=parts) | ast.Tuple(elts=parts):
+                return [self._literal(part) for part in parts]
+            case ast.Name(id=name) if name in self._names:
+                return self._names[name]
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return _sum(self._literal(left), self._literal(right), node.lineno)
+            case _:
+                raise RuleError(f"line {node.lineno}: `{ast.unparse(node)[:60]}` is no string and no list of strings")
+
+
+def _sum(left: Any, right: Any, line: int) -> Any:
+    if type(left) is not type(right) or not isinstance(left, str | list):
+        raise RuleError(f"line {line}: `+` joins two strings or two lists")
+    total: Any = left + right
+    # Names may double themselves, again and again.
+    if len(total) > MAX_FILE_BYTES:
+        raise RuleError(f"line {line}: too long")
+    return total
+
+
+def _prefix_rule(given: Mapping[str, Any], line: int) -> _Rule:
+    pattern = given.get("pattern")
+    if not isinstance(pattern, list) or not pattern:
+        raise RuleError(f"line {line}: `pattern` must be a list of words that is not empty")
+    decision = given.get("decision", "allow")
+    if decision not in STRICTNESS:
+        raise RuleError(f"line {line}: `decision` is `{decision}`, allowed are `allow`, `prompt`, `forbidden`")
+    sandbox = given.get("sandbox", "on")
+    if sandbox not in ("on", "off") or (sandbox == "off" and decision != "allow"):
+        raise RuleError(f'line {line}: `sandbox` is "on", or "off" with the decision `allow`')
+    justification = given.get("justification") or ""
+    if not isinstance(justification, str):
+        raise RuleError(f"line {line}: `justification` must be a string")
+    rule = PrefixRule(
+        tuple(_place(part, line) for part in cast("list[Any]", pattern)), decision, justification, sandbox == "off"
+    )
+    return _Rule(rule, line, _examples(given, "match", line), _examples(given, "not_match", line))
+
+
+def _place(part: Any, line: int) -> tuple[str, ...]:
+    words = (part,) if isinstance(part, str) else _words(part)
+    if not words or not all(words):
+        raise RuleError(f"line {line}: each part of `pattern` is a word or a list of words, none of them empty")
+    return words
+
+
+def _examples(given: Mapping[str, Any], key: str, line: int) -> tuple[Words, ...]:
+    examples: Any = given.get(key) or []
+    if not isinstance(examples, list):
+        raise RuleError(f"line {line}: `{key}` must be a list of commands")
+    return tuple(_example(example, key, line) for example in cast("list[Any]", examples))
+
+
+def _example(example: Any, key: str, line: int) -> Words:
+    try:
+        words = tuple(shlex.split(example)) if isinstance(example, str) else _words(example)
+    except ValueError as error:
+        raise RuleError(f"line {line}: `{key}` has `{example}`: {str(error).lower()}") from None
+    if not words:
+        raise RuleError(f"line {line}: each of `{key}` is a command line or a list of words")
+    return words
+
+
+def _words(value: Any) -> Words | None:
+    if not isinstance(value, list):
+        return None
+    words = tuple(cast("list[Any]", value))
+    return words if words and all(isinstance(word, str) for word in words) else None

@@ -1,0 +1,70 @@
+"""Rules about commands: what the user has said beforehand, by the first words of a command.
+
+They are values here; `tools.rule_files` reads and writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+from codex_py.protocol.value import Value
+from codex_py.tools.plain_script import Words
+
+Decision: TypeAlias = Literal["allow", "prompt", "forbidden"]
+STRICTNESS: Final[tuple[Decision, ...]] = ("allow", "prompt", "forbidden")
+
+# Where a program of a name is believed to be that program, when no `host_executable` says otherwise.
+_SYSTEM_FOLDERS: Final = frozenset(("/bin", "/sbin", "/usr/bin", "/usr/sbin"))
+
+
+class PrefixRule(Value):
+    """A rule for commands that begin with `pattern`: at each place one of a few words.
+
+    `sandbox_off` lets an allowed command run outside the sandbox; allowing alone only saves the question.
+    """
+
+    pattern: tuple[tuple[str, ...], ...]
+    decision: Decision = "allow"
+    justification: str = ""
+    sandbox_off: bool = False
+
+    def fits(self, words: Sequence[str]) -> bool:
+        """Whether a command begins with the pattern, word for word."""
+        return len(words) >= len(self.pattern) and all(
+            word in place for word, place in zip(words, self.pattern, strict=False)
+        )
+
+
+class RuleBook(Value):
+    """All rules that hold, and where programs are that may be named by their path."""
+
+    rules: tuple[PrefixRule, ...] = ()
+    executables: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+    def matching(self, words: Words) -> tuple[PrefixRule, ...]:
+        """The rules that fit a command.
+
+        One given by a path counts as its bare name: for stricter decisions wherever it lies, for `allow` only where
+        `host_executable` puts it, or in a folder of the system.
+        """
+        exact = tuple(rule for rule in self.rules if rule.fits(words))
+        folder, slash, name = words[0].rpartition("/") if words else ("", "", "")
+        if not slash:
+            return exact
+        by_name = tuple(rule for rule in self.rules if rule.fits((name, *words[1:])))
+        paths = self.executables.get(name)
+        known = words[0] in paths if paths is not None else folder in _SYSTEM_FOLDERS
+        return (*exact, *(rule for rule in by_name if known or rule.decision != "allow"))
+
+    def joined(self, other: RuleBook) -> RuleBook:
+        """The rules of both."""
+        return RuleBook((*self.rules, *other.rules), {**self.executables, **other.executables})
+
+
+def strictest(rules: Sequence[PrefixRule]) -> PrefixRule | None:
+    """The rule that wins: the strictest decision, and of several that allow one that keeps the sandbox, unless none."""
+    if not rules:
+        return None
+    return max(rules, key=lambda rule: (STRICTNESS.index(rule.decision), rule.sandbox_off))

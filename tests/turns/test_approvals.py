@@ -1,0 +1,285 @@
+"""Questions about commands and patches, answered each way, as the model and a front end see them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.protocol import events
+from codex_py.protocol.ops import Answer
+from codex_py.protocol.policy import ApprovalPolicy
+from codex_py.protocol.questions import ApprovalQuestion
+from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.home import Place
+from tests.support.session import Watched, watched_session
+from tests.unit.patch_cases import patch
+
+ALWAYS = "rules/codex-py/default.rules"
+
+
+def answering(watched: Watched, *answers: str | None) -> list[ApprovalQuestion]:
+    """Answer the questions in turn, as a front end does: by an op, while the turn waits."""
+    waiting = iter(answers)
+    asked: list[ApprovalQuestion] = []
+
+    def listen(event: events.Event) -> None:
+        if isinstance(event, events.QuestionAsked):
+            assert isinstance(event.question, ApprovalQuestion)
+            asked.append(event.question)
+            answer = watched.session.submit(Answer(event.question.id, next(waiting)))
+            watched.tasks.append(asyncio.ensure_future(answer))
+
+    watched.session.subscribe(listen)
+    return asked
+
+
+def run(number: int, cmd: str, **arguments: Any) -> Any:
+    return call(f"c{number}", "exec_command", {"cmd": cmd, "login": False, **arguments})
+
+
+class Told:
+    """What a turn gave: the questions, and the outputs the model read."""
+
+    def __init__(self, asked: list[ApprovalQuestion], model: FakeResponses, watched: Watched) -> None:
+        self.asked = asked
+        self.outputs = [model.requests[-1].output_of(f"c{number + 1}") for number in range(len(model.requests) - 1)]
+        self.watched = watched
+
+
+async def turn(
+    place: Place,
+    *calls: Any,
+    answers: tuple[str | None, ...] = (),
+    approval: ApprovalPolicy = "untrusted",
+    sandbox: str = "workspace-write",
+    can_ask: bool = True,
+    top: str = "",
+) -> Told:
+    """A turn that makes the calls one after the other."""
+    with FakeResponses(*([one] for one in calls), [say("done")]) as model:
+        async with watched_session(place, model, top, sandbox=sandbox, approval=approval, can_ask=can_ask) as watched:
+            asked = answering(watched, *answers)
+            ended = await watched.say("go")
+            assert isinstance(ended, events.TurnCompleted), ended
+    return Told(asked, model, watched)
+
+
+async def test_reading_needs_no_question_and_the_rest_does(place: Place) -> None:
+    told = await turn(place, run(1, "cat README.md | head -1"), run(2, "touch made"), answers=("once",))
+    assert told.outputs[0].endswith("# Demo\n")
+    assert "exited with code 0" in told.outputs[1]
+    assert (place.repo / "made").exists()
+    [question] = told.asked
+    assert question == ApprovalQuestion(
+        id=question.id,
+        call_id="c2",
+        command="/bin/bash -c 'touch made'",
+        cwd=place.repo,
+        reason="it is not known to only read",
+        pattern=("touch", "made"),
+        scopes=("once", "session", "project", "always"),
+    )
+
+
+@pytest.mark.parametrize("answer", [None, "", "no", "yes", "ALWAYS", "once "])
+async def test_whatever_is_no_scope_is_a_no(place: Place, answer: str | None) -> None:
+    told = await turn(place, run(1, "touch made"), answers=(answer,))
+    assert told.outputs[0].startswith("command declined by the user")
+    assert not (place.repo / "made").exists()
+    [finished] = told.watched.of(events.CommandFinished)
+    assert (finished.status, finished.exit_code) == ("declined", None)
+    assert told.watched.of(events.CommandStarted) == []
+
+
+async def test_a_yes_for_the_session_is_for_this_very_command(place: Place) -> None:
+    calls = [run(1, "touch a"), run(2, "touch a"), run(3, "touch b"), run(4, "touch a", workdir=".git/..")]
+    told = await turn(place, *calls, answers=("session", "once", "once"))
+    assert [question.call_id for question in told.asked] == ["c1", "c3", "c4"]
+
+
+async def test_a_yes_for_good_is_remembered_by_the_next_session(place: Place) -> None:
+    wanted = {"prefix_rule": ["touch"]}
+    told = await turn(place, run(1, "touch a", **wanted), run(2, "touch b"), answers=("always",))
+    assert [question.pattern for question in told.asked] == [("touch",)]
+    assert 'prefix_rule(pattern = ["touch"], decision = "allow")' in (place.codex_home / ALWAYS).read_text()
+    told = await turn(place, run(1, "touch c"))
+    assert told.asked == []
+    assert (place.repo / "c").exists()
+
+
+async def test_a_yes_for_the_project_counts_there_only(place: Place) -> None:
+    await turn(place, run(1, "touch a"), answers=("project",))
+    assert not (place.codex_home / ALWAYS).exists()
+    [file] = (place.codex_home / "rules/codex-py/projects").iterdir()
+    assert f"`{place.repo}`" in file.read_text()
+    assert (await turn(place, run(1, "touch a"))).asked == []
+    file.rename(file.with_name("other-0123.rules"))
+    assert len((await turn(place, run(1, "touch a"), answers=("once",))).asked) == 1
+
+
+async def test_leaving_the_sandbox_takes_a_yes(place: Place, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    policy = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
+    leave = {"sandbox_permissions": "require_escalated", "justification": "May I write next door?"}
+    calls = [run(1, f"touch {out}/a"), run(2, f"touch {out}/b", **leave), run(3, f"touch {out}/c", **leave)]
+    told = await turn(place, *calls, answers=(None, "once"), approval="on-request", top=policy)
+    assert "Read-only file system" in told.outputs[0]
+    assert told.outputs[1].startswith("command declined")
+    assert sorted(path.name for path in out.iterdir()) == ["c"]
+    assert [question.outside for question in told.asked] == [True, True]
+    assert told.asked[0].justification == "May I write next door?"
+
+
+async def test_without_a_justification_nobody_is_asked(place: Place) -> None:
+    told = await turn(place, run(1, "true", sandbox_permissions="require_escalated"), approval="on-request")
+    assert "needs a `justification`" in told.outputs[0]
+
+
+async def test_a_denied_command_runs_once_more_outside_after_a_yes(place: Place, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    policy = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
+    calls = [run(1, f"touch {out}/a"), run(2, f"touch {out}/b"), run(3, "false")]
+    told = await turn(place, *calls, answers=("once", None), approval="on-failure", top=policy)
+    assert "exited with code 0" in told.outputs[0]
+    assert "Read-only file system" in told.outputs[1]
+    assert [path.name for path in out.iterdir()] == ["a"]
+    assert [question.call_id for question in told.asked] == ["c1", "c2"]
+
+
+@pytest.mark.parametrize("approval", ["on-request", "never"])
+async def test_a_dangerous_command_is_asked_about_or_refused(place: Place, approval: ApprovalPolicy) -> None:
+    place.write("keep", "x")
+    answers = (None,) if approval == "on-request" else ()
+    told = await turn(place, run(1, "ls | xargs rm -f"), answers=answers, approval=approval)
+    assert (place.repo / "keep").exists()
+    if approval == "never":
+        assert told.outputs[0].startswith("refused: the command is dangerous: ")
+    else:
+        assert told.asked[0].scopes == ("once", "session")
+
+
+async def test_exec_never_asks(place: Place) -> None:
+    leave = {"sandbox_permissions": "require_escalated", "justification": "May I?"}
+    told = await turn(place, run(1, "true", **leave), run(2, "true"), approval="on-request", can_ask=False)
+    assert told.asked == []
+    assert told.outputs[0].startswith("escalated permissions are not available")
+    assert "exited with code 0" in told.outputs[1]
+
+
+async def test_rules_are_read_and_allowing_does_not_lift_the_sandbox(place: Place, tmp_path: Path) -> None:
+    rules = place.codex_home / "rules"
+    rules.mkdir(mode=0o700)
+    (rules / "mine.rules").write_text(
+        'prefix_rule(pattern = ["touch"])\n'
+        'prefix_rule(pattern = ["mkdir"], sandbox = "off")\n'
+        'prefix_rule(pattern = ["git", "push"], decision = "forbidden", justification = "a person pushes")\n'
+    )
+    out = tmp_path / "out"
+    policy = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
+    calls = [run(1, f"mkdir {out}"), run(2, f"touch {out}/a"), run(3, "x=$(git push)"), run(4, f"mkdir {out}/b > log")]
+    told = await turn(place, *calls, approval="never", top=policy)
+    assert out.is_dir()
+    assert "Read-only file system" in told.outputs[1]
+    assert told.outputs[2] == "command refused: forbidden by a rule of the user: a person pushes"
+    assert "Read-only file system" in (place.repo / "log").read_text() + told.outputs[3]
+    assert not (out / "b").exists()
+
+
+async def test_a_broken_rules_file_is_one_warning(place: Place) -> None:
+    rules = place.codex_home / "rules"
+    rules.mkdir(mode=0o700)
+    (rules / "a.rules").write_text("prefix_rule(\n")
+    (rules / "b.rules").write_text('prefix_rule(pattern = ["touch"])\n')
+    (rules / "c.rules").write_text('prefix_rule(pattern = ["make"])\n')
+    (rules / "c.rules").chmod(0o666)
+    told = await turn(place, run(1, "touch a"), run(2, "touch b"))
+    assert told.asked == []
+    warned = [warning.message for warning in told.watched.of(events.Warned)]
+    assert len(warned) == 2
+    assert f"`{rules}/a.rules` is ignored: line 1: " in warned[0]
+    assert "can be written by others" in warned[1]
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_a_trusted_projects_rules_may_only_be_stricter(place: Place, trusted: bool) -> None:
+    place.write(
+        ".codex/rules/team.rules",
+        'prefix_rule(pattern = ["touch"])\nprefix_rule(pattern = ["make"], decision = "forbidden")\n',
+    )
+    level = "trusted" if trusted else "untrusted"
+    top = f'[projects."{place.repo}"]\ntrust_level = "{level}"\n'
+    answers = (None,) if trusted else (None, None)
+    told = await turn(place, run(1, "touch a"), run(2, "make"), answers=answers, top=top)
+    assert not (place.repo / "a").exists()
+    assert ("forbidden by a rule" in told.outputs[1]) == trusted
+
+
+async def test_what_is_shown_hides_nothing(place: Place) -> None:
+    told = await turn(place, run(1, "echo 'a\u202e\u200b\x1b[2K' > x"), answers=(None,))
+    assert told.asked[0].command == "/bin/bash -c \"echo 'a\\u{202e}\\u{200b}␛[2K' > x\""
+
+
+async def test_a_shell_of_the_models_choice_makes_nothing_safe(place: Place) -> None:
+    evil = place.write("evil", "#!/bin/sh\ntouch ran\n")
+    evil.chmod(0o755)
+    told = await turn(place, run(1, "ls", shell=str(evil)), answers=(None,))
+    assert len(told.asked) == 1
+    assert not (place.repo / "ran").exists()
+
+
+async def test_a_program_from_the_repository_is_not_the_one_that_is_known(place: Place) -> None:
+    fake = place.write("bin/cat", "#!/bin/sh\ntouch ran\n")
+    fake.chmod(0o755)
+    place = place.with_env(PATH=f"{place.repo}/bin:{place.env['PATH']}")
+    told = await turn(place, run(1, "cat README.md"), answers=(None,))
+    assert len(told.asked) == 1
+
+
+async def test_two_calls_at_once_ask_one_after_the_other(place: Place) -> None:
+    both = [run(1, "touch a"), run(2, "touch a")]
+    with FakeResponses(both, [say("done")]) as model:
+        async with watched_session(
+            place, model, sandbox="workspace-write", approval="untrusted", can_ask=True
+        ) as watched:
+            asked = answering(watched, "session")
+            await watched.say("go")
+    assert len(asked) == 1
+    assert len(watched.of(events.CommandFinished)) == 2
+
+
+ADD = "*** Add File: {}\n+x"
+
+
+@pytest.mark.parametrize("answer", ["once", "session", None])
+async def test_a_patch_outside_the_folders_asks(place: Place, tmp_path: Path, answer: str | None) -> None:
+    policy = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
+    target = tmp_path / "outside.txt"
+    again = patch(f"*** Update File: {target}\n@@\n-x\n+y")
+    calls = [
+        call("c1", "apply_patch", {"input": patch(ADD.format("inside.txt"))}),
+        call("c2", "apply_patch", {"input": patch(ADD.format(target))}),
+        call("c3", "apply_patch", {"input": again}),
+    ]
+    answers = {"once": ("once", None), "session": ("session",), None: (None, None)}[answer]
+    told = await turn(place, *calls, answers=answers, approval="on-request", top=policy)
+    assert (place.repo / "inside.txt").read_text() == "x\n"
+    assert told.asked[0].call_id == "c2"
+    assert told.asked[0].files == (target,)
+    assert told.asked[0].outside
+    found = target.read_text() if target.exists() else None
+    assert found == {"once": "x\n", "session": "y\n", None: None}[answer]
+    if answer is None:
+        assert told.outputs[1].startswith("patch rejected: declined by the user")
+
+
+async def test_under_untrusted_every_patch_asks(place: Place) -> None:
+    calls = [call(f"c{n}", "apply_patch", {"input": patch(ADD.format(f"f{n}"))}) for n in (1, 2)]
+    told = await turn(place, *calls, answers=("once", None))
+    assert [question.outside for question in told.asked] == [False, False]
+    assert (place.repo / "f1").exists()
+    assert not (place.repo / "f2").exists()

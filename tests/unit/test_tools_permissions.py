@@ -1,0 +1,161 @@
+"""`request_permissions` and `request_user_input`: what is asked, what is answered, and what that changes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.errors import ToolError
+from codex_py.protocol.items import ToolCall
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.questions import Choice, ChoiceQuestion, PermissionsQuestion, Question
+from codex_py.sandbox.command import Sandbox
+from codex_py.tools.later import RunCall
+from codex_py.tools.request_permissions import request_permissions
+from codex_py.tools.request_user_input import request_user_input
+from tests.unit.command_builders import Session
+
+NETWORK = {"network": {"enabled": True}}
+
+
+class User:
+    """Says one thing after the other to what is asked."""
+
+    def __init__(self, *says: str | None) -> None:
+        self.says = list(says)
+        self.asked: list[Question] = []
+        self.policies: list[SandboxPolicy] = []
+
+    async def ask(self, question: Question) -> str | None:
+        self.asked.append(question)
+        return self.says.pop(0)
+
+
+async def said(
+    run: RunCall, cwd: Path, arguments: dict[str, Any], user: User | None, policy: SandboxPolicy | None = None
+) -> str:
+    context = Session(cwd, policy or WorkspaceWrite()).context("c").replace(approval="on-request")
+    if user is not None:
+        context = context.replace(ask=user.ask, widen=user.policies.append)
+    try:
+        return (await run(ToolCall("c", "tool", json.dumps(arguments)), context)).text
+    except ToolError as error:
+        return f"error: {error}"
+
+
+def write(*folders: str) -> dict[str, Any]:
+    return {"file_system": {"write": list(folders)}}
+
+
+async def test_a_yes_widens_the_sandbox_by_what_was_shown(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "work/link").symlink_to(tmp_path / "out")
+    user = User("yes")
+    policy = WorkspaceWrite(writable_roots=(Path("/opt"),), exclude_slash_tmp=True)
+    arguments = {"permissions": NETWORK | write("link", str(tmp_path / "out")), "reason": "to publish"}
+    answer = await said(request_permissions, tmp_path / "work", arguments, user, policy)
+    out = tmp_path / "out"
+    assert json.loads(answer) == {
+        "permissions": {"network": {"enabled": True}, "file_system": {"write": [str(out)]}},
+        "scope": "turn",
+    }
+    [question] = user.asked
+    assert isinstance(question, PermissionsQuestion)
+    assert question == PermissionsQuestion(question.id, True, (out,), "to publish")
+    assert user.policies == [policy.replace(writable_roots=(Path("/opt"), out), network_access=True)]
+
+
+async def test_what_was_not_asked_for_stays_as_it_was(tmp_path: Path) -> None:
+    user = User("yes")
+    policy = WorkspaceWrite(network_access="loopback")
+    await said(request_permissions, tmp_path, {"permissions": write(".")}, user, policy)
+    assert user.policies == [policy.replace(writable_roots=(tmp_path,))]
+
+
+@pytest.mark.parametrize("answer", [None, "no", "", "YES please", "y"])
+async def test_anything_but_a_yes_changes_nothing(tmp_path: Path, answer: str | None) -> None:
+    user = User(answer)
+    assert "did not grant" in await said(request_permissions, tmp_path, {"permissions": NETWORK}, user)
+    assert user.policies == []
+
+
+@pytest.mark.parametrize(
+    ("folder", "why"),
+    [
+        ("missing", "not a folder"),
+        ("file", "not a folder"),
+        (".git", "kept read-only"),
+        (".git/hooks", "kept read-only"),
+        ("hooks", "kept read-only"),
+        ("a\0b", "no such folder"),
+    ],
+)
+async def test_what_stays_closed_is_not_even_asked_for(tmp_path: Path, folder: str, why: str) -> None:
+    (tmp_path / ".git/hooks").mkdir(parents=True)
+    (tmp_path / "hooks").symlink_to(".git/hooks")
+    (tmp_path / "file").touch()
+    user = User()
+    answer = await said(request_permissions, tmp_path, {"permissions": write(folder)}, user)
+    assert answer.startswith("error: cannot ask for ")
+    assert why in answer
+    assert (user.asked, user.policies) == ([], [])
+
+
+async def test_what_must_not_be_read_is_not_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "secret/deep").mkdir(parents=True)
+    user = User()
+    context = Session(tmp_path, WorkspaceWrite()).context("c").replace(approval="on-request", ask=user.ask)
+    context = context.replace(widen=user.policies.append, sandbox=Sandbox.detect({}, deny_read=["secret"]))
+    call = ToolCall("c", "tool", json.dumps({"permissions": write("secret/deep")}))
+    with pytest.raises(ToolError, match="must not even be read"):
+        await request_permissions(call, context)
+    assert user.asked == []
+
+
+async def test_where_there_is_nothing_to_ask(tmp_path: Path) -> None:
+    user = User()
+    wanted = {"permissions": NETWORK}
+    assert "not available in a read-only sandbox" in await said(request_permissions, tmp_path, wanted, user, ReadOnly())
+    free = await said(request_permissions, tmp_path, wanted, user, DangerFullAccess())
+    assert json.loads(free) == {"permissions": NETWORK, "scope": "turn"}
+    assert "not available: nobody can answer" in await said(request_permissions, tmp_path, wanted, None)
+    assert (user.asked, user.policies) == ([], [])
+
+
+def question(id_: str, *labels: str) -> dict[str, Any]:
+    options = [{"label": label, "description": f"{label} it is"} for label in labels]
+    return {"id": id_, "header": id_.title(), "question": f"Which {id_}?", "options": options}
+
+
+async def test_questions_are_put_one_after_the_other(tmp_path: Path) -> None:
+    user = User("Red", None, "something else")
+    asked = [question("colour", "Red", "Blue"), question("size", "S"), question("ünï", "x")]
+    answer = await said(request_user_input, tmp_path, {"questions": asked}, user)
+    assert answer == (
+        '{"answers":{"colour":{"answers":["Red"]},"size":{"answers":[]},"ünï":{"answers":["something else"]}}}'
+    )
+    first = user.asked[0]
+    choices = (Choice("Red", "Red it is"), Choice("Blue", "Blue it is"))
+    assert first == ChoiceQuestion(first.id, "Colour", "Which colour?", choices)
+    assert len({one.id for one in user.asked}) == 3
+
+
+@pytest.mark.parametrize(
+    ("questions", "fault"),
+    [
+        (None, "`questions` is missing"),
+        ([], "`questions`: "),
+        ([question(str(number), "x") for number in range(4)], "`questions`: "),
+        ([question("a")], "`questions.0.options`: "),
+        (["what?"], "`questions.0` must be an object, found `what?`"),
+        ([question("a", "x"), question("a", "y")], "`questions` must each have an `id` of their own"),
+    ],
+)
+async def test_wrong_questions_are_named_in_one_line(tmp_path: Path, questions: Any, fault: str) -> None:
+    answer = await said(request_user_input, tmp_path, {"questions": questions}, User())
+    assert answer.startswith(f"error: failed to parse function arguments: {fault}")
+    assert "\n" not in answer
