@@ -107,7 +107,13 @@ def diagnose(
     found = _look(cwd, overrides, profile)
     settings = found.loaded.config.skills
     window = _context_window(found.loaded)
-    examination = examine(found.catalog, found.sources, context_window=window, max_tokens=settings.max_context_tokens)
+    examination = examine(
+        found.catalog,
+        found.sources,
+        context_window=window,
+        max_tokens=settings.max_context_tokens,
+        rules=skill_rules(found.loaded.config),
+    )
     view.print_examination(examination, sys.stdout, as_json=as_json)
     return 0
 

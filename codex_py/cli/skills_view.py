@@ -79,7 +79,7 @@ def print_examination(examination: Examination, out: TextIO, *, as_json: bool) -
     clashes = [f"`{clash.name}`: {', '.join(map(str, clash.paths))}" for clash in examination.clashes]
     _print_section("names of several skills, to be mentioned as [$name](path)", clashes, out)
     _print_section("ignored", [f"{one.path}: {one.message}" for one in examination.remarks], out)
-    _print_section("limits", examination.notes, out)
+    _print_section("to be known", examination.notes, out)
     _print_section("the list for the model", _budget_lines(examination.budget), out)
 
 
@@ -160,6 +160,7 @@ def _facts(skill: Skill, catalog: SkillCatalog) -> Iterator[tuple[str, str]]:
     yield "scope", skill.scope
     yield "enabled", _yes(catalog.is_enabled(skill))
     yield "implicit", "yes" if skill.allow_implicit else "no: used only when it is mentioned"
+    yield "in menus", "" if skill.user_invocable else "no"
     yield "path", str(skill.path)
     yield "real path", "" if skill.canonical_path == skill.path else str(skill.canonical_path)
     yield "plugin", skill.plugin_id or ""

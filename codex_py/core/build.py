@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from codex_py import __version__
 from codex_py.config.load import LoadedConfig
@@ -19,6 +19,7 @@ from codex_py.context.initial import ContextSnapshot
 from codex_py.context.permissions import render_permissions
 from codex_py.core.git_checkout import read_git_state
 from codex_py.core.model_settings import choose_model, model_settings
+from codex_py.core.sandbox_policy import choose_policy, unreadable_patterns
 from codex_py.core.session import KnownContext, Session, SessionParts
 from codex_py.core.session_skills import SessionSkills, SkillSettings
 from codex_py.core.skill_sources import skill_rules, skill_sources
@@ -32,7 +33,7 @@ from codex_py.process.env import EnvironmentRules, tool_environment
 from codex_py.process.manager import ProcessManager
 from codex_py.process.shells import user_shell
 from codex_py.protocol.ids import timestamp, uuid7
-from codex_py.protocol.policy import ApprovalPolicy, DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.value import Value
 from codex_py.rollout.format import SessionMeta
 from codex_py.rollout.reader import StoredSession, find_session, latest_session, load_session
@@ -43,8 +44,12 @@ from codex_py.skills.dependencies import mcp_key
 from codex_py.text.redact import Redactor
 from codex_py.tools.apply_patch import ApplyPatch
 from codex_py.tools.exec_command import ExecCommand
+from codex_py.tools.later import hidden_later, shown_later
 from codex_py.tools.registry import ToolRegistry
 from codex_py.tools.write_stdin import WriteStdin
+
+if TYPE_CHECKING:
+    from codex_py.tools.grants import Approvals
 
 OFFLINE_PROVIDER: Final = "offline"
 _OFFLINE_NOTICE: Final = "this is the offline model: fixed rules, no AI, nothing leaves this machine"
@@ -97,14 +102,24 @@ def _parts(request: SessionRequest, offline_url: str | None) -> SessionParts:
     model = choose_model(config, provider)
     facts = facts_for(model, overrides=config.models)
     settings = model_settings(config, model, facts, local=provider.local and provider.id != OFFLINE_PROVIDER)
-    policy = _sandbox_policy(request)
+    policy = choose_policy(request.loaded, request.extra_roots)
     keys = _key_names(request, provider)
     tool_env = _tool_env(request, keys, thread_id)
     tools = [
         ExecCommand(allow_login_shell=config.allow_login_shell),
         WriteStdin(max_poll_ms=config.background_terminal_max_timeout),
         ApplyPatch(freeform=facts.apply_patch == "freeform"),
+        *shown_later(
+            pictures=facts.images,
+            questions=request.can_ask,
+            permissions=request.can_ask and request.approval != "never",
+        ),
     ]
+    registry = ToolRegistry(
+        tools,
+        hidden=hidden_later(allow_login_shell=config.allow_login_shell),
+        hosted=_hosted_tools(config.web_search, provider, settings),
+    )
     return SessionParts(
         thread_id=thread_id,
         provider_name=provider.id,
@@ -114,19 +129,26 @@ def _parts(request: SessionRequest, offline_url: str | None) -> SessionParts:
         approval=request.approval,
         tool_env=tool_env,
         model=ModelClient(provider, credentials, originator=request.originator, version=__version__),
-        tools=ToolRegistry(tools),
-        sandbox=Sandbox.detect(request.env),
+        tools=registry,
+        sandbox=Sandbox.detect(request.env, deny_read=unreadable_patterns(request.loaded, request.home)),
         processes=ProcessManager(),
         open_recorder=lambda warn: _recorder(request, stored, settings, warn, thread_id=thread_id),
         redactor=Redactor(credentials.secrets),
         snapshot=lambda skills: _snapshot(request, settings, policy, skills=skills),
         skills=SessionSkills(_skill_settings(request, settings, tool_env, keys=keys)),
         report_crash=lambda error: _report_crash(request.home, error),
+        load_approvals=lambda: _approvals(request),
         stored=stored,
         warnings=(*request.loaded.warnings, *_notices(request, settings, known=facts.known, stored=stored)),
         can_ask=request.can_ask,
         notice=_OFFLINE_NOTICE if provider.id == OFFLINE_PROVIDER else None,
     )
+
+
+def _approvals(request: SessionRequest) -> Approvals:
+    from codex_py.core.approval_rules import load_approvals  # the seam: rules are read beside the first request
+
+    return load_approvals(request.loaded, home=request.home, cwd=request.cwd)
 
 
 def _provider(request: SessionRequest, offline_url: str | None) -> Provider:
@@ -141,6 +163,16 @@ def _provider(request: SessionRequest, offline_url: str | None) -> Provider:
     )
 
 
+def _hosted_tools(
+    web_search: Literal["disabled", "cached", "live"], provider: Provider, settings: ModelSettings
+) -> list[dict[str, Any]]:
+    """What the provider runs itself. Another server refuses a request with a tool it does not know."""
+    # OpenAI refuses to search with so little thinking.
+    if provider.id != "openai" or web_search == "disabled" or settings.effort == "minimal":
+        return []
+    return [{"type": "web_search", "external_web_access": web_search == "live"}]
+
+
 def _stored_session(request: SessionRequest) -> StoredSession | None:
     target = request.resume
     if target is None:
@@ -148,25 +180,6 @@ def _stored_session(request: SessionRequest) -> StoredSession | None:
     if target.thread_id is not None:
         return load_session(find_session(request.home, target.thread_id))
     return load_session(latest_session(request.home, None if target.any_directory else request.cwd))
-
-
-def _sandbox_policy(request: SessionRequest) -> SandboxPolicy:
-    config = request.loaded.config
-    # Whoever trusts a project expects work to be done there; everywhere else looking is all that was allowed.
-    mode = config.sandbox_mode or ("workspace-write" if request.loaded.trust == "trusted" else "read-only")
-    match mode:
-        case "read-only":
-            return ReadOnly()
-        case "danger-full-access":
-            return DangerFullAccess()
-        case "workspace-write":
-            rules = config.sandbox_workspace_write
-            return WorkspaceWrite(
-                writable_roots=(*rules.writable_roots, *request.extra_roots),
-                network_access=rules.network_access,
-                exclude_tmpdir_env_var=rules.exclude_tmpdir_env_var,
-                exclude_slash_tmp=rules.exclude_slash_tmp,
-            )
 
 
 def _key_names(request: SessionRequest, provider: Provider) -> frozenset[str]:

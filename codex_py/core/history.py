@@ -28,10 +28,11 @@ class History:
         return [item.encoded for item in self._items]
 
     def append(self, *items: ResponseItem) -> None:
+        """Add items at the end. An output that no open call waits for is left out: no provider accepts it."""
         for item in items:
-            self._note_call(item)
-            self._items.append(item)
-            self._on_record(item)
+            if self._note_call(item):
+                self._items.append(item)
+                self._on_record(item)
 
     def adopt(self, items: Iterable[ResponseItem]) -> None:
         """Take over the items of an earlier run, which are on disk already.

@@ -31,13 +31,21 @@ def model_settings(config: Config, model: str, facts: ModelFacts, *, local: bool
         model=model,
         instructions=_instructions(config.model_instructions_file, short=local),
         effort=config.model_reasoning_effort or facts.effort,
-        summary=config.model_reasoning_summary or facts.summary,
+        summary=_summary(config, facts),
         verbosity=(config.model_verbosity or facts.verbosity) if facts.takes_verbosity else config.model_verbosity,
         service_tier=config.service_tier,
         parallel_tool_calls=facts.parallel,
         context_window=window,
         output_tokens=config.tool_output_token_limit or facts.output_tokens,
     )
+
+
+def _summary(config: Config, facts: ModelFacts) -> str | None:
+    if config.model_supports_reasoning_summaries is False:
+        return None
+    # Whoever says that a model can sum up its thinking wants to read it.
+    fallback = "auto" if config.model_supports_reasoning_summaries else None
+    return config.model_reasoning_summary or facts.summary or fallback
 
 
 def _instructions(file: Path | None, *, short: bool) -> str:

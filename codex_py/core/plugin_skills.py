@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -17,8 +18,8 @@ _MOST_BYTES: Final = 64 * 1024
 def plugin_skills(home: Path, plugins: Mapping[str, Any]) -> tuple[PluginSkills, ...]:
     """The folders of `[plugins."name@marketplace"] enabled = true`, in the order of the configuration.
 
-    A plugin lies in `plugins/cache/<marketplace>/<name>/<version>` below CODEX_HOME; the last version by name counts.
-    Its manifest may name another folder than `skills`, inside the plugin.
+    A plugin lies in `plugins/cache/<marketplace>/<name>/<version>` below CODEX_HOME; `local` counts, else the
+    latest version. Its manifest may name another folder than `skills`, inside the plugin.
     """
     found = (
         _skills_of(home, plugin_id) for plugin_id, entry in plugins.items() if as_object(entry).get("enabled") is True
@@ -32,19 +33,28 @@ def _skills_of(home: Path, plugin_id: str) -> PluginSkills | None:
         return None
     folder = home / "plugins" / "cache" / marketplace / name
     try:
-        versions = sorted(entry for entry in folder.iterdir() if entry.is_dir())
+        versions = [entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
     except OSError:
         return None
     if not versions:
         return None
-    root = versions[-1].resolve()
+    root = max(versions, key=lambda entry: _age(entry.name)).resolve()
     manifest = _manifest(root)
     chosen = manifest.get("skills")
-    skills = (root / chosen).resolve() if isinstance(chosen, str) and chosen else root / "skills"
+    skills = (root / chosen).resolve() if isinstance(chosen, str) and chosen and "\0" not in chosen else root / "skills"
     if not skills.is_relative_to(root):
         return None
     namespace = manifest.get("name")
     return PluginSkills(skills, root, plugin_id, namespace if isinstance(namespace, str) and namespace else name)
+
+
+def _age(version: str) -> tuple[bool, list[tuple[int, int, str]]]:
+    """Grows with the version: `1.9` < `1.10-beta` < `1.10` < `local`."""
+    parts = [
+        (2, int(part), "") if re.fullmatch("[0-9]{1,18}", part) else (0, 0, part)
+        for part in re.split(r"[.+-]", version)
+    ]
+    return version == "local", [*parts, (1, 0, "")]
 
 
 def _is_folder_name(text: str) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codex_py.context.aborted import turn_aborted
 from codex_py.context.initial import ContextSnapshot, context_items
@@ -27,7 +27,7 @@ from codex_py.protocol.ids import uuid7
 from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.ops import Answer, Interrupt, Op, UserTurn
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
-from codex_py.protocol.questions import SecretQuestion
+from codex_py.protocol.questions import ApprovalQuestion, SecretQuestion
 from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value
 from codex_py.rollout.reader import StoredSession
@@ -36,6 +36,9 @@ from codex_py.sandbox.command import Sandbox, SandboxUnavailable
 from codex_py.text.redact import Redactor
 from codex_py.tools.registry import ToolRegistry
 from codex_py.tools.spec import ToolContext, ToolOutput
+
+if TYPE_CHECKING:
+    from codex_py.tools.grants import Approvals
 
 Listener = Callable[[events.Event], None]
 
@@ -70,6 +73,7 @@ class SessionParts(Value):
     snapshot: Callable[[str], KnownContext]
     skills: SessionSkills
     report_crash: Callable[[BaseException], str]
+    load_approvals: Callable[[], Approvals]
     stored: StoredSession | None = None
     warnings: tuple[str, ...] = ()
     notice: str | None = None
@@ -88,12 +92,18 @@ class Session:
         self._ready: asyncio.Task[None] | None = None
         self._told: ContextSnapshot | None = None
         self._questions = Questions(self._emit)
+        # What the user granted for the rest of the running turn, in place of the policy it began with.
+        self._granted: SandboxPolicy | None = None
+        # The user's rules about commands, read at the first call, and what they allowed since.
+        self._approvals: Approvals | None = None
         # What the user typed for the skills of this session; never written anywhere.
         self._secrets: dict[str, str | None] = {}
         self._redactor = parts.redactor
         self._usage = TokenUsage()
         self._warned: set[str] = set()
-        self._transcript = Transcript(parts.open_recorder(self.warn))
+        self._transcript = Transcript(
+            parts.open_recorder(self.warn), lambda encoded: self._redactor.redact_bytes(encoded)
+        )
         self.history = History(self._record)
         if parts.stored is not None:
             self._take_over(parts.stored)
@@ -162,6 +172,7 @@ class Session:
             approval=parts.approval,
             output_schema=None if op.output_schema is None else encode_json(op.output_schema),
         )
+        self._granted = None
         self._emit(events.TurnStarted(turn.turn_id))
         self._transcript.turn_started(turn)
         # An earlier run may have died between a call and its output.
@@ -169,14 +180,19 @@ class Session:
         self._tell_context(turn)
         await self._within(turn, self._work(turn, op, message))
 
-    async def _work(self, turn: TurnContext, op: UserTurn, message: ResponseItem) -> str | None:
+    async def _work(self, turn: TurnContext, op: UserTurn, message: ResponseItem | None) -> str | None:
         """From the skills the user named to the model's last word."""
-        await self._inject_skills(op)
-        self.history.append(message)
-        self._transcript.user_message(message)
+        missing = self._inject_skills(op)
+        if message is not None:
+            self.history.append(message)
+            self._transcript.user_message(message)
+        # Asked only now, so that what the user said is kept when the answer never comes.
+        for variable in missing:
+            await self._ask_for(variable)
         return await self._sample(turn)
 
-    async def _inject_skills(self, op: UserTurn) -> None:
+    def _inject_skills(self, op: UserTurn) -> tuple[MissingVariable, ...]:
+        """Put the skills the user named before the model; gives back what they lack."""
         asked = self._parts.skills.asked_for(op.input)
         for notice in asked.notices:
             self.warn(notice)
@@ -186,9 +202,8 @@ class Session:
             for use in self._parts.skills.note_use(skill, "explicit"):
                 self._emit(use)
         self._give_secrets(asked.granted)
-        for variable in asked.missing:
-            await self._ask_for(variable)
         self.history.append(*asked.items)
+        return asked.missing
 
     async def _ask_for(self, missing: MissingVariable) -> None:
         """Ask for a variable, once a session; where nobody can be asked, say so and go on."""
@@ -298,6 +313,7 @@ class Session:
 
     def _load_tools(self) -> None:
         self._parts.tools.warm_up()
+        self._approvals = self._parts.load_approvals()
         # A sandbox that does not work is told by the call that needs it.
         with contextlib.suppress(SandboxUnavailable):
             self._parts.sandbox.prepare(self._parts.sandbox_policy, self._parts.cwd)
@@ -305,38 +321,58 @@ class Session:
     async def _run_tool(self, call: ToolCall, turn: TurnContext) -> ToolOutput:
         # Shielded, because an interrupted call must not take this from the next one.
         await asyncio.shield(self._warm_up())
+        shortfall = self._parts.sandbox.shortfall(turn.sandbox_policy, turn.cwd)
+        if shortfall is not None:
+            self._warn_once(shortfall)
+        for warning in self._approvals.warnings if self._approvals else ():
+            self._warn_once(warning)
         context = ToolContext(
             call_id=call.call_id,
             cwd=turn.cwd,
-            sandbox_policy=turn.sandbox_policy,
+            sandbox_policy=self._granted or turn.sandbox_policy,
             approval=turn.approval,
             sandbox=self._parts.sandbox,
             processes=self._parts.processes,
             env=self._parts.tool_env | {name: value for name, value in self._secrets.items() if value},
             output_tokens=turn.settings.output_tokens,
             emit=self._emit_of_tool,
+            ask=self._questions.ask if self._parts.can_ask else None,
+            widen=self._widen,
+            approvals=self._approvals,
         )
         output = await self._parts.tools.run(call, context)
         return self._redacted(output)
+
+    def _widen(self, policy: SandboxPolicy) -> None:
+        self._granted = policy
 
     def _redacted(self, output: ToolOutput) -> ToolOutput:
         text = self._redactor.redact(output.text)
         return output if text == output.text else ToolOutput(text, output.ok, output.parts, output.crash)
 
     def _emit_of_tool(self, event: events.Event) -> None:
-        self._emit(self._without_secrets(event))
+        self._emit(event)
         if isinstance(event, events.CommandStarted):
             for use in self._parts.skills.used_by(event.command, event.cwd):
                 self._emit(use)
 
     def _without_secrets(self, event: events.Event) -> events.Event:
-        """What a command prints can hold the key; a script that reads our events must not find it there."""
+        """A command or the model can give a key away; a script that reads our events must not find it there."""
         redact = self._redactor.redact
         match event:
+            case events.MessageDone() | events.ReasoningDone():
+                return event._replace(text=redact(event.text))
+            case events.TurnCompleted(last_message=str(text)):
+                return event._replace(last_message=redact(text))
+            case events.QuestionAsked(ApprovalQuestion() as question):
+                return event._replace(question=question.replace(command=redact(question.command)))
             case events.CommandStarted():
                 return event._replace(command=redact(event.command))
             case events.CommandFinished():
                 return event._replace(command=redact(event.command), output=redact(event.output))
+            case events.PlanUpdated(steps, explanation):
+                steps = tuple(step._replace(text=redact(step.text)) for step in steps)
+                return events.PlanUpdated(steps, redact(explanation))
             case _:
                 return event
 
@@ -351,6 +387,7 @@ class Session:
         self._emit(events.ItemRecorded(item))
 
     def _emit(self, event: events.Event) -> None:
+        event = self._without_secrets(event)
         for listener in tuple(self._listeners):
             try:
                 listener(event)

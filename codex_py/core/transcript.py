@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from codex_py.core.turn_context import TurnContext
+from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.usage import TokenUsage
 from codex_py.rollout import format as records
@@ -16,10 +18,14 @@ _EVENT = "event_msg"
 
 
 class Transcript:
-    """The rollout of one session. Nothing here raises: a disk that fails costs a warning, not the work."""
+    """The rollout of one session. Nothing here raises: a disk that fails costs a warning, not the work.
 
-    def __init__(self, recorder: Recorder) -> None:
+    `redact` takes the known secrets out of encoded JSON; what the model says of one is not written either.
+    """
+
+    def __init__(self, recorder: Recorder, redact: Callable[[bytes], bytes]) -> None:
         self._recorder = recorder
+        self._redact = redact
         self._turn_began = time.monotonic()
 
     @property
@@ -27,12 +33,15 @@ class Transcript:
         return self._recorder.path
 
     def item(self, item: ResponseItem) -> None:
-        self._recorder.record_item(item)
+        self._recorder.record("response_item", self._redact(item.encoded))
+        if item.type == "message" and isinstance(view := item.view(), Message) and view.role == "assistant":
+            # Codex CLI shows a resumed session by these.
+            self._event(records.agent_message_payload(view.text))
 
     def turn_started(self, turn: TurnContext) -> None:
         self._turn_began = time.monotonic()
         window = turn.settings.context_window
-        self._recorder.record(_EVENT, records.task_started_payload(turn.turn_id, window=window))
+        self._event(records.task_started_payload(turn.turn_id, window=window))
 
     def context_told(self, state: dict[str, Any]) -> None:
         self._recorder.record("world_state", records.world_state_payload(state, full=True))
@@ -55,23 +64,23 @@ class Transcript:
     def user_message(self, item: ResponseItem) -> None:
         view = item.view()
         if isinstance(view, Message):
-            self._recorder.record(_EVENT, records.user_message_payload(view.text))
+            self._event(records.user_message_payload(view.text))
 
     def usage(self, last: TokenUsage, total: TokenUsage, window: int | None) -> None:
-        self._recorder.record(_EVENT, records.token_count_payload(last, total, window=window))
+        self._event(records.token_count_payload(last, total, window=window))
 
     def turn_completed(self, turn: TurnContext, last_message: str | None) -> None:
         elapsed = round((time.monotonic() - self._turn_began) * 1000)
         payload = records.task_complete_payload(turn.turn_id, last_message, duration_ms=elapsed)
-        self._recorder.record(_EVENT, payload)
+        self._event(payload)
 
     def turn_failed(self, turn: TurnContext, message: str) -> None:
-        self._recorder.record(_EVENT, records.error_payload(message))
+        self._event(records.error_payload(message))
         elapsed = round((time.monotonic() - self._turn_began) * 1000)
-        self._recorder.record(_EVENT, records.task_complete_payload(turn.turn_id, None, duration_ms=elapsed))
+        self._event(records.task_complete_payload(turn.turn_id, None, duration_ms=elapsed))
 
     def turn_interrupted(self, turn: TurnContext) -> None:
-        self._recorder.record(_EVENT, records.turn_aborted_payload(turn.turn_id))
+        self._event(records.turn_aborted_payload(turn.turn_id))
 
     async def saved(self) -> None:
         """Return when everything recorded so far is on disk."""
@@ -79,3 +88,6 @@ class Transcript:
 
     def close(self) -> None:
         self._recorder.close()
+
+    def _event(self, payload: dict[str, Any]) -> None:
+        self._recorder.record(_EVENT, self._redact(encode_json(payload)))

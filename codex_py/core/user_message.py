@@ -11,9 +11,12 @@ from codex_py.protocol.input import ImageInput, TextInput, UserInput
 from codex_py.protocol.items import ResponseItem, message_of_parts
 
 
-async def user_message(inputs: Sequence[UserInput], *, cwd: Path) -> ResponseItem:
-    """One message: the pictures in their order, then the texts. Raises `UserError` for a picture it cannot read."""
+async def user_message(inputs: Sequence[UserInput], *, cwd: Path) -> ResponseItem | None:
+    """One message: the pictures in their order, then the texts; None when only skills were picked.
+
+    Raises `UserError` for a picture it cannot read.
+    """
     images = [given.path for given in inputs if isinstance(given, ImageInput)]
     parts = await asyncio.to_thread(image_parts, images, cwd=cwd) if images else []
     texts = [{"type": "input_text", "text": given.text} for given in inputs if isinstance(given, TextInput)]
-    return message_of_parts("user", [*parts, *texts])
+    return message_of_parts("user", [*parts, *texts]) if parts or texts else None

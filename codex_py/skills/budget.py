@@ -15,6 +15,8 @@ Unit: TypeAlias = Literal["tokens", "characters"]
 
 _DEFAULT_CHARACTERS: Final = 8000
 _PERCENT_OF_WINDOW: Final = 2
+# A block of the context has 256 KiB; the rest of it is for the table of roots and the rules below the list.
+MAX_TOKENS: Final = 60_000
 
 
 class Budget(NamedTuple):
@@ -58,11 +60,11 @@ class Fit(NamedTuple):
 
 
 def budget_for(context_window: int | None, max_tokens: int | None) -> Budget:
-    """`max_tokens` where it is set, else 2 % of the context window, else 8,000 characters."""
+    """`max_tokens` where it is set, else 2 % of the context window, else 8,000 characters; at most `MAX_TOKENS`."""
     if max_tokens is not None and max_tokens > 0:
-        return Budget(max_tokens, "tokens")
+        return Budget(min(max_tokens, MAX_TOKENS), "tokens")
     if context_window is not None and context_window > 0:
-        return Budget(max(1, context_window * _PERCENT_OF_WINDOW // 100), "tokens")
+        return Budget(min(max(1, context_window * _PERCENT_OF_WINDOW // 100), MAX_TOKENS), "tokens")
     return Budget(_DEFAULT_CHARACTERS, "characters")
 
 

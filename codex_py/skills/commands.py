@@ -10,18 +10,26 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from codex_py.text.bash_tree import parse_bash, text_of
+
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 # What is longer is cut: a command names its files at its start, what follows is data.
-_MAX_SCRIPT_BYTES: Final = 16 * 1024
-_MAX_QUOTED_BYTES: Final = 64 * 1024
-_MAX_COMMANDS: Final = 1000
 _MAX_WORDS: Final = 256
 _MAX_WORD: Final = 64 * 1024
 _MAX_DEPTH: Final = 150
 _MAX_NESTED: Final = 4
 _MAX_LOOP_VALUES: Final = 64
+
+
+class ReadLimits(NamedTuple):
+    """How much of a script is read: its bytes, those of the scripts quoted in it together, and commands."""
+
+    script_bytes: int = 16 * 1024
+    quoted_bytes: int = 64 * 1024
+    commands: int = 1000
+
 
 _SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash", "ksh"))
 # Commands that run the command in their arguments, with the options of theirs that take a word.
@@ -65,14 +73,19 @@ class PlainCommand(NamedTuple):
         return self.words[0].text or ""
 
 
-def plain_commands(script: str, folder: str, variables: Mapping[str, str]) -> list[PlainCommand]:
+_FIRST_PART: Final = ReadLimits()
+
+
+def plain_commands(
+    script: str, folder: str, variables: Mapping[str, str], *, limits: ReadLimits = _FIRST_PART
+) -> list[PlainCommand]:
     """The commands of a script in their order, those of pipelines, loops, subshells and `bash -c "…"` included.
 
-    `folder` is the working directory at the start, `variables` what is known of the environment. At most a thousand
-    commands, of the first 16 KiB.
+    `folder` is the working directory at the start, `variables` what is known of the environment. What is over the
+    limits is left out.
     """
-    reading = _Reading(dict(variables))
-    reading.script(script[:_MAX_SCRIPT_BYTES], _Place(folder, {}), nested=0)
+    reading = _Reading(dict(variables), limits)
+    reading.script(script[: limits.script_bytes], _Place(folder, {}), nested=0)
     return reading.commands
 
 
@@ -98,12 +111,13 @@ class _Place:
 class _Reading:
     """One walk through a script and the scripts quoted in it."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], limits: ReadLimits) -> None:
         self.commands: list[PlainCommand] = []
         self._environment = environment
         self._steps = 0
         self._nested = 0
-        self._unread = _MAX_QUOTED_BYTES
+        self._limits = limits
+        self._unread = limits.quoted_bytes
 
     def script(self, text: str, place: _Place, *, nested: int) -> None:
         # A loop around `bash -c "…"` must not read the same script again and again.
@@ -111,12 +125,15 @@ class _Reading:
         if nested > _MAX_NESTED or self._unread < 0:
             return
         before, self._nested = self._nested, nested
-        self._visit(_parse(text), place, 0)
+        root = parse_bash(text, self._limits.script_bytes)
+        if root is not None:
+            self._visit(root, place, 0)
         self._nested = before
 
     def _visit(self, node: Node, place: _Place, depth: int, stdin: Word | None = None) -> None:
         self._steps += 1
-        if depth > _MAX_DEPTH or self._steps > 20 * _MAX_COMMANDS or len(self.commands) >= _MAX_COMMANDS:
+        most = self._limits.commands
+        if depth > _MAX_DEPTH or self._steps > 20 * most or len(self.commands) >= most:
             return
         match node.type:
             case "command":
@@ -150,7 +167,7 @@ class _Reading:
         values: list[Word] = []
         for child in node.named_children:
             if child.type == "variable_name":
-                name = _text(child)
+                name = text_of(child)
             elif child.type != "do_group":
                 values.append(self._word(child, place))
                 self._inside(child, place, depth)
@@ -164,7 +181,7 @@ class _Reading:
         parts = node.named_children
         if parts and parts[0].type == "variable_name":
             value = self._word(parts[1], place).text if len(parts) > 1 else ""
-            place.variables[_text(parts[0])] = value
+            place.variables[text_of(parts[0])] = value
 
     def _command(self, node: Node, place: _Place, depth: int, stdin: Word | None) -> None:
         words: list[Word] = []
@@ -204,15 +221,15 @@ class _Reading:
         """The text of a part of a word, and whether it holds a pattern."""
         match node.type:
             case "word" | "number" | "extglob_pattern" | "regex":
-                return _unescaped(_text(node)), any(char in "*?[{" for char in _text(node))
+                return _unescaped(text_of(node)), any(char in "*?[{" for char in text_of(node))
             case "raw_string":
-                return _text(node)[1:-1], False
+                return text_of(node)[1:-1], False
             case "ansi_c_string":
-                return _text(node)[2:-1], False
+                return text_of(node)[2:-1], False
             case "simple_expansion" | "expansion":
-                return self._variable(_text(node).lstrip("$").strip("{}"), place), False
+                return self._variable(text_of(node).lstrip("$").strip("{}"), place), False
             case "command_substitution":
-                return (place.folder if _text(node) in ("$(pwd)", "`pwd`") else None), False
+                return (place.folder if text_of(node) in ("$(pwd)", "`pwd`") else None), False
             case "string" | "concatenation" | "command_name":
                 return self._joined(node, place)
             case _:
@@ -247,23 +264,27 @@ class _Reading:
         return place.folder if name == "PWD" else self._environment.get(name)
 
 
-def _parse(script: str) -> Node:
-    import tree_sitter
-    import tree_sitter_bash
-
-    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
-    return parser.parse(script.encode("utf-8", "replace")[:_MAX_SCRIPT_BYTES]).root_node
-
-
 def _unwrapped(words: list[Word]) -> list[Word]:
     """The words without what runs them: `env A=1`, `timeout 10`, `sudo -u me`."""
     while words and words[0].text and (name := words[0].text.rpartition("/")[2]) in _WRAPPERS:
         words = words[1:]
         while words and (text := words[0].text) is not None and (text.startswith("-") or _is_assignment(name, text)):
-            words = words[2 if text in _WRAPPERS[name] else 1 :]
+            split = _split_string(name, words)
+            words = split if split is not None else words[2 if text in _WRAPPERS[name] else 1 :]
         if name == "timeout":
             words = words[1:]
     return words
+
+
+def _split_string(wrapper: str, words: list[Word]) -> list[Word] | None:
+    """The words of `env -S "NAME -a b" c`, when it is that."""
+    text = words[0].text or ""
+    if wrapper != "env" or not text.startswith(("-S", "--split-string")):
+        return None
+    glued = text.removeprefix("--split-string").removeprefix("-S").removeprefix("=")
+    packed = Word(glued) if glued else words[1] if len(words) > 1 else Word(None)
+    rest = words[1 if glued else 2 :]
+    return rest if packed.text is None else [*map(Word, packed.text.split()), *rest]
 
 
 def _is_assignment(wrapper: str, text: str) -> bool:
@@ -334,7 +355,3 @@ def _unescaped(text: str) -> str:
         following = next(characters, "") if char == "\\" else char
         plain.append("" if char == "\\" and following == "\n" else following)
     return "".join(plain)
-
-
-def _text(node: Node) -> str:
-    return (node.text or b"").decode("utf-8", "replace")

@@ -18,6 +18,7 @@ SKILL_FILE: Final = "SKILL.md"
 MAX_DEPTH: Final = 6
 MAX_FOLDERS: Final = 2000
 MAX_ENTRIES: Final = 200_000
+_MOST_PEEKED: Final = 20
 SKIPPED_FOLDERS: Final = frozenset({"node_modules", "__pycache__"})
 # Where a link must not lead: remotes keep passwords there.
 _REFUSED_TARGETS: Final = frozenset({".git", ".hg", ".svn", ".jj"})
@@ -160,6 +161,7 @@ class _Search:
 
     def _enqueue(self, folder: Folder, children: list[tuple[str, bool]]) -> None:
         if folder.depth == MAX_DEPTH:
+            self._look_deeper(folder, children)
             return
         children.sort()
         for name, is_link in children:
@@ -177,6 +179,15 @@ class _Search:
                 return
             self._seen.add(real)
             self._queue.append(Folder(path, real, folder.depth + 1))
+
+    def _look_deeper(self, folder: Folder, children: list[tuple[str, bool]]) -> None:
+        """Tell of skills right below the last level that is searched; folders without any are nobody's concern."""
+        for name, is_link in children[:_MOST_PEEKED]:
+            path = f"{folder.path}/{name}/{SKILL_FILE}"
+            if not is_link and name not in SKIPPED_FOLDERS and (there := stamp(path)) is not None:
+                self._found.stamps[path] = there
+                self._note(f"has skills more than {MAX_DEPTH} folders deep")
+                return
 
     def _link_target(self, path: str) -> str | None:
         """The real folder a link leads to, when it is to be entered."""

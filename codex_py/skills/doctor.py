@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,6 +16,7 @@ from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot
 from codex_py.skills.record import read_record
 from codex_py.skills.render import BudgetUse, render_skills
 from codex_py.skills.roots import SkillRootsRequest, skill_roots
+from codex_py.skills.rules import SkillRule, idle_rules
 
 _MAX_FOLDERS: Final = 20_000
 _MAX_LEVELS: Final = 12
@@ -42,7 +43,7 @@ class NameClash(NamedTuple):
 
 
 class Examination(NamedTuple):
-    """`remarks` are metadata that was ignored; `notes` the limits the search ran into."""
+    """`remarks` are metadata that was ignored; `notes` the limits the search ran into, and rules that mean no skill."""
 
     roots: tuple[SkillRoot, ...]
     verdicts: tuple[Verdict, ...]
@@ -53,14 +54,24 @@ class Examination(NamedTuple):
 
 
 def examine(
-    catalog: SkillCatalog, request: SkillRootsRequest, *, context_window: int | None, max_tokens: int | None
+    catalog: SkillCatalog,
+    request: SkillRootsRequest,
+    *,
+    context_window: int | None,
+    max_tokens: int | None,
+    rules: Sequence[SkillRule] = (),
 ) -> Examination:
     """Judge every file named like a skill below the roots of a request and in the usual places beside them.
 
-    The catalogue is that of the same request. The search is bounded: 20,000 folders, 12 levels, 5 seconds.
+    The catalogue is that of the same request and `rules`. The search is bounded: 20,000 folders, 12 levels, 5 seconds.
     """
     roots = skill_roots(request)
     verdicts = _known_verdicts(catalog)
+    for folder in (*request.extra_roots, *request.extra_user_roots):
+        if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for what nobody may look at
+            verdicts[folder] = Verdict(
+                folder, False, "the configuration names it as a folder with skills, and there is no such folder"
+            )
     loaded = {skill.canonical_path: skill for skill in catalog.skills}
     until = time.monotonic() + _MAX_SECONDS
     for root in roots:
@@ -73,9 +84,10 @@ def examine(
             if path not in verdicts and Path(os.path.realpath(path)) not in loaded:
                 reason = f"`{place}` is not a folder that is searched: `.agents/skills` of a project or of your home is"
                 verdicts[path] = Verdict(path, False, reason)
+    notes = (*catalog.notes, *idle_rules(catalog.skills, rules))
     rendered = render_skills(catalog, context_window=context_window, max_tokens=max_tokens)
     ordered = tuple(sorted(verdicts.values(), key=lambda verdict: str(verdict.path)))
-    return Examination(roots, ordered, name_clashes(catalog), catalog.remarks, catalog.notes, rendered.report)
+    return Examination(roots, ordered, name_clashes(catalog), catalog.remarks, notes, rendered.report)
 
 
 def name_clashes(catalog: SkillCatalog) -> tuple[NameClash, ...]:

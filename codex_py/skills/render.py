@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.skills.budget import Budget, Fit, Line, Unit, budget_for, fit_lines
+from codex_py.skills.budget import MAX_TOKENS, Budget, Fit, Line, Unit, budget_for, fit_lines
 from codex_py.skills.model import RootKind, Skill, SkillCatalog, SkillRoot
 from codex_py.text.sanitize import sanitize_line
 
@@ -79,8 +79,9 @@ class _Layout(NamedTuple):
 def render_skills(catalog: SkillCatalog, *, context_window: int | None, max_tokens: int | None) -> RenderedSkills:
     """Write the list of the skills the model may use on its own, within `max_tokens` or 2 % of the context window.
 
-    Without either the list has 8,000 characters. The same catalogue and budget give the same text. Descriptions end at
-    1,024 characters in any case. Warnings say when they were shortened further, and when skills are left out.
+    Without either the list has 8,000 characters, and never more than 60,000 tokens. The same catalogue and budget give
+    the same text. Descriptions end at 1,024 characters in any case. Warnings say when they were shortened further, and
+    when skills are left out.
     """
     skills = catalog.listed()
     budget = budget_for(context_window, max_tokens)
@@ -180,7 +181,9 @@ def _warnings(report: BudgetUse) -> tuple[str, ...]:
     missing = sum(not share.listed for share in shares)
     shortened = [share for share in shares if share.listed and share.shown < share.length]
     budget = f"the list of skills has a budget of {report.limit:,} {report.unit}"
-    remedy = "switch off skills you do not use (`codex-py skills disable NAME`) or raise `skills.max_context_tokens`"
+    remedy = "switch off skills you do not use (`codex-py skills disable NAME`)"
+    if (report.limit, report.unit) != (MAX_TOKENS, "tokens"):
+        remedy += " or raise `skills.max_context_tokens`"
     warnings: list[str] = []
     if shortened:
         cut, whole = sum(share.length - share.shown for share in shortened), sum(share.length for share in shortened)

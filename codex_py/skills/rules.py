@@ -40,6 +40,26 @@ def apply_rules(skills: Iterable[Skill], rules: Sequence[SkillRule]) -> frozense
     return frozenset(disabled)
 
 
+def idle_rules(skills: Iterable[Skill], rules: Sequence[SkillRule]) -> list[str]:
+    """A line for each rule that means none of the skills, with the reason; it may mean one of another project."""
+    names: set[str] = set()
+    paths: set[Path] = set()
+    for skill in skills:
+        names.add(skill.name)
+        paths.add(skill.canonical_path)
+    lines: list[str] = []
+    for number, rule in enumerate(rules, start=1):
+        entry = f"entry {number} of `skills.config`"
+        if (rule.path is None) == (rule.name is None):
+            lines.append(f"{entry} means nothing: it needs either `name` or `path`")
+        elif rule.name is not None and rule.name.strip() not in names:
+            lines.append(f"{entry} means no skill here: none is called `{rule.name.strip()}`")
+        elif rule.path is not None and not _selected(rule, {}, paths):
+            is_folder = "; the path must be that of the `SKILL.md`" if rule.path.name != "SKILL.md" else ""
+            lines.append(f"{entry} means no skill here: none is at `{rule.path}`{is_folder}")
+    return lines
+
+
 def _selected(rule: SkillRule, by_name: dict[str, set[Path]], known: set[Path]) -> set[Path]:
     if (rule.path is None) == (rule.name is None):
         return set()

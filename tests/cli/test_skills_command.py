@@ -111,6 +111,40 @@ def test_another_directory_can_be_asked_about(lean: Place, tmp_path: Path) -> No
     assert missing.err == "error: cannot look from `nowhere`: it is not a directory\n"
 
 
+PLUGINS = """
+[plugins."tools@market"]
+enabled = true
+[plugins."off@market"]
+enabled = false
+[plugins."../x@market"]
+enabled = true
+[plugins."out@market"]
+enabled = true
+"""
+
+
+def test_the_skills_of_a_plugin_bear_its_name(lean: Place) -> None:
+    lean.configure((lean.codex_home / "config.toml").read_text() + PLUGINS)
+    market = lean.codex_home / "plugins/cache/market"
+    for place, name in (
+        ("tools/9.0.0/skills", "old"),
+        ("tools/10.0.0-beta/skills", "early"),
+        ("tools/10.0.0/own", "lint"),
+        ("tools/.draft/skills", "draft"),
+        ("off/local/skills", "off"),
+        ("out/1.0/skills", "out"),
+    ):
+        skill = market / place / name / "SKILL.md"
+        skill.parent.mkdir(parents=True)
+        skill.write_text(f"---\nname: {name}\ndescription: {GOOD}\n---\n")
+    for version, manifest in (("tools/10.0.0", {"name": "kit", "skills": "./own"}), ("out/1.0", {"skills": "../.."})):
+        file = market / version / ".codex-plugin/plugin.json"
+        file.parent.mkdir()
+        file.write_text(json.dumps(manifest))
+    found = [(skill["name"], skill["scope"], skill["plugin"]) for skill in listed(lean)["skills"]]
+    assert found == [("kit:lint", "user", "tools@market")]
+
+
 def test_a_skill_is_shown_whole(lean: Place) -> None:
     path = add(
         lean,

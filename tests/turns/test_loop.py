@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -24,12 +24,15 @@ from tests.support.fake_responses import (
     tokens,
 )
 from tests.support.home import Place
-from tests.support.rollout import recorded_items
+from tests.support.rollout import read_rollout, recorded_items
 from tests.support.session import watched_session
 
 
 def shell(call_id: str, command: str) -> dict[str, Any]:
     return call(call_id, "exec_command", {"cmd": command, "login": False})
+
+
+LOCAL: Final = "unsupported call: local_shell"
 
 
 def after_output(text: str) -> str:
@@ -111,6 +114,9 @@ async def test_a_patch_waits_for_the_commands_before_it_and_holds_up_those_after
     ("wanted", "answer"),
     [
         (call("c", "nope", {}), "unsupported call: nope"),
+        (item({"type": "function_call", "call_id": "c", "arguments": "{}"}), "unsupported call: "),
+        (item({"type": "local_shell_call", "call_id": "c", "action": {"type": "exec", "command": ["ls"]}}), LOCAL),
+        (item({"type": "custom_tool_call", "call_id": "c", "input": "x"}), "unsupported custom tool call: "),
         (custom_call("c", "nope", "x"), "unsupported custom tool call: nope"),
         (call("c", "exec_command", "{not json"), "failed to parse function arguments: "),
         (call("c", "exec_command", {}), "failed to parse function arguments: "),
@@ -124,6 +130,23 @@ async def test_the_model_reads_what_was_wrong_with_a_call(place: Place, wanted: 
     assert model.requests[1].output_of("c").startswith(answer)
     assert "\n" not in model.requests[1].output_of("c")
     assert isinstance(ended, events.TurnCompleted)
+
+
+async def test_an_output_nobody_called_for_is_not_sent_on(place: Place) -> None:
+    stray = item({"type": "function_call_output", "call_id": "stray", "output": "x"})
+    with FakeResponses([stray, say("one")], [say("two")], excuse={"replay"}) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("first")
+            await watched.say("second")
+
+
+async def test_a_refusal_is_what_the_model_said(place: Place) -> None:
+    refusal = {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]}
+    with FakeResponses([item(refusal)]) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("go")
+    assert isinstance(ended, events.TurnCompleted)
+    assert ended.last_message == "I will not."
 
 
 async def test_unknown_items_and_fields_come_back_unchanged(place: Place) -> None:
@@ -191,6 +214,19 @@ async def test_what_is_sent_is_what_is_stored(place: Place) -> None:
     raw = rollout.read_bytes()
     for one in model.requests[2].input:
         assert json.dumps(one, ensure_ascii=False, separators=(",", ":")).encode() in raw
+
+
+async def test_the_file_shows_other_readers_who_said_what(place: Place) -> None:
+    with FakeResponses([say("looking"), shell("c", "true")], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+    [rollout] = place.rollouts()
+    said = [record.payload for record in read_rollout(rollout) if record.type == "event_msg"]
+    assert [(one["type"], one["message"]) for one in said if "message" in one] == [
+        ("user_message", "go"),
+        ("agent_message", "looking"),
+        ("agent_message", "done"),
+    ]
 
 
 async def test_an_ephemeral_session_leaves_no_file(place: Place) -> None:

@@ -193,6 +193,41 @@ async def test_a_typed_secret_reaches_commands_and_nothing_else(place: Place) ->
     assert all(b"hush-hush-secret1" not in request.raw for request in model.requests)
 
 
+async def test_what_the_model_says_of_a_secret_is_neither_told_nor_written(place: Place) -> None:
+    add_skill(place, "deploy", needing_token("deploy"))
+    stream = [call("c1", "exec_command", {"cmd": "echo hush-hush-secret1"})]
+    with FakeResponses(stream, [say("it is hush-hush-secret1")]) as model:
+        async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
+            answer_secrets(watched, "hush-hush-secret1")
+            ended = await watched.say("use $deploy")
+    assert watched.of(events.MessageDone) == [events.MessageDone("it is [redacted]")]
+    assert isinstance(ended, events.TurnCompleted)
+    assert ended.last_message == "it is [redacted]"
+    [rollout] = place.rollouts()
+    assert b"hush-hush-secret1" not in rollout.read_bytes()
+    assert b"it is [redacted]" in rollout.read_bytes()
+
+
+async def test_a_turn_stopped_at_a_question_keeps_what_the_user_said(place: Place) -> None:
+    path = add_skill(place, "deploy", needing_token("deploy"))
+    with FakeResponses([say("one")]) as model:
+        async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
+            watched.on(events.QuestionAsked, watched.session.interrupt)
+            assert isinstance(await watched.say("use $deploy"), events.TurnInterrupted)
+            await watched.say("never mind")
+    texts = model.requests[0].texts("user")
+    assert texts[1:3] == [injected(path, "deploy"), "use $deploy"]
+    assert texts[-1] == "never mind"
+
+
+async def test_a_picked_skill_alone_needs_no_message(place: Place) -> None:
+    path = add_skill(place, "lint")
+    with FakeResponses([say("one")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.session.submit(UserTurn((SkillInput("lint", path),)))
+    assert model.requests[0].input[-1]["content"] == [{"type": "input_text", "text": injected(path, "lint")}]
+
+
 async def test_a_skill_of_the_users_own_gets_the_variable_it_declares(place: Place) -> None:
     place = place.with_env(DEPLOY_TOKEN="from-the-user-env")
     own = place.home / ".agents/skills/deploy/SKILL.md"
@@ -221,11 +256,10 @@ async def test_a_repositorys_skill_does_not(place: Place) -> None:
 async def test_use_by_the_way_is_noticed_once_a_turn(place: Place) -> None:
     path = add_skill(place, "lint")
     place.write(".agents/skills/lint/scripts/run.sh", "echo linted\n")
-    reads = [
-        call("c1", "exec_command", {"cmd": "cd .agents/skills/lint && cat SKILL.md | head -5"}),
-        call("c2", "exec_command", {"cmd": "bash .agents/skills/lint/scripts/run.sh"}),
-    ]
-    with FakeResponses(reads, [say("one")]) as model:
+    # One after the other: of two at once, either may be the first use.
+    reads = [call("c1", "exec_command", {"cmd": "cd .agents/skills/lint && cat SKILL.md | head -5"})]
+    runs = [call("c2", "exec_command", {"cmd": "bash .agents/skills/lint/scripts/run.sh"})]
+    with FakeResponses(reads, runs, [say("one")]) as model:
         async with watched_session(place, model, NO_BUNDLED) as watched:
             await watched.say("check the code")
     assert watched.of(events.SkillUsed) == [events.SkillUsed("lint", "repo", path, "read")]

@@ -60,6 +60,15 @@ def test_six_levels_are_searched(top: Path) -> None:
     assert reached(search(top), top) == ["1/2/3/4/5/6"]
 
 
+def test_skills_too_deep_are_told_and_deep_folders_without_any_are_not(top: Path) -> None:
+    add(top / "a")
+    (top / "1/2/3/4/5/6/assets").mkdir(parents=True)
+    assert search(top).notes == []
+    add(top / "1/2/3/4/5/6/7")
+    add(top / "1/2/3/4/5/6/8")
+    assert search(top).notes == [f"`{top}` has skills more than 6 folders deep: some of its skills were not looked for"]
+
+
 def test_hidden_folders_and_those_of_packages_are_left_out(top: Path) -> None:
     for name in (".hidden", "a/.git/x", "node_modules/b", "__pycache__", "ok"):
         add(top / name)

@@ -29,7 +29,7 @@ class Workplace:
             self.home, self.top / "u", self.project, self.project, system=self.top / "etc", bundled=False
         )
         catalog = SkillService().catalog(request, rules)
-        return examine(catalog, request, context_window=100_000, max_tokens=None)
+        return examine(catalog, request, context_window=100_000, max_tokens=None, rules=rules)
 
 
 @pytest.fixture
@@ -106,6 +106,25 @@ def test_every_skill_in_reach_is_judged(place: Workplace) -> None:
         "project/.claude/skills/c/SKILL.md": (False, None, f"`{place.project}/.claude/skills` {is_searched}"),
         "u/.claude/skills/d/SKILL.md": (False, None, f"`{top}/u/.claude/skills` {is_searched}"),
     }
+
+
+def test_a_configured_folder_that_is_not_there_is_told(place: Workplace) -> None:
+    missing = place.top / "typo"
+    request = SkillRootsRequest(place.home, place.top / "u", place.project, extra_roots=(place.user, missing))
+    found = examine(SkillService().catalog(request), request, context_window=None, max_tokens=None)
+    told = [(verdict.path, verdict.loaded) for verdict in found.verdicts if "configuration" in verdict.reason]
+    assert told == [(missing, False)]
+
+
+def test_rules_that_mean_no_skill_are_told(place: Workplace) -> None:
+    skill = write(place.user / "a" / "SKILL.md")
+    rules = [SkillRule(name="a"), SkillRule(skill), SkillRule(), SkillRule(name=" b "), SkillRule(skill.parent)]
+    assert place.examine(*rules).notes == (
+        "entry 3 of `skills.config` means nothing: it needs either `name` or `path`",
+        "entry 4 of `skills.config` means no skill here: none is called `b`",
+        f"entry 5 of `skills.config` means no skill here: none is at `{skill.parent}`; the path must be that of the"
+        " `SKILL.md`",
+    )
 
 
 def test_clashing_names_and_the_budget_are_told(place: Workplace) -> None:

@@ -163,7 +163,8 @@ def test_plugins_of_one_skill_share_the_alias_of_their_marketplace() -> None:
 def test_the_budget_is_what_was_set_or_two_percent_or_8000_characters() -> None:
     assert budget_for(272_000, None) == Budget(5440, "tokens")
     assert budget_for(49, None) == Budget(1, "tokens")
-    assert budget_for(272_000, 100_000) == Budget(100_000, "tokens")
+    assert budget_for(272_000, 50_000) == Budget(50_000, "tokens")
+    assert budget_for(272_000, 5_000_000) == budget_for(10_000_000, None) == Budget(60_000, "tokens")
     assert budget_for(272_000, 0) == Budget(5440, "tokens")
     assert budget_for(None, 7) == Budget(7, "tokens")
     assert budget_for(None, None) == budget_for(0, None) == Budget(8000, "characters")
@@ -183,6 +184,14 @@ def test_the_list_keeps_to_its_budget_and_says_what_was_cut() -> None:
         "skills has a budget of 2,500 tokens; to make room switch off skills you do not use "
         "(`codex-py skills disable NAME`) or raise `skills.max_context_tokens`",
     )
+
+
+def test_no_budget_makes_a_list_that_would_be_cut_in_the_middle() -> None:
+    result = rendered(catalog(*many(400, "d" * 1024)), max_tokens=5_000_000)
+    assert len(result.text.encode()) < 256 * 1024
+    assert len(listed(result.text)) == 400
+    [warning] = result.warnings
+    assert warning.endswith("to make room switch off skills you do not use (`codex-py skills disable NAME`)")
 
 
 def test_skills_that_do_not_fit_are_left_out_and_that_is_said_too() -> None:
