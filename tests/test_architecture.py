@@ -98,9 +98,11 @@ LAZY: Final = {
     ("config/edit.py", "tomlkit"),
     ("text/diff.py", "difflib"),
     ("tools/apply_patch.py", "codex_py.tools.patching"),
-    # Only when a command is read for the skill it uses.
-    ("skills/commands.py", "tree_sitter"),
-    ("skills/commands.py", "tree_sitter_bash"),
+    # Only when a command is judged, or read for the skill it uses.
+    ("text/bash_tree.py", "tree_sitter"),
+    ("text/bash_tree.py", "tree_sitter_bash"),
+    # Beside the first request.
+    ("core/build.py", "codex_py.core.approval_rules"),
     # Only when a skill is named or used.
     ("core/session_skills.py", "codex_py.core.named_skills"),
     ("core/session_skills.py", "codex_py.skills.implicit"),
@@ -110,7 +112,16 @@ LAZY: Final = {
     # Only when a tool is called.
     ("tools/arguments.py", "pydantic"),
     ("tools/exec_command.py", "codex_py.tools.exec_command_arguments"),
+    ("tools/later.py", "codex_py.tools.request_permissions"),
+    ("tools/later.py", "codex_py.tools.request_user_input"),
+    ("tools/later.py", "codex_py.tools.shell"),
+    ("tools/later.py", "codex_py.tools.shell_command"),
+    ("tools/later.py", "codex_py.tools.update_plan"),
+    ("tools/later.py", "codex_py.tools.view_image"),
+    ("tools/view_image.py", "codex_py.tools.picture"),
+    ("tools/exec_command.py", "codex_py.tools.guard"),
     ("tools/registry.py", "codex_py.tools.exec_command_arguments"),
+    ("tools/registry.py", "codex_py.tools.guard"),
     ("tools/write_stdin.py", "codex_py.tools.exec_command_arguments"),
 }
 

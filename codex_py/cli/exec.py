@@ -25,7 +25,8 @@ from codex_py.protocol.encoding import as_object, decode_json
 _ORIGINATOR: Final = "codex_exec"
 _DESCRIPTION: Final = """Do one task without asking anything, and exit.
 
-The answer goes to stdout, the work as it goes to stderr. Commands run in a read-only sandbox unless -s says otherwise.
+The answer goes to stdout, the work as it goes to stderr. Commands run in a sandbox and change nothing unless -s
+says otherwise, or the project is one you trust.
 """
 _EPILOG: Final = """examples:
   codex-py exec "why does the login test fail?"
@@ -54,16 +55,17 @@ def run(arguments: Sequence[str]) -> int:
     home = codex_home(os.environ)
     if given.trust:
         trust_project(home, cwd)
-    loaded = load_config(config_request(given, home, cwd))
+    loaded = load_settings(given, home, cwd)
     check_place(given, loaded, cwd)
     request = ExecRequest(
         prompt=read_prompt(errand.prompt),
         version=__version__,
         images=find_images(given.image),
         output_schema=read_schema(given.output_schema),
-        last_message_file=Path(given.output_last_message) if given.output_last_message else None,
+        last_message_file=find_message_file(given.output_last_message),
         json_lines=given.json,
         color=given.color,
+        hide_reasoning=loaded.config.hide_agent_reasoning,
     )
     session = SessionRequest(
         loaded=loaded,
@@ -74,7 +76,7 @@ def run(arguments: Sequence[str]) -> int:
         approval="never",
         ephemeral=given.ephemeral,
         resume=errand.resume,
-        extra_roots=tuple(Path(path).absolute() for path in given.add_dir),
+        extra_roots=find_folders(given.add_dir),
     )
     return asyncio.run(_run(session, request))
 
@@ -157,6 +159,20 @@ def working_directory(chosen: str | None) -> Path:
     return cwd
 
 
+def load_settings(given: argparse.Namespace, home: Path, cwd: Path) -> LoadedConfig:
+    """The configuration in force. `--oss` alone means the local server that the configuration names."""
+    if given.offline and (given.oss or given.local_provider):
+        raise UsageError(
+            "`--offline` and `--oss` exclude each other", hint="the first asks no model, the second a local one"
+        )
+    loaded = load_config(config_request(given, home, cwd))
+    preferred = loaded.config.oss_provider
+    if given.oss and not given.local_provider and preferred:
+        given.local_provider = preferred
+        return load_config(config_request(given, home, cwd))
+    return loaded
+
+
 def config_request(given: argparse.Namespace, home: Path, cwd: Path) -> ConfigRequest:
     """The configuration that the flags ask for."""
     flags: dict[str, Any] = {f"features.{feature}": True for feature in given.enable}
@@ -204,6 +220,27 @@ def find_images(given: Sequence[str]) -> tuple[Path, ...]:
     for value in given:
         names += [value] if Path(value).exists() else value.split(",")
     return tuple(Path(name).absolute() for name in names if name)
+
+
+def find_message_file(path: str | None) -> Path | None:
+    """Where the last message goes; what can never be written is told before the work and not after it."""
+    if not path:
+        return None
+    file = Path(path)
+    if file.is_dir():
+        raise UserError(f"cannot write `{path}`: it is a folder")
+    if not file.absolute().parent.is_dir():
+        raise UserError(f"cannot write `{path}`: there is no folder `{file.parent}`")
+    return file
+
+
+def find_folders(given: Sequence[str]) -> tuple[Path, ...]:
+    """The folders of `--add-dir` as absolute paths."""
+    folders = tuple(Path(path).absolute() for path in given)
+    for path, folder in zip(given, folders, strict=True):
+        if not folder.is_dir():
+            raise UserError(f"cannot add `{path}`: no such folder")
+    return folders
 
 
 def read_schema(path: str | None) -> dict[str, Any] | None:

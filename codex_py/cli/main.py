@@ -20,6 +20,8 @@ COMMANDS: Final = {
     "skills": ("codex_py.cli.skills", "list, show, check and switch skills"),
     "config": ("codex_py.cli.config", "show every setting in force and where it comes from"),
     "apply-patch": ("codex_py.cli.apply_patch", "apply a patch in the format models write"),
+    "sandbox": ("codex_py.cli.sandbox", "run a command in the sandbox of the model's commands"),
+    "doctor": ("codex_py.cli.doctor", "check this machine, and try to get out of the sandbox"),
 }
 ALIASES: Final = {"e": "exec", "apply_patch": "apply-patch"}
 # Flags before the subcommand are the subcommand's own; these take a value.

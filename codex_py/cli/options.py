@@ -77,7 +77,12 @@ def add_place_flags(parser: Parser) -> None:
     """Where the work is done and what it may change."""
     group = parser.add_argument_group("place and permissions")
     group.add_argument("-C", "--cd", metavar="DIR", help="work in this directory")
-    group.add_argument("-s", "--sandbox", choices=SANDBOX_MODES, help="what commands may change (default: read-only)")
+    group.add_argument(
+        "-s",
+        "--sandbox",
+        choices=SANDBOX_MODES,
+        help="what commands may change (default: read-only; workspace-write in a trusted project)",
+    )
     group.add_argument(
         "--add-dir",
         action="append",

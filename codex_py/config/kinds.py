@@ -163,13 +163,13 @@ class FolderText(FilePath):
 
 
 class Pattern(Text):
-    """A path pattern, kept as text: `~` is expanded, nothing else."""
+    """A path pattern, kept as text: whoever looks it up on disk knows where `~` and relative ones start."""
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> str:
         text = super().check(value, path, reading)
         if not text:
             raise WrongValue(path, value, "allowed is a path pattern")
-        return expand_home(text, reading.home)
+        return text
 
 
 class ListOf(Kind):

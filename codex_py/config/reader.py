@@ -17,6 +17,11 @@ from codex_py.errors import UserError
 
 SCHEMA: Final = Section(Config)
 _PROFILES: Final = ("profile", "profiles")
+_OTHER_ADDRESS: Final = {
+    "openai": "; `openai_base_url` sends `openai` to another address",
+    "ollama": "; the variable `CODEX_OSS_BASE_URL` sends `--oss` to another address",
+    "lmstudio": "; the variable `CODEX_OSS_BASE_URL` sends `--oss` to another address",
+}
 
 
 class LayerReader:
@@ -65,7 +70,7 @@ class LayerReader:
             if name in BUILT_IN_PROVIDERS:
                 raise UserError(
                     f"cannot redefine the built-in provider `{name}` {source.where(('model_providers', name))}",
-                    hint="give yours another name; `openai_base_url` sends `openai` to another address",
+                    hint=f"give yours another name{_OTHER_ADDRESS.get(name, '')}",
                 )
         return Checked(source, checked)
 

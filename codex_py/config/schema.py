@@ -183,7 +183,7 @@ class Config(Record):
         Section(SandboxWorkspaceWrite), "what `workspace-write` adds to reading", default=SandboxWorkspaceWrite()
     )
     sandbox: SandboxRules = setting(
-        Section(SandboxRules), "rules that hold in every sandbox mode", default=SandboxRules()
+        Section(SandboxRules), "rules that hold in every sandbox mode but danger-full-access", default=SandboxRules()
     )
     shell_environment_policy: ShellEnvironmentPolicy = setting(
         Section(ShellEnvironmentPolicy), "which environment variables commands get", default=ShellEnvironmentPolicy()

@@ -191,9 +191,13 @@ class SandboxWorkspaceWrite(Record):
 
 
 class SandboxRules(Record):
-    """`[sandbox]`: rules that hold in every sandbox mode."""
+    """`[sandbox]`: rules that hold in every sandbox mode but danger-full-access."""
 
-    deny_read: tuple[str, ...] = setting(ListOf(Pattern()), "paths and patterns commands must not read", default=())
+    deny_read: tuple[str, ...] = setting(
+        ListOf(Pattern()),
+        "paths and patterns commands must not read; `auth.json` in $CODEX_HOME always is one",
+        default=("~/.ssh", "~/.aws", "~/.gnupg"),
+    )
 
 
 class ShellEnvironmentPolicy(Record):

@@ -19,6 +19,7 @@ _GREEN: Final = "32"
 _YELLOW: Final = "33"
 _MAGENTA: Final = "35"
 _CYAN: Final = "36"
+_STEP_MARKS: Final = {"completed": ("[x]", _GREEN), "in_progress": ("[>]", _YELLOW), "pending": ("[ ]", _DIM)}
 
 
 class HumanPrinter:
@@ -30,8 +31,11 @@ class HumanPrinter:
         self._version = version
         self._color = color
         self._last_shown: str | None = None
+        self._last_retry = ""
 
     def __call__(self, event: events.Event) -> None:
+        if not isinstance(event, events.Retrying):
+            self._last_retry = ""
         match event:
             case events.SessionStarted():
                 self._banner(event)
@@ -46,7 +50,7 @@ class HumanPrinter:
             case events.Warned(message):
                 self._line(self._paint("warning:", _YELLOW) + f" {sanitize_line(message)}")
             case events.Retrying():
-                self._line(self._paint("ERROR:", _RED) + f" {sanitize_line(describe_retry(event))}")
+                self._retry(sanitize_line(describe_retry(event)))
             case events.TurnFailed(_, message):
                 self._line(self._paint("ERROR:", _RED, _BOLD) + f" {sanitize_line(message)}")
             case events.TurnInterrupted():
@@ -56,6 +60,12 @@ class HumanPrinter:
                 self._line(f"{event.usage.uncached_total:,}")
             case _:
                 self._tool(event)
+
+    def _retry(self, line: str) -> None:
+        """A server that is waited for says the same again and again: that is one line."""
+        if line != self._last_retry:
+            self._last_retry = line
+            self._line(self._paint("ERROR:", _RED) + f" {line}")
 
     def _tool(self, event: events.Event) -> None:
         match event:
@@ -67,6 +77,8 @@ class HumanPrinter:
                 self._line(self._paint("apply patch", _CYAN))
             case events.PatchFinished():
                 self._patch_finished(event)
+            case events.PlanUpdated():
+                self._plan(event)
             case events.SkillUsed(name, _, path, kind):
                 how = {"explicit": "skill:", "read": "skill read:", "script": "skill script:"}[kind]
                 self._line(f"{self._paint(how, _CYAN)} {sanitize_line(name)} ({sanitize_line(str(path))})")
@@ -128,6 +140,14 @@ class HumanPrinter:
                 self._line(self._paint_diff(line))
         if not event.ok:
             self._output(event.output)
+
+    def _plan(self, event: events.PlanUpdated) -> None:
+        self._line(self._paint("plan", _CYAN))
+        if event.explanation:
+            self._line(self._paint(sanitize_line(event.explanation), _DIM))
+        for step in event.steps:
+            mark, colour = _STEP_MARKS[step.status]
+            self._line(f"{self._paint(mark, colour)} {sanitize_line(step.text)}")
 
     def _output(self, output: str) -> None:
         """A long output is shown by its ends: an error is at the end, what ran is at the start."""

@@ -35,6 +35,7 @@ class ExecRequest(Value):
     last_message_file: Path | None = None
     json_lines: bool = False
     color: Literal["auto", "always", "never"] = "auto"
+    hide_reasoning: bool = False
 
 
 @dataclass(slots=True)
@@ -66,8 +67,9 @@ async def run_exec(session: Session, request: ExecRequest) -> int:
         outcome.stdout_closed = True
         session.interrupt()
 
+    printer = _printer(request, on_stdout_closed)
     session.subscribe(outcome)
-    session.subscribe(_printer(request, on_stdout_closed))
+    session.subscribe(_without_reasoning(printer) if request.hide_reasoning else printer)
     loop = asyncio.get_running_loop()
 
     def on_signal(number: signal.Signals) -> None:
@@ -94,6 +96,14 @@ def _printer(request: ExecRequest, on_stdout_closed: Callable[[], None]) -> Call
     return HumanPrinter(_write_stderr, prompt=request.prompt, version=request.version, color=color)
 
 
+def _without_reasoning(listener: Callable[[events.Event], None]) -> Callable[[events.Event], None]:
+    def listen(event: events.Event) -> None:
+        if not isinstance(event, events.ReasoningDone | events.ReasoningDelta):
+            listener(event)
+
+    return listen
+
+
 class _StdoutLines:
     """Whole lines to stdout, each written at once; a reader that went away is told once and then forgotten."""
 
@@ -106,8 +116,9 @@ class _StdoutLines:
             return
         try:
             write_all(sys.stdout.fileno(), line)
-        except OSError:
+        except OSError as error:
             self._closed = True
+            _tell_failed_stdout(error)
             self._on_closed()
 
 
@@ -119,16 +130,24 @@ def _write_stderr(text: str) -> None:
         return
 
 
+def _tell_failed_stdout(error: OSError) -> None:
+    """A reader that went away knows it; a full disk has to be told."""
+    if not isinstance(error, BrokenPipeError):
+        _write_stderr(f"error: cannot write to stdout: {error.strerror}\n")
+
+
 def _deliver(request: ExecRequest, outcome: _Outcome) -> None:
-    """The answer: alone on stdout, and in the file that was asked for."""
-    message = outcome.last_message or ""
+    """The answer: alone on stdout, and in the file that was asked for. A file that fails loses nothing of it."""
+    if not request.json_lines and outcome.last_message is not None:
+        _print_answer(outcome, outcome.last_message)
     if request.last_message_file is not None:
         try:
-            request.last_message_file.write_bytes(message.encode(errors="replace"))
+            request.last_message_file.write_bytes((outcome.last_message or "").encode(errors="replace"))
         except OSError as error:
             raise UserError(f"cannot write `{request.last_message_file}`: {error.strerror}") from error
-    if request.json_lines or outcome.last_message is None:
-        return
+
+
+def _print_answer(outcome: _Outcome, message: str) -> None:
     if sys.stdout.isatty():
         # On a terminal that shows stderr too, the answer has just been seen.
         if sys.stderr.isatty():
@@ -136,7 +155,8 @@ def _deliver(request: ExecRequest, outcome: _Outcome) -> None:
         message = sanitize(message)
     try:
         write_all(sys.stdout.fileno(), message.encode(errors="replace") + b"\n")
-    except OSError:
+    except OSError as error:
+        _tell_failed_stdout(error)
         outcome.stdout_closed = True
 
 

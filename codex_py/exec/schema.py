@@ -28,7 +28,6 @@ def turn_completed(usage: TokenUsage, skills: Sequence[events.SkillUsed] = ()) -
     `skills_used` is an addition of this program, only there when a skill was: strict readers of the published types
     meet no line and no item they do not know.
     """
-    added = {"skills_used": [skill_used(use) for use in skills]} if skills else {}
     return {
         "type": "turn.completed",
         "usage": {
@@ -38,7 +37,7 @@ def turn_completed(usage: TokenUsage, skills: Sequence[events.SkillUsed] = ()) -
             "output_tokens": usage.output_tokens,
             "reasoning_output_tokens": usage.reasoning_output_tokens,
         },
-        **added,
+        **_skills_used(skills),
     }
 
 
@@ -47,8 +46,9 @@ def skill_used(use: events.SkillUsed) -> dict[str, str]:
     return {"name": use.name, "scope": use.scope, "path": str(use.path), "kind": use.kind}
 
 
-def turn_failed(message: str) -> Line:
-    return {"type": "turn.failed", "error": {"message": message}}
+def turn_failed(message: str, skills: Sequence[events.SkillUsed] = ()) -> Line:
+    """`skills_used` as in `turn_completed`."""
+    return {"type": "turn.failed", "error": {"message": message}, **_skills_used(skills)}
 
 
 def error(message: str) -> Line:
@@ -95,6 +95,16 @@ def file_change(item_id: str, changes: Sequence[events.FileChange], status: Stat
 
 def web_search(item_id: str, event: events.WebSearched) -> Item:
     return {"id": item_id, "type": "web_search", "query": event.query, "action": event.action}
+
+
+def todo_list(item_id: str, steps: Sequence[events.PlanStep]) -> Item:
+    """The model's list of steps as it stands; a step that is under way is not completed."""
+    items = [{"text": step.text, "completed": step.status == "completed"} for step in steps]
+    return {"id": item_id, "type": "todo_list", "items": items}
+
+
+def _skills_used(skills: Sequence[events.SkillUsed]) -> dict[str, Any]:
+    return {"skills_used": [skill_used(use) for use in skills]} if skills else {}
 
 
 def _command(item_id: str, command: str, output: str, exit_code: int | None, status: Status) -> Item:

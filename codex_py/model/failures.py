@@ -18,6 +18,7 @@ from codex_py.protocol.encoding import as_list, as_object, decode_json
 
 MAX_ERROR_BODY: Final = 64 * 1024
 _MAX_MESSAGE: Final = 500
+_CHECK_ADDRESS: Final = "does `base_url` name a server of the Responses API?"
 # A person should decide about waits beyond this, not a sleeping program.
 _LONGEST_WAIT: Final = 600.0
 _FAR_AWAY: Final = 10 * 365 * 86400.0
@@ -51,8 +52,10 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, url: s
     codes = _codes(error)
     said = _message(error) or _plain_text(body)
     if not said and status in (404, 405):
-        said = f"nothing answers at `{url}`"
+        said = f"nothing answers at `{url}`; {_CHECK_ADDRESS}"
     message = _status_line(status) + (f": {said}" if said else "")
+    if status == 401:
+        message += "; check the API key"
     if reset := _reset_note(error, now):
         message += f"; {reset}"
     if request_id := _request_id(headers):
@@ -69,10 +72,13 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, url: s
 def not_a_stream(status: int, headers: Mapping[str, str], body: bytes, *, url: str) -> ModelError:
     """A 2xx answer that is no event stream: a login page, a proxy's notice, an error sent as success."""
     kind = one_line(headers.get("content-type", "").partition(";")[0], 60)
-    said = _message(_error_object(body)) or _plain_text(body)
+    reason = _message(_error_object(body))
+    said = reason or _plain_text(body)
     message = f"`{url}` answered {status} with {f'`{kind}`' if kind else 'something else'}, not with an event stream"
     if said:
         message += f": {said}"
+    if not reason:
+        message += f"; {_CHECK_ADDRESS}"
     if request_id := _request_id(headers):
         message += f" (request id: {request_id})"
     return ModelError(message, retryable=False)

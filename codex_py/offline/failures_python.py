@@ -15,7 +15,8 @@ _COUNTS_LINE: Final = Pattern(
     re.MULTILINE,
 )
 _COUNT: Final = Pattern(r"(\d{1,9}) (failed|passed|skipped|error)")
-_SECTION: Final = Pattern(r"^_{3,} (\S[^\n]*?) _{3,}$", re.MULTILINE)
+# A long name leaves room for a single underscore on each side; underscores alone part the frames of one traceback.
+_SECTION: Final = Pattern(r"^_+ (?=[_ ]*[^_ \n])(\S[^\n]*?) _+$", re.MULTILINE)
 _SECTION_END: Final = Pattern(r"^={3,} |^!{3,} ", re.MULTILINE)
 _SUMMARY: Final = Pattern(
     r"^(FAILED|ERROR|SUBFAILED)((?:\[[^\]\n]{0,200}\])? ?(?:\([^)\n]{0,200}\))?) (\S[^\n]*)$", re.MULTILINE

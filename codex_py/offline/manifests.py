@@ -19,11 +19,18 @@ MANIFESTS: Final = (
     "Cargo.toml",
     "go.mod",
     "composer.json",
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "CMakeLists.txt",
     "Makefile",
 )
 _TARGET: Final = Pattern(r"^([A-Za-z][\w-]*)\s*:(?!=)", re.MULTILINE)
 _SETUP_FIELD: Final = Pattern(r"^\s*(name|description)\s*=\s*[\"']?([^\"'\n,]+)", re.MULTILINE)
 _CONSOLE_SCRIPT: Final = Pattern(r"^\s*[\"']?([\w.-]+)\s*=\s*([\w.]+:[\w.]+)", re.MULTILINE)
+_POM_PARENT: Final = Pattern(r"<(parent|build|dependencies)>(?:(?!</\1>|<\1>).)*</\1>", re.DOTALL)
+_POM_FIELD: Final = Pattern(r"<(artifactId|name|description)>([^<]{1,600})</\1>")
+_CMAKE_PROJECT: Final = Pattern(r"^\s*project\s*\(\s*[\"']?([\w.+-]+)", re.MULTILINE | re.IGNORECASE)
 _GO_MODULE: Final = Pattern(r"^module\s+(\S+)", re.MULTILINE)
 
 
@@ -47,6 +54,10 @@ def read_manifests(texts: Mapping[str, str]) -> list[Manifest]:
         "Cargo.toml": _cargo,
         "go.mod": _go,
         "composer.json": _composer,
+        "pom.xml": _pom,
+        "build.gradle": _gradle,
+        "build.gradle.kts": _gradle,
+        "CMakeLists.txt": _cmake,
         "Makefile": _makefile,
     }
     return [readers[name](name, text) for name, text in texts.items() if name in readers]
@@ -133,6 +144,24 @@ def _go(file: str, text: str) -> Manifest:
 def _composer(file: str, text: str) -> Manifest:
     package = json_object(text)
     return Manifest(file, _text(package.get("name")), _text(package.get("description")), (), ("composer install",))
+
+
+def _pom(file: str, text: str) -> Manifest:
+    fields = {key: " ".join(value.split()) for key, value in reversed(_POM_FIELD.findall(_POM_PARENT.sub("", text)))}
+    name = fields.get("name") or fields.get("artifactId", "")
+    # A name may be built from properties, which nobody resolves here.
+    name = fields.get("artifactId", "") if "${" in name else name
+    return Manifest(file, name, fields.get("description", ""), (), ("mvn package",))
+
+
+def _gradle(file: str, text: str) -> Manifest:
+    runs = re.search(r"\bapplication\b|spring-?boot", text, re.IGNORECASE) is not None
+    return Manifest(file, run=("gradle build", *(("gradle run",) if runs else ())))
+
+
+def _cmake(file: str, text: str) -> Manifest:
+    project = _CMAKE_PROJECT.search(text)
+    return Manifest(file, project[1] if project else "", "", (), ("cmake -B build", "cmake --build build"))
 
 
 def _makefile(file: str, text: str) -> Manifest:

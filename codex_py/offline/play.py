@@ -150,6 +150,8 @@ def _exec_call(command: Command, tools: Mapping[str, dict[str, Any]]) -> Call:
     arguments["login"] = False
     if command.patience != Command("").patience:
         arguments["yield_time_ms"] = command.patience
+    if command.room != Command("").room:
+        arguments["max_output_tokens"] = command.room
     return Call("exec_command", encode_json(arguments).decode())
 
 

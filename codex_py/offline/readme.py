@@ -32,16 +32,20 @@ _LEAST_WORDS: Final = 4
 
 
 class Readme(NamedTuple):
+    """`opens`: the paragraph stands before the parts on installing and using, so that it can say what this is for."""
+
     title: str
     paragraph: str
     commands: tuple[str, ...]
+    opens: bool = True
 
 
 def read_readme(text: str) -> Readme:
     """Read Markdown, reStructuredText or plain text; what is not there is ''."""
     plain = text.replace("\r\n", "\n").lstrip("\ufeff")
     plain = _COMMENT.sub("", _FRONT_MATTER.sub("", plain, count=1))
-    return Readme(_title(plain), _first_paragraph(plain), _commands(plain))
+    opening = _first_paragraph(_opening(plain))
+    return Readme(_title(plain), opening or _first_paragraph(plain), _commands(plain), bool(opening))
 
 
 def _title(text: str) -> str:
@@ -59,6 +63,15 @@ def _title(text: str) -> str:
             return clip(_prose(lines[position - 1]), 100)
     found = _HTML_HEADING.search(text[:8000])
     return clip(_prose(found[1]), 100) if found else ""
+
+
+def _opening(text: str) -> str:
+    """What comes before the first part on installing, using or developing."""
+    lines = text.split("\n")
+    for position, line in enumerate(lines):
+        if line.startswith("##") and (heading := _MARKDOWN_HEADING.match(line)) and _RUN_HEADINGS.match(heading[1]):
+            return "\n".join(lines[:position])
+    return text
 
 
 def _first_paragraph(text: str) -> str:

@@ -13,11 +13,13 @@ from codex_py.offline.result import Result
 
 
 class Command(NamedTuple):
-    """A shell command. `patience` is how many milliseconds the tool waits before it reports a running process."""
+    """A shell command. `patience` is how many milliseconds the tool waits before it reports a running process, `room`
+    how many tokens of output are wanted at most."""
 
     cmd: str
     workdir: str | None = None
     patience: int = 10_000
+    room: int = 10_000
 
 
 class Patch(NamedTuple):

@@ -18,6 +18,7 @@ from codex_py.offline.text import excerpt, ticked
 from codex_py.offline.verdict import Verdict, counts_text, failure_list
 
 _PATIENCE: Final = 30_000
+_ROOM: Final = 50_000
 _TEST_FILES: Final = (
     r"find . -maxdepth 6 \( "
     r"-name .git -o -name node_modules -o -name .venv -o -name venv -o -name target -o -name __pycache__ \) "
@@ -49,11 +50,11 @@ def run_tests(conversation: Conversation, wish: RunTests) -> Script:
         return "I found no tests here: no test files by name, and no manifest that says how to run any."
     if isinstance(runner, NoRunner):
         return f"I did not run the tests: {runner.why}."
-    result = yield from ask(Command(runner.command, root, patience=_PATIENCE))
+    result = yield from ask(Command(runner.command, root, _PATIENCE, _ROOM))
     command = runner.command
     if result.denied and runner.retry and not read_verdict(result.text, None).failures:
         command = runner.retry
-        result = yield from ask(Command(command, root, patience=_PATIENCE))
+        result = yield from ask(Command(command, root, _PATIENCE, _ROOM))
     verdict = read_verdict(result.text, root or conversation.cwd or place.top)
     return report(runner, command, result, verdict, fix=wish.fix)
 

@@ -32,6 +32,9 @@ _ENTRY_FILE: Final = Pattern(
 )
 
 
+_TICKED: Final = Pattern(r"`([^`\n]{1,300})`")
+
+
 class Evidence(NamedTuple):
     """What was read before the answer is written."""
 
@@ -109,9 +112,10 @@ def describe(evidence: Evidence) -> str:
 def _headline(evidence: Evidence, name: str) -> str:
     readme, described = evidence.readme, [m.description for m in evidence.manifests if m.description]
     first = f"**{name}**" if name == evidence.folder else f"**{name}** (folder `{evidence.folder}`)"
-    if readme.paragraph:
+    if readme.paragraph and (readme.opens or not described):
         return f"{first}: {readme.paragraph}\n\n(from `{evidence.readme_file}`)"
-    why = f"`{evidence.readme_file}` has no text to go by" if evidence.readme_file else "There is no README"
+    lack = "begins with how to use it" if readme.paragraph else "has no text to go by"
+    why = f"`{evidence.readme_file}` {lack}" if evidence.readme_file else "There is no README"
     if described:
         source = next(m.file for m in evidence.manifests if m.description)
         return f"{first}: {described[0]}\n\n(from `{source}`; {why[0].lower() + why[1:]}.)"
@@ -148,7 +152,13 @@ def _tests(listing: Listing) -> str:
 
 def _entries(listing: Listing, manifests: tuple[Manifest, ...]) -> str:
     declared = [entry for manifest in manifests for entry in manifest.entries]
-    found = [path for path in listing.paths if _ENTRY_FILE.fullmatch(path) and not _TEST_FOLDER.match(path)]
+    # The manifests write `./index.js` for what the list has as `index.js`.
+    named = {path.removeprefix("./") for entry in declared for path in _TICKED.findall(entry)}
+    found = [
+        path
+        for path in listing.paths
+        if path not in named and _ENTRY_FILE.fullmatch(path) and not _TEST_FOLDER.match(path)
+    ]
     scripts = [path for path in listing.paths if re.fullmatch(r"(?:scripts|bin)/[\w-]+", path)]
     entries = [
         *declared,
@@ -162,11 +172,11 @@ def _how_to_run(evidence: Evidence) -> str:
     told: list[str] = []
     if evidence.readme.commands:
         told.append(f"{', '.join(map(ticked, evidence.readme.commands))} (from `{evidence.readme_file}`)")
-    told += [
-        f"{', '.join(map(ticked, manifest.run))} (from `{manifest.file}`)"
-        for manifest in evidence.manifests
-        if manifest.run
-    ]
+    known: set[str] = set()
+    for manifest in evidence.manifests:
+        new = [command for command in manifest.run if command not in known]
+        known.update(new)
+        told += [f"{', '.join(map(ticked, new))} (from `{manifest.file}`)"] if new else []
     if not told and (script := _lone_script(evidence.listing)):
         told.append(f"probably {ticked(script)}")
     return "; ".join(told[:4]) if told else "neither a README nor a manifest says how"

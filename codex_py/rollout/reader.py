@@ -61,7 +61,8 @@ def find_session(home: Path, thread_id: str) -> Path:
     wanted = thread_id.strip().lower()
     if not is_uuid(wanted):
         raise UserError(
-            f"not a session id: {thread_id[:80]!a}", hint="an id looks like `01a2000f-b531-7671-885f-ac1df6cf019b`"
+            f"not a session id: `{ascii(thread_id[:80])[1:-1]}`",
+            hint="an id looks like `01a2000f-b531-7671-885f-ac1df6cf019b`",
         )
     for path in session_files(home):
         if thread_of(path) == wanted:

@@ -7,6 +7,7 @@ import json
 import struct
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,6 +129,12 @@ def test_the_output_schema_is_sent_strict(place: Place) -> None:
 def test_the_model_flag_beats_the_override_and_the_file(place: Place) -> None:
     assert asked(place, "-m", "gpt-5.2", "-c", 'model="gpt-5"', "go").body["model"] == "gpt-5.2"
     assert asked(place, "-c", "model=gpt-5-raw", "go").body["model"] == "gpt-5-raw"
+
+
+@pytest.mark.parametrize(("supported", "sent"), [("true", {"summary": "auto"}), ("false", None)])
+def test_a_model_can_be_said_to_sum_up_its_thinking_or_not(place: Place, supported: str, sent: Any) -> None:
+    setting = f"model_supports_reasoning_summaries={supported}"
+    assert asked(place, "-m", "unheard-of", "-c", setting, "go").body.get("reasoning") == sent
 
 
 def test_flags_may_stand_before_the_subcommand(place: Place) -> None:

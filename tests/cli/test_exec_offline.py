@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.fake_responses import FakeResponses, say, status
 from tests.support.home import Place, make_place
 from tests.support.process import run
@@ -62,6 +64,22 @@ def test_a_local_server_is_asked_without_a_key(place: Place) -> None:
     assert (ended.status, ended.stdout) == (0, b"done\n")
     assert "authorization" not in model.requests[0].headers
     assert model.requests[0].body["model"] == "tiny"
+
+
+@pytest.mark.parametrize(
+    ("flags", "provider"),
+    [
+        (["--oss"], "lmstudio"),
+        (["--oss", "--local-provider", "ollama"], "ollama"),
+        (["--local-provider", "ollama"], "ollama"),
+    ],
+)
+def test_the_local_server_is_the_one_that_is_named(place: Place, flags: list[str], provider: str) -> None:
+    (place.codex_home / "config.toml").write_text('oss_provider = "lmstudio"\n')
+    with FakeResponses([say("done")]) as model:
+        ended = run(place.with_env(CODEX_OSS_BASE_URL=model.base_url), "exec", *flags, "go")
+
+    assert f"provider: {provider}" in ended.err.splitlines()
 
 
 def test_a_provider_that_fails_is_never_replaced_by_the_offline_model(place: Place) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from tests.support.fake_responses import (
     item,
     reasoning,
     reasoning_delta,
+    repeat,
     say,
     status,
     tokens,
@@ -230,6 +232,18 @@ def test_json_lines_tell_a_whole_turn(place: Place) -> None:
     assert model.requests[7].output_of("c3") == "unsupported call: no_such_tool"
 
 
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_what_the_model_thinks_can_be_hidden(place: Place, flags: list[str]) -> None:
+    with FakeResponses(repeat([reasoning("B", "a secret thought"), say("done")]), excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        shown = run(place, "exec", *flags, "go")
+        hidden = run(place, "exec", *flags, "-c", "hide_agent_reasoning=true", "go")
+
+    assert "a secret thought" in shown.out + shown.err
+    assert "a secret thought" not in hidden.out + hidden.err
+    assert "done" in hidden.out
+
+
 def test_both_names_of_the_json_flag_are_one(place: Place) -> None:
     with FakeResponses([say("done")]) as model:
         place.use_model(model.base_url)
@@ -343,6 +357,17 @@ def test_a_failed_turn_leaves_the_old_file_alone(place: Place) -> None:
     assert (ended.status, target.read_text()) == (1, "old")
 
 
+def test_a_json_line_is_one_line_for_every_reader(place: Place) -> None:
+    text = "a\u2028b\u2029c\x85d\\\u2028e"
+    with FakeResponses([say(text)]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--json", "go")
+
+    # This splits at every character that any Unicode text calls the end of a line, as Node's line reader nearly does.
+    lines = [json.loads(line) for line in ended.stdout.decode().splitlines()]
+    assert [line["item"]["text"] for line in lines if line["type"] == "item.completed"] == [text]
+
+
 def test_parallel_calls_are_answered_in_their_order(place: Place) -> None:
     # The first ends after the second is gone.
     wait = "until [ -s pid ]; do :; done; while kill -0 $(cat pid) 2>/dev/null; do :; done"
@@ -354,3 +379,12 @@ def test_parallel_calls_are_answered_in_their_order(place: Place) -> None:
 
     outputs = [one["call_id"] for one in model.requests[1].input if one["type"] == "function_call_output"]
     assert (ended.status, outputs) == (0, ["slow", "quick"])
+
+
+def test_the_skills_of_a_failed_turn_are_told_too(place: Place) -> None:
+    path = place.write(".agents/skills/lint/SKILL.md", "---\nname: lint\ndescription: checks\n---\n")
+    with FakeResponses([failed("context_length_exceeded", "too long")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--json", "use $lint")
+    assert ended.events[-1]["type"] == "turn.failed"
+    assert ended.events[-1]["skills_used"] == [{"name": "lint", "scope": "repo", "path": str(path), "kind": "explicit"}]

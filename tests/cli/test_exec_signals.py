@@ -205,6 +205,18 @@ def test_a_closed_stdout_ends_quietly_and_keeps_the_session(place: Place, flags:
     assert recorded_events(path)[-1] in ("task_complete", "turn_aborted")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_an_answer_that_cannot_be_written_is_told(place: Place, flags: list[str]) -> None:
+    with FakeResponses([say("done")], excuse={"unplayed"}) as model, Path("/dev/full").open("wb") as full:
+        place.use_model(model.base_url)
+        with start(place, "exec", *flags, "go", stdout=full.fileno()) as running:
+            ended = running.wait(timeout=20)
+
+    assert ended.status == 1
+    assert ended.err.splitlines()[-1] == "error: cannot write to stdout: No space left on device"
+
+
 def test_the_turn_state_is_echoed_within_the_turn(place: Place) -> None:
     first = [headers({"x-codex-turn-state": "state-1"}), call("c", "exec_command", {"cmd": "true"})]
     with FakeResponses(first, [say("done")]) as model:

@@ -14,6 +14,7 @@ from codex_py.core.session import Session
 from codex_py.protocol import events
 from codex_py.protocol.input import TextInput
 from codex_py.protocol.ops import UserTurn
+from codex_py.protocol.policy import ApprovalPolicy
 from tests.support.fake_responses import FakeResponses
 from tests.support.home import Place
 
@@ -51,6 +52,7 @@ async def watched_session(
     sandbox: str = "danger-full-access",
     ephemeral: bool = False,
     can_ask: bool = False,
+    approval: ApprovalPolicy = "never",
     **provider: Any,
 ) -> AsyncGenerator[Watched, None]:
     """Open a session in the place's repository; `top` is TOML for the head of config.toml."""
@@ -62,7 +64,7 @@ async def watched_session(
         cwd=place.repo,
         env=place.env,
         originator="test",
-        approval="never",
+        approval=approval,
         ephemeral=ephemeral,
         can_ask=can_ask,
         resume=None if resume is None else ResumeTarget(thread_id=resume),

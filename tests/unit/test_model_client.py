@@ -360,7 +360,7 @@ async def test_a_web_page_instead_of_a_stream_is_one_final_error() -> None:
         error = await fails(model.base_url)
     assert facts(error) == (
         f"`{model.base_url}/responses` answered 200 with `text/html`, not with an event stream: "
-        "an HTML page titled “Log in”",
+        "an HTML page titled “Log in”; does `base_url` name a server of the Responses API?",
         False,
         False,
         False,
@@ -384,7 +384,7 @@ async def test_a_page_without_a_type_is_recognised() -> None:
     with FakeResponses([headers({"content-type": None}), raw(b"\n <html>"), raw(b"<title>Hi</title>"), end()]) as model:
         error = await fails(model.base_url)
     assert not error.retryable
-    assert str(error).endswith("answered 200 with something else, not with an event stream: an HTML page titled “Hi”")
+    assert "answered 200 with something else, not with an event stream: an HTML page titled “Hi”; " in str(error)
 
 
 async def test_a_failure_in_the_stream_shows_no_key() -> None:

@@ -18,6 +18,7 @@ from codex_py.model.failures import (
 )
 
 URL = "https://models.example/v1/responses"
+CHECK = "does `base_url` name a server of the Responses API?"
 NOW = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT
 
 
@@ -123,7 +124,11 @@ def test_the_request_id_is_shown_when_there_is_one(headers: dict[str, str], show
 
 
 def test_an_empty_404_names_the_address() -> None:
-    assert refused(404)[0] == f"404 Not Found: nothing answers at `{URL}`"
+    assert refused(404)[0] == f"404 Not Found: nothing answers at `{URL}`; {CHECK}"
+
+
+def test_a_refused_key_says_what_to_check() -> None:
+    assert refused(401, {"error": {"message": "bad key"}})[0] == "401 Unauthorized: bad key; check the API key"
 
 
 def test_an_unknown_status_is_a_number() -> None:
@@ -220,15 +225,15 @@ def test_a_hostile_megabyte_is_read_in_linear_time(unit: str) -> None:
         (
             "text/html; charset=utf-8",
             b"<html><title>Log in</title>",
-            f"`{URL}` answered 200 with `text/html`, not with an event stream: an HTML page titled “Log in”",
+            f"`{URL}` answered 200 with `text/html`, not with an event stream: an HTML page titled “Log in”; {CHECK}",
         ),
         (
             "application/json",
             b'{"error":{"message":"no such model"}}',
             f"`{URL}` answered 200 with `application/json`, not with an event stream: no such model",
         ),
-        ("", b"hello", f"`{URL}` answered 200 with something else, not with an event stream: hello"),
-        ("text/html", b"", f"`{URL}` answered 200 with `text/html`, not with an event stream"),
+        ("", b"hello", f"`{URL}` answered 200 with something else, not with an event stream: hello; {CHECK}"),
+        ("text/html", b"", f"`{URL}` answered 200 with `text/html`, not with an event stream; {CHECK}"),
     ],
 )
 def test_an_answer_that_is_no_stream_is_one_final_error(kind: str, body: bytes, expected: str) -> None:

@@ -59,6 +59,18 @@ tests/test_a.py:9: AssertionError
 FAILED tests/test_a.py::test_deep - assert 2 == 1
 1 failed in 0.02s
 """
+LONG_NAME = """\
+=================================== FAILURES ===================================
+_ TestReleases.test_that_has_a_name_which_leaves_no_room_for_more_underscores[x] _
+test_a.py:9: in test_that_has_a_name_which_leaves_no_room_for_more_underscores
+    f(0)
+_ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _
+mod.py:2: in f
+E   ZeroDivisionError: division by zero
+=========================== short test summary info ============================
+FAILED test_a.py::TestReleases::test_that_has_a_name_which_leaves_no_room_for_more_underscores[x]
+1 failed in 0.02s
+"""
 SYNTAX_ERROR = """\
 ==================================== ERRORS ====================================
 ____________________________ ERROR collecting a/test_s.py _____________________________
@@ -328,6 +340,24 @@ CASES: list[tuple[str, Verdict]] = [
                 Failure("test_deep", "test_a.py", 9, "ZeroDivisionError: division by zero", "mod.py:2"),
                 Failure("test_b.py", "test_b.py", 1, "ModuleNotFoundError: No module named 'nothere'"),
                 Failure("test_err", "test_a.py", 11, "RuntimeError: fixture"),
+            ),
+        ),
+    ),
+    (
+        LONG_NAME,
+        Verdict(
+            0,
+            1,
+            0,
+            0,
+            (
+                Failure(
+                    "TestReleases::test_that_has_a_name_which_leaves_no_room_for_more_underscores[x]",
+                    "test_a.py",
+                    9,
+                    "ZeroDivisionError: division by zero",
+                    "mod.py:2",
+                ),
             ),
         ),
     ),

@@ -112,6 +112,44 @@ async def test_an_empty_readme_gives_way_to_the_manifest(tmp_path: Path) -> None
     assert "`npm start`, `npm test` (from `package.json`)" in answer
 
 
+async def test_a_readme_that_begins_with_its_use_gives_way_to_the_manifest(tmp_path: Path) -> None:
+    files = {
+        "README.md": "semver(1) -- versions\n===\n\n## Install\n\n```bash\nnpm install semver\n```\n\n## Usage\n\n"
+        "As a node module:\n\n```js\nrequire('semver')\n```\n",
+        "package.json": '{"name": "semver", "description": "The version parser.", "main": "./index.js"}',
+        "index.js": "",
+    }
+
+    answer = await Host(git_tree(tmp_path / "js", files)).ask("what is this repository?")
+
+    assert "**semver** (folder `js`): The version parser." in answer
+    assert "(from `package.json`; `README.md` begins with how to use it.)" in answer
+    assert "- **Entry points:** `./index.js` (`main`)\n" in answer
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "how"),
+    [
+        (
+            {
+                "pom.xml": "<project><parent><artifactId>top</artifactId></parent><artifactId>shop</artifactId>"
+                "<description>Sells\n  things.</description></project>"
+            },
+            "**shop** (folder `x`): Sells things.",
+            "`mvn package` (from `pom.xml`)",
+        ),
+        ({"build.gradle.kts": "plugins { application }"}, "**x**", "`gradle build`, `gradle run`"),
+        ({"CMakeLists.txt": "project(Fast CXX)"}, "**Fast**", "`cmake -B build`, `cmake --build build`"),
+        ({"setup.py": "", "setup.cfg": ""}, "**x**", "`pip install .` (from `setup.cfg`)\n"),
+    ],
+)
+async def test_other_manifests_say_how_to_build(tmp_path: Path, files: dict[str, str], name: str, how: str) -> None:
+    answer = await Host(git_tree(tmp_path / "x", files)).ask("what is this repository?")
+
+    assert name in answer
+    assert f"- **How to run:** {how}" in answer
+
+
 async def test_broken_manifests_stop_nothing(tmp_path: Path) -> None:
     files = {
         "package.json": "{",
