@@ -46,11 +46,14 @@ class Errand(NamedTuple):
 def run(arguments: Sequence[str]) -> int:
     """Settle everything that can be wrong before anything runs, then run; give back the exit status."""
     parser = _parser()
-    if "-h" in arguments or "--help" in arguments:
+    flags, behind = _split_at_dashes(arguments)
+    if "-h" in flags or "--help" in flags:
         print(parser.format_help().rstrip())
         return 0
-    given = parser.parse_intermixed_args(arguments)
-    errand = read_errand(given)
+    given = parser.parse_intermixed_args(flags)
+    literal = bool(behind) and not given.words
+    given.words += behind
+    errand = read_errand(given, literal=literal)
     cwd = working_directory(given.cd)
     home = codex_home(os.environ)
     if given.trust:
@@ -76,6 +79,7 @@ def run(arguments: Sequence[str]) -> int:
         approval="never",
         ephemeral=given.ephemeral,
         resume=errand.resume,
+        ignore_rules=given.ignore_rules,
         extra_roots=find_folders(given.add_dir),
     )
     return asyncio.run(_run(session, request))
@@ -121,15 +125,21 @@ def _parser() -> Parser:
     # Sent by SDK clients; they change nothing here.
     for flag in ("--thread-source", "--cyber-access-program"):
         parser.add_argument(flag, help=argparse.SUPPRESS)
-    parser.add_argument("--ignore-rules", action="store_true", help=argparse.SUPPRESS)
     return parser
 
 
-def read_errand(given: argparse.Namespace) -> Errand:
-    """Tell a prompt from `resume …`; raises `UsageError` for words that make no sense together."""
+def _split_at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What may be flags, and what stands behind a `--` and is words, whatever it looks like."""
+    words = list(arguments)
+    place = words.index("--") if "--" in words else len(words)
+    return words[:place], words[place + 1 :]
+
+
+def read_errand(given: argparse.Namespace, *, literal: bool = False) -> Errand:
+    """Tell a prompt from `resume …`, unless it is `literal`; raises `UsageError` for words that make no sense."""
     words: list[str] = list(given.words)
     target = None
-    if words and words[0] == "resume":
+    if words and words[0] == "resume" and not literal:
         words.pop(0)
         target = _resume_target(given, words)
     elif given.last or given.all:
@@ -143,7 +153,7 @@ def _resume_target(given: argparse.Namespace, words: list[str]) -> ResumeTarget:
     if given.last:
         return ResumeTarget(any_directory=given.all)
     if not words:
-        raise UsageError("resume which session?", hint="give its id, or `--last`")
+        raise UsageError("no session to resume", hint="give its id, or `--last`")
     return ResumeTarget(thread_id=words.pop(0))
 
 

@@ -99,4 +99,5 @@ def add_place_flags(parser: Parser) -> None:
         action="store_true",
         help="no sandbox and no questions; only where the machine itself is the sandbox",
     )
+    group.add_argument("--ignore-rules", action="store_true", help="leave the .rules files for commands out")
     group.add_argument("--full-auto", action="store_true", help=argparse.SUPPRESS)

@@ -17,8 +17,8 @@ from codex_py.tools.rules import RuleBook
 _MAX_FILES: Final = 64
 
 
-def load_approvals(loaded: LoadedConfig, *, home: Path, cwd: Path) -> Approvals:
-    """The rules of the user and of a trusted project, and where a lasting yes is kept.
+def load_approvals(loaded: LoadedConfig, *, home: Path, cwd: Path, ignore_rules: bool = False) -> Approvals:
+    """The rules of the user and of a trusted project, and where a lasting yes is kept; `ignore_rules` reads none.
 
     A file that cannot be used is left out, with a warning. A project's rules may ask and forbid; what it would allow
     is not taken: whoever writes a repository does not decide what runs unasked.
@@ -31,6 +31,8 @@ def load_approvals(loaded: LoadedConfig, *, home: Path, cwd: Path) -> Approvals:
         project=project,
     )
     reading = _Reading()
+    if ignore_rules:
+        return Approvals(reading.book, store=store)
     for file in [*_rules_in(own), store.always, store.project_file]:
         reading.own(file)
     # The layers are those the configuration found trusted; a folder of rules without one beside it counts as well.

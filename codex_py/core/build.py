@@ -65,7 +65,7 @@ class ResumeTarget(Value):
 class SessionRequest(Value):
     """What a front end asks for. `cwd` is a real path; `extra_roots` are writable too with workspace-write.
 
-    `can_ask` says that the front end answers the session's questions.
+    `can_ask` says that the front end answers the session's questions; `ignore_rules` leaves `.rules` files out.
     """
 
     loaded: LoadedConfig
@@ -78,6 +78,7 @@ class SessionRequest(Value):
     resume: ResumeTarget | None = None
     extra_roots: tuple[Path, ...] = ()
     can_ask: bool = False
+    ignore_rules: bool = False
 
 
 @asynccontextmanager
@@ -148,7 +149,7 @@ def _parts(request: SessionRequest, offline_url: str | None) -> SessionParts:
 def _approvals(request: SessionRequest) -> Approvals:
     from codex_py.core.approval_rules import load_approvals  # the seam: rules are read beside the first request
 
-    return load_approvals(request.loaded, home=request.home, cwd=request.cwd)
+    return load_approvals(request.loaded, home=request.home, cwd=request.cwd, ignore_rules=request.ignore_rules)
 
 
 def _provider(request: SessionRequest, offline_url: str | None) -> Provider:

@@ -268,3 +268,28 @@ def test_the_built_in_provider_takes_its_key_and_url_from_the_environment(place:
 
     assert ended.status == 0
     assert model.requests[0].headers["authorization"] == "Bearer sk-test-0123456789"
+
+
+@pytest.mark.parametrize("words", ["resume", "--weird", "-h"])
+def test_what_stands_behind_two_dashes_is_a_prompt(place: Place, words: str) -> None:
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "-s", "read-only", "--", words)
+
+    assert (ended.status, ended.stdout) == (0, b"done\n")
+    assert model.requests[0].texts("user")[-1] == words
+
+
+def test_rules_forbid_a_command_unless_they_are_ignored(place: Place) -> None:
+    rules = place.codex_home / "rules" / "mine.rules"
+    rules.parent.mkdir(mode=0o700)
+    rules.write_text('prefix_rule(pattern=["uname"], decision="forbidden", justification="not here")\n')
+    script = [call("c1", "exec_command", {"cmd": "uname -s"})], [say("done")]
+    with FakeResponses(*script) as model, FakeResponses(*script) as free:
+        place.use_model(model.base_url)
+        run(place, "exec", "go")
+        place.use_model(free.base_url)
+        run(place, "exec", "--ignore-rules", "go")
+
+    assert "not here" in model.requests[1].output_of("c1")
+    assert free.requests[1].output_of("c1").endswith("Linux\n")
