@@ -133,7 +133,7 @@ def _report_bug(error: Exception) -> int:
     from codex_py.paths import codex_home
 
     try:
-        report = write_crash_report(codex_home(os.environ), error, version=__version__)
+        report = write_crash_report(codex_home(os.environ) / "log", error, version=__version__)
     except UserError:
         report = None
     where = f"details in `{report}`" if report else "and no log could be written"

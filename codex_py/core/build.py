@@ -137,7 +137,7 @@ def _parts(request: SessionRequest, offline_url: str | None) -> SessionParts:
         redactor=Redactor(credentials.secrets),
         snapshot=lambda skills: _snapshot(request, settings, policy, skills=skills),
         skills=SessionSkills(_skill_settings(request, settings, tool_env, keys=keys)),
-        report_crash=lambda error: _report_crash(request.home, error),
+        report_crash=lambda error: _report_crash(config.log_dir or request.home / "log", error),
         load_approvals=lambda: _approvals(request),
         stored=stored,
         warnings=(*request.loaded.warnings, *_notices(request, settings, known=facts.known, stored=stored)),
@@ -284,7 +284,7 @@ def _notices(
     return notices
 
 
-def _report_crash(home: Path, error: BaseException) -> str:
-    report = write_crash_report(home, error, version=__version__)
+def _report_crash(folder: Path, error: BaseException) -> str:
+    report = write_crash_report(folder, error, version=__version__)
     where = f"details in `{report}`" if report else "and no log could be written"
     return f"this is a bug in codex-py: {type(error).__name__}; {where}"

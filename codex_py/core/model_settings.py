@@ -18,9 +18,11 @@ _INSTRUCTIONS_MOST_BYTES: Final = 256 * 1024
 
 
 def choose_model(config: Config, provider: Provider) -> str:
-    """The model's name: the user's choice, else the provider's default."""
+    """The model's name: the user's choice, else the provider's default. Raises `UserError` for an empty name."""
     if provider.id == "offline":
         return "offline-rules"
+    if config.model is not None and not config.model.strip():
+        raise UserError("the model has no name", hint="give `-m` or `model` one, or leave it out for the default")
     return config.model or _DEFAULT_LOCAL_MODELS.get(provider.id, _DEFAULT_MODEL)
 
 
@@ -37,6 +39,7 @@ def model_settings(config: Config, model: str, facts: ModelFacts, *, local: bool
         parallel_tool_calls=facts.parallel,
         context_window=window,
         output_tokens=config.tool_output_token_limit or facts.output_tokens,
+        show_raw_reasoning=config.show_raw_agent_reasoning,
     )
 
 

@@ -118,7 +118,7 @@ class Sampler:
             case Message("assistant", text):
                 answer.message = text
                 self.emit(events.MessageDone(text))
-            case Reasoning(text) if text:
+            case Reasoning(summary, raw) if text := summary or (raw if self.turn.settings.show_raw_reasoning else ""):
                 self.emit(events.ReasoningDone(text))
             case ToolCall() as call:
                 batch.start(call, parallel=self.tools.is_parallel(call))

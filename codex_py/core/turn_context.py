@@ -20,6 +20,7 @@ class ModelSettings(Value):
     parallel_tool_calls: bool
     context_window: int | None
     output_tokens: int
+    show_raw_reasoning: bool = False
 
 
 class TurnContext(Value):

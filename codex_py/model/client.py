@@ -20,6 +20,7 @@ from codex_py.model.providers import Provider, responses_url, shown_url
 from codex_py.model.retry import RetryBudget
 from codex_py.model.stream import Completed, ResponseEvent
 from codex_py.model.transport import no_answer
+from codex_py.protocol.encoding import encode_json
 from codex_py.text.redact import Redactor
 
 
@@ -121,6 +122,7 @@ class ModelClient:
             "thread-id": prompt.thread_id,
             "x-client-request-id": prompt.thread_id,
             "x-codex-window-id": prompt.window_id,
+            "x-codex-turn-metadata": _turn_metadata(prompt),
         }
         if turn_state.value is not None:
             headers["x-codex-turn-state"] = turn_state.value
@@ -144,6 +146,19 @@ class ModelClient:
             unreachable=error.unreachable,
             streaming=error.streaming,
         )
+
+
+def _turn_metadata(prompt: Prompt) -> str:
+    """What the server is told of the turn; nothing of the machine or its user."""
+    fields = {
+        "session_id": prompt.thread_id,
+        "thread_id": prompt.thread_id,
+        "turn_id": prompt.turn_id,
+        "window_id": prompt.window_id,
+        "window_number": prompt.window,
+        "request_kind": "turn",
+    }
+    return encode_json(fields).decode()
 
 
 def _fixed_headers(provider: Provider, credentials: Credentials, originator: str, version: str) -> dict[str, str]:

@@ -65,9 +65,10 @@ class Message(NamedTuple):
 
 
 class Reasoning(NamedTuple):
-    """What a reasoning item lets the user read; the rest of it is for the model."""
+    """What a reasoning item lets the user read: the summary, and the thinking itself where the server sends it."""
 
-    text: str
+    summary: str
+    raw: str = ""
 
 
 class ToolCall(NamedTuple):
@@ -138,7 +139,7 @@ def _view(value: dict[str, Any]) -> ItemView:
         case {"type": "message", "role": str(role)}:
             return Message(role, _texts(value.get("content"), ""), str(value.get("id", "")))
         case {"type": "reasoning"}:
-            return Reasoning(_texts(value.get("summary"), "\n\n") or _texts(value.get("content"), "\n\n"))
+            return Reasoning(_texts(value.get("summary"), "\n\n"), _texts(value.get("content"), "\n\n"))
         case {"type": "function_call", "call_id": str(call_id)}:
             # One without a name is a call all the same: every call gets its answer.
             name, namespace = value.get("name"), value.get("namespace")

@@ -280,3 +280,12 @@ def test_help_and_version_are_on_stdout(place: Place) -> None:
     assert outputs[0].out.startswith("codex-py ")
     for flag in ("--json", "--output-schema", "--sandbox", "--image", "--offline", "resume"):
         assert flag in outputs[2].out
+
+
+def test_a_model_without_a_name_is_refused(place: Place) -> None:
+    with FakeResponses() as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "-m", "", "go")
+
+    assert (ended.status, ended.stdout) == (1, b"")
+    assert ended.err == "error: the model has no name; give `-m` or `model` one, or leave it out for the default\n"

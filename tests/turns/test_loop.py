@@ -171,6 +171,21 @@ async def test_reasoning_is_shown_and_replayed(place: Place) -> None:
     assert sent["encrypted_content"] == "SECRET"
 
 
+@pytest.mark.parametrize(("top", "shown"), [("", []), ("show_raw_agent_reasoning = true", ["raw"])])
+async def test_raw_reasoning_is_shown_only_when_asked_for(place: Place, top: str, shown: list[str]) -> None:
+    thought = {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [],
+        "content": [{"type": "reasoning_text", "text": "raw"}],
+        "encrypted_content": "B",
+    }
+    with FakeResponses([item(thought), say("done")]) as model:
+        async with watched_session(place, model, top) as watched:
+            await watched.say("go")
+    assert [event.text for event in watched.of(events.ReasoningDone)] == shown
+
+
 async def test_end_turn_false_asks_once_more(place: Place) -> None:
     with FakeResponses([say("so far"), completed(end_turn=False)], [say("done")]) as model:
         async with watched_session(place, model) as watched:

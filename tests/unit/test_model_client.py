@@ -129,6 +129,10 @@ async def test_the_request_on_the_wire() -> None:
         "thread-id": "thread-1",
         "x-client-request-id": "thread-1",
         "x-codex-window-id": "thread-1:2",
+        "x-codex-turn-metadata": (
+            '{"session_id":"thread-1","thread_id":"thread-1","turn_id":"turn-1",'
+            '"window_id":"thread-1:2","window_number":2,"request_kind":"turn"}'
+        ),
     }
 
 
