@@ -63,7 +63,7 @@ def test_a_signal_during_the_stream(place: Place, number: signal.Signals, code: 
             sent_at = time.monotonic()
             ended = running.wait(timeout=20)
 
-    assert time.monotonic() - sent_at < 15
+    assert time.monotonic() - sent_at < 2
     assert (ended.status, ended.stdout) == (code, b"")
     assert not ended.has_traceback
     assert "turn interrupted" in ended.err
@@ -90,7 +90,7 @@ def test_a_signal_during_a_command_kills_it_and_answers_the_call(
         line.wait_for_end()
         resumed = run(place, "exec", "resume", "--last", "-s", sandbox, "and now?")
 
-    assert took < 15
+    assert took < 2
     assert ended.status == code
     assert not ended.has_traceback
     assert [event["type"] for event in ended.events][:3] == ["thread.started", "turn.started", "item.started"]

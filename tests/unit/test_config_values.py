@@ -294,12 +294,12 @@ def test_a_byte_order_mark_and_windows_line_ends_are_fine(machine: Machine) -> N
 def test_a_hostile_project_file_is_read_in_bounded_time(machine: Machine, line: bytes) -> None:
     machine.trusted()
     machine.project("").write_bytes(line)
-    started = time.process_time()
+    started = time.perf_counter()
     try:
         machine.load()
     except UserError as error:
         assert len(str(error)) < 1000
-    assert time.process_time() - started < 10
+    assert time.perf_counter() - started < 1
 
 
 def test_a_record_is_frozen_compared_by_value_and_can_be_replaced() -> None:

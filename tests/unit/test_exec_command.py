@@ -216,7 +216,9 @@ async def test_a_command_without_terminal_cannot_be_typed_to_but_interrupted(ses
     assert refused == (
         f"error: stdin is closed: session `{running}` runs without a terminal; start the command again with `tty` true"
     )
+    began = time.monotonic()
     assert await session.write(running, "\x03") == reply("", 130)
+    assert time.monotonic() - began < 0.2
 
 
 async def test_a_terminal_is_24_by_80_and_echoes(session: Session) -> None:
@@ -243,8 +245,7 @@ async def test_the_end_of_input_ends_a_terminal_reader(session: Session) -> None
 async def test_a_grandchild_that_keeps_the_pipe_does_not_hold_the_reply(session: Session) -> None:
     began = time.monotonic()
     text = await session.exec("sleep 1000 & echo $!")
-    # It would wait 10 seconds for a command that runs.
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 1
     pid = int(output_of(text))
     assert is_alive(pid)
     await session.processes.kill_all()

@@ -216,7 +216,7 @@ def test_a_hostile_megabyte_is_read_in_linear_time(unit: str) -> None:
     delay_in_message(text)
     one_line(text)
     http_failure(429, {"retry-after": text, "x-request-id": text}, text.encode(), url=URL, now=NOW)
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 1.0
 
 
 @pytest.mark.parametrize(

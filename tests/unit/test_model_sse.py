@@ -129,7 +129,7 @@ def test_a_hostile_megabyte_is_read_in_linear_time(unit: bytes) -> None:
     for at in range(0, len(stream), 65536):
         parser.feed(stream[at : at + 65536])
     parser.finish()
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 1.0
 
 
 def test_fifty_megabytes_in_one_event_take_well_under_a_second() -> None:
@@ -141,4 +141,4 @@ def test_fifty_megabytes_in_one_event_take_well_under_a_second() -> None:
         parser.feed(chunk)
     [event] = parser.feed(b"\n\n")
     assert len(event) == 800 * 65536
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 1.0

@@ -505,7 +505,7 @@ def test_commands_that_run_tests_are_known(command: str, expected: bool) -> None
     ids=lambda output: output[:10],
 )
 def test_hostile_output_is_read_in_no_time(output: str) -> None:
-    start = time.process_time()
+    start = time.perf_counter()
     read_verdict(f"test session starts\n{output}\nTests:       1 failed, 1 total\n", "/repo")
 
-    assert time.process_time() - start < 20
+    assert time.perf_counter() - start < 2.0

@@ -256,8 +256,8 @@ def test_other_languages_become_a_plan_that_says_so(prompt: str) -> None:
     ids=lambda prompt: prompt[:12],
 )
 def test_hostile_prompts_are_read_in_no_time(prompt: str) -> None:
-    start = time.process_time()
+    start = time.perf_counter()
     wish: Intent = choose_intent(prompt)
 
     assert wish is not None
-    assert time.process_time() - start < 10
+    assert time.perf_counter() - start < 1.0

@@ -218,4 +218,4 @@ def test_a_hostile_megabyte_is_read_in_linear_time(text: str) -> None:
     with suppress(PatchError):
         parse_patch(text)
     # The promise is 0.2 s on a quiet machine; a quadratic reading would take minutes.
-    assert time.process_time() - begun < 20
+    assert time.process_time() - begun < 2

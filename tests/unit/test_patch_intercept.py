@@ -125,4 +125,4 @@ def test_a_patch_in_an_argument_vector(argv: list[str], found: PatchInCommand | 
 def test_a_hostile_megabyte_is_looked_at_in_linear_time(command: str) -> None:
     begun = time.process_time()
     assert find_patch_in_command(command) is None
-    assert time.process_time() - begun < 20
+    assert time.process_time() - begun < 2

@@ -135,7 +135,7 @@ def test_a_second_writer_is_refused_and_the_first_unharmed(tmp_path: Path) -> No
     started = time.monotonic()
     with pytest.raises(UserError, match="already has an active writer"):
         RolloutRecorder.resume(load_session(path), warn=no_warning)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 0.5
     first.record_item(message("user", "mine"))
     first.close()
 

@@ -268,14 +268,14 @@ def test_processes_that_install_at_once_leave_one_whole_copy(home: Path, source:
     assert [entry.name for entry in (home / "skills").iterdir()] == [".system"]
 
 
-def test_checking_a_current_copy_costs_next_to_nothing(home: Path) -> None:
+def test_checking_a_current_copy_costs_under_a_millisecond(home: Path) -> None:
     sync_bundled(home, enabled=True)
     seconds: list[float] = []
     for _ in range(20):
         begun = time.perf_counter()
         sync_bundled(home, enabled=True)
         seconds.append(time.perf_counter() - begun)
-    assert min(seconds) < 0.01
+    assert min(seconds) < 0.001
 
 
 def test_the_shipped_skills_load_and_nothing_is_to_be_said_against_them(home: Path) -> None:

@@ -177,11 +177,11 @@ def test_links_to_everything_are_survived(top: Path) -> None:
     (top / "root").symlink_to("/")
     (top / "proc").symlink_to("/proc/self")
     (top / "dev").symlink_to("/dev")
-    start = time.process_time()
+    start = time.monotonic()
     found = search(top)
     assert "a" in reached(found, top)
     assert not any(file.real.startswith(("/proc/", "/dev/")) for file in found.files)
-    assert time.process_time() - start < 20
+    assert time.monotonic() - start < 2
 
 
 def test_thousands_of_files_are_passed_over(top: Path) -> None:
@@ -190,7 +190,7 @@ def test_thousands_of_files_are_passed_over(top: Path) -> None:
         os.close(os.open(f"{top}/a/{number}", os.O_CREAT))
     start = time.process_time()
     assert reached(search(top), top) == ["a"]
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 0.2
 
 
 def test_the_search_stops_when_its_time_is_over(top: Path) -> None:

@@ -232,7 +232,7 @@ def test_disabled_and_hidden_skills_are_not_noticed(project: Path) -> None:
 def test_hostile_commands_cost_little(command: str, project: Path) -> None:
     began = time.process_time()
     assert used(command, project) == []
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 1
 
 
 def test_a_command_without_a_trace_of_a_skill_is_not_parsed(project: Path) -> None:

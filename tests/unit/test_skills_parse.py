@@ -244,4 +244,4 @@ def test_hostile_text_costs_little(text: str) -> None:
     with pytest.raises(SkillRefused):
         if not parse_skill(text).allowed_tools:
             raise SkillRefused("no tools")
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 0.5

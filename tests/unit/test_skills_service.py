@@ -375,12 +375,12 @@ def test_two_thousand_skills_are_read_in_time(place: Workplace) -> None:
     service = place.start()
     start = time.process_time()
     assert len(service.catalog(place.request()).skills) == 2000
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 1.0
     again = place.start()
     settled(again, place)
     start = time.process_time()
     assert len(place.load().skills) == 2000
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 0.2
 
 
 def test_hostile_skills_neither_stall_a_start_nor_fill_the_memory(place: Workplace) -> None:
@@ -394,7 +394,7 @@ def test_hostile_skills_neither_stall_a_start_nor_fill_the_memory(place: Workpla
         wide.write_text("---\nname: a\ndescription: b\nx:\n" + "- a\n" * 15_000 + "\n---\n")
     start = time.process_time()
     catalog = place.load()
-    assert time.process_time() - start < 25
+    assert time.process_time() - start < 2.5
     assert len(catalog.skills) == 20
     assert len(catalog.problems) == 40
     assert len(load_warnings(catalog)) == 1
