@@ -13,6 +13,8 @@ from codex_py.errors import UsageError, UserError
 
 # How long a prompt on the command line waits for the first byte of a pipe that may never speak.
 _FIRST_BYTE_SECONDS: Final = 1.0
+# How late an interrupt may be noticed while a pipe is silent.
+_SIGNAL_SECONDS: Final = 0.1
 _MOST_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -58,11 +60,21 @@ def _has_something() -> bool:
     return bool(ready)
 
 
+def _read_some() -> bytes:
+    """What there is, or nothing at the end.
+
+    Not a blocking read: a signal that arrives just before one is noticed only when somebody writes again.
+    """
+    while not select.select([0], [], [], _SIGNAL_SECONDS)[0]:
+        pass
+    return os.read(0, 1 << 20)
+
+
 def _read_all() -> str:
     pieces: list[bytes] = []
     size = 0
     try:
-        while piece := os.read(0, 1 << 20):
+        while piece := _read_some():
             pieces.append(piece)
             size += len(piece)
             if size > _MOST_BYTES:
