@@ -23,6 +23,7 @@ from codex_py.core.sandbox_policy import choose_policy, unreadable_patterns
 from codex_py.core.session import KnownContext, Session, SessionParts
 from codex_py.core.session_skills import SessionSkills, SkillSettings
 from codex_py.core.skill_sources import skill_rules, skill_sources
+from codex_py.core.tool_runs import ToolParts
 from codex_py.core.turn_context import ModelSettings
 from codex_py.log import write_crash_report
 from codex_py.model.auth import find_credentials
@@ -128,20 +129,22 @@ def _parts(request: SessionRequest, offline_url: str | None) -> SessionParts:
         settings=settings,
         sandbox_policy=policy,
         approval=request.approval,
-        tool_env=tool_env,
         model=ModelClient(provider, credentials, originator=request.originator, version=__version__),
-        tools=registry,
-        sandbox=Sandbox.detect(request.env, deny_read=unreadable_patterns(request.loaded, request.home)),
-        processes=ProcessManager(),
+        tools=ToolParts(
+            registry=registry,
+            sandbox=Sandbox.detect(request.env, deny_read=unreadable_patterns(request.loaded, request.home)),
+            processes=ProcessManager(),
+            env=tool_env,
+            load_approvals=lambda: _approvals(request),
+            can_ask=request.can_ask,
+        ),
         open_recorder=lambda warn: _recorder(request, stored, settings, warn, thread_id=thread_id),
         redactor=Redactor(credentials.secrets),
         snapshot=lambda skills: _snapshot(request, settings, policy, skills=skills),
         skills=SessionSkills(_skill_settings(request, settings, tool_env, keys=keys)),
         report_crash=lambda error: _report_crash(config.log_dir or request.home / "log", error),
-        load_approvals=lambda: _approvals(request),
         stored=stored,
         warnings=(*request.loaded.warnings, *_notices(request, settings, known=facts.known, stored=stored)),
-        can_ask=request.can_ask,
         notice=_OFFLINE_NOTICE if provider.id == OFFLINE_PROVIDER else None,
     )
 

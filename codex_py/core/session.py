@@ -4,41 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from codex_py.context.aborted import turn_aborted
 from codex_py.context.initial import ContextSnapshot, context_items
 from codex_py.core.history import History
 from codex_py.core.questions import Questions
 from codex_py.core.sampling import Sampler, ToolCrash
+from codex_py.core.secrets import Secrets
 from codex_py.core.session_skills import MissingVariable, SessionSkills
+from codex_py.core.tool_runs import ToolParts, ToolRuns
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn import Turn
 from codex_py.core.turn_context import ModelSettings, TurnContext
 from codex_py.core.user_message import user_message
 from codex_py.errors import CodexError, ModelError
 from codex_py.model.client import ModelClient
-from codex_py.process.manager import ProcessManager
 from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.ids import uuid7
-from codex_py.protocol.items import ResponseItem, ToolCall
+from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import Answer, Interrupt, Op, UserTurn
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
-from codex_py.protocol.questions import ApprovalQuestion, SecretQuestion
+from codex_py.protocol.questions import SecretQuestion
 from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value
 from codex_py.rollout.reader import StoredSession
 from codex_py.rollout.recorder import Recorder
-from codex_py.sandbox.command import Sandbox, SandboxUnavailable
 from codex_py.text.redact import Redactor
-from codex_py.tools.registry import ToolRegistry
-from codex_py.tools.spec import ToolContext, ToolOutput
-
-if TYPE_CHECKING:
-    from codex_py.tools.grants import Approvals
 
 Listener = Callable[[events.Event], None]
 
@@ -51,11 +46,7 @@ class KnownContext(NamedTuple):
 
 
 class SessionParts(Value):
-    """Everything a session is built from.
-
-    `snapshot` is asked at the start of each turn, with the list of skills. `can_ask` says that the front end answers
-    questions.
-    """
+    """Everything a session is built from. `snapshot` is asked at the start of each turn, with the list of skills."""
 
     thread_id: str
     provider_name: str
@@ -63,21 +54,16 @@ class SessionParts(Value):
     settings: ModelSettings
     sandbox_policy: SandboxPolicy
     approval: ApprovalPolicy
-    tool_env: dict[str, str]
     model: ModelClient
-    tools: ToolRegistry
-    sandbox: Sandbox
-    processes: ProcessManager
+    tools: ToolParts
     open_recorder: Callable[[Callable[[str], None]], Recorder]
     redactor: Redactor
     snapshot: Callable[[str], KnownContext]
     skills: SessionSkills
     report_crash: Callable[[BaseException], str]
-    load_approvals: Callable[[], Approvals]
     stored: StoredSession | None = None
     warnings: tuple[str, ...] = ()
     notice: str | None = None
-    can_ask: bool = False
 
 
 class Session:
@@ -89,21 +75,15 @@ class Session:
         self._running: asyncio.Task[str | None] | None = None
         self._interrupted = False
         self._begun = False
-        self._ready: asyncio.Task[None] | None = None
         self._told: ContextSnapshot | None = None
         self._questions = Questions(self._emit)
-        # What the user granted for the rest of the running turn, in place of the policy it began with.
-        self._granted: SandboxPolicy | None = None
-        # The user's rules about commands, read at the first call, and what they allowed since.
-        self._approvals: Approvals | None = None
-        # What the user typed for the skills of this session; never written anywhere.
-        self._secrets: dict[str, str | None] = {}
-        self._redactor = parts.redactor
+        self._secrets = Secrets(parts.redactor)
+        self._runs = ToolRuns(
+            parts.tools, self._secrets, self._questions, emit=self._emit_of_tool, warn=self._warn_once
+        )
         self._usage = TokenUsage()
         self._warned: set[str] = set()
-        self._transcript = Transcript(
-            parts.open_recorder(self.warn), lambda encoded: self._redactor.redact_bytes(encoded)
-        )
+        self._transcript = Transcript(parts.open_recorder(self.warn), self._secrets.redact_bytes)
         self.history = History(self._record)
         if parts.stored is not None:
             self._take_over(parts.stored)
@@ -137,9 +117,7 @@ class Session:
 
     async def close(self) -> None:
         """Stop every process, close the connection and the rollout. Safe to call more than once."""
-        if self._ready is not None:
-            await self._ready
-        await self._parts.processes.kill_all()
+        await self._runs.close()
         await self._parts.model.aclose()
         self._transcript.close()
 
@@ -172,7 +150,7 @@ class Session:
             approval=parts.approval,
             output_schema=None if op.output_schema is None else encode_json(op.output_schema),
         )
-        self._granted = None
+        self._runs.new_turn()
         self._emit(events.TurnStarted(turn.turn_id))
         self._transcript.turn_started(turn)
         # An earlier run may have died between a call and its output.
@@ -201,23 +179,19 @@ class Session:
         for skill in asked.skills:
             for use in self._parts.skills.note_use(skill, "explicit"):
                 self._emit(use)
-        self._give_secrets(asked.granted)
+        self._secrets.give(asked.granted)
         self.history.append(*asked.items)
         return asked.missing
 
     async def _ask_for(self, missing: MissingVariable) -> None:
         """Ask for a variable, once a session; where nobody can be asked, say so and go on."""
-        if missing.name in self._secrets:
+        if self._secrets.was_asked_for(missing.name):
             return
-        if self._parts.can_ask:
+        if self._parts.tools.can_ask:
             question = SecretQuestion(uuid7(), missing.name, missing.skill, missing.why)
-            self._give_secrets({missing.name: await self._questions.ask(question)})
-        if not self._secrets.get(missing.name):
+            self._secrets.give({missing.name: await self._questions.ask(question)})
+        if not self._secrets.has(missing.name):
             self._warn_once(missing.warning)
-
-    def _give_secrets(self, values: Mapping[str, str | None]) -> None:
-        self._secrets |= values
-        self._redactor = self._redactor.with_secrets([value for value in values.values() if value])
 
     def _begin(self) -> None:
         if self._begun:
@@ -257,10 +231,10 @@ class Session:
             turn=turn,
             history=self.history,
             model=self._parts.model,
-            tools=self._parts.tools,
-            run_tool=lambda call: self._run_tool(call, turn),
+            tools=self._runs.registry,
+            run_tool=lambda call: self._runs.run(call, turn),
             emit=self._emit,
-            expect_call=self._warm_up,
+            expect_call=lambda: self._runs.warm_up(turn),
             saved=self._transcript.saved,
         )
         return await Turn(sampler, self._note_usage).run()
@@ -294,7 +268,7 @@ class Session:
             self._interrupted = False
 
     def _fail(self, turn: TurnContext, message: str) -> None:
-        message = self._redactor.redact(message)
+        message = self._secrets.redact(message)
         self.history.close_open_calls()
         self._transcript.turn_failed(turn, message)
         self._emit(events.TurnFailed(turn.turn_id, message))
@@ -305,76 +279,11 @@ class Session:
         self._transcript.turn_interrupted(turn)
         self._emit(events.TurnInterrupted(turn.turn_id))
 
-    def _warm_up(self) -> asyncio.Task[None]:
-        """Get ready for the first call of the session, once, beside whatever else is going on."""
-        if self._ready is None:
-            self._ready = asyncio.create_task(asyncio.to_thread(self._load_tools))
-        return self._ready
-
-    def _load_tools(self) -> None:
-        self._parts.tools.warm_up()
-        self._approvals = self._parts.load_approvals()
-        # A sandbox that does not work is told by the call that needs it.
-        with contextlib.suppress(SandboxUnavailable):
-            self._parts.sandbox.prepare(self._parts.sandbox_policy, self._parts.cwd)
-
-    async def _run_tool(self, call: ToolCall, turn: TurnContext) -> ToolOutput:
-        # Shielded, because an interrupted call must not take this from the next one.
-        await asyncio.shield(self._warm_up())
-        shortfall = self._parts.sandbox.shortfall(turn.sandbox_policy, turn.cwd)
-        if shortfall is not None:
-            self._warn_once(shortfall)
-        for warning in self._approvals.warnings if self._approvals else ():
-            self._warn_once(warning)
-        context = ToolContext(
-            call_id=call.call_id,
-            cwd=turn.cwd,
-            sandbox_policy=self._granted or turn.sandbox_policy,
-            approval=turn.approval,
-            sandbox=self._parts.sandbox,
-            processes=self._parts.processes,
-            env=self._parts.tool_env | {name: value for name, value in self._secrets.items() if value},
-            output_tokens=turn.settings.output_tokens,
-            emit=self._emit_of_tool,
-            ask=self._questions.ask if self._parts.can_ask else None,
-            widen=self._widen,
-            approvals=self._approvals,
-        )
-        output = await self._parts.tools.run(call, context)
-        return self._redacted(output)
-
-    def _widen(self, policy: SandboxPolicy) -> None:
-        self._granted = policy
-
-    def _redacted(self, output: ToolOutput) -> ToolOutput:
-        text = self._redactor.redact(output.text)
-        return output if text == output.text else ToolOutput(text, output.ok, output.parts, output.crash)
-
     def _emit_of_tool(self, event: events.Event) -> None:
         self._emit(event)
         if isinstance(event, events.CommandStarted):
             for use in self._parts.skills.used_by(event.command, event.cwd):
                 self._emit(use)
-
-    def _without_secrets(self, event: events.Event) -> events.Event:
-        """A command or the model can give a key away; a script that reads our events must not find it there."""
-        redact = self._redactor.redact
-        match event:
-            case events.MessageDone() | events.ReasoningDone():
-                return event._replace(text=redact(event.text))
-            case events.TurnCompleted(last_message=str(text)):
-                return event._replace(last_message=redact(text))
-            case events.QuestionAsked(ApprovalQuestion() as question):
-                return event._replace(question=question.replace(command=redact(question.command)))
-            case events.CommandStarted():
-                return event._replace(command=redact(event.command))
-            case events.CommandFinished():
-                return event._replace(command=redact(event.command), output=redact(event.output))
-            case events.PlanUpdated(steps, explanation):
-                steps = tuple(step._replace(text=redact(step.text)) for step in steps)
-                return events.PlanUpdated(steps, redact(explanation))
-            case _:
-                return event
 
     def _note_usage(self, usage: TokenUsage) -> None:
         self._usage += usage
@@ -387,7 +296,7 @@ class Session:
         self._emit(events.ItemRecorded(item))
 
     def _emit(self, event: events.Event) -> None:
-        event = self._without_secrets(event)
+        event = self._secrets.without_in(event)
         for listener in tuple(self._listeners):
             try:
                 listener(event)
