@@ -17,10 +17,10 @@ from codex_py.cli.skill_choice import choose_skills
 from codex_py.cli.typer_command import run_commands
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.config.skill_rules import SkillSelector, set_skill_rule
+from codex_py.core.model_connection import known_facts
 from codex_py.core.model_settings import choose_model
 from codex_py.core.skill_sources import skill_rules, skill_sources
 from codex_py.errors import UserError
-from codex_py.model.catalog import facts_for
 from codex_py.model.providers import resolve_provider
 from codex_py.paths import codex_home
 from codex_py.skills.bundled import sync_bundled
@@ -37,6 +37,9 @@ _ABOUT: Final = "Look at the skills, switch them on and off, and find out why on
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
 Cwd: TypeAlias = Annotated[
     Path | None, typer.Option("--cwd", "-C", "--cd", metavar="DIR", help="As if started in this directory.")
+]
+Refresh: TypeAlias = Annotated[
+    bool, typer.Option("--refresh", help="Read every skill anew, whatever the cache says of it.")
 ]
 Target: TypeAlias = Annotated[
     str, typer.Argument(metavar="NAME|PATH", help="A skill's whole name, or its file or folder.")
@@ -58,13 +61,17 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def list_skills(
-    cwd: Cwd = None, overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False
+    cwd: Cwd = None,
+    overrides: options.Overrides = None,
+    profile: options.Profile = None,
+    as_json: Json = False,
+    refresh: Refresh = False,
 ) -> int:
     """List every skill: name, scope, whether it is enabled and listed for the model, and its file.
 
     What could not be loaded follows, with the reason.
     """
-    found = _look(cwd, overrides, profile)
+    found = _look(cwd, overrides, profile, refresh=refresh)
     view.print_list(found.catalog, sys.stdout, as_json=as_json)
     for note in found.catalog.notes:
         _say(f"warning: {note}")
@@ -101,10 +108,14 @@ def disable_skill(target: Target, cwd: Cwd = None) -> int:
 
 
 def diagnose(
-    cwd: Cwd = None, overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False
+    cwd: Cwd = None,
+    overrides: options.Overrides = None,
+    profile: options.Profile = None,
+    as_json: Json = False,
+    refresh: Refresh = False,
 ) -> int:
     """Judge every SKILL.md in reach: why it is loaded or not. Also name clashes, and what the list takes."""
-    found = _look(cwd, overrides, profile)
+    found = _look(cwd, overrides, profile, refresh=refresh)
     settings = found.loaded.config.skills
     window = _context_window(found.loaded)
     examination = examine(
@@ -151,9 +162,17 @@ class _Found(NamedTuple):
 
 
 def _look(
-    cwd: Path | None, overrides: Sequence[str] | None = None, profile: str | None = None, *, quiet: bool = False
+    cwd: Path | None,
+    overrides: Sequence[str] | None = None,
+    profile: str | None = None,
+    *,
+    quiet: bool = False,
+    refresh: bool = False,
 ) -> _Found:
-    """Read configuration and skills as a session would; its warnings go to stderr unless `quiet`."""
+    """Read configuration and skills as a session would; its warnings go to stderr unless `quiet`.
+
+    With `refresh` nothing that is kept of an earlier look counts.
+    """
     place = (cwd or Path.cwd()).expanduser().absolute()
     if not place.is_dir():
         raise UserError(f"cannot look from `{cwd}`: it is not a directory")
@@ -165,7 +184,8 @@ def _look(
     trouble = sync_bundled(home, enabled=sources.bundled)
     for warning in (*loaded.warnings, *filter(None, [trouble])) if not quiet else ():
         _say(f"warning: {warning}")
-    catalog = SkillService(home / "cache" / "skills").catalog(sources, skill_rules(loaded.config))
+    service = SkillService(home / "cache" / "skills")
+    catalog = service.catalog(sources, skill_rules(loaded.config), force_reload=refresh)
     return _Found(home, loaded, sources, catalog)
 
 
@@ -212,7 +232,7 @@ def _context_window(loaded: LoadedConfig) -> int | None:
             env=os.environ,
             openai_base_url=config.openai_base_url,
         )
-        facts = facts_for(choose_model(config, provider), overrides=config.models)
+        facts = known_facts(config, choose_model(config, provider), None)
         return config.model_context_window or facts.context_window
     return config.model_context_window
 

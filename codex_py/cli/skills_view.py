@@ -5,18 +5,18 @@ Names, paths and texts are other people's words, so all of them pass the sanitiz
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from codex_py.cli.tables import aligned, print_json, print_table
 from codex_py.skills.doctor import Examination
 from codex_py.skills.lint import Finding
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem
 from codex_py.skills.parse import SkillRefused
-from codex_py.skills.record import read_skill_text
+from codex_py.skills.reading import read_skill_text
 from codex_py.skills.render import BudgetUse
 from codex_py.skills.usage import SkillUsage
 from codex_py.text.sanitize import sanitize, sanitize_line
@@ -28,7 +28,7 @@ _MOST_NAMES: Final = 20
 def print_list(catalog: SkillCatalog, out: TextIO, *, as_json: bool) -> None:
     """Every skill, then what could not be loaded and what was ignored."""
     if as_json:
-        _print_json(
+        print_json(
             {
                 "skills": [_skill_object(skill, catalog) for skill in catalog.skills],
                 "not_loaded": [_problem_object(problem) for problem in catalog.problems],
@@ -42,7 +42,7 @@ def print_list(catalog: SkillCatalog, out: TextIO, *, as_json: bool) -> None:
         (skill.name, skill.scope, _yes(catalog.is_enabled(skill)), _yes(skill.allow_implicit), str(skill.path))
         for skill in catalog.skills
     ]
-    _print_table(("NAME", "SCOPE", "ENABLED", "IMPLICIT", "PATH"), rows, out)
+    print_table(("NAME", "SCOPE", "ENABLED", "IMPLICIT", "PATH"), rows, out)
     _print_problems("not loaded", catalog.problems, out, spaced=bool(rows))
     _print_problems("ignored", catalog.remarks, out, spaced=bool(rows or catalog.problems))
 
@@ -50,7 +50,7 @@ def print_list(catalog: SkillCatalog, out: TextIO, *, as_json: bool) -> None:
 def print_skills(skills: Sequence[Skill], catalog: SkillCatalog, out: TextIO, *, as_json: bool) -> None:
     """All there is to know of each, its `SKILL.md` included."""
     if as_json:
-        _print_json([_whole_object(skill, catalog) for skill in skills], out)
+        print_json([_whole_object(skill, catalog) for skill in skills], out)
         return
     for number, skill in enumerate(skills):
         if number:
@@ -65,15 +65,15 @@ def print_skills(skills: Sequence[Skill], catalog: SkillCatalog, out: TextIO, *,
 def print_examination(examination: Examination, out: TextIO, *, as_json: bool) -> None:
     """What the doctor found."""
     if as_json:
-        _print_json(_examination_object(examination), out)
+        print_json(_examination_object(examination), out)
         return
     counts = {root: 0 for root in examination.roots}
     for share in examination.budget.shares:
         counts[share.skill.root] = counts.get(share.skill.root, 0) + 1
     rows = [(f"{number} listed", root.scope, str(root.path)) for root, number in counts.items()]
-    _print_section("folders searched, in this order", _aligned(rows), out)
+    _print_section("folders searched, in this order", aligned(rows), out)
     loaded = [(one.name or "", one.reason, str(one.path)) for one in examination.verdicts if one.loaded]
-    _print_section("loaded", _aligned(loaded), out)
+    _print_section("loaded", aligned(loaded), out)
     others = [f"{one.path}: {one.reason}" for one in examination.verdicts if not one.loaded]
     _print_section("not loaded", others, out)
     clashes = [f"`{clash.name}`: {', '.join(map(str, clash.paths))}" for clash in examination.clashes]
@@ -86,7 +86,7 @@ def print_examination(examination: Examination, out: TextIO, *, as_json: bool) -
 def print_findings(findings: Sequence[Finding], out: TextIO, *, as_json: bool) -> None:
     """One line a finding, errors first for each skill."""
     if as_json:
-        _print_json([{"level": one.level, "path": str(one.path), "message": one.message} for one in findings], out)
+        print_json([{"level": one.level, "path": str(one.path), "message": one.message} for one in findings], out)
         return
     for one in findings:
         out.write(sanitize_line(f"{one.level}: {one.path}: {one.message}") + "\n")
@@ -95,26 +95,10 @@ def print_findings(findings: Sequence[Finding], out: TextIO, *, as_json: bool) -
 def print_usage(used: Sequence[SkillUsage], out: TextIO, *, as_json: bool) -> None:
     """One line a skill, the last used first."""
     if as_json:
-        _print_json([one._asdict() for one in used], out)
+        print_json([one._asdict() for one in used], out)
         return
     rows = [(one.name, one.scope, str(one.explicit), str(one.implicit), one.last_used, one.path) for one in used]
-    _print_table(("NAME", "SCOPE", "EXPLICIT", "IMPLICIT", "LAST USED", "PATH"), rows, out)
-
-
-def _print_json(value: Any, out: TextIO) -> None:
-    out.write(json.dumps(value, indent=2) + "\n")
-
-
-def _print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], out: TextIO) -> None:
-    for line in _aligned([head, *rows]) if rows else ():
-        out.write(f"{line}\n")
-
-
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """The rows with columns of one width each, the last one as it is."""
-    clean = [tuple(map(sanitize_line, row)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*clean, strict=True)]
-    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in clean]
+    print_table(("NAME", "SCOPE", "EXPLICIT", "IMPLICIT", "LAST USED", "PATH"), rows, out)
 
 
 def _print_problems(title: str, problems: Sequence[SkillProblem], out: TextIO, *, spaced: bool) -> None:

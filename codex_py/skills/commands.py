@@ -10,6 +10,17 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from codex_py.skills.listings import printed
+from codex_py.skills.words import (
+    Listed,
+    PlainCommand,
+    Word,
+    folder_of,
+    literal_between,
+    quoted_script,
+    unescaped,
+    unwrapped,
+)
 from codex_py.text.bash_tree import parse_bash, text_of
 
 if TYPE_CHECKING:
@@ -21,6 +32,9 @@ _MAX_WORD: Final = 64 * 1024
 _MAX_DEPTH: Final = 150
 _MAX_NESTED: Final = 4
 _MAX_LOOP_VALUES: Final = 64
+# What a substitution prints is looked into when it is as short as a search for files is.
+_MAX_LISTINGS: Final = 64
+_MAX_LISTING_BYTES: Final = 512
 
 
 class ReadLimits(NamedTuple):
@@ -29,48 +43,6 @@ class ReadLimits(NamedTuple):
     script_bytes: int = 16 * 1024
     quoted_bytes: int = 64 * 1024
     commands: int = 1000
-
-
-_SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash", "ksh"))
-# Commands that run the command in their arguments, with the options of theirs that take a word.
-_WRAPPERS: Final[Mapping[str, frozenset[str]]] = {
-    "builtin": frozenset(),
-    "command": frozenset(),
-    "env": frozenset(("-u", "-C", "-S", "--unset", "--chdir", "--split-string")),
-    "exec": frozenset(("-a",)),
-    "nice": frozenset(("-n", "--adjustment")),
-    "nohup": frozenset(),
-    "stdbuf": frozenset(("-i", "-o", "-e", "--input", "--output", "--error")),
-    "sudo": frozenset(("-u", "-g", "-C", "-D", "--user", "--group", "--chdir")),
-    "time": frozenset(("-f", "-o", "--format", "--output")),
-    "timeout": frozenset(("-s", "-k", "--signal", "--kill-after")),
-}
-
-
-class Word(NamedTuple):
-    """A word after expansion; `text` is None when it cannot be known.
-
-    A pattern is one that the shell may yet turn into several words: `*`, `?`, `[…]`, `{a,b}`.
-    """
-
-    text: str | None
-    is_pattern: bool = False
-
-
-class PlainCommand(NamedTuple):
-    """A program with its arguments; `stdin` is the file that `<` puts at its input.
-
-    `folder` is where it runs, absolute unless the script changes to a relative place of an unknown one; None when that
-    is unknown.
-    """
-
-    words: tuple[Word, ...]
-    stdin: Word | None
-    folder: str | None
-
-    @property
-    def program(self) -> str:
-        return self.words[0].text or ""
 
 
 _FIRST_PART: Final = ReadLimits()
@@ -89,12 +61,22 @@ def plain_commands(
     return reading.commands
 
 
+class _Input(NamedTuple):
+    """What a command finds at its standard input: a file, or the files the command before it lists."""
+
+    file: Word | None = None
+    listed: tuple[Listed, ...] = ()
+
+
+_NOTHING: Final = _Input()
+
+
 class _Place:
     """The state of a shell that matters here: its folder, None when unknown, and its own variables."""
 
     __slots__ = ("folder", "variables")
 
-    def __init__(self, folder: str | None, variables: dict[str, str | None]) -> None:
+    def __init__(self, folder: str | None, variables: dict[str, Word]) -> None:
         self.folder = folder
         self.variables = variables
 
@@ -118,6 +100,8 @@ class _Reading:
         self._nested = 0
         self._limits = limits
         self._unread = limits.quoted_bytes
+        self._listings_left = _MAX_LISTINGS
+        self._is_listing = False
 
     def script(self, text: str, place: _Place, *, nested: int) -> None:
         # A loop around `bash -c "…"` must not read the same script again and again.
@@ -130,37 +114,62 @@ class _Reading:
             self._visit(root, place, 0)
         self._nested = before
 
-    def _visit(self, node: Node, place: _Place, depth: int, stdin: Word | None = None) -> None:
+    def _visit(self, node: Node, place: _Place, depth: int, given: _Input = _NOTHING) -> None:
         self._steps += 1
         most = self._limits.commands
         if depth > _MAX_DEPTH or self._steps > 20 * most or len(self.commands) >= most:
             return
         match node.type:
             case "command":
-                self._command(node, place, depth, stdin)
+                self._command(node, place, depth, given)
             case "redirected_statement":
                 sources = [self._source(child, place) for child in node.named_children if _is_input(child)]
-                self._children(node, place, depth, sources[-1] if sources else stdin)
+                self._children(node, place, depth, sources[-1] if sources else given)
             case "variable_assignment":
                 self._assignment(node, place)
                 self._children(node, place, depth)
             case "for_statement":
                 self._loop(node, place, depth)
             case "subshell" | "command_substitution" | "process_substitution" | "function_definition":
-                self._children(node, place.copy(), depth, stdin)
+                self._children(node, place.copy(), depth, given)
             case "pipeline":
-                for child in node.named_children:
-                    self._visit(child, place.copy(), depth + 1, stdin)
+                self._pipeline(node, place, depth, given)
             case _:
-                self._children(node, place, depth, stdin)
+                self._children(node, place, depth, given)
 
-    def _children(self, node: Node, place: _Place, depth: int, stdin: Word | None = None) -> None:
+    def _children(self, node: Node, place: _Place, depth: int, given: _Input = _NOTHING) -> None:
         """The parts of a statement; which of them reads its standard input is not told apart."""
         for child in node.named_children:
-            self._visit(child, place, depth + 1, stdin)
+            self._visit(child, place, depth + 1, given)
 
-    def _source(self, redirect: Node, place: _Place) -> Word:
-        return self._word(redirect.named_children[-1], place)
+    def _pipeline(self, node: Node, place: _Place, depth: int, given: _Input) -> tuple[Listed, ...]:
+        """Each part in a shell of its own, given the files that the one before lists; the files the last one lists."""
+        for child in node.named_children:
+            before = len(self.commands)
+            self._visit(child, place.copy(), depth + 1, given)
+            listed = printed(self.commands[-1]) if _is_plain(child) and len(self.commands) > before else ()
+            given = given._replace(listed=listed)
+        return given.listed
+
+    def _listing(self, substitution: Node, place: _Place) -> tuple[Listed, ...]:
+        """The files that a substitution stands for, as far as that can be told; its commands are not noted."""
+        inner = substitution.named_children
+        is_short = substitution.end_byte - substitution.start_byte <= _MAX_LISTING_BYTES
+        if self._is_listing or not self._listings_left or len(inner) != 1 or not is_short:
+            return ()
+        self._listings_left -= 1
+        noted, steps, unread = self.commands, self._steps, self._unread
+        self.commands, self._is_listing = [], True
+        listed = self._pipeline(inner[0] if inner[0].type == "pipeline" else substitution, place, 0, _NOTHING)
+        self.commands, self._steps, self._unread = noted, steps, unread
+        self._is_listing = False
+        return listed
+
+    def _source(self, redirect: Node, place: _Place) -> _Input:
+        target = redirect.named_children[-1]
+        if target.type == "process_substitution":
+            return _Input(None, self._listing(target, place))
+        return _Input(self._word(target, place))
 
     def _loop(self, node: Node, place: _Place, depth: int) -> None:
         name = ""
@@ -172,7 +181,7 @@ class _Reading:
                 values.append(self._word(child, place))
                 self._inside(child, place, depth)
         for value in values[:_MAX_LOOP_VALUES] or [Word(None)]:
-            place.variables[name] = value.text
+            place.variables[name] = value
             for child in node.named_children:
                 if child.type == "do_group":
                     self._visit(child, place, depth + 1)
@@ -180,28 +189,31 @@ class _Reading:
     def _assignment(self, node: Node, place: _Place) -> None:
         parts = node.named_children
         if parts and parts[0].type == "variable_name":
-            value = self._word(parts[1], place).text if len(parts) > 1 else ""
-            place.variables[text_of(parts[0])] = value
+            value = self._word(parts[1], place) if len(parts) > 1 else Word("")
+            # The shell expands no pattern here, but where the variable is used.
+            place.variables[text_of(parts[0])] = value._replace(is_pattern=False)
 
-    def _command(self, node: Node, place: _Place, depth: int, stdin: Word | None) -> None:
+    def _command(self, node: Node, place: _Place, depth: int, given: _Input) -> None:
         words: list[Word] = []
         for child in node.named_children[:_MAX_WORDS]:
             if _is_input(child):
-                stdin = self._source(child, place)
+                given = self._source(child, place)
             elif child.type not in ("variable_assignment", "herestring_redirect", "file_redirect"):
                 words.append(self._word(child, place))
         self._inside(node, place, depth)
-        words = _unwrapped(words)
+        words = unwrapped(words)
         if not words:
             return
-        command = PlainCommand(tuple(words), stdin, place.folder)
+        command = PlainCommand(tuple(words), given.file, place.folder, given.listed)
         self.commands.append(command)
         name = command.program.rpartition("/")[2]
         if name in ("cd", "pushd"):
-            place.enter(_folder_of(words, self._environment.get("HOME")))
+            place.enter(folder_of(words, self._environment.get("HOME")))
         elif name == "popd":
             place.folder = None
-        elif (quoted := _quoted_script(name, words)) is not None:
+        elif name == "read":
+            _take_line(words, given, place)
+        elif (quoted := quoted_script(name, words)) is not None:
             inner = place if name == "eval" else _Place(place.folder, dict(place.variables))
             self.script(quoted, inner, nested=self._nested + 1)
 
@@ -211,110 +223,74 @@ class _Reading:
             self._visit(inner, place, depth + 1)
 
     def _word(self, node: Node, place: _Place) -> Word:
-        text, is_pattern = self._expanded(node, place)
+        word = self._expanded(node, place)
+        text = word.text
         if text is not None and node.type != "string" and (text == "~" or text.startswith("~/")):
-            home = self._variable("HOME", place)
-            text = None if home is None else home + text[1:]
-        return Word(text, is_pattern and text is not None)
+            home = self._variable("HOME", place).text
+            return Word(None) if home is None else Word(home + text[1:], word.is_pattern)
+        return word
 
-    def _expanded(self, node: Node, place: _Place) -> tuple[str | None, bool]:
-        """The text of a part of a word, and whether it holds a pattern."""
+    def _expanded(self, node: Node, place: _Place, *, is_quoted: bool = False) -> Word:
+        """A part of a word."""
         match node.type:
             case "word" | "number" | "extglob_pattern" | "regex":
-                return _unescaped(text_of(node)), any(char in "*?[{" for char in text_of(node))
+                return Word(unescaped(text_of(node)), any(char in "*?[{" for char in text_of(node)))
             case "raw_string":
-                return text_of(node)[1:-1], False
+                return Word(text_of(node)[1:-1])
             case "ansi_c_string":
-                return text_of(node)[2:-1], False
+                return Word(text_of(node)[2:-1])
             case "simple_expansion" | "expansion":
-                return self._variable(text_of(node).lstrip("$").strip("{}"), place), False
+                value = self._variable(text_of(node).lstrip("$").strip("{}"), place)
+                is_pattern = value.is_pattern or (not is_quoted and any(char in "*?[" for char in value.text or ""))
+                return value._replace(is_pattern=is_pattern)
             case "command_substitution":
-                return (place.folder if text_of(node) in ("$(pwd)", "`pwd`") else None), False
+                if text_of(node) in ("$(pwd)", "`pwd`"):
+                    return Word(place.folder)
+                return Word(None, listed=self._listing(node, place))
             case "string" | "concatenation" | "command_name":
                 return self._joined(node, place)
             case _:
-                return None, False
+                return Word(None)
 
-    def _joined(self, node: Node, place: _Place) -> tuple[str | None, bool]:
+    def _joined(self, node: Node, place: _Place) -> Word:
         raw, start = node.text or b"", node.start_byte
         is_string = node.type == "string"
         parts: list[str] = []
         pattern, length = False, 0
+        unknown: Word | None = None
         done = 1 if is_string else 0
         for child in node.named_children:
             if is_string and child.type == "string_content":
                 continue
-            parts.append(_between(raw[done : child.start_byte - start], is_string))
-            text, has_pattern = self._expanded(child, place)
-            if text is None:
-                return None, False
+            parts.append(literal_between(raw[done : child.start_byte - start], is_string))
+            word = self._expanded(child, place, is_quoted=is_string)
             # A variable may hold itself twice, again and again.
-            length += len(text)
-            if length > _MAX_WORD:
-                return None, False
-            parts.append(text)
-            pattern = pattern or has_pattern
+            length += len(word.text or "")
+            if length > _MAX_WORD or unknown is not None:
+                return Word(None)
+            unknown = word if word.text is None else None
+            parts.append(word.text or "")
+            pattern = pattern or word.is_pattern
             done = child.end_byte - start
-        parts.append(_between(raw[done : -1 if is_string else None], is_string))
-        return "".join(parts), pattern
+        parts.append(literal_between(raw[done : -1 if is_string else None], is_string))
+        if unknown is not None:
+            return Word(None) if any(parts) else unknown
+        return Word("".join(parts), pattern)
 
-    def _variable(self, name: str, place: _Place) -> str | None:
+    def _variable(self, name: str, place: _Place) -> Word:
+        if name.endswith("%/"):
+            word = self._variable(name.removesuffix("%/"), place)
+            return word._replace(text=word.text.removesuffix("/")) if word.text else Word(None)
         if name in place.variables:
             return place.variables[name]
-        return place.folder if name == "PWD" else self._environment.get(name)
+        return Word(place.folder if name == "PWD" else self._environment.get(name))
 
 
-def _unwrapped(words: list[Word]) -> list[Word]:
-    """The words without what runs them: `env A=1`, `timeout 10`, `sudo -u me`."""
-    while words and words[0].text and (name := words[0].text.rpartition("/")[2]) in _WRAPPERS:
-        words = words[1:]
-        while words and (text := words[0].text) is not None and (text.startswith("-") or _is_assignment(name, text)):
-            split = _split_string(name, words)
-            words = split if split is not None else words[2 if text in _WRAPPERS[name] else 1 :]
-        if name == "timeout":
-            words = words[1:]
-    return words
-
-
-def _split_string(wrapper: str, words: list[Word]) -> list[Word] | None:
-    """The words of `env -S "NAME -a b" c`, when it is that."""
-    text = words[0].text or ""
-    if wrapper != "env" or not text.startswith(("-S", "--split-string")):
-        return None
-    glued = text.removeprefix("--split-string").removeprefix("-S").removeprefix("=")
-    packed = Word(glued) if glued else words[1] if len(words) > 1 else Word(None)
-    rest = words[1 if glued else 2 :]
-    return rest if packed.text is None else [*map(Word, packed.text.split()), *rest]
-
-
-def _is_assignment(wrapper: str, text: str) -> bool:
-    return wrapper in ("env", "sudo") and "=" in text and text.partition("=")[0].isidentifier()
-
-
-def _quoted_script(name: str, words: list[Word]) -> str | None:
-    """The script in an argument: of `bash -lc "…"` and its like, and of `eval`."""
-    texts = [word.text for word in words[1:]]
-    if name == "eval":
-        return None if None in texts else " ".join(filter(None, texts))
-    if name.removesuffix(".exe") not in _SHELLS:
-        return None
-    for place, text in enumerate(texts[:-1]):
-        if text is None or not text.startswith(("-", "+")):
-            # The word of `-o pipefail` is no script file.
-            if place and texts[place - 1] in ("-o", "+o", "-O", "+O"):
-                continue
-            return None
-        if text.startswith("-") and not text.startswith("--") and "c" in text:
-            return next((rest for rest in texts[place + 1 :] if rest is None or not rest.startswith("-")), None)
-    return None
-
-
-def _folder_of(words: list[Word], home: str | None) -> str | None:
-    """Where `cd` goes; None when that cannot be known."""
-    targets = [word for word in words[1:] if word.text not in ("-P", "-L", "-e", "--")]
-    if not targets:
-        return home
-    return None if targets[0].text in (None, "-") or targets[0].is_pattern else targets[0].text
+def _take_line(words: list[Word], given: _Input, place: _Place) -> None:
+    """Let the variable of a `read` stand for the files that are listed to it."""
+    names = [word.text for word in words[1:] if word.text and word.text.isidentifier()]
+    if given.listed and names:
+        place.variables[names[0]] = Word(None, listed=given.listed)
 
 
 def _substitutions(node: Node) -> Iterator[Node]:
@@ -328,30 +304,16 @@ def _substitutions(node: Node) -> Iterator[Node]:
             waiting.extend(reversed(one.named_children))
 
 
+def _is_plain(node: Node) -> bool:
+    """Whether it is one command, with or without redirections."""
+    return node.type == "command" or (
+        node.type == "redirected_statement" and bool(node.named_children) and node.named_children[0].type == "command"
+    )
+
+
 def _is_input(redirect: Node) -> bool:
     return (
         redirect.type == "file_redirect"
         and bool(redirect.named_children)
         and any(child.type == "<" for child in redirect.children)
     )
-
-
-def _between(raw: bytes, is_string: bool) -> str:
-    text = raw.decode("utf-8", "replace")
-    if not is_string or "\\" not in text:
-        return text
-    for char in ("\\\n", '\\"', "\\$", "\\`"):
-        text = text.replace(char, char[1:].strip("\n"))
-    return text.replace("\\\\", "\\")
-
-
-def _unescaped(text: str) -> str:
-    """A bare word without its backslashes."""
-    if "\\" not in text:
-        return text
-    plain: list[str] = []
-    characters = iter(text)
-    for char in characters:
-        following = next(characters, "") if char == "\\" else char
-        plain.append("" if char == "\\" and following == "\n" else following)
-    return "".join(plain)

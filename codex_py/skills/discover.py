@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from codex_py.skills.model import SkillProblem, SkillRoot
 from codex_py.skills.namespace import MANIFEST_FOLDERS, Namespaces
+from codex_py.skills.record import FoundFile
 from codex_py.skills.stamps import NEVER, Stamp, stamp
 from codex_py.text.sanitize import sanitize_line
 
@@ -23,15 +24,6 @@ SKIPPED_FOLDERS: Final = frozenset({"node_modules", "__pycache__"})
 # Where a link must not lead: remotes keep passwords there.
 _REFUSED_TARGETS: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 _KERNEL_FOLDERS: Final = frozenset({"/proc", "/sys", "/dev"})
-
-
-class FoundFile(NamedTuple):
-    """One `SKILL.md`: its path as reached from the root, and its real path; whether `agents` lies beside it."""
-
-    path: str
-    real: str
-    namespace: str | None = None
-    has_agents: bool = False
 
 
 class Found(NamedTuple):

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.skills.discover import MAX_DEPTH, MAX_FOLDERS, SKILL_FILE, SKIPPED_FOLDERS, FoundFile, is_kernel_folder
+from codex_py.skills.discover import MAX_DEPTH, MAX_FOLDERS, SKILL_FILE, SKIPPED_FOLDERS, is_kernel_folder
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot
-from codex_py.skills.record import read_record
+from codex_py.skills.reading import read_record
+from codex_py.skills.record import FoundFile
 from codex_py.skills.render import BudgetUse, render_skills
 from codex_py.skills.roots import SkillRootsRequest, skill_roots
 from codex_py.skills.rules import SkillRule, idle_rules

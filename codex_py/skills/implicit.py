@@ -12,19 +12,22 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from codex_py.skills.commands import PlainCommand, Word, plain_commands
+from codex_py.skills.commands import plain_commands
+from codex_py.skills.listings import commands_run, is_found
 from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.skills.words import FileSearch, PlainCommand, Word
 
 _READERS: Final = frozenset(("cat", "sed", "head", "tail", "less", "more", "bat", "awk", "rg"))
 _RUNNERS: Final = re.compile(r"(?:python(?:3(?:\.\d+)?)?|bash|zsh|sh|node|deno|ruby|perl|pwsh|source|\.)")
 _SCRIPT: Final = re.compile(r".*\.(?:py|sh|js|ts|rb|pl|ps1)", re.IGNORECASE | re.DOTALL)
 # Without a trace a command names no skill: a file, a folder, or a pattern that could match a file for a reader.
-_TRACE: Final = re.compile(r"SKILL|scripts")
+_TRACE: Final = re.compile(r"SKILL|scripts|skill\.md")
 _PATTERN: Final = re.compile(r"[*?\[{]")
 _READER: Final = re.compile(r"\b(?:cat|sed|head|tail|less|more|bat|awk|rg)\b")
 
 _MAX_PATH: Final = 4096
 _MAX_PATHS: Final = 512
+# Each is held against every skill.
 _MAX_PATTERNS: Final = 32
 _MAX_ALTERNATIVES: Final = 64
 
@@ -34,6 +37,12 @@ class SkillUse(NamedTuple):
 
     skill: Skill
     kind: Literal["read", "script"]
+
+
+class _Pattern(NamedTuple):
+    """An absolute pattern of the shell."""
+
+    path: str
 
 
 class SkillIndex:
@@ -68,6 +77,12 @@ class SkillIndex:
             return
         for skill in self._skills:
             if any(_matches(path.parts, parts) for path in (skill.path, skill.canonical_path)):
+                yield skill
+
+    def documents_found(self, search: FileSearch) -> Iterator[Skill]:
+        """The skills whose `SKILL.md`, as reached or canonical, a search lists."""
+        for skill in self._skills:
+            if is_found(str(skill.canonical_path), search) or is_found(str(skill.path), search):
                 yield skill
 
     def owner(self, path: str) -> Skill | None:
@@ -109,23 +124,25 @@ def detect_skill_use(command: str, workdir: Path, index: SkillIndex) -> tuple[Sk
 
     Reading is `cat sed head tail less more bat awk rg` with a `SKILL.md` as an argument or as input; running is a
     script runner whose first file, with the ending of a script, lies in a skill's `scripts` folder, or a file there
-    that is run itself. Looks into pipelines, loops, `cd …` and `bash -lc "…"`. `workdir` is absolute.
+    that is run itself. Looks into pipelines, loops, `cd …` and `bash -lc "…"`. Patterns of the shell, and the files
+    that `find`, `ls` or `echo` hand on to a loop, to `xargs` or to `-exec`, are those of known skills; nothing is
+    looked up for them. `workdir` is absolute.
     """
     if not index.may_name(command, workdir):
         return ()
     found: dict[tuple[Path, str], SkillUse] = {}
     paths = patterns = 0
-    for plain in plain_commands(command, str(workdir), index.variables):
-        if skill := _script_owner(plain, index):
-            found.setdefault((skill.canonical_path, "script"), SkillUse(skill, "script"))
-            continue
-        for path, is_pattern in _paths_read(plain):
-            paths, patterns = paths + 1, patterns + is_pattern
-            if paths > _MAX_PATHS or patterns > _MAX_PATTERNS:
-                return tuple(found.values())
-            skills = index.documents_matching(path) if is_pattern else (index.document(path),)
-            for skill in filter(None, skills):
-                found.setdefault((skill.canonical_path, "read"), SkillUse(skill, "read"))
+    for outer in plain_commands(command, str(workdir), index.variables):
+        for plain in commands_run(outer):
+            if skill := _script_owner(plain, index):
+                found.setdefault((skill.canonical_path, "script"), SkillUse(skill, "script"))
+                continue
+            for one in _files_read(plain):
+                paths, patterns = paths + 1, patterns + (not isinstance(one, str))
+                if paths > _MAX_PATHS or patterns > _MAX_PATTERNS:
+                    return tuple(found.values())
+                for skill in _documents(one, index):
+                    found.setdefault((skill.canonical_path, "read"), SkillUse(skill, "read"))
     return tuple(found.values())
 
 
@@ -146,16 +163,29 @@ def _script_owner(command: PlainCommand, index: SkillIndex) -> Skill | None:
     return index.owner(path) if path else None
 
 
-def _paths_read(command: PlainCommand) -> Iterator[tuple[str, bool]]:
-    """Absolute paths and patterns among the arguments of a command that shows what is in files."""
+def _documents(read: str | _Pattern | FileSearch, index: SkillIndex) -> Iterator[Skill]:
+    if isinstance(read, FileSearch):
+        yield from index.documents_found(read)
+    elif isinstance(read, _Pattern):
+        yield from index.documents_matching(read.path)
+    elif skill := index.document(read):
+        yield skill
+
+
+def _files_read(command: PlainCommand) -> Iterator[str | _Pattern | FileSearch]:
+    """What a command that shows files has among its arguments: absolute paths, patterns of them, and searches."""
     name = _base_name(command.program)
     if name not in _READERS or (name == "rg" and any(word.text == "--files" for word in command.words)):
         return
-    arguments = [word for word in command.words[1:] if word.text and not word.text.startswith("-")]
-    for word in [*arguments, *([command.stdin] if command.stdin else [])]:
-        for one in _alternatives(word):
-            if path := _absolute(one, command.folder):
-                yield path, one.is_pattern
+    arguments = [word for word in command.words[1:] if word.listed or not (word.text or "-").startswith("-")]
+    for argument in [*arguments, *([command.stdin] if command.stdin else [])]:
+        for word in argument.listed or (argument,):
+            if isinstance(word, FileSearch):
+                yield word
+                continue
+            for one in _alternatives(word):
+                if path := _absolute(one, command.folder):
+                    yield _Pattern(path) if one.is_pattern else path
 
 
 def _alternatives(word: Word) -> list[Word]:

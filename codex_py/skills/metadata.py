@@ -5,13 +5,12 @@ Read from `agents/openai.yaml`, and from keys of the same names in `SKILL.md`.
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.errors import CodexError
-from codex_py.skills.model import Interface, ToolDependency
+from codex_py.skills.model import ToolDependency
+from codex_py.skills.record import InterfaceText
 from codex_py.text.frontmatter import Plain, YamlRefused, YamlValue, parse_yaml
 
 _SHORT: Final = 64
@@ -27,17 +26,6 @@ _OUR_PRODUCT: Final = "codex"
 
 class MetadataRefused(CodexError):
     """The metadata cannot be used; the message says why."""
-
-
-class InterfaceText(NamedTuple):
-    """An `Interface` before its icons are resolved: a relative path without `.` components."""
-
-    display_name: str | None = None
-    short_description: str | None = None
-    icon_small: str | None = None
-    icon_large: str | None = None
-    brand_color: str | None = None
-    default_prompt: str | None = None
 
 
 class Metadata(NamedTuple):
@@ -83,16 +71,6 @@ def read_metadata(mapping: dict[str, YamlValue]) -> Metadata:
         _boolean(policy.get("allow_implicit_invocation"), "policy.allow_implicit_invocation"),
         _products(policy.get("products")),
     )
-
-
-def resolve_interface(text: InterfaceText, folder: Path, plugin_root: Path | None) -> Interface | None:
-    """The interface of the skill in `folder`; None when nothing is left. Files are not looked at.
-
-    An icon lies below `assets` of the skill, or of the plugin the skill belongs to.
-    """
-    icons = (_icon(text.icon_small, folder, plugin_root), _icon(text.icon_large, folder, plugin_root))
-    interface = Interface(text.display_name, text.short_description, *icons, text.brand_color, text.default_prompt)
-    return interface if any(interface) else None
 
 
 def as_text(value: YamlValue, name: str) -> str | None:
@@ -168,18 +146,6 @@ def _icon_path(text: str | None) -> str | None:
         return None
     parts = [part for part in text.split("/") if part not in ("", ".")]
     return "/".join(parts) if len(text) <= _LONG and parts and parts[0] in ("assets", "..") else None
-
-
-def _icon(text: str | None, folder: Path, plugin_root: Path | None) -> Path | None:
-    if text is None:
-        return None
-    path = folder / text
-    if ".." not in text.split("/"):
-        return path
-    if plugin_root is None:
-        return None
-    lexical = Path(os.path.normpath(path))
-    return lexical if lexical.is_relative_to(plugin_root / "assets") else None
 
 
 def _line(value: YamlValue, name: str, limit: int) -> str | None:

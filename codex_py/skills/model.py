@@ -1,12 +1,10 @@
 """What a skill is: the values every other module of this room takes and gives.
 
-Named tuples where thousands are made: a frozen dataclass takes several times as long to create, and all are made
-before the first request of a session.
+Named tuples, because thousands are made before the first request of a session.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -104,19 +102,20 @@ class SkillProblem(NamedTuple):
     scope: SkillScope = "user"
 
 
-@dataclass(frozen=True)
-class SkillCatalog:
-    """Every skill found, enabled or not, in catalogue order: repo, user, system, admin; then by name; then by path.
-
-    `disabled` holds canonical paths. `problems` are the skills that could not be loaded, `remarks` the files that were
-    ignored while their skill was loaded, `notes` one line for each limit the search ran into.
-    """
-
+class _Catalogued(NamedTuple):
     skills: tuple[Skill, ...] = ()
     disabled: frozenset[Path] = frozenset()
     problems: tuple[SkillProblem, ...] = ()
     remarks: tuple[SkillProblem, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+class SkillCatalog(_Catalogued):
+    """Every skill found, enabled or not, in catalogue order: repo, user, system, admin; then by name; then by path.
+
+    `disabled` holds canonical paths. `problems` are the skills that could not be loaded, `remarks` the files that were
+    ignored while their skill was loaded, `notes` one line for each limit the search ran into.
+    """
 
     def is_enabled(self, skill: Skill) -> bool:
         return not self.disabled or skill.canonical_path not in self.disabled

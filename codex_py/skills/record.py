@@ -1,23 +1,37 @@
-"""One `SKILL.md` with its `agents/openai.yaml`, read into a record that does not depend on who asks for it.
+"""What is known of the files of one root: records that do not depend on who asks for them.
 
-Records are what the cache keeps; a `Skill` is made of one when its root is known.
+They are what the cache keeps; a `Skill` is made of one when its root is known.
 """
 
 from __future__ import annotations
 
-import codecs
+import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from codex_py.skills.discover import FoundFile
-from codex_py.skills.metadata import InterfaceText, Metadata, MetadataRefused, parse_metadata, resolve_interface
-from codex_py.skills.model import Skill, SkillRoot, ToolDependency
-from codex_py.skills.parse import MAX_DESCRIPTION_CHARS, SkillRefused, parse_skill, qualified_name
-from codex_py.text.frontmatter import MAX_BYTES
-from codex_py.text.regular_file import FileHead, FileRefused, read_inside, read_trusted
+from codex_py.skills.model import Interface, Skill, SkillProblem, SkillRoot, ToolDependency
+from codex_py.skills.stamps import Stamp
 
-# No model is ever shown what lies behind this, so it is not read to look for bytes that are no text.
-MAX_CHECKED_BYTES: Final = 1024 * 1024
+
+class FoundFile(NamedTuple):
+    """One `SKILL.md`: its path as reached from the root, and its real path; whether `agents` lies beside it."""
+
+    path: str
+    real: str
+    namespace: str | None = None
+    has_agents: bool = False
+
+
+class InterfaceText(NamedTuple):
+    """An `Interface` before its icons are resolved: a relative path without `.` components."""
+
+    display_name: str | None = None
+    short_description: str | None = None
+    icon_small: str | None = None
+    icon_large: str | None = None
+    brand_color: str | None = None
+    default_prompt: str | None = None
 
 
 class SkillRecord(NamedTuple):
@@ -42,33 +56,14 @@ class SkillRecord(NamedTuple):
     metadata_remark: str = ""
 
 
-def read_record(found: FoundFile, inside: Path | None) -> SkillRecord:
-    """Read what was found; never raises. Files of a project are read only from `inside` it."""
-    try:
-        skill = parse_skill(read_skill_text(found.real, inside))
-        name = qualified_name(found.namespace, skill.name)
-    except SkillRefused as error:
-        return SkillRecord(found, str(error))
-    metadata, metadata_remark = skill.metadata, ""
-    if found.has_agents:
-        try:
-            metadata = _read_metadata(_metadata_path(found), inside).over(metadata)
-        except MetadataRefused as error:
-            metadata_remark = str(error)
-    return SkillRecord(
-        found,
-        name=name,
-        description=_cut(skill.description),
-        short_description=_cut(skill.short_description) if skill.short_description else None,
-        interface=metadata.interface if any(metadata.interface) else None,
-        dependencies=metadata.dependencies,
-        allow_implicit=metadata.allow_implicit is not False,
-        user_invocable=skill.user_invocable,
-        allowed_tools=skill.allowed_tools,
-        ours=metadata.for_this_program,
-        remark=skill.remark,
-        metadata_remark=metadata_remark,
-    )
+class Scan(NamedTuple):
+    """One search of a root. While the `stamps` are current, the rest is what a new search would give."""
+
+    root: SkillRoot
+    stamps: Mapping[str, Stamp]
+    records: tuple[SkillRecord, ...]
+    refused: tuple[SkillProblem, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def skill_of(record: SkillRecord, root: SkillRoot) -> Skill:
@@ -93,51 +88,32 @@ def skill_of(record: SkillRecord, root: SkillRoot) -> Skill:
 
 def remarks_of(record: SkillRecord) -> list[tuple[str, str]]:
     """The files that were not taken as they are, and what of them was ignored and why."""
-    files = ((record.file.path, record.remark), (_metadata_path(record.file), record.metadata_remark))
+    files = ((record.file.path, record.remark), (metadata_path(record.file), record.metadata_remark))
     return [(path, remark) for path, remark in files if remark]
 
 
-def sources(found: FoundFile) -> tuple[str, ...]:
-    """The files a record is read from; the second may be missing."""
-    return (found.real, _metadata_path(found)) if found.has_agents else (found.real,)
-
-
-def read_skill_text(path: Path | str, inside: Path | None) -> str:
-    """The first MiB of a `SKILL.md` by its real path. Raises `SkillRefused` when it cannot be read or is no UTF-8."""
-    try:
-        head = _read_head(path, inside, MAX_CHECKED_BYTES)
-        if head is None:
-            raise FileRefused("no such file")
-        whole = len(head.raw) >= head.size
-        return codecs.getincrementaldecoder("utf-8")().decode(head.raw, whole)
-    except FileRefused as error:
-        raise SkillRefused(f"failed to read file: {str(error).lower()}") from None
-    except UnicodeDecodeError as error:
-        raise SkillRefused(f"failed to read file: not UTF-8 at byte {error.start}") from None
-
-
-def _metadata_path(found: FoundFile) -> str:
+def metadata_path(found: FoundFile) -> str:
+    """Where the metadata of a skill lies, if it has any."""
     return f"{found.path.rpartition('/')[0]}/agents/openai.yaml"
 
 
-def _read_metadata(path: str, inside: Path | None) -> Metadata:
-    try:
-        head = _read_head(path, inside, MAX_BYTES + 1)
-    except FileRefused as error:
-        raise MetadataRefused(str(error).lower()) from None
-    if head is None:
-        return Metadata()
-    if len(head.raw) > MAX_BYTES:
-        raise MetadataRefused(f"longer than {MAX_BYTES // 1024} KiB")
-    try:
-        return parse_metadata(head.raw.decode())
-    except UnicodeDecodeError:
-        raise MetadataRefused("not UTF-8") from None
+def resolve_interface(text: InterfaceText, folder: Path, plugin_root: Path | None) -> Interface | None:
+    """The interface of the skill in `folder`; None when nothing is left. Files are not looked at.
+
+    An icon lies below `assets` of the skill, or of the plugin the skill belongs to.
+    """
+    icons = (_icon(text.icon_small, folder, plugin_root), _icon(text.icon_large, folder, plugin_root))
+    interface = Interface(text.display_name, text.short_description, *icons, text.brand_color, text.default_prompt)
+    return interface if any(interface) else None
 
 
-def _read_head(path: Path | str, inside: Path | None, max_bytes: int) -> FileHead | None:
-    return read_inside(inside, path, max_bytes) if inside else read_trusted(path, max_bytes)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_DESCRIPTION_CHARS else f"{text[: MAX_DESCRIPTION_CHARS - 3]}..."
+def _icon(text: str | None, folder: Path, plugin_root: Path | None) -> Path | None:
+    if text is None:
+        return None
+    path = folder / text
+    if ".." not in text.split("/"):
+        return path
+    if plugin_root is None:
+        return None
+    lexical = Path(os.path.normpath(path))
+    return lexical if lexical.is_relative_to(plugin_root / "assets") else None

@@ -1,25 +1,15 @@
-"""What one root holds: found, read, and known to be current without looking at it all again."""
+"""A root searched, and what was found read, as far as it is not known already."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from codex_py.skills.discover import find_skill_files
-from codex_py.skills.model import SkillProblem, SkillRoot
-from codex_py.skills.record import SkillRecord, read_record, sources
+from codex_py.skills.model import SkillRoot
+from codex_py.skills.reading import read_record, sources
+from codex_py.skills.record import Scan, SkillRecord
 from codex_py.skills.stamps import NEVER, Stamp, stamp
-
-
-class Scan(NamedTuple):
-    """One search of a root. While the `stamps` are current, the rest is what a new search would give."""
-
-    root: SkillRoot
-    stamps: Mapping[str, Stamp]
-    records: tuple[SkillRecord, ...]
-    refused: tuple[SkillProblem, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def scan_root(root: SkillRoot, earlier: Scan | None, *, until: float) -> Scan:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot, catalogue_key
-from codex_py.skills.record import remarks_of, skill_of
+from codex_py.skills.record import Scan, remarks_of, skill_of
 from codex_py.skills.roots import SYSTEM_FOLDERS, SkillRootsRequest, skill_roots
 from codex_py.skills.rules import SkillRule, apply_rules
-from codex_py.skills.scan import Scan, scan_root
 from codex_py.skills.stamps import are_current
 from codex_py.skills.stored import load_scan, save_scan
 
@@ -63,6 +62,8 @@ class SkillService:
         if earlier is None and self._cache and not force_reload:
             earlier = load_scan(self._cache, root)
         if earlier is None or not are_current(earlier.stamps):
+            from codex_py.skills.scan import scan_root  # the seam: at most starts nothing has changed
+
             earlier = scan_root(root, earlier, until=until)
             if self._cache:
                 save_scan(self._cache, earlier)

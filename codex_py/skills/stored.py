@@ -6,38 +6,30 @@ A file that is missing, damaged, of another version or of another root counts as
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.paths import make_private_dir, open_private
-from codex_py.protocol.ids import uuid7
-from codex_py.skills.discover import FoundFile
-from codex_py.skills.metadata import InterfaceText
 from codex_py.skills.model import SkillProblem, SkillRoot, ToolDependency
-from codex_py.skills.record import SkillRecord
-from codex_py.skills.scan import Scan
+from codex_py.skills.record import FoundFile, InterfaceText, Scan, SkillRecord
+from codex_py.text.checked_file import load_checked, save_checked
 
-_HEADER: Final = b"codex-py skills 1 "
+_KIND: Final = b"codex-py skills 1"
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _MAX_FILES: Final = 64
+# By place; the first field has no default.
+_DEFAULTS: Final = (None, *SkillRecord._field_defaults.values())
+# The place of the first field that JSON does not give back as it was.
+_FIRST_LIST: Final = SkillRecord._fields.index("interface")
 _DAMAGE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
 def load_scan(folder: Path, root: SkillRoot) -> Scan | None:
     """The scan of a root as it was last saved below `folder`, current or not; None when there is none to use."""
+    body = load_checked(_path(folder, root), _KIND, max_bytes=_MAX_BYTES)
     try:
-        with os.fdopen(os.open(_path(folder, root), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            raw = file.read(_MAX_BYTES + 1)
-    except OSError:
-        return None
-    header, _, body = raw.partition(b"\n")
-    if header != _header(body):
-        return None
-    try:
-        return _decode(json.loads(body), root)
+        return None if body is None else _decode(json.loads(body), root)
     except _DAMAGE:
         return None
 
@@ -46,26 +38,13 @@ def save_scan(folder: Path, scan: Scan) -> None:
     """Write a scan below `folder`, 0600, whole or not at all; what cannot be written is not kept."""
     body = json.dumps(_encode(scan), separators=(",", ":")).encode()
     path = _path(folder, scan.root)
-    draft = path.with_name(f".{path.name}.{uuid7()}")
-    if len(body) > _MAX_BYTES - len(_header(body)):
-        return
-    try:
-        make_private_dir(folder)
+    with suppress(OSError):
         _make_room(folder, path)
-        with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
-            file.write(b"%s\n%s" % (_header(body), body))
-        draft.replace(path)
-    except OSError:
-        with suppress(OSError):
-            draft.unlink()
+    save_checked(path, _KIND, body, max_bytes=_MAX_BYTES)
 
 
 def _path(folder: Path, root: SkillRoot) -> Path:
     return folder / f"{zlib.crc32(repr(_identity(root)).encode(errors='surrogatepass')):08x}.json"
-
-
-def _header(body: bytes) -> bytes:
-    return b"%s%08x" % (_HEADER, zlib.crc32(body))
 
 
 def _make_room(folder: Path, path: Path) -> None:
@@ -86,7 +65,7 @@ def _encode(scan: Scan) -> dict[str, Any]:
     return {
         "root": _identity(scan.root),
         "stamps": scan.stamps,
-        "records": scan.records,
+        "records": [_encode_record(record) for record in scan.records],
         "refused": [(str(problem.path), problem.message) for problem in scan.refused],
         "notes": scan.notes,
     }
@@ -101,8 +80,20 @@ def _decode(value: dict[str, Any], root: SkillRoot) -> Scan | None:
     return Scan(root, stamps, records, refused, tuple(value["notes"]))
 
 
+def _encode_record(record: SkillRecord) -> list[Any]:
+    """The fields without the defaults at their end, which most records have; the real path only when it differs."""
+    path, real, *more = record.file
+    fields = [[path, real if real != path else "", *more], *record[1:]]
+    while len(fields) > 1 and fields[-1] == _DEFAULTS[len(fields) - 1]:
+        fields.pop()
+    return fields
+
+
 def _decode_record(file: list[Any], *fields: Any) -> SkillRecord:
-    record = SkillRecord(FoundFile(*file), *fields)
+    path, real, *more = file
+    record = SkillRecord(FoundFile(path, real or path, *more), *fields)
+    if len(fields) < _FIRST_LIST:
+        return record
     return record._replace(
         interface=InterfaceText(*record.interface) if record.interface else None,
         dependencies=tuple(ToolDependency(*tool) for tool in record.dependencies),

@@ -10,30 +10,45 @@ from operator import itemgetter
 from typing import Final
 
 REDACTED: Final = "[redacted]"
-_MIN_LENGTH: Final = 8
+MIN_LENGTH: Final = 8
+MIN_TYPED_LENGTH: Final = 4
 _MAX_DEPTH: Final = 40
+# What a short value must not stand next to. In JSON text a letter before it may be the end of an escape.
+_WORD: Final = "[A-Za-z0-9_]"
+_WORD_START: Final = rf"(?:(?<!{_WORD})|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{{4}}))"
+_WORD_END: Final = rf"(?!{_WORD})"
+# The longest thing that is looked for before a value.
+_CONTEXT: Final = 6
 
 
 class Redactor:
     """Replaces the secrets it was given by `[redacted]`, also where JSON text escapes them.
 
-    Values under 8 characters are ignored: they would blot out ordinary words.
+    `secrets` count from 8 characters on, since shorter ones would blot out ordinary words. `typed` are those the user
+    typed as secrets: they count from 4 characters on, up to 7 only where they stand as a word of their own.
     """
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, secrets: Iterable[str] = (), typed: Iterable[str] = ()) -> None:
         self._secrets = tuple(secrets)
-        spellings: set[str] = set()
-        for secret in self._secrets:
-            value = secret.strip()
-            if len(value) >= _MIN_LENGTH:
-                spellings |= {value, json.dumps(value, ensure_ascii=False)[1:-1], json.dumps(value)[1:-1]}
-        tree = _regex(sorted(spellings)) if spellings else None
-        self._text = re.compile(tree) if tree else None
-        self._bytes = re.compile(tree.encode("utf-8", "surrogatepass")) if tree else None
+        self._typed = tuple(typed)
+        values = {value for secret in (*self._secrets, *self._typed) if len(value := secret.strip()) >= MIN_LENGTH}
+        short = {value for secret in self._typed if MIN_TYPED_LENGTH <= len(value := secret.strip()) < MIN_LENGTH}
+        self._anywhere = _spellings(values)
+        self._as_words = _spellings(short)
+        parts = [_regex(self._anywhere)] if self._anywhere else []
+        if self._as_words:
+            parts.append(f"{_WORD_START}(?:{_regex(self._as_words)}){_WORD_END}")
+        pattern = "|".join(parts)
+        self._text = re.compile(pattern) if pattern else None
+        self._bytes = re.compile(pattern.encode("utf-8", "surrogatepass")) if pattern else None
 
     def with_secrets(self, more: Iterable[str]) -> Redactor:
         """A redactor that knows these as well."""
-        return Redactor((*self._secrets, *more))
+        return Redactor((*self._secrets, *more), self._typed)
+
+    def with_typed(self, more: Iterable[str]) -> Redactor:
+        """A redactor that also knows these, which the user has typed."""
+        return Redactor(self._secrets, (*self._typed, *more))
 
     def redact(self, text: str) -> str:
         """`text` without the secrets; the same object when there are none in it."""
@@ -42,6 +57,68 @@ class Redactor:
     def redact_bytes(self, raw: bytes) -> bytes:
         """`redact` for UTF-8 bytes; bytes that are no UTF-8 pass."""
         return self._bytes.sub(REDACTED.encode(), raw) if self._bytes else raw
+
+    def redact_start(self, text: str, start: int, *, is_whole: bool) -> tuple[str, int]:
+        """`redact` from `start` on, up to where a secret may begin that goes on behind the end; and that place.
+
+        What stands before `start` is only looked at. Behind a text that is whole there is nothing.
+        """
+        if self._text is None:
+            return text[start:], len(text)
+        parts: list[str] = []
+        at, unsure = start, len(text) if is_whole else self._unsure(text, start)
+        while at < unsure and (found := self._text.search(text, at)) and found.start() < unsure:
+            parts += [text[at : found.start()], REDACTED]
+            at = found.end()
+            if unsure < at:
+                unsure = self._unsure(text, at)
+        return "".join([*parts, text[at:unsure]]), unsure
+
+    def _unsure(self, text: str, start: int) -> int:
+        """The first place, not before `start`, from which the text to its end is the beginning of a secret.
+
+        A short value that is all there counts too: what follows may make it a part of a word.
+        """
+        end = len(text)
+        for spellings, whole in ((self._anywhere, 0), (self._as_words, 1)):
+            for spelling in spellings:
+                at = max(start, len(text) - len(spelling) + 1 - whole)
+                while (at := text.find(spelling[0], at, end)) >= 0:
+                    if spelling.startswith(text[at:]):
+                        end = at
+                        break
+                    at += 1
+        return end
+
+
+class HeldBack:
+    """A text that comes in pieces: given on without its secrets, save for what may be the beginning of one."""
+
+    def __init__(self) -> None:
+        self._before = ""
+        self._held = ""
+
+    def feed(self, piece: str, redactor: Redactor) -> str:
+        """What may be shown now of the text so far and was not shown before."""
+        text = f"{self._before}{self._held}{piece}"
+        shown, rest = redactor.redact_start(text, len(self._before), is_whole=False)
+        self._before, self._held = text[max(0, rest - _CONTEXT) : rest], text[rest:]
+        return shown
+
+    def end(self, redactor: Redactor) -> str:
+        """The rest of the text, which is over; another one may follow."""
+        text = f"{self._before}{self._held}"
+        shown, _ = redactor.redact_start(text, len(self._before), is_whole=True)
+        self._before = self._held = ""
+        return shown
+
+
+def _spellings(values: Iterable[str]) -> list[str]:
+    """The values as they are and as JSON text has them, sorted."""
+    found: set[str] = set()
+    for value in values:
+        found |= {value, json.dumps(value, ensure_ascii=False)[1:-1], json.dumps(value)[1:-1]}
+    return sorted(found)
 
 
 def _regex(words: list[str], start: int = 0, depth: int = 0) -> str:

@@ -317,3 +317,17 @@ def test_a_home_that_cannot_take_the_bundled_skills_costs_one_warning(place: Pla
     assert ended.err.splitlines()[0] == (
         f"warning: cannot install the bundled skills in `{place.codex_home}/skills`: not a directory"
     )
+
+
+@pytest.mark.parametrize("command", ["list", "doctor"])
+def test_refresh_reads_every_skill_anew(lean: Place, command: str) -> None:
+    add(lean, "spell")
+    before = listed(lean)
+    [kept] = (lean.codex_home / "cache/skills").iterdir()
+    written = kept.stat().st_ino, kept.stat().st_mtime_ns
+    assert listed(lean) == before
+    assert (kept.stat().st_ino, kept.stat().st_mtime_ns) == written
+    ended = skills(lean, command, "--refresh")
+    assert ended.status == 0, ended.err
+    assert (kept.stat().st_ino, kept.stat().st_mtime_ns) != written
+    assert listed(lean) == before

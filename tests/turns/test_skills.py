@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 from typing import Any
 
 from codex_py.protocol import events
 from codex_py.protocol.input import SkillInput, TextInput
-from codex_py.protocol.ops import Answer, UserTurn
+from codex_py.protocol.ops import Answer, ReloadSkills, UserTurn
 from codex_py.protocol.questions import SecretQuestion
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import FakeResponses, call, delta, reasoning, reasoning_delta, say
 from tests.support.home import Place
 from tests.support.session import Watched, watched_session
 
@@ -68,6 +69,20 @@ async def test_an_edited_skill_counts_on_the_next_turn(place: Place) -> None:
             path.write_text(skill("lint", body="Do it better."))
             await watched.say("$lint")
     assert "Do it better." in model.requests[1].texts("user")[-2]
+
+
+async def test_reloading_reads_and_keeps_everything_anew(place: Place) -> None:
+    add_skill(place, "lint")
+    kept = place.codex_home / "cache/skills"
+    with FakeResponses([say("one")], [say("two")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("hi")
+            shutil.rmtree(kept)
+            await watched.session.submit(ReloadSkills())
+            await watched.say("again")
+            assert list(kept.iterdir())
+    # The list is the same, so it is not told again.
+    assert len(blocks(model.requests[1])) == 1
 
 
 async def test_an_emptied_list_is_taken_back(place: Place) -> None:
@@ -208,6 +223,40 @@ async def test_what_the_model_says_of_a_secret_is_neither_told_nor_written(place
     assert b"it is [redacted]" in rollout.read_bytes()
 
 
+async def test_a_secret_in_pieces_reaches_no_listener(place: Place) -> None:
+    add_skill(place, "deploy", needing_token("deploy"))
+    stream = [
+        reasoning_delta("it is hush-h"),
+        reasoning_delta("ush-secret1, and hush"),
+        reasoning("blob", "it is hush-hush-secret1, and hush"),
+        delta("so: hu"),
+        delta("sh-hush-sec"),
+        delta("ret1 and hush-"),
+        say("so: hush-hush-secret1 and hush-"),
+    ]
+    with FakeResponses(stream) as model:
+        async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
+            answer_secrets(watched, "hush-hush-secret1")
+            await watched.say("use $deploy")
+    assert [event.text for event in watched.of(events.TextDelta)] == ["so: ", "[redacted] and ", "hush-"]
+    assert [event.text for event in watched.of(events.ReasoningDelta)] == ["it is ", "[redacted], and ", "hush"]
+    assert "hush-hush-secret1" not in str(watched.seen)
+    assert all(b"hush-hush-secret1" not in event.item.encoded for event in watched.of(events.ItemRecorded))
+
+
+async def test_a_short_secret_is_hidden_as_a_word_and_one_too_short_is_told(place: Place) -> None:
+    add_skill(place, "deploy", needing_token("deploy"))
+    add_skill(place, "unlock", needing_token("unlock").replace("DEPLOY_TOKEN", "UNLOCK_PIN"))
+    with FakeResponses([say("pin 4711, not 14711; x9")]) as model:
+        async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
+            answers = {"DEPLOY_TOKEN": "4711", "UNLOCK_PIN": "x9"}
+            answer_secrets(watched, answers)
+            await watched.say("use $deploy and $unlock")
+    assert watched.of(events.MessageDone) == [events.MessageDone("pin [redacted], not 14711; x9")]
+    [warned] = watched.of(events.Warned)
+    assert warned.message == "`UNLOCK_PIN` is too short to be hidden in what commands and the model say"
+
+
 async def test_a_turn_stopped_at_a_question_keeps_what_the_user_said(place: Place) -> None:
     path = add_skill(place, "deploy", needing_token("deploy"))
     with FakeResponses([say("one")]) as model:
@@ -269,17 +318,30 @@ async def test_use_by_the_way_is_noticed_once_a_turn(place: Place) -> None:
     assert (place.codex_home / "skills-usage.jsonl").stat().st_mode & 0o777 == 0o600
 
 
+async def test_skills_read_from_a_list_of_files_are_noticed(place: Place) -> None:
+    paths = [add_skill(place, name) for name in ("fmt", "lint")]
+    add_skill(place, "off")
+    off = NO_BUNDLED + '[[skills.config]]\nname = "off"\nenabled = false\n'
+    reads = [call("c1", "exec_command", {"cmd": "find .agents -name SKILL.md | sort | xargs head -n 5"})]
+    again = [call("c2", "exec_command", {"cmd": 'for f in .agents/skills/*/SKILL.md; do cat "$f"; done'})]
+    with FakeResponses(reads, again, [say("one")]) as model:
+        async with watched_session(place, model, off) as watched:
+            await watched.say("look around")
+    assert watched.of(events.SkillUsed) == [events.SkillUsed(path.parent.name, "repo", path, "read") for path in paths]
+
+
 def needing_token(name: str) -> str:
     need = "dependencies:\n  tools:\n    - type: env_var\n      value: DEPLOY_TOKEN\n      description: deploys\n"
     return skill(name, more=need)
 
 
-def answer_secrets(watched: Watched, value: str) -> None:
-    """Answer every question with the value, as a front end does: by an op, while the turn waits."""
+def answer_secrets(watched: Watched, value: str | dict[str, str]) -> None:
+    """Answer every question with the value, or that for its variable: by an op, while the turn waits."""
 
     def listen(event: events.Event) -> None:
-        if isinstance(event, events.QuestionAsked):
-            answer = watched.session.submit(Answer(event.question.id, value))
+        if isinstance(event, events.QuestionAsked) and isinstance(question := event.question, SecretQuestion):
+            typed = value if isinstance(value, str) else value[question.name]
+            answer = watched.session.submit(Answer(question.id, typed))
             watched.tasks.append(asyncio.ensure_future(answer))
 
     watched.session.subscribe(listen)

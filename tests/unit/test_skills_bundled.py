@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -268,14 +267,16 @@ def test_processes_that_install_at_once_leave_one_whole_copy(home: Path, source:
     assert [entry.name for entry in (home / "skills").iterdir()] == [".system"]
 
 
-def test_checking_a_current_copy_costs_under_a_millisecond(home: Path) -> None:
-    sync_bundled(home, enabled=True)
-    seconds: list[float] = []
-    for _ in range(20):
-        begun = time.perf_counter()
-        sync_bundled(home, enabled=True)
-        seconds.append(time.perf_counter() - begun)
-    assert min(seconds) < 0.001
+def test_of_a_current_copy_only_the_marker_is_read(home: Path) -> None:
+    assert sync_bundled(home, enabled=True) is None
+    code = (
+        "import sys; from pathlib import Path; from codex_py.skills.bundled import sync_bundled\n"
+        "opened = []\n"
+        "sys.addaudithook(lambda event, of: opened.append(str(of[0])) if event == 'open' else None)\n"
+        "print(sync_bundled(Path(sys.argv[1]), enabled=True), *set(opened), sep='\\n')"
+    )
+    told = subprocess.check_output([sys.executable, "-c", code, str(home)], text=True)
+    assert told == f"None\n{home / 'skills' / '.system' / MARKER}\n"
 
 
 def test_the_shipped_skills_load_and_nothing_is_to_be_said_against_them(home: Path) -> None:

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from codex_py.skills.implicit import SkillIndex, UsedOnce, detect_skill_use
 from codex_py.skills.model import SkillCatalog
+from tests.support.work import within
 from tests.unit.skill_builders import catalog, skill, skill_on_disk
 
 SKILLS = ".agents/skills"
@@ -230,9 +230,7 @@ def test_disabled_and_hidden_skills_are_not_noticed(project: Path) -> None:
     ids=lambda command: ascii(command[:16]),
 )
 def test_hostile_commands_cost_little(command: str, project: Path) -> None:
-    began = time.process_time()
-    assert used(command, project) == []
-    assert time.process_time() - began < 1
+    assert within(1_000_000, lambda: used(command, project)) == []
 
 
 def test_a_command_without_a_trace_of_a_skill_is_not_parsed(project: Path) -> None:

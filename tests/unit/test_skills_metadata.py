@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.skills.metadata import InterfaceText, Metadata, MetadataRefused, parse_metadata, resolve_interface
+from codex_py.skills.metadata import Metadata, MetadataRefused, parse_metadata
 from codex_py.skills.model import Interface, ToolDependency
+from codex_py.skills.record import InterfaceText, resolve_interface
 
 FOLDER = Path("/plugin/skills/a")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from codex_py.skills.metadata import Metadata
 from codex_py.skills.parse import SkillRefused, SkillText, check_name, parse_skill, qualified_name
 from codex_py.text.frontmatter import Frontmatter, YamlRefused, parse_yaml, repair_yaml, split_frontmatter
+from tests.support.work import within
 
 
 def skill(frontmatter: str) -> SkillText:
@@ -224,24 +223,22 @@ def test_yaml_is_bounded(text: str, reason: str) -> None:
     assert str(caught.value) == reason
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "---\nname: a\ndescription: " + "[" * 1_000_000,
-        "---\n" + "a:\n" * 300_000,
-        "---\n" + "- [{\n" * 13_000 + "---\n",
-        "---\n" + "a: b: c # '\n" * 5400 + "---\n",
-        "---\n" + "x: [`{@\n" * 8000 + "---\n",
-        "---\n" + "a: " + "{a: " * 15_000 + "\n---\n",
-        "\n" * 1_000_000,
-        "---\nname: a\ndescription: b\nallowed-tools: " + "a(" * 30_000 + "\n---\n",
-        "---\n" + "? " * 30_000 + "\n---\n",
-        "---\n" + "&a " * 20_000 + "\n---\n",
-    ],
-)
+HOSTILE = [
+    "---\nname: a\ndescription: " + "[" * 1_000_000,
+    "---\n" + "a:\n" * 300_000,
+    "---\n" + "- [{\n" * 13_000 + "---\n",
+    "---\n" + "a: b: c # '\n" * 5400 + "---\n",
+    "---\n" + "x: [`{@\n" * 8000 + "---\n",
+    "---\n" + "a: " + "{a: " * 15_000 + "\n---\n",
+    "\n" * 1_000_000,
+    "---\nname: a\ndescription: b\nallowed-tools: " + "a(" * 30_000 + "\n---\n",
+    "---\n" + "? " * 30_000 + "\n---\n",
+    "---\n" + "&a " * 20_000 + "\n---\n",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_costs_little(text: str) -> None:
-    start = time.process_time()
     with pytest.raises(SkillRefused):
-        if not parse_skill(text).allowed_tools:
+        if not within(30 * len(text) + 200_000, lambda: parse_skill(text)).allowed_tools:
             raise SkillRefused("no tools")
-    assert time.process_time() - start < 0.5

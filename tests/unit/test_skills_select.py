@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from codex_py.protocol.input import SkillInput
 from codex_py.skills.model import Skill, SkillCatalog, SkillRoot
 from codex_py.skills.select import Selection, select_skills
+from tests.support.work import within
 from tests.unit.skill_builders import catalog, skill
 
 HOME = Path("/home/u")
@@ -168,12 +168,10 @@ def test_notices_are_single_lines_and_few() -> None:
     assert notices[-1] == "93 more mentions select no skill"
 
 
-def test_a_megabyte_of_mentions_among_many_skills_is_decided_at_once() -> None:
+def test_a_megabyte_of_mentions_among_many_skills_is_decided_in_linear_time() -> None:
     many = catalog(*(skill(f"s{number}") for number in range(2000)))
     texts = [
         " ".join(f"[$s{number}](/x/{number}/SKILL.md)" for number in range(40_000)),
         " ".join(f"$S{number}:a:b" for number in range(90_000)),
     ]
-    began = time.process_time()
-    select_skills(many, texts, user_home=HOME)
-    assert time.process_time() - began < 1.5
+    within(20 * sum(map(len, texts)), lambda: select_skills(many, texts, user_home=HOME))
