@@ -16,6 +16,7 @@ from codex_py import __version__
 from codex_py.cli.typer_command import run_command
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.config.permissions import weak_permissions
+from codex_py.core.model_connection import login_rules
 from codex_py.errors import UserError
 from codex_py.model.auth import find_credentials
 from codex_py.model.providers import resolve_provider, shown_url
@@ -102,7 +103,7 @@ def _login(loaded: LoadedConfig, home: Path) -> Finding:
         about = f"`{provider.id}` at {shown_url(provider.base_url)}"
         if provider.auth_command:
             return Finding("login", f"{about}: a command gives the key; it was not run", None)
-        source = find_credentials(provider, env=os.environ, home=home).source
+        source = find_credentials(provider, env=os.environ, home=home, rules=login_rules(config)).source
     except UserError as error:
         # Not a fault: without a key there is the offline model.
         return Finding("login", str(error), None)

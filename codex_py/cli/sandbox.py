@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from codex_py.cli.options import SANDBOX_MODES, Parser, add_config_flags
+from codex_py.cli.options import SANDBOX_MODES, Parser, add_config_flags, find_folders
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.core.sandbox_policy import choose_policy, unreadable_patterns
 from codex_py.errors import ToolError, UsageError, UserError
@@ -111,7 +111,7 @@ def _wrap(given: argparse.Namespace, command: Sequence[str]) -> Wrapped:
     loaded = load_config(request)
     for warning in loaded.warnings:
         _warn(warning)
-    policy = choose_policy(loaded, tuple(Path(path).absolute() for path in given.add_dir))
+    policy = choose_policy(loaded, find_folders(given.add_dir))
     backends = (given.backend,) if given.backend else BACKENDS
     sandbox = Sandbox(os.environ, deny_read=unreadable_patterns(loaded, home), backends=backends)
     shortfall = sandbox.shortfall(policy, cwd)

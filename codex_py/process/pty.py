@@ -38,11 +38,16 @@ def on_terminal(argv: Sequence[str]) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", "-c", _STAGE, *argv)
 
 
+def set_size(terminal: int, rows: int, columns: int) -> None:
+    """Make a terminal as large as this; whoever runs on it is told by SIGWINCH."""
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
 def open_terminal() -> tuple[int, int]:
     """A new terminal: the end this program reads and writes (not blocking), and the command's end."""
     ours, theirs = os.openpty()
     try:
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        set_size(theirs, ROWS, COLUMNS)
         os.set_blocking(ours, False)
     except OSError:
         os.close(ours)

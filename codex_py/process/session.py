@@ -14,6 +14,7 @@ from typing import Final
 
 from codex_py.errors import ToolError
 from codex_py.process.output import CappedOutput, Captured
+from codex_py.process.pty import set_size
 from codex_py.process.spawn import Child, CommandSpec
 
 # After the exit, how long a grandchild that still holds the pipe is waited for.
@@ -31,6 +32,9 @@ class ExecSession:
         self.id: Final = session_id
         self.tty: Final = spec.tty
         self.sandboxed: Final = spec.sandboxed
+        self.outside: Final = spec.outside
+        self.line: Final = spec.line
+        self.cwd: Final = spec.cwd
         self.marker: Final = marker
         self.started: Final = time.monotonic()
         self.last_used = self.started
@@ -94,6 +98,11 @@ class ExecSession:
             self._pending += text
             self._flush()
 
+    def resize(self, rows: int, columns: int) -> None:
+        """Give the command's terminal another size; nothing for a command without one, or after its end."""
+        if self.tty and not self._output.closed:
+            set_size(self._child.output, rows, columns)
+
     def interrupt(self) -> None:
         """SIGINT the command, as Ctrl-C would; for a command on a terminal `write` the character instead."""
         self._child.interrupt()
@@ -111,6 +120,7 @@ class ExecSession:
             await self.wait(_KILL_SECONDS)
         finally:
             self._stop_reading()
+            self._output.close()
             self._clean_up()
             self._finish()
 
@@ -142,6 +152,7 @@ class ExecSession:
         if self._reading:
             self._loop.call_later(GRACE_SECONDS, self._finish)
         else:
+            self._output.close()
             self._finish()
 
     def _clean_up(self) -> None:
@@ -177,7 +188,9 @@ class ExecSession:
             self._reading = False
             self._loop.remove_reader(self._child.output)
             self._loop.remove_writer(self._child.output)
-            self._output.close()
+            # A terminal that goes away hangs up on its command, which may have closed its end first and not ended yet.
+            if not self.tty or self._exit_code is not None:
+                self._output.close()
 
     def _flush(self) -> None:
         while self._pending:

@@ -29,7 +29,8 @@ class CommandSpec(Value):
 
     `fds` are inherited under their own numbers. `release` is called once the process has started or failed to,
     `cleanup` once it has ended or failed to start. `sandboxed` says that the process is a sandbox whose death takes
-    everything inside along.
+    everything inside along; `outside` that there is none, whatever the session's policy. `line` is what people are
+    shown of it.
     """
 
     argv: tuple[str, ...]
@@ -40,6 +41,8 @@ class CommandSpec(Value):
     fds: tuple[int, ...] = ()
     release: Callable[[], None] = _nothing
     cleanup: Callable[[], None] = _nothing
+    outside: bool = False
+    line: str = ""
 
     def discard(self) -> None:
         """Release and clean up what was never started."""

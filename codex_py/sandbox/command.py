@@ -124,8 +124,12 @@ class Sandbox:
         approved automatically. None also where no sandbox works: there nothing is run."""
         if isinstance(policy, DangerFullAccess) or sys.platform != "linux":
             return None
+        roots = self.roots(policy, cwd)
+        protected = {path for root in roots for path in root.protected}.union(self._pins[policy, cwd].paths())
+        # Of all mounts only links decide about the backend; looking for them is much less than planning all.
+        links = [Mount("link", path) for path in protected if path.is_symlink()]
         try:
-            return self._backend(policy, cwd, self._mounts(policy, cwd)).shortfall
+            return self._backend(policy, cwd, links).shortfall
         except SandboxUnavailable:
             return None
 
@@ -150,7 +154,8 @@ class Sandbox:
                 network = False
             case WorkspaceWrite():
                 network = policy.network_access
-        self.prepare(policy, cwd)
+        if sys.platform != "linux":
+            self.prepare(policy, cwd)
         env: dict[str, str] = {} if network is True else {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}
         roots = self.roots(policy, cwd)
         if sys.platform == "darwin":

@@ -125,10 +125,18 @@ def seatbelt_profile(roots: Sequence[WritableRoot], network: NetworkAccess, unre
     elif network == "loopback":
         parts.append(_LOOPBACK)
     # Last, because the last rule that matches wins.
-    parts += (
-        f'(deny file-read* file-write* (subpath (param "UNREADABLE_{index}")))\n' for index, _ in enumerate(unreadable)
-    )
+    parts += (_denial(index, path, roots) for index, path in enumerate(unreadable))
     return "".join(parts)
+
+
+def _denial(index: int, path: Path, roots: Sequence[WritableRoot]) -> str:
+    """The rule for one path that must not be read; folders inside it that may be worked in stay as they are."""
+    place = f'(subpath (param "UNREADABLE_{index}"))'
+    inside = [at for at, root in enumerate(roots) if root.path.is_relative_to(path)]
+    if not inside:
+        return f"(deny file-read* file-write* {place})\n"
+    exceptions = "".join(f'\n    (require-not (subpath (param "WRITABLE_ROOT_{at}")))' for at in inside)
+    return f"(deny file-read* file-write*\n  (require-all\n    {place}{exceptions}))\n"
 
 
 def _kept(root: WritableRoot, roots: Sequence[WritableRoot]) -> list[Path]:

@@ -130,7 +130,10 @@ def _seen_outside(endings: dict[str, str | None], arena: Arena, receiver: socket
 @contextmanager
 def _arena() -> Generator[tuple[Arena, socket.socket], None, None]:
     with ExitStack() as stack:
-        top = Path(os.path.realpath(tempfile.mkdtemp(prefix="codex-trial-")))
+        usual = os.path.realpath(tempfile.gettempdir())
+        # The address of a socket holds 107 bytes, those of the names below included.
+        folder = usual if len(os.fsencode(usual)) < 75 else "/tmp"
+        top = Path(os.path.realpath(tempfile.mkdtemp(prefix="codex-trial-", dir=folder)))
         stack.callback(shutil.rmtree, top, ignore_errors=True)
         _furnish(top)
         mark = f"codex-{os.getpid()}-{os.urandom(4).hex()}"

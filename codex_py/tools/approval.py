@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from codex_py.protocol.policy import ApprovalPolicy, DangerFullAccess, SandboxPolicy
+from codex_py.protocol.policy import (
+    ApprovalPolicy,
+    DangerFullAccess,
+    GranularApproval,
+    QuestionKind,
+    SandboxPolicy,
+    approval_name,
+    asks_about,
+)
 from codex_py.protocol.value import Value
 from codex_py.tools.danger import SHELLS
 from codex_py.tools.known_safe import BUILTINS
@@ -23,8 +31,8 @@ _TOO_WIDE: Final = frozenset(
 )
 _SCRIPT_OPTIONS: Final = frozenset(("-c", "-lc", "-e", "-r", "-m", "-", "--eval", "-p", "--print", "-Command"))
 
-
 _LEAVE: Final = "it asks to run outside the sandbox"
+_PARTIAL: Final = "the sandbox here cannot hold everything"
 
 
 class CommandFacts(Value):
@@ -32,6 +40,7 @@ class CommandFacts(Value):
 
     `segments` are the words of each command of a plain script, None when it is not plain; `hidden` are all commands
     found in it anywhere. `safe` are the segments known to only read; `danger` is why it is not to be run unasked.
+    `shortfall` is what the sandbox cannot hold of it, None when it holds all or the user has accepted that.
     """
 
     segments: tuple[Words, ...] | None
@@ -40,6 +49,7 @@ class CommandFacts(Value):
     danger: str | None = None
     escalated: bool = False
     justification: str = ""
+    shortfall: str | None = None
 
 
 class Run(Value):
@@ -52,12 +62,13 @@ class Run(Value):
 class Ask(Value):
     """Ask the user; after a yes it runs, `outside` the sandbox if that is what was asked.
 
-    `patternable` says that the yes may be given for good.
+    `patternable` says that the yes may be given for good, `kind` which questions it belongs to.
     """
 
     reason: str
     outside: bool = False
     patternable: bool = True
+    kind: QuestionKind = "sandbox_approval"
 
 
 class Refuse(Value):
@@ -76,8 +87,8 @@ def decide_command(
     verdict = _verdict(facts, rules, policy, sandbox)
     if not isinstance(verdict, Ask):
         return verdict
-    if policy == "never" or not can_ask:
-        return Refuse(_no_escalation(policy) if verdict.reason == _LEAVE else _refused(verdict.reason, policy))
+    if not can_ask or not asks_about(policy, verdict.kind):
+        return Refuse(_no_escalation(policy) if verdict.reason == _LEAVE else _refused(verdict, policy))
     if verdict.outside and not facts.justification.strip():
         return Refuse("`require_escalated` needs a `justification`: one sentence that tells the user why")
     return verdict
@@ -85,16 +96,26 @@ def decide_command(
 
 def decide_patch(outside: str | None, *, policy: ApprovalPolicy, can_ask: bool) -> Verdict:
     """The verdict on a patch. `outside` is why the sandbox would not let it be written, None when it would."""
-    if policy == "never" or (outside is None and policy != "untrusted"):
-        return Run() if outside is None else Refuse(outside)
+    if outside is None and policy != "untrusted":
+        return Run()
+    if outside and not asks_about(policy, "sandbox_approval"):
+        return Refuse(outside)
     reason = "it writes outside of the writable folders" if outside else "the policy `untrusted` asks for every patch"
-    if not can_ask:
-        return Refuse(outside or _refused(reason, policy))
-    return Ask(reason, outside=outside is not None, patternable=False)
+    ask = Ask(reason, outside=outside is not None, patternable=False)
+    return ask if can_ask else Refuse(outside or _refused(ask, policy))
+
+
+def decide_input(line: str, danger: str | None, *, policy: ApprovalPolicy, can_ask: bool) -> Ask | Refuse:
+    """The verdict on what is typed into the command `line`, which runs outside. `danger` is as for a command."""
+    more = f"; it is dangerous: {danger}" if danger else ""
+    ask = Ask(f"it is typed into `{line}`, which runs outside the sandbox{more}", outside=True, patternable=False)
+    return ask if can_ask and asks_about(policy, ask.kind) else Refuse(_refused(ask, policy))
 
 
 def asks_after_denial(policy: ApprovalPolicy, *, can_ask: bool) -> bool:
     """Whether the user is asked to run a command outside that the sandbox seems to have stopped."""
+    if isinstance(policy, GranularApproval):
+        return can_ask and policy.sandbox_approval
     return can_ask and policy in ("on-failure", "untrusted")
 
 
@@ -130,6 +151,8 @@ def _verdict(facts: CommandFacts, rules: RuleBook, policy: ApprovalPolicy, sandb
         return Ask(_LEAVE, outside=True)
     if ruled is not None:
         return ruled
+    if facts.shortfall is not None:
+        return Ask(f"{_PARTIAL}: {facts.shortfall}")
     if policy != "untrusted":
         return Run()
     only_reads = bool(facts.segments) and all(words in facts.safe for words in facts.segments)
@@ -144,7 +167,8 @@ def _by_rule(facts: CommandFacts, rules: RuleBook) -> Verdict | None:
         why = worst.justification or f"a rule about `{' '.join('|'.join(place) for place in worst.pattern)}`"
         if worst.decision == "forbidden":
             return Refuse(f"command refused: forbidden by a rule of the user: {why}")
-        return Ask(f"a rule of the user wants to be asked: {why}", outside=facts.escalated, patternable=False)
+        reason = f"a rule of the user wants to be asked: {why}"
+        return Ask(reason, outside=facts.escalated, patternable=False, kind="rules")
     segments = facts.segments or ()
     allowing = [rules.matching(words) for words in segments]
     covered = zip(segments, allowing, strict=True)
@@ -159,13 +183,19 @@ def _by_rule(facts: CommandFacts, rules: RuleBook) -> Verdict | None:
     )
 
 
-def _refused(reason: str, policy: ApprovalPolicy) -> str:
-    how = "under the approval policy `never`" if policy == "never" else "in this session"
-    return f"refused: {reason}; nobody can be asked {how}: reach the goal in another way, or report what is needed"
+def _refused(ask: Ask, policy: ApprovalPolicy) -> str:
+    how = "in this session" if asks_about(policy, ask.kind) else f"under the approval policy `{approval_name(policy)}`"
+    what = "reach the goal in another way, or report what is needed"
+    if ask.reason.startswith(_PARTIAL):
+        what = (
+            "report it; the user can install bubblewrap, set `sandbox.allow_partial = true` in the configuration, or "
+            "choose the sandbox mode `danger-full-access`"
+        )
+    return f"refused: {ask.reason}; nobody can be asked {how}: {what}"
 
 
 def _no_escalation(policy: ApprovalPolicy) -> str:
     return (
-        f"escalated permissions are not available: the approval policy `{policy}` does not let you ask for them here; "
-        "run the command without `sandbox_permissions`, or find a way inside the sandbox"
+        f"escalated permissions are not available: the approval policy `{approval_name(policy)}` does not let you ask "
+        "for them here; run the command without `sandbox_permissions`, or find a way inside the sandbox"
     )

@@ -39,6 +39,13 @@ _RUNNERS: Final[Mapping[str, frozenset[str]]] = {
     "unshare": frozenset(),
     "xargs": frozenset(("-I", "-n", "-P", "-L", "-d", "-a", "-E", "-s", "--max-args", "--max-procs", "--delimiter")),
 }
+# Programs that run a command somewhere in their arguments, with too many options of their own to know them all.
+_WRAPPERS: Final = frozenset(
+    "catchsegv chronic coproc dbus-run-session docker expect fakeroot firejail flock kubectl ltrace perf podman "
+    "proxychains proxychains4 runuser script ssh strace su systemd-run torsocks unbuffer uv valgrind watch "
+    "xvfb-run".split()
+)
+_SEARCHED_WORDS, _MOST_ARGUMENTS = 32, 1000
 # Programs whose arguments hold whole scripts.
 _SCRIPT_TAKERS: Final = frozenset(("alias", "flock", "parallel", "script", "ssh", "su", "trap", "watch"))
 _DISK_TOOLS: Final = frozenset("mke2fs mkswap wipefs shred fdisk sfdisk gdisk parted blkdiscard".split())
@@ -93,6 +100,8 @@ class _Search:
             return self._find(rest)
         if name in _SCRIPT_TAKERS and (reason := self._first(map(_script_in(name), rest))):
             return reason
+        if name in _WRAPPERS and (reason := self._anywhere(rest)):
+            return reason
         if name in _RUNNERS:
             inner = _behind_options(rest, _RUNNERS[name])
             if name in ("xargs", "parallel") and inner and _program(inner) == "rm":
@@ -110,6 +119,17 @@ class _Search:
         # What the reader made of `~` is undone: a whole home is deleted under its name, too.
         home = self._variables.get("HOME")
         return check(["~" if word.text == home else word.text or "" for word in rest]) if check else None
+
+    def _anywhere(self, rest: list[Word]) -> str | None:
+        """Why the command is dangerous that begins at any of the first words."""
+        for place, word in enumerate(rest[:_SEARCHED_WORDS]):
+            name, behind = (word.text or "").rpartition("/")[2], rest[place + 1 : place + _MOST_ARGUMENTS]
+            if name in SHELLS and (quoted := _after(behind, "c")) is not None and (reason := self.script(quoted)):
+                return reason
+            check = _CHECKED.get(name)
+            if check and (reason := check([one.text or "" for one in behind])):
+                return reason
+        return None
 
     def _find(self, rest: list[Word]) -> str | None:
         for place, word in enumerate(rest):

@@ -17,6 +17,7 @@ from codex_py.process.spawn import CommandSpec
 from codex_py.protocol.encoding import decode_json
 from codex_py.protocol.events import CommandFinished, CommandStarted
 from codex_py.protocol.items import ToolCall
+from codex_py.protocol.policy import DangerFullAccess
 from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.exec_output import compose_reply, standing_of
@@ -70,7 +71,7 @@ class ExecCommand:
         async def attempt(within: ToolContext) -> Attempted:
             report = CommandReport(within, command.line, workdir)
             try:
-                spec = _command_spec(arguments, within, workdir=workdir, login=command.login)
+                spec = _command_spec(arguments, within, workdir=workdir, login=command.login).replace(line=command.line)
                 session = await within.processes.start(spec)
             except ToolError as error:
                 report.finished(str(error), None)
@@ -143,6 +144,7 @@ def _command_spec(arguments: ExecCommandArguments, context: ToolContext, *, work
         fds=wrapped.fds,
         release=wrapped.release,
         cleanup=wrapped.cleanup,
+        outside=isinstance(context.sandbox_policy, DangerFullAccess),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from codex_py.errors import ToolError, UserError
 from codex_py.process.env import find_executable
 from codex_py.process.quoting import join_words
+from codex_py.process.session import ExecSession
 from codex_py.process.shells import shell_argv
 from codex_py.protocol.events import CommandFinished, Warned
 from codex_py.protocol.ids import uuid7
@@ -23,7 +24,7 @@ from codex_py.protocol.questions import ApprovalQuestion, ApprovalScope
 from codex_py.protocol.value import Value
 from codex_py.sandbox.denial import looks_denied
 from codex_py.skills.commands import plain_commands
-from codex_py.text.sanitize import sanitize
+from codex_py.text.sanitize import sanitize, sanitize_line
 from codex_py.tools.approval import (
     Ask,
     CommandFacts,
@@ -32,6 +33,7 @@ from codex_py.tools.approval import (
     Verdict,
     asks_after_denial,
     decide_command,
+    decide_input,
     decide_patch,
     suggest_pattern,
 )
@@ -42,6 +44,10 @@ from codex_py.tools.plain_script import Words, plain_segments
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 _LONG_SCRIPT: Final = 4096
+# As much of the line of a running command as a question about its input shows: the user has seen all of it before.
+_SHOWN_LINE: Final = 200
+# Ctrl-C and Ctrl-D.
+_ENDING_KEYS: Final = "\x03\x04"
 _DECLINED: Final = "declined by the user: do not try it again in another way; go on without it, or ask what to do"
 # What could make a command that only reads start a program of somebody's choice.
 _STEERING: Final = re.compile(
@@ -140,6 +146,38 @@ async def permit_patch(outside: str | None, patch: PatchToJudge, context: ToolCo
             for key in keys:
                 approvals.allow(key)
         return None if scope else f"patch rejected: {_DECLINED}"
+
+
+async def permit_input(text: str, session: ExecSession, context: ToolContext) -> None:
+    """Ask about what is typed into a command that a yes or a rule has let out of the sandbox; `ToolError` after a no.
+
+    Inside, the sandbox holds whatever is typed. Keys that only interrupt or end a command need no question anywhere.
+    """
+    if not session.outside or isinstance(context.sandbox_policy, DangerFullAccess) or not text.strip(_ENDING_KEYS):
+        return
+    approvals = context.approvals or Approvals()
+    danger = await asyncio.to_thread(find_danger, text, str(session.cwd), context.env)
+    line = sanitize_line(session.line[:_SHOWN_LINE])
+    key = ("input", session.id, text)
+    async with approvals.lock:
+        verdict = decide_input(line, danger, policy=context.approval, can_ask=context.ask is not None)
+        if isinstance(verdict, Refuse):
+            raise ToolError(verdict.reason)
+        if approvals.is_allowed(key):
+            return
+        question = ApprovalQuestion(
+            id=uuid7(),
+            call_id=context.call_id,
+            command=sanitize(text),
+            cwd=session.cwd,
+            reason=verdict.reason,
+            outside=verdict.outside,
+        )
+        scope = await _answer(question, context)
+        if scope is None:
+            raise ToolError(f"input {_DECLINED}")
+        if scope == "session":
+            approvals.allow(key)
 
 
 class _CommandGuard:
@@ -250,6 +288,7 @@ def find_facts(command: GuardedCommand, context: ToolContext) -> CommandFacts:
         danger=find_danger(command.script, str(command.workdir), variables),
         escalated=command.escalated and not isinstance(context.sandbox_policy, DangerFullAccess),
         justification=command.justification,
+        shortfall=context.shortfall,
     )
 
 

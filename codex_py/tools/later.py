@@ -1,4 +1,4 @@
-"""Tools that many sessions never use: at the start only their spec is read, the rest is imported at the first call."""
+"""Tools of which only the spec is read at the start; the rest is imported when the first call is on its way."""
 
 from __future__ import annotations
 
@@ -30,6 +30,22 @@ class LaterTool:
         return await self._load()(call, context)
 
 
+def commands_later(*, allow_login_shell: bool, max_poll_ms: int) -> list[Tool]:
+    """The tools for commands: to run one, and to type into one that still runs."""
+
+    def exec_command() -> RunCall:
+        from codex_py.tools.exec_command import ExecCommand
+
+        return ExecCommand(allow_login_shell=allow_login_shell).run
+
+    def write_stdin() -> RunCall:
+        from codex_py.tools.write_stdin import WriteStdin
+
+        return WriteStdin(max_poll_ms=max_poll_ms).run
+
+    return [LaterTool("exec_command", exec_command, parallel=True), LaterTool("write_stdin", write_stdin)]
+
+
 def shown_later(*, pictures: bool, questions: bool, permissions: bool) -> list[Tool]:
     """The tools that come after those for commands and patches, in the order they are shown.
 
@@ -46,11 +62,14 @@ def shown_later(*, pictures: bool, questions: bool, permissions: bool) -> list[T
     return tools
 
 
-def hidden_later(*, allow_login_shell: bool) -> list[Tool]:
+def hidden_later(*, allow_login_shell: bool, commands: bool = True) -> list[Tool]:
     """Tools that are run when a model calls them and not shown: older names, and what would be refused anyway."""
-    return [
+    older = [
         LaterTool("shell", lambda: _shell(allow_login_shell)),
         LaterTool("shell_command", lambda: _shell_command(allow_login_shell)),
+    ]
+    return [
+        *(older if commands else ()),
         LaterTool("request_user_input", _request_user_input),
         LaterTool("request_permissions", _request_permissions),
     ]

@@ -16,7 +16,7 @@ from codex_py.errors import ToolError
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.items import ToolCall
-from codex_py.protocol.policy import DangerFullAccess, ReadOnly, WorkspaceWrite
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly, WorkspaceWrite, approval_name, asks_about
 from codex_py.protocol.questions import PermissionsQuestion
 from codex_py.sandbox.policy import PROTECTED_NAMES
 from codex_py.tools.arguments import parse_arguments
@@ -52,8 +52,8 @@ async def request_permissions(call: ToolCall, context: ToolContext) -> ToolOutpu
     arguments, for folders that stay closed, and where nobody can be asked.
     """
     arguments = parse_arguments(call, RequestPermissionsArguments)
-    if context.approval == "never":
-        raise ToolError(f"{_UNAVAILABLE} under the approval policy `never`; {_WITHIN}")
+    if not asks_about(context.approval, "request_permissions"):
+        raise ToolError(f"{_UNAVAILABLE} under the approval policy `{approval_name(context.approval)}`; {_WITHIN}")
     if context.ask is None or context.widen is None:
         raise ToolError(f"{_UNAVAILABLE}: nobody can answer in this session; {_WITHIN}")
     wanted = arguments.permissions

@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from codex_py.process.manager import ProcessManager
 from codex_py.protocol.events import Event
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import Question
 from codex_py.protocol.value import Value
-from codex_py.sandbox.command import Sandbox
 
 if TYPE_CHECKING:
+    from codex_py.process.manager import ProcessManager
+    from codex_py.sandbox.command import Sandbox
     from codex_py.tools.grants import Approvals
 
 
@@ -24,7 +24,8 @@ class ToolContext(Value):
     `output_tokens` is the model's cap for one tool output; `env` is the environment tool processes get, already
     filtered by the policy. `ask` puts a question to the user and waits; it is None where nobody can answer. `widen`
     puts a policy the user agreed to in place of `sandbox_policy` for the rest of the turn. `approvals` is what the
-    user has allowed and forbidden so far. Everything here comes from the session, never from the call's arguments.
+    user has allowed and forbidden so far. `shortfall` is what the sandbox here cannot hold, unless the user has
+    accepted that. Everything here comes from the session, never from the call's arguments.
     """
 
     call_id: str
@@ -39,6 +40,7 @@ class ToolContext(Value):
     ask: Callable[[Question], Awaitable[str | None]] | None = None
     widen: Callable[[SandboxPolicy], None] | None = None
     approvals: Approvals | None = None
+    shortfall: str | None = None
 
 
 class ToolOutput(Value):

@@ -12,6 +12,7 @@ from codex_py.protocol.items import ToolCall
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.exec_command import MAX_YIELD_MS, MIN_YIELD_MS
 from codex_py.tools.exec_output import compose_reply, standing_of
+from codex_py.tools.guard import permit_input
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 MIN_POLL_MS: Final = 5_000
@@ -42,6 +43,8 @@ class WriteStdin:
 
         arguments = parse_arguments(call, WriteStdinArguments)
         session = context.processes.get(arguments.session_id)
+        if arguments.chars and session.tty and session.outside:
+            await permit_input(arguments.chars, session, context)
         began = time.monotonic()
         if arguments.chars:
             _type(session, arguments.chars)

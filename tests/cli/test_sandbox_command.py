@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
-from tests.support.process import Finished, run, start
+from tests.support.process import COMMAND, Finished, run, start
+
+NETWORK = "sandbox_workspace_write.network_access=true"
+READABLE = "sandbox.deny_read=[]"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the backends are Linux's")
 
@@ -49,6 +53,8 @@ def test_another_folder_and_an_extra_root(place: Place) -> None:
     ended = sh(place, f"pwd; touch {place.repo}/a", "-s", "workspace-write", "-C", str(other), *no_tmp)
     assert (ended.status, ended.out) == (1, f"{other}\n")
     assert sh(place, f"touch {other}/a", "-s", "workspace-write", "--add-dir", str(other), *no_tmp).status == 0
+    missing = sh(place, "true", "-s", "workspace-write", "--add-dir", "nowhere")
+    assert (missing.status, missing.err) == (1, "error: cannot add `nowhere`: no such folder\n")
 
 
 @pytest.mark.parametrize("mode", ["read-only", "workspace-write"])
@@ -114,8 +120,11 @@ def test_a_signal_ends_the_command_and_leaves_nothing(place: Place, number: sign
     assert sorted(path.name for path in place.repo.iterdir()) == [".git", "README.md"]
 
 
-def test_the_doctor_tries_the_ways_out_and_finds_none(place: Place) -> None:
-    ended = run(place, "doctor")
+def test_the_doctor_tries_the_ways_out_and_finds_none(place: Place, tmp_path: Path) -> None:
+    # Longer than the address of a socket may be.
+    temporary = tmp_path / ("long" * 30)
+    temporary.mkdir()
+    ended = run(place.with_env(TMPDIR=str(temporary)), "doctor")
     assert ended.status == 0, ended.out
     assert "ok     sandbox   bubblewrap: in use" in ended.out
     assert "  denied    plant a git hook  (EROFS)" in ended.out
@@ -133,3 +142,21 @@ def test_the_doctors_report_for_programs(place: Place, tmp_path: Path) -> None:
     assert set(report["attempts"]) == {"bubblewrap", "namespaces", "landlock"}
     assert not any(one["fault"] for attempts in report["attempts"].values() for one in attempts)
     assert [path.name for path in tmp_path.glob("codex-trial-*")] == []
+
+
+def test_exec_runs_nothing_where_only_a_part_can_be_held(place: Place) -> None:
+    """In a sandbox there can be no further namespaces: what is left there is Landlock."""
+    calls = [call("c1", "exec_command", {"cmd": "echo ran", "login": False})]
+
+    def told(*flags: str) -> str:
+        with FakeResponses(calls, [say("done")]) as model:
+            place.use_model(model.base_url, 'sandbox_mode = "workspace-write"')
+            outer = ["-s", "workspace-write", "--add-dir", str(place.home), "-c", NETWORK, "-c", READABLE]
+            ended = run(place, "sandbox", *outer, "--", COMMAND, "exec", "--ephemeral", *flags, "work")
+            assert ended.status == 0, ended.err
+            assert ("warning: only Landlock works here" in ended.err) == ("danger-full-access" not in flags)
+        return model.requests[-1].output_of("c1")
+
+    assert told().startswith("refused: the sandbox here cannot hold everything: only Landlock works here: commands can")
+    assert told("-c", "sandbox.allow_partial=true").endswith("Output:\nran\n")
+    assert told("-s", "danger-full-access").endswith("Output:\nran\n")

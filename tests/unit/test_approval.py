@@ -6,7 +6,15 @@ from itertools import product
 
 import pytest
 
-from codex_py.protocol.policy import ApprovalPolicy, DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.policy import (
+    ApprovalPolicy,
+    ApprovalWord,
+    DangerFullAccess,
+    GranularApproval,
+    ReadOnly,
+    SandboxPolicy,
+    WorkspaceWrite,
+)
 from codex_py.tools.approval import (
     Ask,
     CommandFacts,
@@ -21,7 +29,7 @@ from codex_py.tools.rules import PrefixRule, RuleBook
 
 LS = ("ls", "-l")
 TEST = ("npm", "test")
-POLICIES: tuple[ApprovalPolicy, ...] = ("untrusted", "on-request", "on-failure", "never")
+POLICIES: tuple[ApprovalWord, ...] = ("untrusted", "on-request", "on-failure", "never")
 SANDBOXES: tuple[SandboxPolicy, ...] = (ReadOnly(), WorkspaceWrite(), DangerFullAccess())
 
 READS = CommandFacts((LS,), safe=(LS,))
@@ -69,7 +77,7 @@ def verdict(
 )
 @pytest.mark.parametrize("policy", POLICIES)
 def test_without_rules_the_policy_decides(
-    policy: ApprovalPolicy, facts: CommandFacts, expected: dict[str, str], sandbox: SandboxPolicy
+    policy: ApprovalWord, facts: CommandFacts, expected: dict[str, str], sandbox: SandboxPolicy
 ) -> None:
     assert verdict(facts, policy, sandbox) == expected[policy]
     alone = REFUSE if expected[policy] == ASK else expected[policy]
@@ -143,6 +151,49 @@ def test_patches(policy: ApprovalPolicy) -> None:
     assert outside == Refuse("rejected") if policy == "never" else isinstance(outside, Ask) and outside.outside
     assert decide_patch("rejected", policy=policy, can_ask=False) == Refuse("rejected")
     assert isinstance(decide_patch(None, policy=policy, can_ask=False), Refuse if policy == "untrusted" else Run)
+
+
+def test_a_granular_policy_refuses_what_it_does_not_ask_about() -> None:
+    prompt = rule("npm", decision="prompt")
+    cases = {"dangerous": (DANGEROUS, ()), "leaving": (LEAVING, ()), "ruled": (UNKNOWN, (prompt,))}
+    expected = {
+        (True, True): {"dangerous": ASK, "leaving": ASK_OUT, "ruled": ASK},
+        (True, False): {"dangerous": ASK, "leaving": ASK_OUT, "ruled": REFUSE},
+        (False, True): {"dangerous": REFUSE, "leaving": REFUSE, "ruled": ASK},
+        (False, False): {"dangerous": REFUSE, "leaving": REFUSE, "ruled": REFUSE},
+    }
+    for (sandbox, rules), verdicts in expected.items():
+        policy = GranularApproval(sandbox, rules, mcp_elicitations=True)
+        found = {name: verdict(facts, policy, WorkspaceWrite(), *ruled) for name, (facts, ruled) in cases.items()}
+        assert found == verdicts
+        assert {verdict(facts, policy, WorkspaceWrite()) for facts in (READS, UNKNOWN, SHAPED)} == {RUN}
+        alone = [verdict(facts, policy, ReadOnly(), *ruled, can_ask=False) for facts, ruled in cases.values()]
+        assert alone == [REFUSE, REFUSE, REFUSE]
+        assert decide_patch(None, policy=policy, can_ask=True) == Run()
+        assert isinstance(decide_patch("rejected", policy=policy, can_ask=True), Ask if sandbox else Refuse)
+        assert asks_after_denial(policy, can_ask=True) == sandbox
+    refused = decide_command(
+        DANGEROUS, RuleBook(), policy=GranularApproval(False, True, True), sandbox=ReadOnly(), can_ask=True
+    )
+    assert isinstance(refused, Refuse)
+    assert "nobody can be asked under the approval policy `granular`" in refused.reason
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_nothing_passes_unasked_where_the_sandbox_does_not_hold_everything(policy: ApprovalPolicy) -> None:
+    asked = REFUSE if policy == "never" else ASK
+    for facts in (READS, UNKNOWN, SHAPED):
+        partly = facts.replace(shortfall="only Landlock works here")
+        assert verdict(partly, policy, WorkspaceWrite()) == asked
+        assert verdict(partly, policy, WorkspaceWrite(), can_ask=False) == REFUSE
+    ruled = UNKNOWN.replace(shortfall="only Landlock works here")
+    assert verdict(ruled, policy, WorkspaceWrite(), rule("npm")) == RUN  # it is the user who allows that
+    refused = decide_command(ruled, RuleBook(), policy="never", sandbox=WorkspaceWrite(), can_ask=False)
+    assert refused == Refuse(
+        "refused: the sandbox here cannot hold everything: only Landlock works here; nobody can be asked under the "
+        "approval policy `never`: report it; the user can install bubblewrap, set `sandbox.allow_partial = true` in "
+        "the configuration, or choose the sandbox mode `danger-full-access`"
+    )
 
 
 def test_only_some_policies_ask_after_a_denial() -> None:

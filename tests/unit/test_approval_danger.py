@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from codex_py.tools.danger import find_danger
+from tests.support.work import within
 
 DANGEROUS = [
+    "flock lock rm -rf x",
+    "strace -f -o log rm -rf x",
+    "ssh host rm -rf x",
+    "runuser -u x -- bash -c 'rm -rf y'",
+    "watch -n 1 git reset --hard",
     *r"""
 rm -rf x
 rm -f x
@@ -98,6 +102,9 @@ bash -O extglob -c 'rm -rf x'
 ]
 
 HARMLESS = [
+    "flock lock make -f Makefile",
+    "ssh host tail -f log",
+    "docker run --rm -f x",
     *r"""
 ls
 rm x
@@ -176,9 +183,7 @@ def test_what_is_harmless_is_not_called_dangerous(script: str) -> None:
     ids=lambda script: script[:5],
 )
 def test_a_script_made_to_stall_does_not(script: str) -> None:
-    began = time.thread_time()
-    danger(script)
-    assert time.thread_time() - began < 3
+    within(4_000_000, lambda: danger(script))
 
 
 def test_what_cannot_be_read_whole_counts_as_dangerous() -> None:

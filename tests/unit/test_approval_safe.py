@@ -312,7 +312,7 @@ def test_what_is_safe_writes_nothing_and_starts_nothing_else(tmp_path: Path) -> 
                 env=env,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=20,
+                timeout=60,
                 check=False,
             )
             assert not mark.exists(), f"{script}: {mark.read_text()}"

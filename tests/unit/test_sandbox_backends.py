@@ -27,7 +27,7 @@ LOOPBACK = (
     "    server = await asyncio.start_server(greet, '127.0.0.1', 0)\n"
     "    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())\n"
     "    print((await reader.read()).decode()); writer.close()\n"
-    "asyncio.run(asyncio.wait_for(main(), 10))\n"
+    "asyncio.run(asyncio.wait_for(main(), 60))\n"
 )
 
 
@@ -125,7 +125,7 @@ async def test_an_interrupt_reaches_the_command_in_namespaces(session: Session) 
     script = "trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.05; done"
     running = session_id_of(await session.exec(script, yield_time_ms=250))
     await session.until(running, "ready")
-    text = await session.write(running, "\x03")
+    text = await session.write(running, "\x03", yield_time_ms=30_000)
     assert "caught\n" in text
     assert "exited with code 5" in text
 

@@ -165,7 +165,7 @@ async def test_event_loops_and_subprocesses_work_inside(session: Session) -> Non
         "    print(await asyncio.to_thread(lambda: 'thread'))\n"
         "    made = await asyncio.create_subprocess_exec('cat', stdin=-1, stdout=-1)\n"
         "    print((await made.communicate(b'child'))[0].decode())\n"
-        "asyncio.run(asyncio.wait_for(main(), 10))\n"
+        "asyncio.run(asyncio.wait_for(main(), 60))\n"
     )
     assert await _out(session, f"{PYTHON} loop.py") == "thread\nchild"
 
@@ -209,7 +209,7 @@ async def test_an_interrupt_reaches_the_command_inside(session: Session) -> None
     script = "trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.05; done"
     running = session_id_of(await session.exec(script, yield_time_ms=250))
     await session.until(running, "ready")
-    text = await session.write(running, "\x03")
+    text = await session.write(running, "\x03", yield_time_ms=30_000)
     assert "caught\n" in text
     assert "exited with code 5" in text
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from codex_py.protocol.policy import NetworkAccess
 from codex_py.sandbox.macos import seatbelt_argv, seatbelt_profile
 from codex_py.sandbox.policy import WritableRoot
 
@@ -32,6 +35,23 @@ WRITES = """\
     (subpath (param "WRITABLE_ROOT_1"))
     (require-not (subpath (param "WRITABLE_ROOT_1_RO_0")))))
 """
+
+
+@pytest.mark.parametrize("network", [False, "loopback", True], ids=["off", "loopback", "on"])
+def test_the_whole_profile(network: NetworkAccess) -> None:
+    """As it was read and found right; after a change on purpose it is written anew by hand."""
+    unreadable = (Path("/Users/u/.ssh"), Path("/r"))
+    profile = seatbelt_profile((REPO, TMP), network, unreadable)
+    name = {False: "off", "loopback": "loopback", True: "on"}[network]
+    assert profile == (Path(__file__).parent / "seatbelt" / f"{name}.sb").read_text()
+
+
+def test_a_folder_to_work_in_stays_open_inside_one_that_must_not_be_read() -> None:
+    assert seatbelt_profile((REPO, TMP), False, (Path("/r"),)).endswith(
+        "(deny file-read* file-write*\n"
+        '  (require-all\n    (subpath (param "UNREADABLE_0"))\n'
+        '    (require-not (subpath (param "WRITABLE_ROOT_0")))))\n'
+    )
 
 
 def test_everything_is_denied_but_what_is_listed() -> None:

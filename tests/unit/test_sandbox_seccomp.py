@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import struct
+from pathlib import Path
 
 import pytest
 
 from codex_py.protocol.policy import NetworkAccess
-from codex_py.sandbox.seccomp import build_filter, is_supported
+from codex_py.sandbox.seccomp import build_filter, call_number, is_supported
 
 ALLOW = 0x7FFF0000
 KILL = 0x80000000
@@ -17,6 +19,9 @@ ENOSYS = 0x00050000 | errno.ENOSYS
 
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 MACHINES = tuple(AUDIT)
+# What the kernel's own headers say of every system call: name, number on x86_64, number on aarch64; null where there
+# is none. As `cc -E -dM` prints <asm/unistd_64.h> and <asm-generic/unistd.h> of Linux 6.1, and what came since.
+TABLE: dict[str, list[int | None]] = json.loads((Path(__file__).parent / "system_calls.json").read_text())
 # Name: number on x86_64, number on aarch64.
 CALLS = {
     "read": (0, 63),
@@ -45,6 +50,13 @@ CALLS = {
     "clone3": (435, 435),
     "pidfd_getfd": (438, 438),
 }
+
+REFUSED = frozenset(
+    "ptrace process_vm_readv process_vm_writev io_uring_setup io_uring_enter io_uring_register pidfd_getfd mount "
+    "umount2 pivot_root open_tree open_tree_attr move_mount fsopen fsconfig fsmount fspick mount_setattr "
+    "open_by_handle_at setns bpf perf_event_open userfaultfd keyctl add_key request_key".split()
+)
+NETWORK_OFF = frozenset(("socket", "connect", "accept", "accept4", "bind", "listen"))
 
 
 def _verdict(machine: str, network: NetworkAccess, call: str | int, *arguments: int, audit: int | None = None) -> int:
@@ -130,6 +142,30 @@ def test_loopback_means_internet_sockets_and_no_others(machine: str) -> None:
 def test_with_the_network_on_only_the_machine_under_us_is_out_of_reach(machine: str) -> None:
     verdicts = {family: _verdict(machine, True, "socket", family, 1) for family in (1, 2, 10, 40)}
     assert verdicts == {1: ALLOW, 2: ALLOW, 10: ALLOW, 40: EPERM}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("network", [False, "loopback", True])
+def test_of_all_system_calls_just_these_are_refused(machine: str, network: NetworkAccess) -> None:
+    """Without arguments, so those that only some arguments make dangerous are not among them."""
+    expected = {*REFUSED, *(NETWORK_OFF if network is False else ())}
+    if network == "loopback":
+        expected |= {"socket", "socketpair"}  # of the family 0
+    elif network is False:
+        expected |= {"socketpair"}
+    found: dict[str, int] = {}
+    for name, numbers in TABLE.items():
+        number = numbers[MACHINES.index(machine)]
+        if number is not None and (verdict := _verdict(machine, network, number)) != ALLOW:
+            found[name] = verdict
+    assert found == {name: EPERM for name in expected} | {"clone3": ENOSYS}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_numbers_are_those_of_the_kernel_s_headers(machine: str) -> None:
+    for name in (*REFUSED, *NETWORK_OFF, "socketpair", "sendto", "ioctl", "clone", "clone3", "unshare"):
+        assert call_number(machine, name) == TABLE[name][MACHINES.index(machine)], name
+    assert {name: TABLE[name] for name in CALLS} == {name: list(numbers) for name, numbers in CALLS.items()}
 
 
 def test_another_calling_convention_is_fatal() -> None:

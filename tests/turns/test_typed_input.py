@@ -1,0 +1,119 @@
+"""What is typed into a running command: the sandbox holds it inside, the user is asked about it outside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from codex_py.protocol import events
+from codex_py.protocol.policy import ApprovalPolicy, GranularApproval
+from codex_py.protocol.questions import ApprovalQuestion
+from tests.support.fake_responses import FakeResponses, Request, Stream, call, say
+from tests.support.home import Place
+from tests.support.session import watched_session
+from tests.turns.test_approvals import answering
+
+CAT = {"cmd": "cat", "tty": True, "login": False, "yield_time_ms": 250}
+OUTSIDE = {"sandbox_permissions": "require_escalated", "justification": "May I?"}
+
+
+def type_in(number: int, chars: str) -> Callable[[Request], Stream]:
+    """Type into the session that the first call began."""
+
+    def play(request: Request) -> Stream:
+        found = re.search(r"session ID (\d+)", request.output_of("c1"))
+        assert found is not None, request.output_of("c1")
+        return [call(f"c{number}", "write_stdin", {"session_id": int(found[1]), "chars": chars, "yield_time_ms": 250})]
+
+    return play
+
+
+async def typed(
+    place: Place,
+    start: dict[str, Any],
+    *inputs: str,
+    answers: tuple[str | None, ...] = (),
+    approval: ApprovalPolicy = "on-request",
+    sandbox: str = "workspace-write",
+    can_ask: bool = True,
+) -> tuple[list[ApprovalQuestion], list[str]]:
+    """Start a command, type each input into it, and end; the questions, and what the model read of the inputs."""
+    plays = [type_in(number, chars) for number, chars in enumerate(inputs, 2)]
+    with FakeResponses([call("c1", "exec_command", start)], *plays, [say("done")]) as model:
+        async with watched_session(place, model, sandbox=sandbox, approval=approval, can_ask=can_ask) as watched:
+            asked = answering(watched, *answers)
+            ended = await watched.say("go")
+            assert isinstance(ended, events.TurnCompleted), ended
+    return asked, [model.requests[-1].output_of(f"c{number}") for number in range(2, 2 + len(inputs))]
+
+
+async def test_typing_into_the_sandbox_needs_no_question(place: Place) -> None:
+    asked, [told] = await typed(place, CAT, "hello\n")
+    assert asked == []
+    assert told.endswith("hello\r\nhello\r\n")
+
+
+async def test_typing_into_a_command_outside_is_asked_about(place: Place) -> None:
+    inputs = ("one\n", "rm -rf \u202ex\n", "one\n", "")
+    asked, told = await typed(place, {**CAT, **OUTSIDE}, *inputs, answers=("once", "once", None, "session"))
+    assert asked[1:] == [
+        ApprovalQuestion(
+            id=asked[1].id,
+            call_id="c2",
+            command="one\n",
+            cwd=place.repo,
+            reason="it is typed into `/bin/bash -c cat`, which runs outside the sandbox",
+            outside=True,
+        ),
+        ApprovalQuestion(
+            id=asked[2].id,
+            call_id="c3",
+            command="rm -rf \\u{202e}x\n",
+            cwd=place.repo,
+            reason="it is typed into `/bin/bash -c cat`, which runs outside the sandbox; it is dangerous: it deletes "
+            "without asking (`rm -f`)",
+            outside=True,
+        ),
+        asked[1].replace(id=asked[3].id, call_id="c4"),
+    ]
+    assert told[0].endswith("one\r\none\r\n")
+    assert told[1].startswith("input declined by the user")
+    assert told[2].endswith("one\r\none\r\n")  # what was declined never arrived
+    assert "running with session ID" in told[3]
+
+
+async def test_a_yes_for_the_session_is_for_this_very_input(place: Place) -> None:
+    inputs = ("y\n", "y\n", "n\n")
+    asked, told = await typed(place, {**CAT, **OUTSIDE}, *inputs, answers=("once", "session", None))
+    assert [question.call_id for question in asked] == ["c1", "c2", "c4"]
+    assert told[1].endswith("y\r\ny\r\n")
+
+
+async def test_ending_a_command_outside_needs_no_question(place: Place) -> None:
+    asked, [told] = await typed(place, {**CAT, **OUTSIDE}, "\u0004", answers=("once",))
+    assert len(asked) == 1
+    assert "exited with code 0" in told
+
+
+async def test_without_a_sandbox_in_the_session_nothing_is_outside_of_it(place: Place) -> None:
+    asked, [told] = await typed(place, CAT, "hello\n", sandbox="danger-full-access")
+    assert asked == []
+    assert told.endswith("hello\r\nhello\r\n")
+
+
+@pytest.mark.parametrize("approval", ["never", GranularApproval(False, True, True)])
+@pytest.mark.parametrize("can_ask", [True, False])
+async def test_where_nobody_is_asked_a_command_that_a_rule_let_out_gets_no_input(
+    place: Place, approval: ApprovalPolicy, can_ask: bool
+) -> None:
+    rules = place.codex_home / "rules"
+    rules.mkdir(mode=0o700)
+    (rules / "mine.rules").write_text('prefix_rule(pattern = ["cat"], sandbox = "off")\n')
+    asked, [told] = await typed(place, CAT, "hello\n", approval=approval, can_ask=can_ask)
+    assert asked == []
+    assert told.startswith(
+        "refused: it is typed into `/bin/bash -c cat`, which runs outside the sandbox; nobody can be"
+    )
