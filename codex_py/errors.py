@@ -41,7 +41,8 @@ class ModelError(CodexError):
 
     `retryable` says whether the same request may be sent again; `retry_after` is the server's own delay in
     seconds; `unreachable` is true when no connection was made at all, which has a time budget instead of a count;
-    `streaming` is true when the failure came after a 2xx answer.
+    `streaming` is true when the failure came after a 2xx answer; `code` is the server's word for the failure, or empty:
+    `context_length_exceeded` whenever the request was longer than the model can read.
     """
 
     def __init__(
@@ -52,9 +53,11 @@ class ModelError(CodexError):
         retry_after: float | None = None,
         unreachable: bool = False,
         streaming: bool = False,
+        code: str = "",
     ) -> None:
         super().__init__(message)
         self.retryable = retryable
         self.retry_after = retry_after
         self.unreachable = unreachable
         self.streaming = streaming
+        self.code = code

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Final
 
-from codex_py.model.failures import MAX_ERROR_BODY, not_a_stream
+from codex_py.model.failures import MAX_ERROR_BODY, not_a_stream, not_readable
 from codex_py.model.http import httpx
 from codex_py.model.sse import SseParser
 from codex_py.model.stream import ResponseEvent, parse_event
@@ -18,6 +18,8 @@ _PROGRESS_BYTES: Final = 64 * 1024
 _ERROR_BODY_SECONDS: Final = 10.0
 _DRAIN_BYTES: Final = 16 * 1024
 _DRAIN_SECONDS: Final = 0.05
+# Asked for is none; these httpx undoes by itself, event by event.
+_READABLE_CODINGS: Final = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 _FIELDS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
@@ -32,6 +34,9 @@ class Answer:
 
     async def events(self) -> AsyncGenerator[ResponseEvent, None]:
         """Yield the events until the body ends; raise `ModelError` for a broken, silent or foreign one."""
+        coding = self._response.headers.get("content-encoding", "").strip().lower()
+        if coding not in _READABLE_CODINGS:
+            raise not_readable(coding, url=self._url)
         parser = SseParser()
         first: bytes | None = b""
         while first == b"":

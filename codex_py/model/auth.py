@@ -10,13 +10,20 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from codex_py.errors import UserError
-from codex_py.model.providers import OPENAI_URL, Provider
+from codex_py.model.providers import OPENAI_URL, Provider, checked_url
 from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.protocol.value import Value
 
+StoreKind: TypeAlias = Literal["file", "keyring", "auto", "ephemeral"]
+LoginMethod: TypeAlias = Literal["chatgpt", "api"]
+
+KEY_VARIABLES: Final = ("CODEX_API_KEY", "OPENAI_API_KEY")
+AUTH_FILE: Final = "auth.json"
+FROM_COMMAND: Final = "auth.command"
 CHATGPT_URL: Final = "https://chatgpt.com/backend-api/codex"
 _MAX_FILE: Final = 1024 * 1024
 _MAX_TOKEN: Final = 64 * 1024
@@ -24,12 +31,26 @@ _HEADER_NAME: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}"
 _SECRET_NAME: Final = r"(?i)auth|key|token|secret|password|cookie|credential|signature"
 
 
+class LoginRules(Value):
+    """What the configuration says about logins: where one is kept, and which are allowed.
+
+    `method` is the only allowed one, `workspaces` the only ones a ChatGPT login may belong to (empty: any);
+    `chatgpt_url` is where such a login is good for, in place of the usual address.
+    """
+
+    store: StoreKind = "file"
+    method: LoginMethod | None = None
+    workspaces: tuple[str, ...] = ()
+    chatgpt_url: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """What a request carries to be let in. `headers` are those of the provider, with values from the environment.
 
     `base_url` replaces the provider's where a login belongs to another address. `secrets` are the values that must
-    appear nowhere; `source` says where the key was found.
+    appear nowhere; `source` says where the key was found. `account` is the account of a ChatGPT login, empty when the
+    login names none, and None for everything else.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -37,30 +58,79 @@ class Credentials:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     base_url: str | None = None
     source: str = ""
+    account: str | None = field(default=None, repr=False)
+
+    @property
+    def is_chatgpt(self) -> bool:
+        """Whether this is a ChatGPT login, which runs out and is renewed."""
+        return self.account is not None
+
+    @property
+    def advice(self) -> str:
+        """What a user can do when a server refuses these."""
+        return "sign in again with `codex-py login`" if self.is_chatgpt else "check the API key"
+
+    @property
+    def is_renewable(self) -> bool:
+        return self.is_chatgpt or self.source == FROM_COMMAND
 
 
-def find_credentials(provider: Provider, *, env: Mapping[str, str], home: Path) -> Credentials:
+def find_credentials(
+    provider: Provider, *, env: Mapping[str, str], home: Path, rules: LoginRules | None = None
+) -> Credentials:
     """Find what `provider` asks for.
 
     A provider of the user's own: its `env_key`, its token, its command, in this order; without any of them nothing is
-    sent. One that needs the OpenAI key: `CODEX_API_KEY`, `OPENAI_API_KEY`, then `auth.json` in `home`, whose
-    permissions are tightened. Raises `UserError` when there is none or it cannot be used.
+    sent. One that needs the OpenAI key: `CODEX_API_KEY`, `OPENAI_API_KEY`, then the stored login, in `auth.json` of
+    `home` (whose permissions are tightened) or in the keyring. Raises `UserError` when there is none, it cannot be
+    used or is not allowed.
     """
-    headers = _headers(provider, env)
     login = _own_login(provider, env)
     if login is None:
-        login = _openai_login(provider, env, home) if provider.needs_key else Credentials()
+        login = _openai_login(provider, env, home, rules or LoginRules()) if provider.needs_key else Credentials()
+    return for_provider(login, provider, env)
+
+
+def for_provider(login: Credentials, provider: Provider, env: Mapping[str, str]) -> Credentials:
+    """A login with everything else that a request to `provider` carries."""
+    headers = _headers(provider, env)
     return replace(
         login,
         headers={**headers, **login.headers},
-        secrets=_secrets(provider, headers, login.token),
+        secrets=_secrets(provider, headers, login),
         base_url=login.base_url if provider.base_url == OPENAI_URL else None,
     )
 
 
+def stored_credentials(stored: Mapping[str, Any], where: str, rules: LoginRules) -> Credentials | None:
+    """The login in the contents of auth.json, kept in `where`; None when there is none.
+
+    Raises `UserError` for one that cannot be used or that `rules` do not allow.
+    """
+    tokens = as_object(stored.get("tokens"))
+    key, access = stored.get("OPENAI_API_KEY"), tokens.get("access_token")
+    if isinstance(key, str) and key.strip() and stored.get("auth_mode") != "chatgpt":
+        _check_method("api", where, rules)
+        return Credentials(check_key(key, where))
+    if isinstance(access, str) and access.strip() and stored.get("auth_mode") != "apikey":
+        _check_method("chatgpt", where, rules)
+        return _chatgpt_login(tokens, where, rules)
+    return None
+
+
+def check_workspace(account: str, rules: LoginRules) -> None:
+    """Raise `UserError` for a ChatGPT account that is not among the allowed ones."""
+    if rules.workspaces and account not in rules.workspaces:
+        allowed = ", ".join(f"`{one}`" for one in rules.workspaces)
+        raise UserError(
+            f"the ChatGPT login belongs to the workspace `{account}`, and only {allowed} may be used here",
+            hint="sign in to the right one with `codex-py login`, or see `forced_chatgpt_workspace_id` in config.toml",
+        )
+
+
 def _own_login(provider: Provider, env: Mapping[str, str]) -> Credentials | None:
     if name := provider.api_key_env:
-        key = _clean_key(env.get(name, ""), f"the environment variable `{name}`")
+        key = check_key(env.get(name, ""), f"the environment variable `{name}`")
         if not key:
             raise UserError(
                 f"missing environment variable `{name}` with the key for the model provider `{provider.id}`",
@@ -68,42 +138,74 @@ def _own_login(provider: Provider, env: Mapping[str, str]) -> Credentials | None
             )
         return Credentials(key, source=name)
     setting = f"model_providers.{provider.id}"
-    if token := _clean_key(provider.bearer_token or "", f"`{setting}.experimental_bearer_token`"):
+    if token := check_key(provider.bearer_token or "", f"`{setting}.experimental_bearer_token`"):
         return Credentials(token, source="experimental_bearer_token")
     if provider.auth_command:
-        return Credentials(_ask_command(provider, env, f"{setting}.auth"), source="auth.command")
+        return Credentials(ask_command(provider, env), source=FROM_COMMAND)
     return None
 
 
-def _openai_login(provider: Provider, env: Mapping[str, str], home: Path) -> Credentials:
-    for name in ("CODEX_API_KEY", "OPENAI_API_KEY"):
-        if key := _clean_key(env.get(name, ""), f"the environment variable `{name}`"):
-            return Credentials(key, source=name)
-    path = home / "auth.json"
-    if login := _stored_login(_read_login(path), path):
-        return login
+def _openai_login(provider: Provider, env: Mapping[str, str], home: Path, rules: LoginRules) -> Credentials:
+    if rules.method != "chatgpt":
+        for name in KEY_VARIABLES:
+            if key := check_key(env.get(name, ""), f"the environment variable `{name}`"):
+                return Credentials(key, source=name)
+    if rules.store == "file":
+        path = home / AUTH_FILE
+        login, source = stored_credentials(read_login(path), f"`{path}`", rules), path.name
+    else:
+        from codex_py.model.login_store import open_store  # the seam: few keep it in a keyring
+
+        store = open_store(rules.store, home)
+        login, source = stored_credentials(store.load(), store.where, rules), store.name
+    if login is not None:
+        return replace(login, source=source)
+    if rules.method == "chatgpt":
+        raise UserError(
+            f"no ChatGPT login for the model provider `{provider.id}`, and `forced_login_method` allows nothing else",
+            hint="sign in with `codex-py login`",
+        )
     raise UserError(
         f"no API key for the model provider `{provider.id}`",
-        hint="set OPENAI_API_KEY or CODEX_API_KEY, keep a key in `auth.json`, run a local model with `--oss`, "
-        "or try `--offline`, which needs no model",
+        hint="sign in with `codex-py login`, set OPENAI_API_KEY or CODEX_API_KEY, keep a key in `auth.json` with "
+        "`codex-py login --with-api-key`, run a local model with `--oss`, or try `--offline`, which needs no model",
     )
 
 
-def _stored_login(stored: Mapping[str, Any], path: Path) -> Credentials | None:
-    tokens = as_object(stored.get("tokens"))
-    key, access = stored.get("OPENAI_API_KEY"), tokens.get("access_token")
-    where = f"`{path}`"
-    if isinstance(key, str) and key.strip() and stored.get("auth_mode") != "chatgpt":
-        return Credentials(_clean_key(key, where), source="auth.json")
-    if isinstance(access, str) and access.strip() and stored.get("auth_mode") != "apikey":
-        account = tokens.get("account_id")
-        account_id = _clean_key(account, where) if isinstance(account, str) else ""
-        headers = {"chatgpt-account-id": account_id} if account_id else {}
-        return Credentials(_clean_key(access, where), headers, base_url=CHATGPT_URL, source="auth.json")
-    return None
+def _check_method(method: LoginMethod, where: str, rules: LoginRules) -> None:
+    if rules.method is None or rules.method == method:
+        return
+    wanted, found = ("an API key", "a ChatGPT login") if rules.method == "api" else ("a ChatGPT login", "an API key")
+    command = "codex-py login --with-api-key" if rules.method == "api" else "codex-py login"
+    raise UserError(
+        f"only {wanted} may be used here (`forced_login_method`), and {where} holds {found}",
+        hint=f"sign in with `{command}`",
+    )
 
 
-def _read_login(path: Path) -> Mapping[str, Any]:
+def _chatgpt_login(tokens: Mapping[str, Any], where: str, rules: LoginRules) -> Credentials:
+    account = tokens.get("account_id")
+    account_id = check_key(account, where) if isinstance(account, str) else ""
+    check_workspace(account_id, rules)
+    return Credentials(
+        check_key(str(tokens["access_token"]), where),
+        {"chatgpt-account-id": account_id} if account_id else {},
+        # Whoever has the refresh token has the account.
+        secrets=tuple(str(tokens[name]) for name in ("refresh_token", "id_token") if tokens.get(name)),
+        base_url=chatgpt_base(rules.chatgpt_url),
+        account=account_id,
+    )
+
+
+def chatgpt_base(configured: str | None) -> str:
+    """The address that a ChatGPT login is good for; `configured` is that of the back end, with or without `/codex`."""
+    if not configured:
+        return CHATGPT_URL
+    url = checked_url(configured, "`chatgpt_base_url`")
+    return url if url.endswith("/codex") else f"{url}/codex"
+
+
+def read_login(path: Path) -> Mapping[str, Any]:
     """The contents of auth.json, empty when there is none."""
     try:
         content = _read_private(path)
@@ -142,11 +244,12 @@ def _read_private(path: Path) -> bytes:
 def _unreadable(path: Path, reason: str) -> UserError:
     return UserError(
         f"cannot read `{path}`: {reason}",
-        hint="mend or remove the file, or set OPENAI_API_KEY",
+        hint="mend or remove the file and sign in with `codex-py login`, or set OPENAI_API_KEY",
     )
 
 
-def _ask_command(provider: Provider, env: Mapping[str, str], setting: str) -> str:
+def ask_command(provider: Provider, env: Mapping[str, str]) -> str:
+    """Run the provider's token command and give back what it prints; raises `UserError` for anything else."""
     command = provider.auth_command[0]
     try:
         done = subprocess.run(
@@ -164,14 +267,15 @@ def _ask_command(provider: Provider, env: Mapping[str, str], setting: str) -> st
         reason = str(getattr(error, "strerror", None) or error).lower()
     else:
         output = done.stdout.decode("utf-8", "replace")
-        token = _clean_key(output, f"the output of `{command}`") if done.returncode == 0 else ""
+        token = check_key(output, f"the output of `{command}`") if done.returncode == 0 else ""
         if token:
             return token
         reason = f"it ended with status {done.returncode}" if done.returncode else "it printed nothing"
-    raise UserError(f"cannot get a token from `{command}`: {reason}", hint=f"see `{setting}` in config.toml")
+    hint = f"see `model_providers.{provider.id}.auth` in config.toml"
+    raise UserError(f"cannot get a token from `{command}`: {reason}", hint=hint)
 
 
-def _clean_key(value: str, source: str) -> str:
+def check_key(value: str, source: str) -> str:
     """The key without the white space a paste brings along; raises `UserError` for what no header may hold."""
     key = value.strip()
     if not key.isascii() or not key.isprintable() or " " in key:
@@ -208,9 +312,9 @@ def _checked_value(value: str, source: str) -> str:
     return value
 
 
-def _secrets(provider: Provider, headers: Mapping[str, str], token: str | None) -> tuple[str, ...]:
+def _secrets(provider: Provider, headers: Mapping[str, str], login: Credentials) -> tuple[str, ...]:
     from_env = {name.lower() for name in provider.env_http_headers if not name.lower().startswith("openai-")}
-    found = [token or "", urlsplit(provider.base_url).password or ""]
+    found = [login.token or "", *login.secrets, urlsplit(provider.base_url).password or ""]
     for name, value in headers.items():
         if name in from_env or re.search(_SECRET_NAME, name):
             # `Bearer sk-…`: the part after the scheme is the secret.

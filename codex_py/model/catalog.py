@@ -101,22 +101,28 @@ def _table() -> Mapping[str, ModelFacts]:
     }
 
 
-def facts_for(model: str, overrides: Mapping[str, ModelRecord] | None = None) -> ModelFacts:
-    """The facts about a model; `overrides` are the user's entries by exact name.
+def facts_for(
+    model: str,
+    overrides: Mapping[str, ModelRecord] | None = None,
+    *,
+    catalog: Mapping[str, ModelFacts] | None = None,
+) -> ModelFacts:
+    """The facts about a model; `overrides` are the user's entries by exact name, `catalog` adds to the table.
 
     The longest name in the table that starts the model's decides (`gpt-5-codex-2026-01-01` is `gpt-5-codex`), also
     behind a vendor's prefix (`openai/gpt-oss-20b`). Of an unknown model little is taken for granted.
     """
-    facts = _from_table(model) or _from_table(model.rpartition("/")[2])
+    table = {**_table(), **(catalog or {})}
+    facts = _from_table(model, table) or _from_table(model.rpartition("/")[2], table)
     if facts is None:
         facts = ModelFacts(summary="auto", output_tokens=_CAUTIOUS_OUTPUT, known=False)
     own = (overrides or {}).get(model)
     return facts if own is None else _overridden(facts, own)
 
 
-def _from_table(model: str) -> ModelFacts | None:
+def _from_table(model: str, table: Mapping[str, ModelFacts]) -> ModelFacts | None:
     name = model.strip().lower()
-    matches = [(len(key), facts) for key, facts in _table().items() if _is_version_of(name, key)]
+    matches = [(len(key), facts) for key, facts in table.items() if _is_version_of(name, key)]
     return max(matches, key=lambda match: match[0])[1] if matches else None
 
 

@@ -6,8 +6,9 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 from urllib.request import getproxies
 
 from codex_py.errors import ModelError
@@ -15,13 +16,17 @@ from codex_py.model.answer import Answer, read_error_body
 from codex_py.model.auth import Credentials
 from codex_py.model.failures import http_failure
 from codex_py.model.http import CONNECT_SECONDS, httpx, is_loopback, open_client
-from codex_py.model.prompt import Prompt, encode_body
-from codex_py.model.providers import Provider, responses_url, shown_url
+from codex_py.model.prompt import Prompt, encode_body, turn_metadata
+from codex_py.model.providers import Provider, endpoint_url, responses_url, shown_url
 from codex_py.model.retry import RetryBudget
 from codex_py.model.stream import Completed, ResponseEvent
 from codex_py.model.transport import no_answer
-from codex_py.protocol.encoding import encode_json
+from codex_py.protocol.compaction import CompactionWay
+from codex_py.protocol.items import ResponseItem
 from codex_py.text.redact import Redactor
+
+if TYPE_CHECKING:
+    from codex_py.model.renewal import Renewal, Renewed
 
 
 class TurnState:
@@ -39,18 +44,40 @@ class TurnState:
 
 
 class ModelClient:
-    """A provider with one kept-alive connection. Raises `UserError` when proxy or certificate settings are unusable."""
+    """A provider with one kept-alive connection. Raises `UserError` when proxy or certificate settings are unusable.
 
-    def __init__(self, provider: Provider, credentials: Credentials, *, originator: str, version: str) -> None:
+    `renewal` knows how the credentials are renewed, if they can be.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        credentials: Credentials,
+        *,
+        originator: str,
+        version: str,
+        renewal: Renewal | None = None,
+        installation_id: str = "",
+    ) -> None:
         base_url = credentials.base_url or provider.base_url
         self._provider = provider
+        self._installation_id = installation_id
         self._url = responses_url(base_url, provider.query_params)
+        self._compact_url = endpoint_url(base_url, "responses/compact", provider.query_params)
         self._shown_url = shown_url(self._url)
         self._host = httpx.URL(self._shown_url).netloc.decode()
+        self._credentials = credentials
+        self._renewal = renewal
+        self._learn: Callable[[Sequence[str]], None] = _ignore
+        self._warn: Callable[[str], None] = _ignore
         self._redactor = Redactor((credentials.token or "", *credentials.secrets))
-        self._headers = _fixed_headers(provider, credentials, originator, version)
-        self._own_headers = credentials.headers
+        self._headers = _fixed_headers(provider, originator, version)
+        self._compress = provider.id == "openai" and credentials.is_chatgpt
         self._http = open_client(base_url, ca_file=provider.ca_file, idle_timeout=provider.idle_timeout)
+
+    def watch(self, *, learn: Callable[[Sequence[str]], None], warn: Callable[[str], None]) -> None:
+        """Tell `learn` about secrets that are new after a renewal, and `warn` what the user should know of it."""
+        self._learn, self._warn = learn, warn
 
     def retry_budget(self) -> RetryBudget:
         """A fresh budget, for one sampling request."""
@@ -70,6 +97,29 @@ class ModelClient:
             async with aclosing(self._attempt(prompt, turn_state)) as events:
                 async for event in events:
                     yield event
+        except ModelError as error:
+            raise self._redacted(error) from error.__cause__
+
+    @property
+    def compaction(self) -> CompactionWay:
+        """How the provider compacts a history; `local` where only the model itself can."""
+        return self._provider.compaction
+
+    async def compact(self, prompt: Prompt) -> list[ResponseItem]:
+        """The items that take the place of a history, from the provider's own endpoint; one attempt.
+
+        Raises `ModelError` like `stream`.
+        """
+        from codex_py.model.compaction import read_compacted  # the seam: only when a history is compacted
+
+        try:
+            response = await self._send(prompt.replace(kind="compaction_endpoint"), TurnState())
+            try:
+                return await read_compacted(
+                    response, url=shown_url(self._compact_url), idle_timeout=self._provider.idle_timeout
+                )
+            finally:
+                await response.aclose()
         except ModelError as error:
             raise self._redacted(error) from error.__cause__
 
@@ -96,10 +146,49 @@ class ModelClient:
             await response.aclose()
 
     async def _send(self, prompt: Prompt, turn_state: TurnState) -> httpx.Response:
-        """Send the request and wait for a 2xx."""
-        request = self._http.build_request(
-            "POST", self._url, content=encode_body(prompt), headers=self._request_headers(prompt, turn_state)
-        )
+        """Send the request and wait for a 2xx; a 401 is met by renewing what was refused, where that is possible."""
+        renewal = self._renewal
+        if renewal is not None and renewal.is_due(self._credentials):
+            await self._renew(renewal, refused=False)
+        body = self._encoded(prompt)
+        while True:
+            response = await self._post(body, self._request_headers(prompt, turn_state), self._url_for(prompt))
+            if response.is_success:
+                return response
+            failure = await self._failure(response, self._url_for(prompt))
+            if response.status_code != 401 or renewal is None:
+                raise failure
+            renewed = await self._renew(renewal, refused=True)
+            if renewed is None:
+                raise failure
+            if renewed.is_last:
+                renewal = None
+
+    async def _renew(self, renewal: Renewal, *, refused: bool) -> Renewed | None:
+        renewed = await renewal.renew(self._credentials, refused=refused)
+        if renewed is None:
+            return None
+        self._credentials = renewed.credentials
+        secrets = (renewed.credentials.token or "", *renewed.credentials.secrets)
+        self._redactor = self._redactor.with_secrets(secrets)
+        self._learn(secrets)
+        if renewed.warning:
+            self._warn(renewed.warning)
+        return renewed
+
+    def _encoded(self, prompt: Prompt) -> bytes:
+        body = encode_body(prompt, self._installation_id)
+        if not self._compress:
+            return body
+        from codex_py.model.compression import compress  # the seam: for one provider, with one kind of login
+
+        return compress(body)
+
+    def _url_for(self, prompt: Prompt) -> str:
+        return self._compact_url if prompt.kind == "compaction_endpoint" else self._url
+
+    async def _post(self, body: bytes, headers: dict[str, str], url: str) -> httpx.Response:
+        request = self._http.build_request("POST", url, content=body, headers=headers)
         idle = self._provider.idle_timeout
         try:
             # The client's own deadlines end a silence; this one ends an answer that drips in byte by byte.
@@ -107,13 +196,21 @@ class ModelClient:
                 response = await self._http.send(request, stream=True)
         except (httpx.HTTPError, OSError) as error:
             raise no_answer(error, host=self._host, idle_timeout=idle, hint=self._hint()) from error
-        if response.is_success:
-            return response
+        return response
+
+    async def _failure(self, response: httpx.Response, url: str) -> ModelError:
         try:
             body = await read_error_body(response.aiter_bytes())
         finally:
             await response.aclose()
-        raise http_failure(response.status_code, response.headers, body, url=self._shown_url, now=time.time())
+        return http_failure(
+            response.status_code,
+            response.headers,
+            body,
+            url=shown_url(url),
+            now=time.time(),
+            on_401=self._credentials.advice,
+        )
 
     def _request_headers(self, prompt: Prompt, turn_state: TurnState) -> dict[str, str]:
         headers = {
@@ -122,12 +219,20 @@ class ModelClient:
             "thread-id": prompt.thread_id,
             "x-client-request-id": prompt.thread_id,
             "x-codex-window-id": prompt.window_id,
-            "x-codex-turn-metadata": _turn_metadata(prompt),
+            "x-codex-turn-metadata": turn_metadata(prompt, self._installation_id),
         }
+        if self._credentials.token:
+            headers["authorization"] = f"Bearer {self._credentials.token}"
+        if self._compress:
+            headers["content-encoding"] = "zstd"
+        if prompt.kind == "compaction_endpoint":
+            headers["accept"] = "application/json"
+        if self._provider.compaction == "in-band":
+            headers["x-codex-beta-features"] = "remote_compaction_v2"
         if turn_state.value is not None:
             headers["x-codex-turn-state"] = turn_state.value
         # Last: what the user has written is sent as it is.
-        return headers | dict(self._own_headers)
+        return headers | dict(self._credentials.headers)
 
     def _hint(self) -> str:
         if is_loopback(httpx.URL(self._url).host):
@@ -145,23 +250,15 @@ class ModelClient:
             retry_after=error.retry_after,
             unreachable=error.unreachable,
             streaming=error.streaming,
+            code=error.code,
         )
 
 
-def _turn_metadata(prompt: Prompt) -> str:
-    """What the server is told of the turn; nothing of the machine or its user."""
-    fields = {
-        "session_id": prompt.thread_id,
-        "thread_id": prompt.thread_id,
-        "turn_id": prompt.turn_id,
-        "window_id": prompt.window_id,
-        "window_number": prompt.window,
-        "request_kind": "turn",
-    }
-    return encode_json(fields).decode()
+def _ignore(_: object) -> None:
+    pass
 
 
-def _fixed_headers(provider: Provider, credentials: Credentials, originator: str, version: str) -> dict[str, str]:
+def _fixed_headers(provider: Provider, originator: str, version: str) -> dict[str, str]:
     # The name may come from the environment, and a header takes visible ASCII only.
     name = "".join(char for char in originator if char.isascii() and char.isprintable()).strip() or "codex-py"
     machine = os.uname().machine if hasattr(os, "uname") else "unknown"
@@ -173,8 +270,6 @@ def _fixed_headers(provider: Provider, credentials: Credentials, originator: str
         "originator": name,
         "user-agent": f"{name}/{version} ({sys.platform}; {machine})",
     }
-    if credentials.token:
-        headers["authorization"] = f"Bearer {credentials.token}"
     if provider.id == "openai":
         headers["version"] = version
     return headers

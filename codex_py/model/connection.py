@@ -14,6 +14,7 @@ from codex_py.model.byte_stream import ByteStream, TlsStream
 from codex_py.model.dial import open_stream
 
 _MAX_HEADER_BYTES: Final = 100 * 1024
+_PIECE_BYTES: Final = 1024 * 1024
 _MAX_INTERIM_ANSWERS: Final = 100
 
 
@@ -21,13 +22,14 @@ class Connection:
     """Send, read the head, read the body to its end, `renew`; in this order, one caller at a time.
 
     What sends or reads may raise `OSError`, a bare `TimeoutError` after `seconds` of silence, and `h11.ProtocolError`;
-    all that is left then is to `close`.
+    all that is left then is to `close`. `unanswered` says that no byte has come back for the request sent last.
     """
 
     def __init__(self, stream: ByteStream | TlsStream) -> None:
         self._stream = stream
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEADER_BYTES)
         self._broken: h11.RemoteProtocolError | None = None
+        self.unanswered = True
 
     @classmethod
     async def open(cls, host: str, port: int, tls: ssl.SSLContext | None) -> Connection:
@@ -37,9 +39,14 @@ class Connection:
     async def send(self, head: h11.Request, body: bytes, *, seconds: float | None) -> None:
         """Send a request and wait until most of it has left, or the server does not want the rest."""
         parts = [self._http.send(head), self._http.send(h11.Data(data=body)), self._http.send(h11.EndOfMessage())]
-        # One piece, so that a small request is one packet.
-        self._stream.write(b"".join(parts))
-        await self._stream.drain(seconds)
+        self.unanswered = True
+        # One piece, so that a small request is one packet; a large one is not copied whole, neither here nor below.
+        if len(body) <= _PIECE_BYTES:
+            parts = [b"".join(parts)]
+        for part in parts:
+            for start in range(0, len(part), _PIECE_BYTES):
+                self._stream.write(part[start : start + _PIECE_BYTES])
+                await self._stream.drain(seconds)
 
     async def read_head(self, *, seconds: float | None) -> h11.Response:
         """Wait for the status line and the headers, at most 100 KiB of them; what only announces them is skipped."""
@@ -49,7 +56,8 @@ class Connection:
             if event is h11.NEED_DATA:
                 received = await self._stream.read(seconds)
                 if not received:
-                    raise h11.RemoteProtocolError("server disconnected without an answer")
+                    raise h11.RemoteProtocolError(self._without_answer())
+                self.unanswered = False
                 self._http.receive_data(received)
             elif isinstance(event, h11.Response):
                 return event
@@ -57,6 +65,12 @@ class Connection:
                 interim_answers += 1
                 if interim_answers > _MAX_INTERIM_ANSWERS:
                     raise h11.RemoteProtocolError(f"over {_MAX_INTERIM_ANSWERS} answers of status 1xx")
+
+    def _without_answer(self) -> str:
+        begun, _ = self._http.trailing_data
+        if begun and not begun.startswith(b"HTTP/"):
+            return "illegal answer"
+        return "server disconnected without an answer"
 
     async def read_body(self, *, seconds: float | None) -> bytes:
         """The next bytes of the body, all that are there; empty at its end."""

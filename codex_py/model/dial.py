@@ -6,12 +6,17 @@ import asyncio
 import ipaddress
 import socket
 import ssl
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
 from itertools import zip_longest
-from typing import Final
+from typing import Any, Final
 
 from codex_py.model.byte_stream import ByteStream, TlsStream
 
 _NEXT_ADDRESS_SECONDS: Final = 0.25
+# Family, kind, protocol, canonical name and address, as `getaddrinfo` gives them.
+_Found = tuple[int, int, int, str, tuple[Any, ...]]
 
 
 async def open_stream(host: str, port: int, tls: ssl.SSLContext | None) -> ByteStream | TlsStream:
@@ -87,10 +92,39 @@ def _close_late_winner(task: asyncio.Task[ByteStream | OSError]) -> None:
 async def _addresses(host: str, port: int) -> list[str]:
     """The addresses of a name, the kinds alternating: one kind may lead nowhere from here."""
     kinds: dict[int, list[str]] = {}
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    for kind, _, _, _, address in found:
+    for kind, _, _, _, address in await _look_up(host, port):
         kinds.setdefault(kind, []).append(str(address[0]))
     return [address for row in zip_longest(*kinds.values()) for address in row if address is not None]
+
+
+async def _look_up(host: str, port: int) -> Sequence[_Found]:
+    """`getaddrinfo` in a thread that nobody waits for once it is not wanted any more.
+
+    asyncio's own threads are waited for when the loop closes, and a resolver without an answer takes minutes.
+    """
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Sequence[_Found]] = loop.create_future()
+
+    def settle(found: Sequence[_Found], error: Exception | None) -> None:
+        if answer.done():
+            return
+        if error is None:
+            answer.set_result(found)
+        else:
+            answer.set_exception(error)
+
+    def look_up() -> None:
+        found: Sequence[_Found] = ()
+        failure: Exception | None = None
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError, OverflowError) as error:
+            failure = error
+        with suppress(RuntimeError):  # the loop may be closed by now
+            loop.call_soon_threadsafe(settle, found, failure)
+
+    threading.Thread(target=look_up, daemon=True).start()
+    return await answer
 
 
 def _is_address(host: str) -> bool:

@@ -23,10 +23,16 @@ _CHECK_ADDRESS: Final = "does `base_url` name a server of the Responses API?"
 _LONGEST_WAIT: Final = 600.0
 _FAR_AWAY: Final = 10 * 365 * 86400.0
 
+TOO_LONG: Final = "context_length_exceeded"
+FILTERED: Final = "content_filter"
+# The same in the words of llama.cpp, of vLLM and of those who copied OpenAI's sentence without its code.
+_TOO_LONG_TYPES: Final = frozenset({TOO_LONG, "exceed_context_size_error"})
+_TOO_LONG_SAID: Final = ("maximum context length", "exceeds the available context size", "exceeds the context window")
+
 _RETRIED_STATUSES: Final = frozenset({408, 409, 425, 429})
 _NO_QUOTA: Final = frozenset({"usage_limit_reached", "insufficient_quota", "usage_not_included"})
 _FINAL_CODES: Final = _NO_QUOTA | {
-    "context_length_exceeded",
+    TOO_LONG,
     "server_is_overloaded",
     "invalid_prompt",
     "cyber_policy",
@@ -39,8 +45,19 @@ _PAGE: Final = r"(?i)<(?:html|!doctype html|body)\b"
 _SECONDS: Final = r"[0-9]{1,12}(?:\.[0-9]{1,9})?"
 
 
-def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, url: str, now: float) -> ModelError:
-    """An answer other than 2xx. `headers` are looked up in lower case, `url` is shown, `now` is the wall clock."""
+def http_failure(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    url: str,
+    now: float,
+    on_401: str = "check the API key",
+) -> ModelError:
+    """An answer other than 2xx. `headers` are looked up in lower case, `url` is shown, `now` is the wall clock.
+
+    `on_401` is what a user can do about a refused login.
+    """
     if 300 <= status < 400 and headers.get("location"):
         target = one_line(headers["location"], 200)
         return ModelError(
@@ -55,18 +72,20 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, url: s
         said = f"nothing answers at `{url}`; {_CHECK_ADDRESS}"
     message = _status_line(status) + (f": {said}" if said else "")
     if status == 401:
-        message += "; check the API key"
+        message += f"; {on_401}"
     if reset := _reset_note(error, now):
         message += f"; {reset}"
     if request_id := _request_id(headers):
         message += f" (request id: {request_id})"
-    retryable = (status in _RETRIED_STATUSES or status >= 500) and not codes & _NO_QUOTA
+    code = _code(error, said)
+    passing = status in _RETRIED_STATUSES or status >= 500
+    retryable = passing and code != TOO_LONG and not codes & _NO_QUOTA
     delay = None
     if retryable and (status == 429 or status >= 500):
         delay = retry_after(headers, now=now)
         if delay is None and status == 429:
             delay = delay_in_message(said)
-    return _bounded(ModelError(message, retryable=retryable, retry_after=delay), now=now)
+    return _bounded(ModelError(message, retryable=retryable, retry_after=delay, code=code), now=now)
 
 
 def not_a_stream(status: int, headers: Mapping[str, str], body: bytes, *, url: str) -> ModelError:
@@ -84,11 +103,20 @@ def not_a_stream(status: int, headers: Mapping[str, str], body: bytes, *, url: s
     return ModelError(message, retryable=False)
 
 
+def not_readable(coding: str, *, url: str) -> ModelError:
+    """An answer that is compressed in a way nobody has asked for."""
+    return ModelError(
+        f"`{url}` answered compressed with `{one_line(coding, 60)}`, although the request wants no compression; the "
+        "server, or a proxy in between, must be told to leave event streams as they are",
+        retryable=False,
+    )
+
+
 def stream_failure(error: Mapping[str, Any], *, now: float) -> ModelError:
     """The error object of a `response.failed` or `error` event; an empty one counts as a passing trouble."""
     codes = _codes(error)
     said = _message(error)
-    code = one_line(str(error.get("code") or error.get("type") or ""), 60)
+    code = _code(error, said)
     if said and code:
         message = f"{said} (`{code}`)"
     elif said or code:
@@ -98,8 +126,9 @@ def stream_failure(error: Mapping[str, Any], *, now: float) -> ModelError:
     if reset := _reset_note(error, now):
         message += f"; {reset}"
     delay = delay_in_message(said) if "rate_limit_exceeded" in codes else None
-    retryable = not codes & _FINAL_CODES
-    return _bounded(ModelError(message, retryable=retryable, retry_after=delay, streaming=True), now=now)
+    retryable = code != TOO_LONG and not codes & _FINAL_CODES
+    failure = ModelError(message, retryable=retryable, retry_after=delay, streaming=True, code=code)
+    return _bounded(failure, now=now)
 
 
 def incomplete_answer(reason: str) -> ModelError:
@@ -109,6 +138,7 @@ def incomplete_answer(reason: str) -> ModelError:
         f"the answer is incomplete, the server's reason: `{shown}`",
         retryable=reason != "max_output_tokens",
         streaming=True,
+        code=shown,
     )
 
 
@@ -153,6 +183,7 @@ def _bounded(error: ModelError, *, now: float) -> ModelError:
         f"{error}; the server asks to try again {_when(error.retry_after, now)}",
         retryable=False,
         streaming=error.streaming,
+        code=error.code,
     )
 
 
@@ -205,6 +236,12 @@ def _error_object(body: bytes) -> dict[str, Any]:
 
 def _codes(error: Mapping[str, Any]) -> set[str]:
     return {value for key in ("code", "type") if isinstance(value := error.get(key), str)}
+
+
+def _code(error: Mapping[str, Any], said: str) -> str:
+    if _codes(error) & _TOO_LONG_TYPES or any(words in said.lower() for words in _TOO_LONG_SAID):
+        return TOO_LONG
+    return one_line(str(error.get("code") or error.get("type") or ""), 60)
 
 
 def _message(error: Mapping[str, Any]) -> str:

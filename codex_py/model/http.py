@@ -90,8 +90,8 @@ def open_client(url: str, *, ca_file: str | None, idle_timeout: float) -> httpx.
 class DirectTransport(httpx.AsyncBaseTransport):
     """Connections to servers without a proxy, of which one is kept alive between requests.
 
-    A request is never sent twice: a kept connection is used only when it looks alive, and what happens to it then is
-    the request's failure.
+    A kept connection is used only when it looks alive. When the server hangs up on it all the same, without a byte of
+    an answer, it was closing it while the request was under way: that is sent again, once, on a new connection.
     """
 
     def __init__(self, tls: ssl.SSLContext) -> None:
@@ -102,12 +102,37 @@ class DirectTransport(httpx.AsyncBaseTransport):
 
     async def fetch(self, request: httpx.Request) -> httpx.Response:
         """Send a request and give back its answer when the headers are there. Raises `httpx.TransportError`."""
-        timeouts: dict[str, float | None] = request.extensions.get("timeout", {})
         origin = _origin(request.url)
         content = await request.aread()
         with _reported(httpx.ReadTimeout, httpx.ReadError):
             head = h11.Request(method=request.method, target=request.url.raw_path, headers=request.headers.raw)
-        connection = self._take(origin) or await self._connect(origin, seconds=timeouts.get("connect"))
+        kept = self._take(origin)
+        if kept is not None:
+            try:
+                return await self._exchange(kept, request, head, content)
+            except (httpx.NetworkError, httpx.RemoteProtocolError):
+                if not kept.unanswered:
+                    raise
+        connection = await self._connect(origin, seconds=_timeouts(request).get("connect"))
+        return await self._exchange(connection, request, head, content)
+
+    # What httpx calls it.
+    handle_async_request = fetch
+
+    async def aclose(self) -> None:
+        """Close every connection, answers that are still being read included."""
+        if self._idle is not None:
+            self._busy.add(self._idle[0])
+            self._idle = None
+        for connection in self._busy:
+            connection.close()
+        self._busy.clear()
+
+    async def _exchange(
+        self, connection: Connection, request: httpx.Request, head: h11.Request, content: bytes
+    ) -> httpx.Response:
+        """Send a request on this connection, which is given back when its answer has been read or something fails."""
+        timeouts, origin = _timeouts(request), _origin(request.url)
         self._busy.add(connection)
         try:
             with _reported(httpx.WriteTimeout, httpx.WriteError):
@@ -123,18 +148,6 @@ class DirectTransport(httpx.AsyncBaseTransport):
             stream=_Body(connection, timeouts.get("read"), lambda: self._give_back(connection, origin)),
             extensions={"http_version": b"HTTP/" + answer.http_version, "reason_phrase": answer.reason},
         )
-
-    # What httpx calls it.
-    handle_async_request = fetch
-
-    async def aclose(self) -> None:
-        """Close every connection, answers that are still being read included."""
-        if self._idle is not None:
-            self._busy.add(self._idle[0])
-            self._idle = None
-        for connection in self._busy:
-            connection.close()
-        self._busy.clear()
 
     async def _connect(self, origin: _Origin, *, seconds: float | None) -> Connection:
         scheme, host, port = origin
@@ -182,6 +195,10 @@ class _Body(httpx.AsyncByteStream):
         finished, self._finished = self._finished, None
         if finished is not None:
             finished()
+
+
+def _timeouts(request: httpx.Request) -> dict[str, float | None]:
+    return request.extensions.get("timeout", {})
 
 
 def _origin(url: httpx.URL) -> _Origin:

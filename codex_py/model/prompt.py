@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.value import Value
@@ -13,7 +14,8 @@ class Prompt(Value):
     """Everything that decides the request body, and nothing else.
 
     `input` holds encoded items, `tools` an encoded array (`b"[]"` for none), `output_schema` an encoded JSON schema.
-    `window` counts the compactions of the thread so far.
+    `window` counts the compactions of the thread so far. `kind` says what the request is for; one for the compaction
+    endpoint asks for no stream and stores nothing by itself.
     """
 
     model: str
@@ -29,6 +31,7 @@ class Prompt(Value):
     verbosity: str | None = None
     service_tier: str | None = None
     output_schema: bytes | None = None
+    kind: Literal["turn", "compaction", "compaction_endpoint"] = "turn"
 
     @property
     def window_id(self) -> str:
@@ -36,30 +39,67 @@ class Prompt(Value):
         return f"{self.thread_id}:{self.window}"
 
 
-def encode_body(prompt: Prompt) -> bytes:
+def encode_body(prompt: Prompt, installation_id: str = "") -> bytes:
     """The request as JSON. The body of a longer history extends that of a shorter one up to the end of `input`."""
-    return b"".join((_head(prompt), b",".join(prompt.input), b"]", _tail(prompt)))
+    head, tail = _head(prompt), b"]" + _tail(prompt, installation_id)
+    if not prompt.input:
+        return head + tail
+    # A long history is copied once, into the body.
+    parts = list(prompt.input)
+    parts[0] = head + parts[0]
+    parts[-1] += tail
+    return b",".join(parts)
+
+
+def turn_metadata(prompt: Prompt, installation_id: str = "") -> str:
+    """What the server is told of the turn, as JSON; nothing of the files of this machine or its user."""
+    fields = {
+        **({"installation_id": installation_id} if installation_id else {}),
+        "session_id": prompt.thread_id,
+        "thread_id": prompt.thread_id,
+        "agent_name": "/root",
+        "turn_id": prompt.turn_id,
+        "window_id": prompt.window_id,
+        "window_number": prompt.window,
+        "request_kind": "turn" if prompt.kind == "turn" else "compaction",
+        "root_turn_id": prompt.turn_id,
+        "thread_source": "user",
+        "model": prompt.model,
+        **({"reasoning_effort": prompt.effort} if prompt.effort else {}),
+    }
+    # A header takes ASCII only, and a model may be called anything.
+    return json.dumps(fields, separators=(",", ":"))
 
 
 def _head(prompt: Prompt) -> bytes:
-    fields: dict[str, Any] = {"model": prompt.model, "instructions": prompt.instructions, "stream": True}
+    fields: dict[str, Any] = {"model": prompt.model, "instructions": prompt.instructions}
+    if prompt.kind != "compaction_endpoint":
+        fields["stream"] = True
     if prompt.service_tier:
         fields["service_tier"] = prompt.service_tier
     return encode_json(fields)[:-1] + b',"input":['
 
 
-def _tail(prompt: Prompt) -> bytes:
-    before: dict[str, Any] = {"tool_choice": "auto", "parallel_tool_calls": prompt.parallel_tool_calls}
+def _tail(prompt: Prompt, installation_id: str) -> bytes:
+    to_model = prompt.kind != "compaction_endpoint"
+    before: dict[str, Any] = {"tool_choice": "auto"} if to_model else {}
+    before["parallel_tool_calls"] = prompt.parallel_tool_calls
     if reasoning := _reasoning(prompt):
         before["reasoning"] = reasoning
-    before["store"] = False
-    before["include"] = ["reasoning.encrypted_content"]
+    if to_model:
+        before["store"] = False
+        before["include"] = ["reasoning.encrypted_content"]
     before["prompt_cache_key"] = prompt.thread_id
+    if not to_model:
+        return b"".join((b',"tools":', prompt.tools, b",", encode_json(before)[1:-1], _text(prompt), b"}"))
     # Sorted, so that two bodies differ only where their contents do.
     metadata = {
+        "root_turn_id": prompt.turn_id,
         "session_id": prompt.thread_id,
         "thread_id": prompt.thread_id,
         "turn_id": prompt.turn_id,
+        **({"x-codex-installation-id": installation_id} if installation_id else {}),
+        "x-codex-turn-metadata": turn_metadata(prompt, installation_id),
         "x-codex-window-id": prompt.window_id,
     }
     return b"".join(

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from codex_py.errors import UserError
 from codex_py.model.http import httpx, is_loopback
 from codex_py.model.retry import MAX_RETRIES
+from codex_py.protocol.compaction import CompactionWay
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 DEFAULT_RETRIES: Final = 5
@@ -19,6 +20,7 @@ _LOCAL_CONNECT_SECONDS: Final = 2.0
 _LOCAL_PORTS: Final = {"ollama": 11434, "lmstudio": 1234}
 _LOCAL_NAMES: Final = {"ollama": "Ollama", "lmstudio": "LM Studio"}
 _BUILT_IN: Final = ("openai", *_LOCAL_PORTS)
+_AZURE_HOSTS: Final = (".openai.azure.", ".cognitiveservices.azure.", ".aoai.azure.", ".azure-api.", ".azurefd.")
 
 
 class ProviderRecord(Protocol):
@@ -52,6 +54,8 @@ class ProviderRecord(Protocol):
     def connect_retry_seconds(self) -> float | None: ...
     @property
     def requires_openai_auth(self) -> bool: ...
+    @property
+    def compaction(self) -> CompactionWay | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,8 @@ class Provider:
     `env_http_headers` names the variable of each header. `idle_timeout` is seconds of silence, before an answer and
     within it; `connect_retry_seconds` bounds how long a server that cannot be reached is tried, None for ever.
     `needs_key` asks for the OpenAI key or login of this machine; `local` says that it runs a model on
-    this machine, which reads slowly.
+    this machine, which reads slowly. The token of `auth_command` is asked for again every `auth_refresh_interval`
+    seconds, 0 for never unless it is refused. `compaction` is how the server compacts a history, if it can.
     """
 
     id: str
@@ -73,6 +78,7 @@ class Provider:
     auth_command: tuple[str, ...] = ()
     auth_timeout: float = 5.0
     auth_cwd: Path | None = None
+    auth_refresh_interval: float = 300.0
     query_params: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     http_headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     env_http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -83,6 +89,7 @@ class Provider:
     needs_key: bool = False
     local: bool = False
     ca_file: str | None = None
+    compaction: CompactionWay = "local"
 
 
 def resolve_provider(
@@ -127,10 +134,15 @@ def loopback_provider(provider_id: str, name: str, base_url: str) -> Provider:
 
 
 def responses_url(base_url: str, query_params: Mapping[str, str]) -> str:
-    """The address requests are posted to: `/responses` below the base, then its own query and `query_params`."""
+    """The address requests are posted to."""
+    return endpoint_url(base_url, "responses", query_params)
+
+
+def endpoint_url(base_url: str, name: str, query_params: Mapping[str, str]) -> str:
+    """An address below the base, then the base's own query and `query_params`."""
     scheme, netloc, path, query, _ = urlsplit(base_url)
     pairs = [*parse_qsl(query, keep_blank_values=True), *query_params.items()]
-    return urlunsplit((scheme, netloc, path.rstrip("/") + "/responses", urlencode(pairs), ""))
+    return urlunsplit((scheme, netloc, f"{path.rstrip('/')}/{name}", urlencode(pairs), ""))
 
 
 def shown_url(url: str) -> str:
@@ -173,7 +185,15 @@ def _openai(env: Mapping[str, str], configured_url: str | None, ca_file: str | N
     else:
         url = OPENAI_URL
     headers = {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"}
-    return Provider("openai", "OpenAI", url, env_http_headers=headers, needs_key=True, ca_file=ca_file)
+    return Provider(
+        "openai",
+        "OpenAI",
+        url,
+        env_http_headers=headers,
+        needs_key=True,
+        ca_file=ca_file,
+        compaction="in-band",
+    )
 
 
 def _local_url(provider_id: str, env: Mapping[str, str]) -> tuple[str, str]:
@@ -201,8 +221,9 @@ def _custom(provider_id: str, record: ProviderRecord, ca_file: str | None) -> Pr
         env_key_instructions=record.env_key_instructions,
         bearer_token=record.experimental_bearer_token,
         auth_command=(str(command), *map(str, auth.get("args") or ())) if command else (),
-        auth_timeout=(auth.get("timeout_ms") or 5000) / 1000,
+        auth_timeout=_seconds(auth.get("timeout_ms"), default=5.0),
         auth_cwd=Path(auth["cwd"]) if auth.get("cwd") else None,
+        auth_refresh_interval=_seconds(auth.get("refresh_interval_ms"), default=300.0),
         query_params=dict(record.query_params),
         http_headers=dict(record.http_headers),
         env_http_headers=dict(record.env_http_headers),
@@ -212,11 +233,22 @@ def _custom(provider_id: str, record: ProviderRecord, ca_file: str | None) -> Pr
         connect_retry_seconds=60.0 if connect is None else connect,
         needs_key=record.requires_openai_auth,
         ca_file=ca_file,
+        compaction=record.compaction or ("in-band" if _is_azure(record) else "local"),
     )
+
+
+def _is_azure(record: ProviderRecord) -> bool:
+    """Whether the server is OpenAI's at Azure, which can do what OpenAI can."""
+    host = (urlsplit(record.base_url or "").hostname or "").lower()
+    return (record.name or "").strip().lower() == "azure" or any(part in host for part in _AZURE_HOSTS)
 
 
 def _retries(value: int | None) -> int:
     return DEFAULT_RETRIES if value is None else max(0, min(value, MAX_RETRIES))
+
+
+def _seconds(milliseconds: int | None, *, default: float) -> float:
+    return default if milliseconds is None else milliseconds / 1000
 
 
 def _variable(env: Mapping[str, str], name: str) -> str | None:

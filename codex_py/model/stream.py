@@ -1,42 +1,40 @@
-"""What a model's answer consists of: Responses stream events as values.
-
-Named tuples, because a dataclass each would cost a start-up of two milliseconds more.
-"""
+"""What a model's answer consists of: Responses stream events as values."""
 
 from __future__ import annotations
 
 import time
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from codex_py.model.failures import incomplete_answer, stream_failure
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.value import Value
 
 
-class Created(NamedTuple):
+class Created(Value):
     response_id: str
 
 
-class TextDelta(NamedTuple):
+class TextDelta(Value):
     text: str
 
 
-class ReasoningDelta(NamedTuple):
+class ReasoningDelta(Value):
     text: str
 
 
-class ToolCallStarted(NamedTuple):
+class ToolCallStarted(Value):
     """The model has begun to write a call of this tool; `ItemDone` brings it."""
 
     name: str = ""
 
 
-class ItemDone(NamedTuple):
+class ItemDone(Value):
     item: ResponseItem
 
 
-class Completed(NamedTuple):
+class Completed(Value):
     """The answer is whole. `end_turn` False asks for another request even without a call."""
 
     response_id: str
@@ -94,11 +92,24 @@ def _event(value: dict[str, Any]) -> ResponseEvent | None:
 
 
 def _item_done(item: dict[str, Any]) -> ItemDone | None:
+    if not _can_go_back(item):
+        return None
     try:
         return ItemDone(ResponseItem.from_wire(item))
     except ValueError:
         # A number that no JSON of ours could send back.
         return None
+
+
+def _can_go_back(item: dict[str, Any]) -> bool:
+    """Whether the item may stand in a request: one that no provider takes would end the session for good."""
+    match item:
+        case {"type": "message"}:
+            return isinstance(item.get("role"), str) and isinstance(item.get("content"), list | str)
+        case {"type": str(kind)} if kind in _CALLS or kind.removesuffix("_output") in _CALLS:
+            return isinstance(item.get("call_id"), str)
+        case _:
+            return True
 
 
 def _completed(response: dict[str, Any]) -> Completed:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from codex_py.errors import UserError
-from codex_py.model.auth import CHATGPT_URL, Credentials, find_credentials
+from codex_py.model.auth import CHATGPT_URL, Credentials, LoginRules, find_credentials
 from codex_py.model.providers import Provider
 
 OPENAI = Provider(
@@ -61,7 +61,12 @@ def test_the_order_for_openai(tmp_path: Path) -> None:
 def test_a_chatgpt_login_brings_its_account_and_its_own_address(tmp_path: Path) -> None:
     store(tmp_path, CHATGPT_LOGIN)
     assert found(OPENAI, tmp_path) == Credentials(
-        "access-token", {"chatgpt-account-id": "acc-1"}, ("access-token",), CHATGPT_URL, "auth.json"
+        "access-token",
+        {"chatgpt-account-id": "acc-1"},
+        ("access-token", "refresh", "id"),
+        CHATGPT_URL,
+        "auth.json",
+        "acc-1",
     )
     elsewhere = Provider("openai", "OpenAI", "https://gateway.example/v1", needs_key=True)
     assert found(elsewhere, tmp_path).base_url is None
@@ -102,7 +107,7 @@ def test_no_key_at_all_names_the_choices(tmp_path: Path, content: Any) -> None:
     with pytest.raises(UserError) as caught:
         found(OPENAI, tmp_path)
     assert (str(caught.value), caught.value.status) == ("no API key for the model provider `openai`", 1)
-    for choice in ("OPENAI_API_KEY", "CODEX_API_KEY", "auth.json", "--oss", "--offline"):
+    for choice in ("codex-py login", "OPENAI_API_KEY", "CODEX_API_KEY", "auth.json", "--oss", "--offline"):
         assert choice in (caught.value.hint or "")
 
 
@@ -195,8 +200,8 @@ def test_a_key_no_header_can_hold_is_refused_and_not_shown(tmp_path: Path, key: 
 @pytest.mark.parametrize(
     ("code", "timeout", "reason"),
     [
-        ("import sys; sys.exit(3)", 20.0, "it ended with status 3"),
-        ("print()", 20.0, "it printed nothing"),
+        ("import sys; sys.exit(3)", 60.0, "it ended with status 3"),
+        ("print()", 60.0, "it printed nothing"),
         ("import signal; signal.pause()", 0.2, "no answer within 0.2 s"),
     ],
 )
@@ -265,3 +270,45 @@ def test_a_repr_shows_no_secret(tmp_path: Path) -> None:
     shown = repr(found(OPENAI, tmp_path))
     assert "access-token" not in shown
     assert "acc-1" not in shown
+
+
+def refusal(home: Path, rules: LoginRules, **env: str) -> str:
+    with pytest.raises(UserError) as caught:
+        find_credentials(OPENAI, env=env, home=home, rules=rules)
+    return str(caught.value)
+
+
+def test_the_only_login_method_is_the_only_one_that_counts(tmp_path: Path) -> None:
+    store(tmp_path, CHATGPT_LOGIN)
+    only_chatgpt, only_key = LoginRules(method="chatgpt"), LoginRules(method="api")
+    env = {"OPENAI_API_KEY": "sk-openai-key"}
+    assert find_credentials(OPENAI, env=env, home=tmp_path, rules=only_chatgpt).token == "access-token"
+    assert find_credentials(OPENAI, env=env, home=tmp_path, rules=only_key).token == "sk-openai-key"
+    assert "only an API key may be used here (`forced_login_method`)" in refusal(tmp_path, only_key)
+    store(tmp_path, KEY_LOGIN)
+    assert "only a ChatGPT login may be used here" in refusal(tmp_path, only_chatgpt, **env)
+    (tmp_path / "auth.json").unlink()
+    assert "no ChatGPT login" in refusal(tmp_path, only_chatgpt, **env)
+
+
+def test_a_login_of_another_workspace_is_refused(tmp_path: Path) -> None:
+    store(tmp_path, CHATGPT_LOGIN)
+    assert "belongs to the workspace `acc-1`, and only `acc-2` may be used" in refusal(
+        tmp_path, LoginRules(workspaces=("acc-2",))
+    )
+    allowed = LoginRules(workspaces=("acc-2", "acc-1"))
+    assert find_credentials(OPENAI, env={}, home=tmp_path, rules=allowed).account == "acc-1"
+
+
+@pytest.mark.parametrize(
+    ("configured", "address"),
+    [
+        (None, CHATGPT_URL),
+        ("https://proxy.example/backend-api", "https://proxy.example/backend-api/codex"),
+        ("https://proxy.example/backend-api/codex/", "https://proxy.example/backend-api/codex"),
+    ],
+)
+def test_the_back_end_of_a_chatgpt_login_may_be_elsewhere(tmp_path: Path, configured: str | None, address: str) -> None:
+    store(tmp_path, CHATGPT_LOGIN)
+    rules = LoginRules(chatgpt_url=configured)
+    assert find_credentials(OPENAI, env={}, home=tmp_path, rules=rules).base_url == address

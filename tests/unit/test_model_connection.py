@@ -67,7 +67,7 @@ async def serving(
         yield server
     finally:
         listener.close()
-        await asyncio.wait_for(server.ended(), 10)
+        await asyncio.wait_for(server.ended(), 60)
         # What was leaked is complained about now, and not in somebody else's test.
         gc.collect()
 
@@ -176,15 +176,48 @@ async def test_the_end_of_a_kept_connection_is_seen_even_before_the_loop_has_tol
                 connection.close()
 
 
-async def test_a_request_is_never_sent_twice() -> None:
+@pytest.mark.parametrize("with_reset", [False, True])
+async def test_a_kept_connection_that_ends_under_a_request_is_replaced_once(with_reset: bool) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for answer in [OK] * (2 if server.connections == 2 else 1):
+            await server.request(reader)
+            writer.write(answer)
+        # Hangs up with a request on its way, as a server does whose patience with an idle connection ends just then.
         await server.request(reader)
-        writer.write(OK)
+        if with_reset:
+            linger = struct.pack("ii", 1, 0)
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+
+    async with serving(serve) as server, client_of(server) as client:
+        bodies = [(await client.post("/", content=body)).content for body in (b"first", b"second", b"third")]
+    assert bodies == [b"ok"] * 3
+    assert server.requests == [b"first", b"second", b"second", b"third"]
+
+
+async def test_a_new_connection_that_ends_without_an_answer_is_the_requests_failure() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if server.connections == 1:
+            await server.request(reader)
+            writer.write(OK)
         await server.request(reader)
 
     async with serving(serve) as server, client_of(server) as client:
         await client.post("/", content=b"first")
         with pytest.raises(httpx.RemoteProtocolError, match="server disconnected without an answer"):
+            await client.post("/", content=b"second")
+    assert (server.connections, server.requests) == (2, [b"first", b"second", b"second"])
+
+
+async def test_a_request_whose_answer_had_begun_is_not_sent_twice() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await server.request(reader)
+        writer.write(OK)
+        await server.request(reader)
+        writer.write(b"HTTP/1.1 200")
+
+    async with serving(serve) as server, client_of(server) as client:
+        await client.post("/", content=b"first")
+        with pytest.raises(httpx.RemoteProtocolError):
             await client.post("/", content=b"second")
     assert (server.connections, server.requests) == (1, [b"first", b"second"])
 
@@ -337,7 +370,7 @@ async def test_silence_has_a_deadline_in_every_phase() -> None:
         await done.wait()
 
     done = asyncio.Event()
-    async with serving(serve) as server, client_of(server, idle_timeout=0.1) as client:
+    async with serving(serve) as server, client_of(server, idle_timeout=0.5) as client:
         with pytest.raises(httpx.ReadTimeout):
             await client.post("/")
         with pytest.raises(httpx.ReadTimeout):
@@ -404,7 +437,7 @@ async def test_leaving_an_answer_closes_its_connection_at_once() -> None:
     async with serving(serve) as server, client_of(server) as client:
         async with client.stream("POST", "/") as response:
             assert await anext(response.aiter_raw()) == b"first"
-        await asyncio.wait_for(server.gone.wait(), 5)
+        await asyncio.wait_for(server.gone.wait(), 60)
 
 
 async def test_closing_the_client_closes_what_is_open() -> None:
@@ -420,7 +453,7 @@ async def test_closing_the_client_closes_what_is_open() -> None:
         )
         await (idle if "content-length" in idle.headers else busy).aread()
         await client.aclose()
-        await asyncio.wait_for(server.ended(), 5)
+        await asyncio.wait_for(server.ended(), 60)
     assert server.connections == 2
 
 
@@ -450,7 +483,7 @@ async def test_cancelling_at_any_stage_leaves_nothing_open(stage: str) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.wait_for(server.ended(), 5)
+        await asyncio.wait_for(server.ended(), 60)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])

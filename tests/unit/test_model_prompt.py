@@ -11,10 +11,37 @@ from codex_py.model.prompt import Prompt, encode_body
 
 PLAIN = Prompt(model="m", instructions="be kind", input=[b'{"a":1}'], tools=b"[]", thread_id="t-1", turn_id="u-1")
 
+
+def metadata(*, window: int = 0, **more: str) -> bytes:
+    """`client_metadata` of the plain prompt: what the header says, and the ids once more."""
+    turn = {
+        "session_id": "t-1",
+        "thread_id": "t-1",
+        "agent_name": "/root",
+        "turn_id": "u-1",
+        "window_id": f"t-1:{window}",
+        "window_number": window,
+        "request_kind": "turn",
+        "root_turn_id": "u-1",
+        "thread_source": "user",
+        "model": "m",
+        **more,
+    }
+    fields = {
+        "root_turn_id": "u-1",
+        "session_id": "t-1",
+        "thread_id": "t-1",
+        "turn_id": "u-1",
+        "x-codex-turn-metadata": json.dumps(turn, separators=(",", ":")),
+        "x-codex-window-id": f"t-1:{window}",
+    }
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
 PLAIN_BODY = (
     b'{"model":"m","instructions":"be kind","stream":true,"input":[{"a":1}],"tools":[],"tool_choice":"auto",'
     b'"parallel_tool_calls":true,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"t-1",'
-    b'"client_metadata":{"session_id":"t-1","thread_id":"t-1","turn_id":"u-1","x-codex-window-id":"t-1:0"}}'
+    b'"client_metadata":%b}' % metadata(window=0)
 )
 
 
@@ -40,7 +67,7 @@ def test_a_full_body_has_its_keys_in_the_fixed_order() -> None:
         b'"reasoning":{"effort":"high","summary":"auto"},"store":false,"include":["reasoning.encrypted_content"],'
         b'"prompt_cache_key":"t-1","text":{"verbosity":"low","format":{"type":"json_schema","strict":true,'
         b'"schema":{"type":"object"},"name":"codex_output_schema"}},'
-        b'"client_metadata":{"session_id":"t-1","thread_id":"t-1","turn_id":"u-1","x-codex-window-id":"t-1:3"}}'
+        b'"client_metadata":%b}' % metadata(window=3, reasoning_effort="high")
     )
 
 

@@ -18,6 +18,7 @@ from codex_py.model.providers import (
     responses_url,
     shown_url,
 )
+from codex_py.protocol.compaction import CompactionWay
 
 OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"}
 
@@ -38,6 +39,7 @@ class Record:
     stream_idle_timeout_ms: int | None = None
     connect_retry_seconds: float | None = None
     requires_openai_auth: bool = False
+    compaction: CompactionWay | None = None
 
 
 def resolve(name: str, *, env: Mapping[str, str] | None = None, url: str | None = None, **own: Record) -> Provider:
@@ -45,7 +47,8 @@ def resolve(name: str, *, env: Mapping[str, str] | None = None, url: str | None 
 
 
 def openai(base_url: str) -> Provider:
-    return Provider("openai", "OpenAI", base_url, env_http_headers=OPENAI_HEADERS, needs_key=True)
+    headers = OPENAI_HEADERS
+    return Provider("openai", "OpenAI", base_url, env_http_headers=headers, needs_key=True, compaction="in-band")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +143,23 @@ def test_a_provider_of_the_users_own_with_everything() -> None:
         connect_retry_seconds=0.5,
         needs_key=True,
         ca_file="/ca.pem",
+        compaction="in-band",
     )
+
+
+@pytest.mark.parametrize(
+    ("record", "way"),
+    [
+        (Record(), "local"),
+        (Record(compaction="remote"), "remote"),
+        (Record(base_url="https://x.openai.azure.com/openai"), "in-band"),
+        (Record(base_url="https://openai.azure.example/v1"), "local"),
+        (Record(name="Azure", compaction="local"), "local"),
+        (Record(name="azure"), "in-band"),
+    ],
+)
+def test_how_a_server_compacts_is_said_or_known(record: Record, way: CompactionWay) -> None:
+    assert resolve("mine", mine=record).compaction == way
 
 
 def test_a_provider_of_the_users_own_with_nothing_but_an_address() -> None:

@@ -93,6 +93,19 @@ def test_a_finished_item_keeps_its_unknown_fields_and_is_encoded_once() -> None:
         b'{"type":"response.output_item.done","item":{}}',
         b'{"type":"response.output_item.done","item":{"type":""}}',
         b'{"type":"response.output_item.done","item":{"type":5}}',
+        # No provider would take these back.
+        *(
+            b'{"type":"response.output_item.done","item":%b}' % item
+            for item in (
+                b'{"type":"function_call","name":"x","arguments":"{}"}',
+                b'{"type":"function_call","call_id":null,"name":"x","arguments":"{}"}',
+                b'{"type":"custom_tool_call","call_id":7,"name":"x","input":""}',
+                b'{"type":"local_shell_call","action":{}}',
+                b'{"type":"function_call_output","output":"x"}',
+                b'{"type":"message","content":[]}',
+                b'{"type":"message","role":"assistant","content":null}',
+            )
+        ),
         b'{"type":"response.output_item.added","item":{"type":"message"}}',
         b'{"type":"response.output_item.added","item":[]}',
         b'{"type":"response.reasoning_summary_part.added","summary_index":0}',

@@ -1,0 +1,54 @@
+"""The two ways to sign in with ChatGPT: a browser on this machine, or a code that is typed on another one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import sys
+import webbrowser
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from codex_py.model.login_tokens import Tokens
+from codex_py.model.oauth import Issuer, authorize_url, exchange_code, new_pkce
+from codex_py.model.oauth_callback import listen_for_callback
+from codex_py.model.oauth_device import CODE_MINUTES, request_device_code, wait_for_tokens
+
+_SCREENS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")
+
+
+async def sign_in_with_browser(
+    issuer: Issuer, *, workspaces: Sequence[str], open_browser: bool, port: int, tell: Callable[[str], None]
+) -> Tokens:
+    """Send a browser to the issuer and wait for it to come back. Raises `ModelError` and `UserError`."""
+    pkce, state = new_pkce(), secrets.token_urlsafe(32)
+    async with listen_for_callback(state, port=port) as callback:
+        url = authorize_url(
+            issuer, redirect_uri=callback.uri, challenge=pkce.challenge, state=state, workspaces=workspaces
+        )
+        tell("sign in with your browser at this address:")
+        tell(f"  {url}")
+        if open_browser and not await asyncio.to_thread(_open, url):
+            tell("no browser could be opened: open it yourself, or use `codex-py login --device-auth`")
+        code = await callback.wait()
+        return await exchange_code(issuer, code, verifier=pkce.verifier, redirect_uri=callback.uri)
+
+
+async def sign_in_with_code(issuer: Issuer, *, tell: Callable[[str], None]) -> Tokens:
+    """Show a code and wait until it is typed at the issuer. Raises `ModelError`."""
+    code = await request_device_code(issuer)
+    tell(f"open {code.url} on any device and sign in")
+    tell(f"then type this code, which is good for {CODE_MINUTES} minutes: {code.user_code}")
+    tell("go on only if you started this yourself: whoever sends you such a code wants your account")
+    return await wait_for_tokens(issuer, code)
+
+
+def _open(url: str) -> bool:
+    if sys.platform == "linux" and not any(os.environ.get(name) for name in _SCREENS):
+        # What could be opened there is a text browser, on top of what this program says.
+        return False
+    try:
+        return webbrowser.open(url)
+    except (webbrowser.Error, OSError):
+        return False

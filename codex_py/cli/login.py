@@ -1,0 +1,169 @@
+"""`codex-py login`: sign in with ChatGPT in a browser or with a code, keep an API key, or say who is signed in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import typer
+
+from codex_py.cli import typer_options as options
+from codex_py.cli.browser_login import sign_in_with_browser, sign_in_with_code
+from codex_py.cli.login_place import LoginHome, find_login_home, masked_key
+from codex_py.cli.typer_command import run_command
+from codex_py.errors import ModelError, UsageError, UserError
+from codex_py.model.auth import KEY_VARIABLES, check_key, check_workspace, stored_credentials
+from codex_py.model.login_store import locked_login
+from codex_py.model.login_tokens import Tokens, account_of, chatgpt_login, key_login, stored_tokens
+from codex_py.model.oauth import Issuer, find_issuer
+from codex_py.model.oauth_callback import CALLBACK_PORT
+from codex_py.text.sanitize import sanitize_line
+
+_MOST_KEY_BYTES: Final = 64 * 1024
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `codex-py login` or `codex-py login status`; give back the exit status."""
+    words = list(arguments)
+    place = next((index for index, word in enumerate(words) if word == "status"), None)
+    if place is not None and words[place - 1 : place] not in (["-c"], ["--config"], ["-p"], ["--profile"]):
+        return run_command(status, words[:place] + words[place + 1 :], name="login status")
+    return run_command(login, words, name="login")
+
+
+def login(
+    with_api_key: Annotated[
+        bool, typer.Option("--with-api-key", help="Read an API key from stdin and keep it; no browser.")
+    ] = False,
+    device_auth: Annotated[
+        bool, typer.Option("--device-auth", help="Show a code to type on another device; for machines without browser.")
+    ] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address; open it yourself.")] = False,
+    overrides: options.Overrides = None,
+    profile: options.Profile = None,
+    issuer: Annotated[
+        str | None, typer.Option("--issuer", "--experimental_issuer", metavar="URL", help="Sign in at another issuer.")
+    ] = None,
+    client_id: Annotated[
+        str | None, typer.Option("--client-id", "--experimental_client-id", metavar="ID", hidden=True)
+    ] = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, hidden=True)] = CALLBACK_PORT,
+) -> int:
+    """Sign in with a ChatGPT account, in a browser on this machine.
+
+    `printenv OPENAI_API_KEY | codex-py login --with-api-key` keeps an API key instead. `codex-py login status` says who
+    is signed in, `codex-py logout` ends it. The login is shared with other programs that use the same CODEX_HOME.
+    """
+    if with_api_key and (device_auth or no_browser or issuer):
+        raise UsageError("`--with-api-key` takes a key from stdin and signs in nowhere", hint="leave the others out")
+    home = find_login_home(overrides, profile)
+    if with_api_key:
+        _keep_key(home)
+        return 0
+    if home.rules.method == "api":
+        raise UserError(
+            "only an API key may be used here (`forced_login_method`)", hint="use `codex-py login --with-api-key`"
+        )
+    place = find_issuer(os.environ, url=issuer, client_id=client_id)
+    try:
+        tokens = asyncio.run(_sign_in(home, place, by_code=device_auth, open_browser=not no_browser, port=port))
+        asyncio.run(_keep_tokens(home, place, tokens))
+    except ModelError as error:
+        raise UserError(str(error)) from error
+    return 0
+
+
+def status(
+    overrides: options.Overrides = None,
+    profile: options.Profile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Say how this machine is signed in; the exit status is 1 when it is not."""
+    home = find_login_home(overrides, profile)
+    for name in KEY_VARIABLES:
+        if os.environ.get(name, "").strip() and home.rules.method != "chatgpt":
+            _tell(f"note: the environment variable `{name}` is set, and used before any stored login")
+            break
+    stored = home.store.load()
+    found = stored_credentials(stored, home.store.where, home.rules)
+    if found is None:
+        print(json.dumps({"method": None}) if as_json else "not signed in; `codex-py login` changes that")
+        return 1
+    if not found.is_chatgpt:
+        shown = masked_key(found.token or "")
+        record = {"method": "api", "key": shown, "store": home.store.name}
+        print(json.dumps(record) if as_json else f"API key configured: {shown} (in {home.store.where})")
+        return 0
+    tokens = stored_tokens(stored)
+    account = account_of((tokens.identity if tokens else None) or "")
+    record = {
+        "method": "chatgpt",
+        "email": account.email or None,
+        "plan": account.plan or None,
+        "workspace": found.account or None,
+        "store": home.store.name,
+    }
+    known = ", ".join(filter(None, [account.email, account.plan and f"plan {account.plan}"]))
+    line = "signed in with ChatGPT" + (f" as {known}" if known else "") + f" (in {home.store.where})"
+    print(json.dumps(record) if as_json else sanitize_line(line))
+    return 0
+
+
+async def _sign_in(home: LoginHome, issuer: Issuer, *, by_code: bool, open_browser: bool, port: int) -> Tokens:
+    if by_code:
+        return await sign_in_with_code(issuer, tell=_tell)
+    return await sign_in_with_browser(
+        issuer, workspaces=home.rules.workspaces, open_browser=open_browser, port=port, tell=_tell
+    )
+
+
+async def _keep_tokens(home: LoginHome, issuer: Issuer, tokens: Tokens) -> None:
+    content = chatgpt_login(tokens, issuer=issuer.url, client_id=issuer.client_id)
+    check_workspace(content["tokens"]["account_id"] or "", home.rules)
+    async with locked_login(home.path):
+        await asyncio.to_thread(home.store.save, content)
+    account = account_of(tokens.identity or "")
+    _tell("signed in with ChatGPT" + (f" as {account.email}" if account.email else ""))
+    _warn_about_keys()
+
+
+def _keep_key(home: LoginHome) -> None:
+    if home.rules.method == "chatgpt":
+        raise UserError("only a ChatGPT login may be used here (`forced_login_method`)", hint="use `codex-py login`")
+    if sys.stdin.isatty():
+        _tell("paste the API key, then press Enter and Ctrl-D")
+    key = check_key(_read_stdin(), "stdin")
+    if not key:
+        raise UserError(
+            "no API key on stdin", hint="for example: `printenv OPENAI_API_KEY | codex-py login --with-api-key`"
+        )
+    asyncio.run(_save(home, key_login(key)))
+    _tell(f"kept the API key {masked_key(key)} in {home.store.where}; it is checked when a request is sent")
+
+
+async def _save(home: LoginHome, content: dict[str, object]) -> None:
+    async with locked_login(home.path):
+        await asyncio.to_thread(home.store.save, content)
+
+
+def _read_stdin() -> str:
+    raw = sys.stdin.buffer.read(_MOST_KEY_BYTES + 2)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError("the key on stdin is not text", hint="it is one line of visible ASCII characters") from error
+
+
+def _warn_about_keys() -> None:
+    for name in KEY_VARIABLES:
+        if os.environ.get(name, "").strip():
+            _tell(f"warning: the environment variable `{name}` is set, and used before this login; unset it to use it")
+            return
+
+
+def _tell(line: str) -> None:
+    print(sanitize_line(line), file=sys.stderr, flush=True)

@@ -1,0 +1,153 @@
+"""Which models a provider offers, as it says itself. Every server words that in its own way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from codex_py.errors import ModelError
+from codex_py.model.auth import Credentials
+from codex_py.model.failures import MAX_ERROR_BODY, http_failure, one_line
+from codex_py.model.json_request import JsonAnswer, JsonRequest, fetch_json
+from codex_py.model.providers import Provider, endpoint_url, shown_url
+from codex_py.model.renewal import Renewal
+from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.value import Value
+from codex_py.text.redact import Redactor
+
+# The back end of ChatGPT logins shows a client the models that its generation knows.
+_CLIENT_GENERATION: Final = "0.169.0"
+_MOST_MODELS: Final = 10_000
+# The names under which servers tell how much a model reads, the ones that hold for this very server first.
+_WINDOW_KEYS: Final = (
+    *("context_window", "n_ctx", "loaded_context_length", "max_model_len", "context_length", "max_context_length"),
+    *("max_input_tokens", "n_ctx_train"),
+)
+
+
+class OfferedModel(Value):
+    """A model of a provider. `context_window` is in tokens; None and empty where the server does not say."""
+
+    id: str
+    context_window: int | None = None
+    description: str = ""
+
+
+class _Refused(ModelError):
+    """A 401."""
+
+
+async def list_models(
+    provider: Provider, credentials: Credentials, *, renewal: Renewal | None = None, seconds: float = 30.0
+) -> list[OfferedModel]:
+    """Ask a provider for its models, in its own order. Raises `ModelError`, whose text shows no secret.
+
+    `renewal` renews the credentials when that is due, and when they are refused.
+    """
+    if renewal is not None and renewal.is_due(credentials):
+        renewed = await renewal.renew(credentials, refused=False)
+        credentials = renewed.credentials if renewed else credentials
+    while True:
+        try:
+            return await _list(provider, credentials, seconds)
+        except _Refused:
+            renewed = await renewal.renew(credentials, refused=True) if renewal is not None else None
+            if renewed is None:
+                raise
+            credentials = renewed.credentials
+            renewal = None if renewed.is_last else renewal
+
+
+async def _list(provider: Provider, credentials: Credentials, seconds: float) -> list[OfferedModel]:
+    try:
+        models: list[OfferedModel] | None = None
+        if provider.id == "ollama":
+            # Tells more than the list in the shape of OpenAI.
+            models = await _ask(_ollama_url(provider.base_url), provider, credentials, seconds, optional=True)
+        if not models:
+            base_url = credentials.base_url or provider.base_url
+            query = dict(provider.query_params)
+            if credentials.is_chatgpt:
+                query["client_version"] = _CLIENT_GENERATION
+            models = await _ask(endpoint_url(base_url, "models", query), provider, credentials, seconds)
+        return models or []
+    except ModelError as error:
+        shown = Redactor((credentials.token or "", *credentials.secrets)).redact(str(error))
+        raise type(error)(shown, retryable=error.retryable, unreachable=error.unreachable) from error.__cause__
+
+
+async def _ask(
+    url: str, provider: Provider, credentials: Credentials, seconds: float, *, optional: bool = False
+) -> list[OfferedModel] | None:
+    headers = dict(credentials.headers)
+    if credentials.token:
+        headers["authorization"] = f"Bearer {credentials.token}"
+    answer = await fetch_json(JsonRequest(url, headers=headers, seconds=seconds), ca_file=provider.ca_file)
+    if answer.is_success:
+        return list(read_models(answer))
+    if optional:
+        return None
+    failure = http_failure(
+        answer.status,
+        answer.headers,
+        answer.raw[:MAX_ERROR_BODY],
+        url=shown_url(url),
+        now=time.time(),
+        on_401=credentials.advice,
+    )
+    raise _Refused(str(failure), retryable=False) if answer.status == 401 else failure
+
+
+def read_models(answer: JsonAnswer) -> Iterator[OfferedModel]:
+    """The models in an answer: `data` of OpenAI and most others, `models` of ChatGPT and Ollama, or a bare array."""
+    body = answer.body
+    entries = as_list(body.get("data")) or as_list(body.get("models")) or _bare_array(answer)
+    seen: set[str] = set()
+    for entry in entries[:_MOST_MODELS]:
+        model = _read_model(as_object(entry))
+        if model is not None and model.id not in seen:
+            seen.add(model.id)
+            yield model
+
+
+def _bare_array(answer: JsonAnswer) -> list[Any]:
+    try:
+        return as_list(decode_json(answer.raw.decode("utf-8", "replace")))
+    except ValueError:
+        return []
+
+
+def _read_model(entry: Mapping[str, Any]) -> OfferedModel | None:
+    name = next((value for key in ("slug", "id", "model", "name") if isinstance(value := entry.get(key), str)), "")
+    name = one_line(name, 200)
+    if not name or entry.get("visibility") == "hide":
+        return None
+    return OfferedModel(name, _window(entry), one_line(_description(entry), 200))
+
+
+def _window(entry: Mapping[str, Any]) -> int | None:
+    places = (entry, as_object(entry.get("meta")))
+    for key in _WINDOW_KEYS:
+        for place in places:
+            value = place.get(key)
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                return value
+    return None
+
+
+def _description(entry: Mapping[str, Any]) -> str:
+    if isinstance(text := entry.get("description"), str) and text.strip():
+        return text
+    details, size = as_object(entry.get("details")), entry.get("size")
+    words = [text for key in ("parameter_size", "quantization_level") if isinstance(text := details.get(key), str)]
+    if isinstance(size, int) and not isinstance(size, bool) and size > 0:
+        words.append(f"{size / 1e9:.1f} GB")
+    return ", ".join(words)
+
+
+def _ollama_url(base_url: str) -> str:
+    """Its own list of models is beside `/v1`, not below it."""
+    scheme, netloc, path, _, _ = urlsplit(base_url)
+    return urlunsplit((scheme, netloc, path.removesuffix("/v1") + "/api/tags", "", ""))
