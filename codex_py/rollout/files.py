@@ -12,11 +12,16 @@ import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from codex_py.errors import UserError
 
+ARCHIVE: Final = "archived_sessions"
+
 _FOLDER = re.compile(r"\d{2,4}")
-_NAME = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-([0-9a-f-]{36})\.jsonl")
+_NAME = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T\d\d-\d\d-\d\d-([0-9a-f-]{36})\.jsonl")
+# How newer versions of Codex CLI put old sessions away.
+_COMPRESSED = ".zst"
 
 
 def session_files(home: Path) -> Iterator[Path]:
@@ -26,19 +31,38 @@ def session_files(home: Path) -> Iterator[Path]:
 
 def archived_files(home: Path) -> Iterator[Path]:
     """The rollout files of archived sessions, the newest name first."""
-    return _below(home / "archived_sessions", 0)
+    return _below(home / ARCHIVE, 0)
+
+
+def compressed_files(home: Path) -> Iterator[Path]:
+    """The rollout files that Codex CLI has compressed, which this program does not read, archived ones too."""
+    yield from _below(home / "sessions", 3, _COMPRESSED)
+    yield from _below(home / ARCHIVE, 0, _COMPRESSED)
 
 
 def thread_of(path: Path) -> str:
     """The thread id in a rollout file's name, or an empty text."""
+    match = _NAME.fullmatch(path.name.removesuffix(_COMPRESSED))
+    return match[4] if match else ""
+
+
+def is_archived(path: Path) -> bool:
+    """Whether a rollout file lies among the archived ones."""
+    return path.parent.name == ARCHIVE
+
+
+def active_path(home: Path, path: Path) -> Path:
+    """Where a rollout file of this name belongs while its session is not archived."""
     match = _NAME.fullmatch(path.name)
-    return match[1] if match else ""
+    if match is None:
+        raise unreadable(path, "its name is not that of a session")
+    return home.joinpath("sessions", *match.group(1, 2, 3), path.name)
 
 
 def home_of(path: Path) -> Path:
     """The `CODEX_HOME` a rollout file lies in."""
     above = path.absolute().parents
-    return above[1] if path.parent.name == "archived_sessions" else above[min(4, len(above) - 1)]
+    return above[1] if is_archived(path) else above[min(4, len(above) - 1)]
 
 
 def open_rollout(path: Path, flags: int) -> int:
@@ -64,17 +88,21 @@ def os_reason(error: OSError) -> str:
     return (error.strerror or "unknown error").lower()
 
 
-def _below(folder: Path, depth: int) -> Iterator[Path]:
+def _below(folder: Path, depth: int, ending: str = "") -> Iterator[Path]:
     try:
         with os.scandir(folder) as entries:
             if depth:
                 names = [e.name for e in entries if _FOLDER.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
             else:
-                names = [e.name for e in entries if _NAME.fullmatch(e.name)]
+                names = [e.name for e in entries if _is_rollout(e.name, ending)]
     except OSError:
         return
     for name in sorted(names, reverse=True):
         if depth:
-            yield from _below(folder / name, depth - 1)
+            yield from _below(folder / name, depth - 1, ending)
         else:
             yield folder / name
+
+
+def _is_rollout(name: str, ending: str) -> bool:
+    return name.endswith(ending) and _NAME.fullmatch(name.removesuffix(ending)) is not None

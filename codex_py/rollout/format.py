@@ -9,13 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from codex_py.protocol.encoding import as_object, encode_json
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy, WorkspaceWrite, mode_of
+from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy, WorkspaceWrite, approval_payload, mode_of
 from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value
+
+# A record of this program's own: the output of a call whose place in the history has not come yet. Codex CLI skips it.
+EARLY_OUTPUT: Final = "early_output"
 
 
 class GitState(Value):
@@ -120,7 +123,7 @@ def turn_context_payload(
     return {
         "turn_id": turn_id,
         "cwd": str(cwd),
-        "approval_policy": approval,
+        "approval_policy": approval_payload(approval),
         "sandbox_policy": _sandbox_payload(sandbox),
         "model": model,
         **({} if effort is None else {"effort": effort}),
@@ -133,10 +136,17 @@ def world_state_payload(state: Mapping[str, Any], *, full: bool) -> dict[str, An
     return {"full": full, "state": dict(state)}
 
 
-def compacted_payload(message: str, items: Sequence[ResponseItem], *, window: int) -> bytes:
-    """`compacted`: from here on the history is `items`. `window` counts the compactions, this one included."""
+def compacted_payload(
+    message: str, items: Sequence[ResponseItem], *, window: int, work_state: Mapping[str, Any] | None = None
+) -> bytes:
+    """`compacted`: from here on the history is `items`. `window` counts the compactions, this one included.
+
+    `work_state`, the plan, files and skills so far, is an addition of this program.
+    """
     history = b",".join(item.encoded for item in items)
-    return b'{"message":%b,"replacement_history":[%b],"window_number":%d}' % (encode_json(message), history, window)
+    work = b"" if work_state is None else b',"work_state":' + encode_json(dict(work_state))
+    summary = encode_json(message)
+    return b'{"message":%b,"replacement_history":[%b],"window_number":%d%b}' % (summary, history, window, work)
 
 
 def task_started_payload(turn_id: str, *, window: int | None) -> dict[str, Any]:
@@ -200,6 +210,7 @@ def read_usage(counts: object) -> TokenUsage:
         _count(fields.get("output_tokens")),
         _count(fields.get("reasoning_output_tokens")),
         _count(fields.get("total_tokens")),
+        _count(fields.get("cache_write_input_tokens")),
     )
 
 
@@ -207,6 +218,7 @@ def _usage_payload(usage: TokenUsage) -> dict[str, int]:
     return {
         "input_tokens": usage.input_tokens,
         "cached_input_tokens": usage.cached_input_tokens,
+        "cache_write_input_tokens": usage.cache_write_input_tokens,
         "output_tokens": usage.output_tokens,
         "reasoning_output_tokens": usage.reasoning_output_tokens,
         "total_tokens": usage.total_tokens,

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from codex_py.errors import UserError
 from codex_py.paths import make_private_dir, open_private
@@ -21,7 +20,17 @@ from codex_py.protocol.ids import timestamp
 from codex_py.protocol.items import ResponseItem
 from codex_py.rollout.files import home_of, open_rollout, os_reason
 from codex_py.rollout.format import SessionMeta, encode_line, rollout_path
-from codex_py.rollout.reader import StoredSession
+from codex_py.rollout.locks import ThreadLock, active_writer, lock
+
+if TYPE_CHECKING:
+    from codex_py.rollout.reader import StoredSession
+
+
+class Inherited(NamedTuple):
+    """What a fork takes over: the lines of its parent, each with its newline, and the ordinal that follows them."""
+
+    lines: Callable[[], Iterable[bytes]]
+    next_ordinal: int
 
 
 class RolloutRecorder:
@@ -39,12 +48,18 @@ class RolloutRecorder:
         self._synced = 0
         self._new = meta is not None
         self._stopped = False
+        self._inherited: Inherited | None = None
+        self._thread_lock: ThreadLock | None = None
 
     @classmethod
-    def create(cls, home: Path, meta: SessionMeta, *, warn: Callable[[str], None]) -> RolloutRecorder:
-        """A recorder for a new session. The file, with `meta` in front, appears with the first record."""
+    def create(
+        cls, home: Path, meta: SessionMeta, *, warn: Callable[[str], None], inherited: Inherited | None = None
+    ) -> RolloutRecorder:
+        """A recorder for a new session. The file, with `meta` in front, appears with the first record, and whole."""
         path = rollout_path(home, meta.id, when=meta.timestamp)
-        return cls(path, meta=meta, next_ordinal=meta.forked_from_ordinal_exclusive or 0, warn=warn)
+        recorder = cls(path, meta=meta, next_ordinal=meta.forked_from_ordinal_exclusive or 0, warn=warn)
+        recorder._inherited = inherited
+        return recorder
 
     @classmethod
     def resume(cls, session: StoredSession, *, warn: Callable[[str], None]) -> RolloutRecorder:
@@ -91,6 +106,7 @@ class RolloutRecorder:
         """Bring the file to the disk and let go of it; later records are dropped."""
         self._stopped = True
         descriptor, self._descriptor = self._descriptor, None
+        self._release()
         if descriptor is None:
             return
         try:
@@ -106,19 +122,32 @@ class RolloutRecorder:
         for folder in self.path.parents[:4]:
             _tighten(folder, 0o700)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        self._descriptor = open_private(self.path, flags)
-        _lock(self._descriptor)
+        # What a fork takes over can be long: under its own name the file is there with all of it or not at all.
+        place = self.path if self._inherited is None else self.path.with_name(f".{self.path.name}")
+        self._descriptor = open_private(place, flags)
+        lock(self._descriptor)
+        self._thread_lock = ThreadLock(home_of(self.path), meta.id)
         self._meta = None
         self._append("session_meta", encode_json(meta.to_payload()))
+        if self._inherited is not None:
+            self._inherit(self._inherited, place)
+
+    def _inherit(self, inherited: Inherited, place: Path) -> None:
+        try:
+            for line in inherited.lines():
+                self._write(line)
+            place.rename(self.path)
+        except OSError:
+            place.unlink()
+            raise
+        self._ordinal = max(self._ordinal, inherited.next_ordinal)
 
     def _take_over(self, session: StoredSession) -> None:
         self._descriptor = open_rollout(self.path, os.O_WRONLY | os.O_APPEND)
         self._size = self._synced = os.fstat(self._descriptor).st_size
-        if not _lock(self._descriptor) or _is_locked_by_codex_cli(home_of(self.path), session.meta.id):
-            raise UserError(
-                f"session `{session.meta.id}` already has an active writer",
-                hint="close the other program, or start a new session",
-            )
+        if not lock(self._descriptor):
+            raise active_writer(session.meta.id)
+        self._thread_lock = ThreadLock(home_of(self.path), session.meta.id)
         if self._size != session.size:
             raise UserError(f"session `{session.meta.id}` was written to while it was read", hint="try again")
         _tighten(self.path, 0o600)
@@ -126,17 +155,19 @@ class RolloutRecorder:
         self._glue = b"" if session.ends_with_newline else b"\n"
 
     def _append(self, kind: str, payload: bytes) -> None:
+        self._write(self._glue + encode_line(self._ordinal, kind, payload, timestamp=timestamp()))
+        self._glue = b""
+        self._ordinal += 1
+
+    def _write(self, line: bytes) -> None:
         assert self._descriptor is not None
-        line = self._glue + encode_line(self._ordinal, kind, payload, timestamp=timestamp())
         written = os.write(self._descriptor, line)
         if written < len(line):
             # The system says why a write was short only when asked for the rest.
             rest = memoryview(line)[written:]
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
-        self._glue = b""
         self._size += len(line)
-        self._ordinal += 1
 
     def _flush(self, descriptor: int) -> None:
         size = self._size
@@ -162,7 +193,12 @@ class RolloutRecorder:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+        self._release()
         self._warn(f"not saved: cannot write `{self.path}`: {os_reason(error)}")
+
+    def _release(self) -> None:
+        if self._thread_lock is not None:
+            self._thread_lock.release()
 
 
 class NullRecorder:
@@ -180,31 +216,6 @@ class NullRecorder:
 
 
 Recorder: TypeAlias = RolloutRecorder | NullRecorder
-
-
-def _lock(descriptor: int) -> bool:
-    """Take the file's lock until the descriptor is closed; False when another process has it."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        # A file system without locks: records are still whole, because each is one appending write.
-        return True
-    return True
-
-
-def _is_locked_by_codex_cli(home: Path, thread_id: str) -> bool:
-    """Codex CLI does not lock the file itself but one of its own beside the sessions."""
-    path = home / "thread-writer-locks" / f"{thread_id}.lock"
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return not _lock(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _tighten(path: Path, mode: int) -> None:

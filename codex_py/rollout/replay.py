@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import Any, Final, cast
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
-from codex_py.protocol.items import ResponseItem, message
+from codex_py.protocol.items import ResponseItem, exchange_of, message
 from codex_py.protocol.usage import TokenUsage
 from codex_py.rollout.format import read_usage
 
-_HEAD: Final = re.compile(
+HEAD: Final = re.compile(
     rb'\{"timestamp":"[0-9TZ:.+-]{19,40}",(?:"ordinal":([0-9]{1,15}),)?"type":"(\w{1,40})","payload":'
 )
 # A line that holds an item in our own encoding: a time stamp of 24 characters, the ordinal, then the payload.
@@ -30,6 +30,7 @@ _PASSTHROUGH: Final = "internal_chat_message_metadata_passthrough"
 _PASSTHROUGH_BYTES: Final = _PASSTHROUGH.encode()
 # Items Codex CLI keeps in its files and never sends.
 _NEVER_SENT: Final = frozenset({"ghost_snapshot"})
+_NO_END: Final = 1 << 62
 # How many records to look back for a readable one where only the newest counts.
 _LOOK_BACK: Final = 8
 
@@ -50,19 +51,23 @@ class Replay:
         self.items: list[ResponseItem] = []
         self.world_state: dict[str, Any] | None = None
         self.window = 0
+        self.work_state: dict[str, Any] | None = None
+        self._counted = 0
         self.next_ordinal = 0
         self.damaged = 0
         self._contexts: deque[bytes] = deque(maxlen=_LOOK_BACK)
         self._counts: deque[bytes] = deque(maxlen=_LOOK_BACK)
+        self._early: list[tuple[int, ResponseItem]] = []
 
-    def feed_all(self, lines: Iterable[bytes]) -> bytes:
-        """Take the lines of a file, each with its newline; give back the last one.
+    def feed_all(self, lines: Iterable[bytes], *, before: int | None = None) -> bytes:
+        """Take the lines of a file, each with its newline, as `feed` does; give back the last one.
 
         Files are made of items in our own encoding, and thousands of them wait for this loop. The whole item is decoded
         although only its bytes are kept: a cut line can end in `}}` by chance, and one such slice would spoil every
         later request. A decoder is the only proof, and costs 3 ms a megabyte.
         """
         line = b""
+        end = _NO_END if before is None else before
         for line in lines:
             start = line.find(_ITEM_MARK, _ITEM_ORDINAL, _ITEM_ORDINAL + 60)
             ordinal = line[_ITEM_ORDINAL:start]
@@ -75,19 +80,42 @@ class Replay:
                 except (ValueError, StopIteration, RecursionError):
                     whole = False
                 if whole:
-                    self.items.append(ResponseItem(line[start:-2]))
-                    self.next_ordinal = max(self.next_ordinal, int(ordinal) + 1)
+                    number = int(ordinal)
+                    if number < end:
+                        self.items.append(ResponseItem(line[start:-2]))
+                        self.next_ordinal = max(self.next_ordinal, number + 1)
                     continue
-            self.feed(line)
+            self.feed(line, before=before)
         return line
+
+    def skim(self, lines: Iterable[bytes]) -> None:
+        """Take lines whose items a later compaction replaces: those are passed over, everything else counts."""
+        for line in lines:
+            head = HEAD.match(line)
+            if head is not None and head[2] == b"response_item" and line.endswith(b"}\n"):
+                ordinal = self.next_ordinal if head[1] is None else int(head[1])
+                self.next_ordinal = max(self.next_ordinal, ordinal + 1)
+            else:
+                self.feed(line)
 
     def feed(self, line: bytes, *, before: int | None = None) -> None:
         """Take one line with its newline; records whose ordinal is not below `before` are left out."""
         if self._took(line, before) or line.isspace():
             return
         self.damaged += 1
-        for record in _records_within(line):
+        for record in records_within(line):
             self._took(record, before)
+
+    def late_outputs(self) -> dict[str, ResponseItem]:
+        """The outputs, by call, that were written down early and that the history does not hold."""
+        found: dict[str, ResponseItem] = {}
+        for index, item in self._early:
+            exchange = exchange_of(item)
+            if exchange is not None and exchange.is_output:
+                since = map(exchange_of, self.items[index:])
+                if not any(one and one.is_output and one.call_id == exchange.call_id for one in since):
+                    found[exchange.call_id] = item
+        return found
 
     def turn_context(self) -> dict[str, Any] | None:
         """The newest readable `turn_context`."""
@@ -104,15 +132,22 @@ class Replay:
                 return read_usage(payload["thread_token_usage"]), read_usage(payload.get("usage"))
         return TokenUsage(), TokenUsage()
 
+    def covered(self) -> int:
+        """How many of the items the newest count of tokens is about: outputs it followed were not sent yet then."""
+        covered = min(self._counted, len(self.items))
+        while covered and (exchange := exchange_of(self.items[covered - 1])) and exchange.is_output:
+            covered -= 1
+        return covered
+
     def _took(self, line: bytes, before: int | None) -> bool:
         try:
             if not line.endswith(b"\n"):
                 # The line most likely to be torn, so a cheap look is not enough.
                 decode_json(line)
-            head = _HEAD.match(line)
+            head = HEAD.match(line)
             if head is None:
                 line = _normalised(line)
-                head = _HEAD.match(line)
+                head = HEAD.match(line)
             if head is None:
                 return False
             ordinal = self.next_ordinal if head[1] is None else int(head[1])
@@ -134,16 +169,24 @@ class Replay:
                 payload = _payload_of(line)
                 state = as_object(payload.get("state"))
                 self.world_state = state if payload.get("full") else _merged(self.world_state or {}, state)
+            case b"early_output":
+                self._early.append((len(self.items), _item_from(_payload_of(line))))
             case b"turn_context":
+                self._early.clear()
                 self._contexts.append(_ended(line))
             case b"token_usage_record":
-                self._counts.append(_ended(line))
+                self._note_counts(line)
             case b"event_msg" if line.startswith(b'{"type":"token_count"', start):
-                self._counts.append(_ended(line))
+                self._note_counts(line)
             case _:
                 _ended(line)
 
+    def _note_counts(self, line: bytes) -> None:
+        self._counts.append(_ended(line))
+        self._counted = len(self.items)
+
     def _compact(self, payload: dict[str, Any]) -> None:
+        self._early.clear()
         replacement = payload.get("replacement_history")
         if replacement is not None:
             self.items = [_item_from(as_object(value)) for value in as_list(replacement)]
@@ -151,6 +194,9 @@ class Replay:
             # Old files keep only the summary: what the user said stays, and the summary follows it.
             kept = [item for item in self.items if item.type == "message" and item.decode().get("role") != "assistant"]
             self.items = [*kept, message("user", str(payload.get("message", "")))]
+        self._counted = 0
+        work = payload.get("work_state")
+        self.work_state = as_object(work) if work else self.work_state
         number = payload.get("window_number")
         self.window = number if isinstance(number, int) and number > self.window else self.window + 1
 
@@ -172,10 +218,10 @@ def _item_from(value: dict[str, Any]) -> ResponseItem:
     return item
 
 
-def _records_within(line: bytes) -> list[bytes]:
+def records_within(line: bytes) -> list[bytes]:
     """Where records may stand in a damaged line that holds more than one: a write that followed a torn one without a
     newline, or a newline that was lost. (Inside JSON text the quotes of a record's head are escaped.)"""
-    starts = [head.start() for head in _HEAD.finditer(line)]
+    starts = [head.start() for head in HEAD.finditer(line)]
     if starts == [0]:
         return []
     return [line[start:end] + b"\n" for start, end in pairwise([*starts, len(line)])]

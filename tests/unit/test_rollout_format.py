@@ -10,7 +10,7 @@ import pytest
 
 from codex_py.protocol.ids import is_uuid, timestamp, uuid7
 from codex_py.protocol.items import message
-from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.policy import DangerFullAccess, GranularApproval, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.usage import TokenUsage
 from codex_py.rollout import format as rollout_format
 from codex_py.rollout.format import GitState, SessionMeta
@@ -103,6 +103,21 @@ def test_a_header_full_of_wrong_types_reads_as_empty() -> None:
     odd = dict.fromkeys(("id", "timestamp", "cwd", "source", "base_instructions", "git", "forked_from_id"), 7)
 
     assert SessionMeta.from_payload(odd) == SessionMeta("", "", "", "", "", "", "", git=GitState())
+
+
+def test_a_granular_policy_is_written_as_the_table_it_is() -> None:
+    payload = rollout_format.turn_context_payload(
+        "t", Path("/repo"), model="m", reasoning={}, approval=GranularApproval(True, False, True), sandbox=ReadOnly()
+    )
+    assert payload["approval_policy"] == {
+        "granular": {
+            "sandbox_approval": True,
+            "rules": False,
+            "mcp_elicitations": True,
+            "skill_approval": False,
+            "request_permissions": False,
+        }
+    }
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,11 @@ from codex_py.protocol.ids import uuid7
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.protocol.usage import TokenUsage
 from codex_py.rollout import format as rollout_format
-from codex_py.rollout.reader import find_session, latest_session, load_session
+from codex_py.rollout.find import find_session
+from codex_py.rollout.listing import latest_session
+from codex_py.rollout.reader import load_session
 from codex_py.rollout.replay import Replay
+from tests.support.work import within
 from tests.unit.rollout_builders import STAMP, append, conversation, meta, raw_line, stored, written
 
 CODEX_CLI_ID = "01a20021-9784-7300-8a35-570e3b27962e"
@@ -171,12 +173,12 @@ def test_a_session_is_found_by_its_id(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("thread_id", ["../../../etc/passwd", "", "*", "x" * 10_000, "a\x1b[31m"])
-def test_an_id_that_is_none_never_reaches_the_disk(tmp_path: Path, thread_id: str) -> None:
+def test_what_is_neither_an_id_nor_a_name_is_named(tmp_path: Path, thread_id: str) -> None:
     with pytest.raises(UserError) as raised:
         find_session(tmp_path, thread_id)
 
-    assert str(raised.value).startswith("not a session id: ")
-    assert len(str(raised.value)) < 120
+    assert str(raised.value).startswith("no session with the name or id ")
+    assert len(str(raised.value)) < 130
     assert raised.value.status == 1
     assert str(raised.value).isprintable()
 
@@ -309,43 +311,36 @@ def test_two_thousand_turns_load_in_one_pass(tmp_path: Path) -> None:
     lines = [raw_line("response_item", item.decode(), ordinal=n, stamp=STAMP) for n, item in enumerate(items, 1)]
     path = written(tmp_path, lines)
 
-    started = time.process_time()
-    session = load_session(path)
-    spent = time.process_time() - started
+    session = within(300 * len(items), lambda: load_session(path))
 
     assert session.items == tuple(items)
-    # Measured at about 4 ms a megabyte; the file has 8.
-    assert spent < 0.5
 
 
 HEAD = raw_line("response_item", {}, ordinal=3)[:-3]
 MEGABYTE = 1 << 20
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        HEAD * (MEGABYTE // len(HEAD)),
-        (HEAD + b'{"type":"x"') * (MEGABYTE // 100),
-        HEAD + b"[" * MEGABYTE,
-        HEAD + b'{"a":' * (MEGABYTE // 5),
-        HEAD + b'{"type":"x","n":' + b"9" * MEGABYTE + b"}}",
-        HEAD + b'"' * MEGABYTE,
-        HEAD + b'{"type":"' + b"\\" * MEGABYTE,
-        b'{"timestamp":"' * (MEGABYTE // 14),
-        b"\0" * MEGABYTE,
-        b"\xff" * MEGABYTE,
-    ],
-)
-def test_a_hostile_megabyte_is_read_in_no_time(line: bytes) -> None:
+HOSTILE = [
+    HEAD * (MEGABYTE // len(HEAD)),
+    (HEAD + b'{"type":"x"') * (MEGABYTE // 100),
+    HEAD + b"[" * MEGABYTE,
+    HEAD + b'{"a":' * (MEGABYTE // 5),
+    HEAD + b'{"type":"x","n":' + b"9" * MEGABYTE + b"}}",
+    HEAD + b'"' * MEGABYTE,
+    HEAD + b'{"type":"' + b"\\" * MEGABYTE,
+    b'{"timestamp":"' * (MEGABYTE // 14),
+    b"\0" * MEGABYTE,
+    b"\xff" * MEGABYTE,
+]
+
+
+@pytest.mark.parametrize("line", HOSTILE)
+def test_a_hostile_megabyte_is_read_in_linear_time(line: bytes) -> None:
     replay = Replay()
 
-    started = time.process_time()
-    replay.feed(line + b"\n")
-    spent = time.process_time() - started
+    within(5 * len(line), lambda: replay.feed(line + b"\n"))
 
     assert (replay.items, replay.damaged) == ([], 1)
-    assert spent < 0.2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,208 @@
+"""How `codex-py sessions` prints: a table of sessions, and the transcript of one. JSON has whole fields and items."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, Final, TextIO
+
+from codex_py.cli.tables import print_json, print_table
+from codex_py.exec.human import ends_of
+from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.items import CallOutput, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
+from codex_py.rollout.story import Told, ToldCompaction, ToldFailure, ToldItem
+from codex_py.rollout.summary import SessionSummary, is_host_text
+from codex_py.text.age import describe_age
+from codex_py.text.sanitize import sanitize, sanitize_line
+
+_NARROWEST: Final = 20
+_FIXED_WIDTH: Final = 36 + 2 + 10 + 2 + 11 + 2
+_FOLDER_SHOWN: Final = 32
+_WIDEST: Final = 400
+# How the answer of a command begins, and which of its lines a reader wants.
+_REPORTS: Final = ("Chunk ID: ", "Wall time: ", "Exit code: ")
+_TOLD: Final = ("Process ", "Exit code: ")
+
+
+def print_sessions(sessions: Sequence[SessionSummary], out: TextIO, *, now: float, as_json: bool) -> None:
+    """One row a session, in the order given; `now` is in seconds since the epoch."""
+    if as_json:
+        print_json([_object(one) for one in sessions], out)
+        return
+    width = shutil.get_terminal_size().columns if out.isatty() else _WIDEST
+    rows = [
+        (one.id, describe_age(one.updated, now=now), f"{one.tokens:,}", _folder(one.cwd), _title(one))
+        for one in sessions
+    ]
+    room = max(_NARROWEST, width - _FIXED_WIDTH - max((len(row[3]) for row in rows), default=0))
+    cut = [(*row[:4], row[4] if len(row[4]) <= room else row[4][: room - 1] + "…") for row in rows]
+    print_table(("ID", "UPDATED", "TOKENS", "DIRECTORY", "SESSION"), cut, out)
+
+
+def print_story(session: SessionSummary, told: Sequence[Told], out: TextIO, *, as_json: bool) -> None:
+    """What a session is, then what was said and done in it."""
+    if as_json:
+        print_json({**_object(session), "items": [_told_object(one) for one in told]}, out)
+        return
+    for label, value in _facts(session):
+        out.write(f"{label + ':':<13} {sanitize_line(value)}\n")
+    for turn, group in groupby(told, key=lambda one: one.turn):
+        parts = list(group)
+        if turn and not isinstance(parts[0], ToldCompaction):
+            out.write(f"\n--- turn {turn} · {sanitize_line(parts[0].timestamp)} ---\n")
+        for part in parts:
+            _print_told(part, out)
+
+
+def _object(session: SessionSummary) -> dict[str, Any]:
+    return {
+        "id": session.id,
+        "name": session.name or None,
+        "first_prompt": session.first_prompt,
+        "cwd": session.cwd,
+        "created": session.created,
+        "updated": session.updated,
+        "tokens": session.tokens,
+        "model": session.model or None,
+        "model_provider": session.provider or None,
+        "source": session.source or None,
+        "git_branch": session.branch or None,
+        "forked_from": session.forked_from or None,
+        "archived": session.archived,
+        "path": str(session.path),
+    }
+
+
+def _told_object(told: Told) -> dict[str, Any]:
+    place = {"turn": told.turn or None, "timestamp": told.timestamp}
+    match told:
+        case ToldItem(item=item):
+            return {**place, "item": item.decode()}
+        case ToldCompaction(message=message, replaced=replaced, items=items):
+            return {
+                **place,
+                "compaction": {"message": message, "replaced": replaced, "items": [i.decode() for i in items]},
+            }
+        case ToldFailure(message=message):
+            return {**place, "error": message}
+
+
+def _facts(session: SessionSummary) -> Iterator[tuple[str, str]]:
+    fields = {
+        "session": session.id,
+        "name": session.name,
+        "directory": session.cwd,
+        "branch": session.branch,
+        "created": session.created,
+        "updated": session.updated,
+        "model": " · ".join(filter(None, (session.model, session.provider))),
+        "tokens": f"{session.tokens:,}",
+        "forked from": session.forked_from,
+        "archived": "yes" if session.archived else "",
+        "file": str(session.path),
+    }
+    yield from ((label, value) for label, value in fields.items() if value)
+
+
+def _print_told(told: Told, out: TextIO) -> None:
+    match told:
+        case ToldItem(item=item):
+            _print_lines(_item_lines(item), out)
+        case ToldCompaction(message=message, replaced=replaced, items=items):
+            when = sanitize_line(told.timestamp)
+            out.write(f"\n--- compacted {replaced} items, which --before-compaction shows · {when} ---\n")
+            for item in items:
+                _print_lines(_item_lines(item), out)
+            if message and not items:
+                _print_lines(["summary", sanitize(message)], out)
+        case ToldFailure(message=message):
+            _print_lines([f"ERROR: {sanitize(message)}"], out)
+
+
+def _print_lines(lines: Iterable[str], out: TextIO) -> None:
+    out.writelines(f"{line}\n" for line in lines)
+
+
+def _item_lines(item: ResponseItem) -> Iterator[str]:
+    """An item as lines that are safe to print; what the host told the model is left out."""
+    match item.view():
+        case Message(role="assistant", text=text):
+            yield from ("codex", sanitize(text))
+        case Message(role="user", text=text):
+            yield from _user_lines(text)
+        case Reasoning(summary=summary) if summary:
+            yield from ("thinking", sanitize(summary))
+        case ToolCall() as call:
+            yield from _call_lines(call)
+        case CallOutput():
+            yield from _output_lines(_output_text(item.decode().get("output")))
+        case WebSearchCall(query=query):
+            yield f"web search: {sanitize_line(query)}"
+        case _:
+            return
+
+
+def _user_lines(text: str) -> Iterator[str]:
+    if text.startswith("<turn_aborted>"):
+        yield "turn interrupted"
+    elif text.startswith("<skill>"):
+        name = text.partition("<name>")[2].partition("</name>")[0]
+        yield f"skill: {sanitize_line(name.strip())}"
+    elif not is_host_text(text):
+        yield from ("user", sanitize(text))
+
+
+def _call_lines(call: ToolCall) -> Iterator[str]:
+    command = _command(call)
+    if command is not None:
+        yield from ("exec", sanitize(command))
+    elif call.name == "apply_patch":
+        yield from ("apply patch", sanitize(call.arguments if call.custom else str(_argument(call, "input"))))
+    else:
+        yield f"{sanitize_line(call.name)} {sanitize_line(call.arguments)}"
+
+
+def _command(call: ToolCall) -> str | None:
+    """The command that a call runs; None when it runs none."""
+    given = _argument(call, "cmd") or _argument(call, "command")
+    words = [word for word in as_list(given) if isinstance(word, str)]
+    return given if isinstance(given, str) else " ".join(words) or None
+
+
+def _argument(call: ToolCall, name: str) -> object:
+    try:
+        return None if call.custom else as_object(decode_json(call.arguments)).get(name)
+    except ValueError:
+        return None
+
+
+def _output_lines(output: str) -> Iterator[str]:
+    """What a command printed without the report around it, and how it ended when that was not well."""
+    report, mark, printed = output.partition("\nOutput:\n")
+    if not (mark and report.startswith(_REPORTS)):
+        yield from ends_of(output)
+        return
+    yield from ends_of(printed)
+    for line in report.splitlines():
+        if line.startswith(_TOLD) and not line.endswith((" code 0", "code: 0")):
+            yield line
+
+
+def _output_text(output: object) -> str:
+    if isinstance(output, str):
+        return output
+    parts = [as_object(part) for part in as_list(output)]
+    return "\n".join(str(part.get("text", f"[{part.get('type', 'part')}]")) for part in parts)
+
+
+def _title(session: SessionSummary) -> str:
+    prompt = " ".join(session.first_prompt.split())
+    return f"{session.name}: {prompt}" if session.name and prompt else session.name or prompt
+
+
+def _folder(cwd: str) -> str:
+    home = os.path.expanduser("~")  # noqa: PTH111
+    shown = f"~{cwd[len(home) :]}" if cwd == home or cwd.startswith(f"{home}/") else cwd
+    return shown if len(shown) <= _FOLDER_SHOWN else f"…{shown[1 - _FOLDER_SHOWN :]}"

@@ -1,0 +1,34 @@
+"""What a fork takes over from its parent: a copy of the records, so that the fork stands without the parent's file.
+
+Codex CLI forks sessions of this layout the same way, and reads such a fork.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from codex_py.rollout.lineage import history_lines, lower
+from codex_py.rollout.records import decode_record
+from codex_py.rollout.replay import HEAD
+
+
+def inherited_lines(path: Path, *, before: int) -> Iterator[bytes]:
+    """The lines of a session whose ordinal is below `before`, headers left out, each with its newline.
+
+    Lines that hold no whole record are left out. Raise `UserError` for a file that cannot be read.
+    """
+    following = 0
+    for line, bound in history_lines(path):
+        head = HEAD.match(line)
+        if head is not None and line.endswith(b"}\n"):
+            kind = head[2].decode()
+            ordinal = following if head[1] is None else int(head[1])
+        else:
+            record = decode_record(line, following)
+            if record is None:
+                continue
+            kind, ordinal = record.kind, record.ordinal
+        following = ordinal + 1
+        if kind != "session_meta" and ordinal < lower(before, bound):
+            yield line if line.endswith(b"\n") else line + b"\n"

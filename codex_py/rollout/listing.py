@@ -1,0 +1,81 @@
+"""Choosing among stored sessions: which ones are offered, in which order, and which a search leaves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from codex_py.errors import UserError
+from codex_py.protocol.value import Value
+from codex_py.rollout.index import read_index
+from codex_py.rollout.names import read_names
+from codex_py.rollout.summary import SessionSummary
+
+
+class SessionQuery(Value):
+    """Which sessions are asked for: those that last worked in `cwd` (None: anywhere) and match `search`."""
+
+    cwd: Path | None = None
+    search: str = ""
+    archived: bool = False
+
+
+def list_sessions(home: Path, query: SessionQuery) -> list[SessionSummary]:
+    """The sessions a person may go on with, the one written to last first, with their names.
+
+    What counts is the time stamp of the last record, not the file's name or its modification time. Sessions of
+    subagents are left out.
+    """
+    names = read_names(home)
+    found = (one for one in read_index(home, archived=query.archived) if one.source != "subagent")
+    offered = _in_folder(found, query.cwd)
+    named = (one._replace(name=names.get(one.id, "")) for one in offered)
+    return newest_first(matching(named, query.search))
+
+
+def newest_first(sessions: Iterable[SessionSummary]) -> list[SessionSummary]:
+    """The sessions by the time stamp of their last record, and by id among those with the same."""
+    # Without its `Z`, a stamp without a fraction sorts before one of the same second that has it.
+    return sorted(sessions, key=lambda one: (one.updated.rstrip("Z"), one.id), reverse=True)
+
+
+def matching(sessions: Iterable[SessionSummary], search: str) -> list[SessionSummary]:
+    """The sessions in whose name, first prompt, folder, branch or id every word of `search` stands, in any case."""
+    words = search.casefold().split()
+    return [one for one in sessions if all(word in _searched(one) for word in words)]
+
+
+def latest_session(home: Path, cwd: Path | None) -> Path:
+    """The session written to last among those that last worked in `cwd` (None: anywhere); `UserError` when none did."""
+    found = list_sessions(home, SessionQuery(cwd))
+    if found:
+        return found[0].path
+    if cwd is None:
+        raise UserError("no session to resume", hint="start one by giving a prompt without `resume`")
+    raise UserError(f"no session to resume in `{cwd}`", hint="name a session by its id, or add `--all`")
+
+
+def _searched(session: SessionSummary) -> str:
+    return "\n".join((session.name, session.first_prompt, session.cwd, session.branch, session.id)).casefold()
+
+
+def _in_folder(sessions: Iterable[SessionSummary], cwd: Path | None) -> Iterable[SessionSummary]:
+    if cwd is None:
+        yield from sessions
+        return
+    wanted = os.path.realpath(cwd)
+    # Sessions by the thousand work in a few folders.
+    is_wanted: dict[str, bool] = {}
+    for one in sessions:
+        if one.cwd not in is_wanted:
+            is_wanted[one.cwd] = _real(one.cwd) == wanted
+        if is_wanted[one.cwd]:
+            yield one
+
+
+def _real(folder: str) -> str:
+    try:
+        return os.path.realpath(folder)
+    except (OSError, ValueError):
+        return folder

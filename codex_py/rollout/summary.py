@@ -1,0 +1,156 @@
+"""What a list of sessions shows of one, read from both ends of its file and not from the middle."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+from codex_py.errors import UserError
+from codex_py.protocol.encoding import as_list, as_object
+from codex_py.rollout.files import is_archived, thread_of
+from codex_py.rollout.format import SessionMeta, read_usage
+from codex_py.rollout.lineage import MAX_LINE, open_stored, read_meta
+from codex_py.rollout.records import Record, decode_record, user_text
+from codex_py.text.jsonl import read_lines, read_lines_backwards
+
+MAX_PROMPT: Final = 1000
+_FRONT_BYTES: Final = 4 * 1024 * 1024
+_BACK_BYTES: Final = 64 * 1024 * 1024
+_MAX_LINE: Final = 1024 * 1024
+_HEAD: Final = re.compile(rb'\{"timestamp":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z)"')
+_HEAD_BYTES: Final = 160
+_TURN_CONTEXT: Final = b'"type":"turn_context"'
+_TOKEN_COUNT: Final = b'"type":"token_count"'
+# What the host says in the user's place begins like this.
+_CONTEXT: Final = re.compile(r"<[a-z_ ]+>|# AGENTS\.md instructions")
+
+
+class SessionSummary(NamedTuple):
+    """A stored session. `updated` is the time stamp of its last record, `cwd` where its last turn worked, `tokens` its
+    total; `base` is the session whose file this one cannot do without. Texts that are not known are empty.
+    """
+
+    path: Path
+    id: str
+    cwd: str
+    created: str
+    updated: str
+    first_prompt: str
+    tokens: int
+    model: str
+    provider: str
+    source: str
+    branch: str
+    forked_from: str
+    base: str
+    name: str = ""
+
+    @property
+    def archived(self) -> bool:
+        return is_archived(self.path)
+
+
+def read_summary(path: Path) -> SessionSummary | None:
+    """The summary of a file; None when it holds no session or cannot be read."""
+    try:
+        with open_stored(path) as stream:
+            return _summary(path, stream)
+    except (UserError, OSError):
+        return None
+
+
+def is_host_text(text: str) -> bool:
+    """Whether a message in the user's role is not the user's: context, skills, notes about an interrupt."""
+    return _CONTEXT.match(text) is not None
+
+
+def _summary(path: Path, stream: BinaryIO) -> SessionSummary | None:
+    meta = read_meta(path, stream.readline(MAX_LINE))
+    updated, tokens, context = _newest(stream.fileno())
+    if not updated:
+        return None
+    return SessionSummary(
+        path=path,
+        id=thread_of(path) or meta.id,
+        cwd=_text(context.get("cwd")) or meta.cwd,
+        created=meta.timestamp,
+        updated=updated,
+        first_prompt=_first_prompt(stream)[:MAX_PROMPT],
+        tokens=tokens,
+        model=_text(context.get("model")),
+        provider=meta.model_provider,
+        source=meta.source,
+        branch=(meta.git.branch if meta.git else None) or "",
+        forked_from=meta.forked_from_id or "",
+        base=_base(meta),
+    )
+
+
+def _base(meta: SessionMeta) -> str:
+    return (meta.forked_from_id or "") if meta.forked_from_ordinal_exclusive is not None else ""
+
+
+def _first_prompt(stream: BinaryIO) -> str:
+    """What the user said first; in a file that tells no such event, the first message of theirs."""
+    fallback = ""
+    for line in _front(stream):
+        head = line[:_HEAD_BYTES]
+        if b'"event_msg"' in head and (b"user_message" in head or b"item_completed" in head):
+            record = decode_record(line, 0)
+            text = user_text(record) if record else None
+            if text is not None:
+                return text
+        elif not fallback and b'"response_item"' in head and b'"user"' in line[: _HEAD_BYTES * 2]:
+            fallback = _message_text(decode_record(line, 0))
+    return fallback
+
+
+def _front(stream: BinaryIO) -> Iterator[bytes]:
+    for line in read_lines(stream, limit=_MAX_LINE):
+        yield line
+        if stream.tell() > _FRONT_BYTES:
+            return
+
+
+def _message_text(record: Record | None) -> str:
+    if record is None or record.payload.get("role") != "user":
+        return ""
+    parts = [as_object(part).get("text") for part in as_list(record.payload.get("content"))]
+    text = "\n".join(part for part in parts if isinstance(part, str))
+    return "" if is_host_text(text) else text
+
+
+def _newest(descriptor: int) -> tuple[str, int, dict[str, object]]:
+    """The last time stamp, even that of a torn record; the last sum of tokens; the settings of the last turn."""
+    updated, tokens, context = "", None, None
+    read = 0
+    for line in read_lines_backwards(descriptor, limit=_MAX_LINE):
+        read += len(line)
+        stamp = None if updated else _HEAD.match(line)
+        if stamp:
+            updated = stamp[1].decode()
+        head = line[:_HEAD_BYTES]
+        if tokens is None and _TOKEN_COUNT in head:
+            tokens = _tokens(decode_record(line, 0))
+        elif context is None and _TURN_CONTEXT in head:
+            context = _settings(decode_record(line, 0))
+        if (updated and tokens is not None and context is not None) or read > _BACK_BYTES:
+            break
+    return updated, tokens or 0, context or {}
+
+
+def _tokens(record: Record | None) -> int | None:
+    counts = as_object(record.payload.get("info")) if record else {}
+    return read_usage(counts.get("total_token_usage")).total_tokens if counts else None
+
+
+def _settings(record: Record | None) -> dict[str, object] | None:
+    """The payload of a `turn_context`; a message can contain that word too."""
+    is_context = record is not None and record.kind == "turn_context" and isinstance(record.payload.get("cwd"), str)
+    return dict(record.payload) if record is not None and is_context else None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
