@@ -8,13 +8,12 @@ import stat
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from codex_py.errors import UserError
-from codex_py.model.providers import OPENAI_URL, Provider, checked_url
+from codex_py.model.providers import NO_NAMES, OPENAI_URL, Provider, checked_url
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
 
@@ -44,8 +43,7 @@ class LoginRules(Value):
     chatgpt_url: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Value):
     """What a request carries to be let in. `headers` are those of the provider, with values from the environment.
 
     `base_url` replaces the provider's where a login belongs to another address. `secrets` are the values that must
@@ -53,12 +51,14 @@ class Credentials:
     login names none, and None for everything else.
     """
 
-    token: str | None = field(default=None, repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    secret_fields: ClassVar[frozenset[str]] = frozenset({"token", "headers", "secrets", "account"})
+
+    token: str | None = None
+    headers: Mapping[str, str] = NO_NAMES
+    secrets: tuple[str, ...] = ()
     base_url: str | None = None
     source: str = ""
-    account: str | None = field(default=None, repr=False)
+    account: str | None = None
 
     @property
     def is_chatgpt(self) -> bool:
@@ -94,8 +94,7 @@ def find_credentials(
 def for_provider(login: Credentials, provider: Provider, env: Mapping[str, str]) -> Credentials:
     """A login with everything else that a request to `provider` carries."""
     headers = _headers(provider, env)
-    return replace(
-        login,
+    return login.replace(
         headers={**headers, **login.headers},
         secrets=_secrets(provider, headers, login),
         base_url=login.base_url if provider.base_url == OPENAI_URL else None,
@@ -159,7 +158,7 @@ def _openai_login(provider: Provider, env: Mapping[str, str], home: Path, rules:
         store = open_store(rules.store, home)
         login, source = stored_credentials(store.load(), store.where, rules), store.name
     if login is not None:
-        return replace(login, source=source)
+        return login.replace(source=source)
     if rules.method == "chatgpt":
         raise UserError(
             f"no ChatGPT login for the model provider `{provider.id}`, and `forced_login_method` allows nothing else",

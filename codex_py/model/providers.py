@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from codex_py.errors import UserError
 from codex_py.model.http import httpx, is_loopback
 from codex_py.model.retry import MAX_RETRIES
 from codex_py.protocol.compaction import CompactionWay
+from codex_py.protocol.value import Value
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 DEFAULT_RETRIES: Final = 5
+NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 # A server on this machine that is not there now was not started: nothing is gained by waiting long.
 _LOCAL_CONNECT_SECONDS: Final = 2.0
 _LOCAL_PORTS: Final = {"ollama": 11434, "lmstudio": 1234}
@@ -58,8 +60,7 @@ class ProviderRecord(Protocol):
     def compaction(self) -> CompactionWay | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(Value):
     """A server that speaks the Responses protocol. `base_url` has no trailing slash.
 
     `env_http_headers` names the variable of each header. `idle_timeout` is seconds of silence, before an answer and
@@ -69,19 +70,21 @@ class Provider:
     seconds, 0 for never unless it is refused. `compaction` is how the server compacts a history, if it can.
     """
 
+    secret_fields: ClassVar[frozenset[str]] = frozenset({"bearer_token", "query_params", "http_headers"})
+
     id: str
     name: str
     base_url: str
     api_key_env: str | None = None
     env_key_instructions: str | None = None
-    bearer_token: str | None = field(default=None, repr=False)
+    bearer_token: str | None = None
     auth_command: tuple[str, ...] = ()
     auth_timeout: float = 5.0
     auth_cwd: Path | None = None
     auth_refresh_interval: float = 300.0
-    query_params: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    http_headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    env_http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    query_params: Mapping[str, str] = NO_NAMES
+    http_headers: Mapping[str, str] = NO_NAMES
+    env_http_headers: Mapping[str, str] = NO_NAMES
     request_max_retries: int = DEFAULT_RETRIES
     stream_max_retries: int = DEFAULT_RETRIES
     idle_timeout: float = 300.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -15,6 +14,7 @@ from codex_py.model.login_store import LoginStore, locked_login, open_store
 from codex_py.model.login_tokens import has_expired, renewed_login, should_renew, stored_tokens
 from codex_py.model.oauth import RefreshReason, RefreshRefused, issuer_of, refresh_tokens
 from codex_py.model.providers import Provider
+from codex_py.protocol.value import Value
 
 # After a renewal that failed for a passing reason the old token is used for so long before the next attempt.
 _PAUSE_SECONDS: Final = 60.0
@@ -43,8 +43,7 @@ class Renewal(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class LoginPlace:
+class LoginPlace(Value):
     """What it takes to find a login again: the provider it is for, the environment, CODEX_HOME, the rules."""
 
     provider: Provider
@@ -83,7 +82,7 @@ class CommandRenewal:
         self._asked_at = self._clock()
         if token == credentials.token:
             return None
-        return Renewed(for_provider(replace(credentials, token=token, headers={}, secrets=()), provider, env))
+        return Renewed(for_provider(credentials.replace(token=token, headers={}, secrets=()), provider, env))
 
 
 class LoginRenewal:
@@ -160,5 +159,5 @@ class LoginRenewal:
         return Renewed(self._complete(fresh, credentials), warning=warning)
 
     def _complete(self, stored: Credentials, before: Credentials) -> Credentials:
-        login = replace(stored, source=before.source)
+        login = stored.replace(source=before.source)
         return for_provider(login, self._place.provider, self._place.env)

@@ -13,10 +13,11 @@ from typing import Any, ClassVar, Self, dataclass_transform
 class Value:
     """Base of immutable values: fields are the annotated names, by position or by name, defaults are class attributes.
 
-    Equal are values of the same type with equal fields.
+    Equal are values of the same type with equal fields. `secret_fields` are left out where a value is printed.
     """
 
     __match_args__: ClassVar[tuple[str, ...]] = ()
+    secret_fields: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
         own = [name for name, kind in cls.__annotations__.items() if not str(kind).startswith("ClassVar")]
@@ -55,5 +56,6 @@ class Value:
         return hash((type(self), *self.__dict__.values()))
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
+        shown = {name: value for name, value in self.__dict__.items() if name not in self.secret_fields}
+        fields = ", ".join(f"{name}={value!r}" for name, value in shown.items())
         return f"{type(self).__name__}({fields})"

@@ -6,7 +6,6 @@ import json
 import os
 import stat
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -171,9 +170,9 @@ def test_a_provider_of_the_users_own_may_want_the_openai_login(tmp_path: Path) -
 
 def test_env_key_then_token_then_command(tmp_path: Path) -> None:
     command = (sys.executable, "-c", "print('from-command')")
-    by_command = replace(CUSTOM, auth_command=command)
-    by_token = replace(by_command, bearer_token=" token-in-config ")
-    by_variable = replace(by_token, api_key_env="MY_KEY")
+    by_command = CUSTOM.replace(auth_command=command)
+    by_token = by_command.replace(bearer_token=" token-in-config ")
+    by_variable = by_token.replace(api_key_env="MY_KEY")
     assert found(by_variable, tmp_path, MY_KEY="\tkey-in-env\r\n").token == "key-in-env"
     assert found(by_token, tmp_path).token == "token-in-config"
     assert found(by_command, tmp_path) == Credentials("from-command", secrets=("from-command",), source="auth.command")
