@@ -20,9 +20,24 @@ def codex_home(env: Mapping[str, str]) -> Path:
     if not chosen:
         return Path(env.get("HOME") or Path.home()) / ".codex"
     home = Path(chosen).expanduser().absolute()
-    if not home.is_dir():
+    if not is_folder(home):
         raise UserError(f"CODEX_HOME is not a folder: `{home}`", hint="create it, or unset CODEX_HOME")
     return home
+
+
+def is_there(path: Path) -> bool:
+    """Whether something is found there. Unlike `Path.exists` this raises for no name, however long, and no locked folder."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def is_file(path: Path) -> bool:
+    """Whether a regular file is found there; raises nothing, as `is_there`."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder is found there; raises nothing, as `is_there`."""
+    return os.path.isdir(path)  # noqa: PTH112
 
 
 # Nobody may write: no empty folder of a user's is like that, and it holds from the moment the folder is made.
@@ -39,6 +54,14 @@ def is_placeholder(path: Path) -> bool:
         return stat.S_ISDIR(mode) and not mode & 0o222 and not any(path.iterdir())
     except OSError:
         return False
+
+
+def draft_of(path: Path, token: str) -> Path:
+    """Where the next version of a file that holds a secret is written, before it takes the place of the file.
+
+    The sandbox hides all whose names begin as that with an empty token does.
+    """
+    return path.with_name(f".{path.stem}-{token}")
 
 
 def make_private_dir(path: Path) -> None:

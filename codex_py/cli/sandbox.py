@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from codex_py.cli.options import SANDBOX_MODES, Parser, add_config_flags, find_folders
 from codex_py.config.load import ConfigRequest, load_config
-from codex_py.core.sandbox_policy import choose_policy, unreadable_patterns
+from codex_py.core.sandbox_policy import choose_policy, own_secrets
 from codex_py.errors import ToolError, UsageError, UserError
-from codex_py.paths import codex_home
+from codex_py.paths import codex_home, is_folder
 from codex_py.sandbox.backends import BACKENDS
 from codex_py.sandbox.command import Sandbox, Wrapped
 from codex_py.text.sanitize import sanitize_line
@@ -87,7 +87,7 @@ def _parser() -> Parser:
 
 def _folder(chosen: str | None) -> Path:
     folder = Path(os.path.realpath(chosen or "."))
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise UserError(f"cannot work in `{chosen}`: not a directory")
     return folder
 
@@ -113,7 +113,9 @@ def _wrap(given: argparse.Namespace, command: Sequence[str]) -> Wrapped:
         _warn(warning)
     policy = choose_policy(loaded, find_folders(given.add_dir))
     backends = (given.backend,) if given.backend else BACKENDS
-    sandbox = Sandbox(os.environ, deny_read=unreadable_patterns(loaded, home), backends=backends)
+    sandbox = Sandbox(
+        os.environ, deny_read=loaded.config.sandbox.deny_read, secrets=own_secrets(home), backends=backends
+    )
     shortfall = sandbox.shortfall(policy, cwd)
     if shortfall is not None:
         _warn(shortfall)

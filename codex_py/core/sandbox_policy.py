@@ -29,6 +29,6 @@ def choose_policy(loaded: LoadedConfig, extra_roots: Sequence[Path] = ()) -> San
             )
 
 
-def unreadable_patterns(loaded: LoadedConfig, home: Path) -> tuple[str, ...]:
-    """Paths and patterns that no sandboxed command reads: the user's, and always our own keys in `home`."""
-    return (str(home / "auth.json"), *loaded.config.sandbox.deny_read)
+def own_secrets(home: Path) -> tuple[Path, ...]:
+    """Files of ours that no sandboxed command reads, whatever the settings say."""
+    return (home / "auth.json",)

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 
 from codex_py.errors import UserError
 from codex_py.model.auth import AUTH_FILE, StoreKind, read_login
-from codex_py.paths import make_private_dir, open_private
+from codex_py.paths import draft_of, make_private_dir, open_private
 from codex_py.protocol.encoding import as_object, decode_json
 
 # The names that the reference client uses, so that both find the same entry.
@@ -112,7 +112,7 @@ class FileStore:
     def save(self, login: Mapping[str, Any]) -> None:
         # A link is kept as one: some people keep their settings elsewhere.
         target = Path(os.path.realpath(self._path))
-        draft = target.with_name(f".auth-{secrets.token_hex(4)}")
+        draft = draft_of(target, secrets.token_hex(4))
         try:
             make_private_dir(target.parent)
             _write_synced(draft, json.dumps(login, indent=2).encode() + b"\n")

@@ -28,13 +28,19 @@ _STAGE: Final = (
 
 
 class Backend(Protocol):
-    """`contains` says that its end takes everything inside along; `shortfall` what it cannot hold, if anything."""
+    """`contains` says that its end takes everything inside along; `shortfall` what it cannot hold, if anything.
+
+    `copies` says that it copies what is shown in a screen and open.
+    """
 
     @property
     def name(self) -> BackendName: ...
 
     @property
     def contains(self) -> bool: ...
+
+    @property
+    def copies(self) -> bool: ...
 
     @property
     def shortfall(self) -> str | None: ...
@@ -57,6 +63,7 @@ class Bubblewrap:
 
     name: BackendName = "bubblewrap"
     contains = True
+    copies = True
     shortfall = None
 
     def __init__(self, env: Mapping[str, str]) -> None:
@@ -84,6 +91,8 @@ class Bubblewrap:
 
 class Staged:
     """A backend whose restrictions a stage of ours takes on before it turns into the command."""
+
+    copies = False
 
     def __init__(self, name: Literal["namespaces", "landlock"]) -> None:
         self.name: BackendName = name

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from codex_py.errors import ToolError
+from codex_py.paths import make_private_dir
 from codex_py.protocol.policy import DangerFullAccess, NetworkAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
 from codex_py.sandbox.backends import BACKENDS, Backend, BackendName, make_backend
@@ -19,7 +21,8 @@ from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
 from codex_py.sandbox.pins import Pins
 from codex_py.sandbox.placeholders import hold_all
 from codex_py.sandbox.policy import WritableRoot, writable_roots
-from codex_py.sandbox.unreadable import find_unreadable, is_readable
+from codex_py.sandbox.screens import lay_screens, open_copies, places_of
+from codex_py.sandbox.unreadable import find_unreadable, is_readable, without_nested
 
 _ADVICE: Final = {
     "linux": "install bubblewrap (`apt install bubblewrap`) and allow user namespaces",
@@ -55,7 +58,9 @@ class Wrapped(Value):
 class Sandbox:
     """The sandbox of one session. The backend is probed once, at the first wrap that needs it.
 
-    `deny_read` are paths and patterns that no sandboxed command reads; `backends` are tried in their order.
+    `deny_read` are paths and patterns that no sandboxed command reads; `secrets` are files that none reads either,
+    there or not and whoever replaces them meanwhile. What is relative starts at the session's folder. `backends` are
+    tried in their order.
     """
 
     def __init__(
@@ -63,10 +68,12 @@ class Sandbox:
         env: Mapping[str, str],
         *,
         deny_read: Sequence[str] = (),
+        secrets: Sequence[Path] = (),
         backends: Sequence[BackendName] = BACKENDS,
     ) -> None:
         self._env = env
         self._deny_read = tuple(deny_read)
+        self._secrets = tuple(secrets)
         self._names = tuple(backends)
         self._lock = threading.Lock()
         self._probed: dict[BackendName, tuple[Backend, str | None]] = {}
@@ -76,9 +83,9 @@ class Sandbox:
         self._hidden_pins: dict[Path, Pins] = {}
 
     @classmethod
-    def detect(cls, env: Mapping[str, str], *, deny_read: Sequence[str] = ()) -> Sandbox:
+    def detect(cls, env: Mapping[str, str], *, deny_read: Sequence[str] = (), secrets: Sequence[Path] = ()) -> Sandbox:
         """A sandbox for this machine; cheap, nothing is run yet. `env` is the user's own environment."""
-        return cls(env, deny_read=deny_read)
+        return cls(env, deny_read=deny_read, secrets=secrets)
 
     def roots(self, policy: SandboxPolicy, cwd: Path) -> tuple[WritableRoot, ...]:
         """`writable_roots`, looked up on disk once for a policy and a folder. What must not be read is not written."""
@@ -96,7 +103,8 @@ class Sandbox:
             return ()
         known = self._unreadable.get(cwd)
         if known is None:
-            known = find_unreadable(self._deny_read, cwd, self._env)
+            places = {place for secret in self._secrets for place in places_of(cwd / secret)}
+            known = without_nested(places.union(find_unreadable(self._deny_read, cwd, self._env)))
             self._hidden_pins[cwd] = Pins(known)
             self._unreadable[cwd] = known
         return known
@@ -161,6 +169,7 @@ class Sandbox:
         if sys.platform == "darwin":
             options = seatbelt_argv(roots, network, self.unreadable(policy, cwd))
             return Wrapped((*options, *argv), {**env, "CODEX_SANDBOX": "seatbelt"}, True)
+        self._make_folders(cwd)
         mounts = self._mounts(policy, cwd)
         _check_workdir(workdir, mounts)
         backend = self._backend(policy, cwd, mounts)
@@ -178,7 +187,14 @@ class Sandbox:
         """The mounts as the disk is now: what was found at first is followed to where it has gone."""
         roots, unreadable = self.roots(policy, cwd), self.unreadable(policy, cwd)
         hidden = [*unreadable, *self._hidden_pins[cwd].paths()]
-        return plan_mounts(roots, moved=self._pins[policy, cwd].paths(), hidden=hidden)
+        mounts = plan_mounts(roots, moved=self._pins[policy, cwd].paths(), hidden=hidden)
+        return lay_screens(mounts, [cwd / secret for secret in self._secrets])
+
+    def _make_folders(self, cwd: Path) -> None:
+        """A folder that is made while the command runs would be seen in there with all that is put into it."""
+        for secret in self._secrets:
+            with suppress(OSError):
+                make_private_dir((cwd / secret).parent)
 
     def _backend(self, policy: SandboxPolicy, cwd: Path, mounts: Sequence[Mount]) -> Backend:
         """The first backend that works and can hold all of `mounts`."""
@@ -214,13 +230,19 @@ def _unavailable(reason: str) -> SandboxUnavailable:
 
 def _check_workdir(workdir: Path, mounts: Sequence[Mount]) -> None:
     real = Path(os.path.realpath(workdir))
-    holders = [mount for mount in mounts if real.is_relative_to(mount.path)]
+    passed = {real, *real.parents}
+    holders = [mount for mount in mounts if mount.path in passed]
     if (
         holders
         and holders[-1].kind.startswith("hidden")
         and not (real == holders[-1].path and holds_roots(real, mounts))
     ):
         raise ToolError(f"cannot run the command: `{workdir}` is in a folder that must not be read")
+
+
+def _close(fds: Iterable[int]) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 def _wrapped(
@@ -234,12 +256,15 @@ def _wrapped(
     except BaseException:
         holder.release()
         raise
+    if backend.copies:
+        kept = open_copies(kept)
+    fds = (fd, *(mount.fd for mount in kept if mount.fd is not None))
     options = backend.options(kept, network=network, workdir=workdir, filter_fd=fd)
     return Wrapped(
         (*options, *argv),
         {},
         sandboxed=backend.contains,
-        fds=(fd,),
-        release=lambda: os.close(fd),
+        fds=fds,
+        release=lambda: _close(fds),
         cleanup=holder.release,
     )

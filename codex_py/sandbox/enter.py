@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import stat
 import sys
 from contextlib import suppress
 from typing import Final, NoReturn
@@ -121,8 +122,10 @@ def _lay_out(mounts: _Mounts, *, as_root: bool) -> None:
     kernel.keep_mounts_private()
     # Held before the world turns read-only: what is put back later is as it was.
     held = {path: kernel.clone_mount(path) for kind, path in mounts if kind in ("writable", "read-only", "link")}
+    held |= _hold_shown(mounts, "shown-writable")
     devices = [(name, kernel.clone_mount(f"/dev/{name}")) for name in _DEVICES if os.path.exists(f"/dev/{name}")]  # noqa: PTH110
     kernel.set_attributes("/", kernel.READ_ONLY | kernel.NO_SUID | kernel.NO_DEVICES)
+    held |= _hold_shown(mounts, "shown", "shown-link")
     _make_devices(devices)
     kernel.mount_new("proc", "/proc", "")
     if as_root:
@@ -130,7 +133,7 @@ def _lay_out(mounts: _Mounts, *, as_root: bool) -> None:
     sealed: list[str] = []
     for kind, path in mounts:
         _put(kind, path, held.get(path), passed=_is_passed(path, mounts))
-        if kind in ("missing", "hidden-folder"):
+        if kind in ("missing", "hidden-folder", "screen"):
             sealed.append(path)
     for path in sealed:
         kernel.set_attributes(path, kernel.READ_ONLY, recursive=False)
@@ -138,12 +141,27 @@ def _lay_out(mounts: _Mounts, *, as_root: bool) -> None:
         os.close(fd)
 
 
+def _hold_shown(mounts: _Mounts, *kinds: str) -> dict[str, int]:
+    """Entries of screens, without those that are gone by now."""
+    held: dict[str, int] = {}
+    for kind, path in mounts:
+        if kind in kinds:
+            with suppress(FileNotFoundError):
+                held[path] = kernel.clone_mount(path)
+    return held
+
+
 def _put(kind: str, path: str, held: int | None, *, passed: bool) -> None:
-    if kind in ("missing", "hidden-folder"):
+    if kind in ("missing", "hidden-folder", "screen"):
         os.makedirs(path, exist_ok=True)  # noqa: PTH103
-        mode = "555" if kind == "missing" else "111" if passed else "000"
+        mode = "555" if kind == "missing" else "700" if kind == "screen" else "111" if passed else "000"
         kernel.mount_new("tmpfs", path, f"mode={mode}")
+    elif kind.startswith("shown"):
+        if held is not None:
+            _show(held, path, writable=kind == "shown-writable")
     elif kind == "hidden-file":
+        if not os.path.exists(path):  # noqa: PTH110 - it is in a screen
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         # A device on a mount without devices: to open it is an error, not the end of an empty file.
         fd = kernel.clone_mount("/dev/null")
         kernel.set_attributes_of(fd, kernel.READ_ONLY | kernel.NO_DEVICES)
@@ -155,6 +173,20 @@ def _put(kind: str, path: str, held: int | None, *, passed: bool) -> None:
         if kind == "writable":
             os.makedirs(path, exist_ok=True)  # noqa: PTH103 - it may lie below a folder that is hidden now
         kernel.attach_mount(held, path)
+
+
+def _show(held: int, path: str, *, writable: bool) -> None:
+    kind = os.fstat(held).st_mode
+    if stat.S_ISLNK(kind):
+        os.symlink(os.readlink("", dir_fd=held), path)  # noqa: PTH211
+        return
+    if stat.S_ISDIR(kind):
+        os.makedirs(path, exist_ok=True)  # noqa: PTH103
+    else:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    if writable:
+        kernel.set_attributes_of(held, kernel.NO_SUID | kernel.NO_DEVICES)
+    kernel.attach_mount(held, path)
 
 
 def _is_passed(folder: str, mounts: _Mounts) -> bool:

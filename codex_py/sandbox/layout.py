@@ -10,18 +10,31 @@ from codex_py.paths import is_placeholder
 from codex_py.protocol.value import Value
 from codex_py.sandbox.policy import WritableRoot
 
-MountKind: TypeAlias = Literal["writable", "read-only", "link", "missing", "hidden-folder", "hidden-file"]
+MountKind: TypeAlias = Literal[
+    "writable",
+    "read-only",
+    "link",
+    "missing",
+    "hidden-folder",
+    "hidden-file",
+    "screen",
+    "shown",
+    "shown-writable",
+    "shown-link",
+]
 
 
 class Mount(Value):
     """One place and what becomes of it.
 
     A `link` is pinned to its name, so that it can be neither removed nor replaced; `missing` is kept from being made;
-    what is hidden can be neither read nor written.
+    what is hidden can be neither read nor written. A `screen` is an empty folder in the place of one whose entries are
+    `shown` in it one by one, as far as they are still there; `fd` is such a file, open to be copied.
     """
 
     kind: MountKind
     path: Path
+    fd: int | None = None
 
 
 def plan_mounts(
@@ -38,8 +51,12 @@ def plan_mounts(
         if kind is not None:
             mounts[path] = Mount(kind, path)
     mounts |= {path: Mount(_hiding(path), path) for path in hidden if path.exists() and path not in own}
-    # Parents first: a later mount hides what an earlier one put at the same place or below.
-    return sorted(mounts.values(), key=lambda mount: (len(mount.path.parts), mount.path))
+    return in_order(mounts.values())
+
+
+def in_order(mounts: Iterable[Mount]) -> list[Mount]:
+    """Parents first: a later mount hides what an earlier one put at the same place or below."""
+    return sorted(mounts, key=lambda mount: (len(mount.path.parts), mount.path))
 
 
 def _protection(path: Path, *, at_top: bool) -> MountKind | None:

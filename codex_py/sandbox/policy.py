@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from codex_py.paths import is_file, is_folder
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
 
@@ -88,7 +89,7 @@ def _workspace_roots(policy: WorkspaceWrite, cwd: Path, env: Mapping[str, str]) 
 
 def _folders(paths: Iterable[Path]) -> list[Path]:
     real = [Path(os.path.realpath(path)) for path in paths]
-    return [path for path in dict.fromkeys(real) if path.is_dir()]
+    return [path for path in dict.fromkeys(real) if is_folder(path)]
 
 
 def _above(root: Path, roots: Sequence[Path]) -> Iterator[Path]:
@@ -125,9 +126,9 @@ def _nested(root: Path) -> list[Path]:
 
 def _targets(path: Path) -> list[Path]:
     """Where a protected path leads: through a symbolic link, or from a `.git` file to the repository it stands for."""
-    if path.is_symlink():
+    if os.path.islink(path):  # noqa: PTH114
         return [Path(os.path.realpath(path))]
-    if path.name != ".git" or not path.is_file():
+    if path.name != ".git" or not is_file(path):
         return []
     pointer = _first_line(path)
     if not pointer.startswith("gitdir:"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -40,21 +40,44 @@ def restrict_files(mounts: Sequence[tuple[str, str]], *, whole_network: bool) ->
     for name in _DEVICES:
         with suppress(OSError):  # not every machine has each
             kernel.grant(ruleset, f"/dev/{name}", _READ_FILE | _WRITE_FILE | _TRUNCATE)
-    for path in _readable("/", ["/dev", *hidden]):
+    screens = _screens(mounts, roots, hidden)
+    # A name below each screen, so that it is walked through even when nothing in it is hidden yet.
+    for path in _readable("/", ["/dev", *hidden, *(f"{screen}/" for screen in screens)], screens):
         with suppress(OSError):  # gone since it was listed
             kernel.grant(ruleset, path, _READ_FILE)
     kernel.enforce_ruleset(ruleset)
     os.close(ruleset)
 
 
-def _readable(folder: str, hidden: Sequence[str]) -> Iterator[str]:
-    """Everything beside the hidden paths, and beside the folders that lead to them."""
+def _screens(
+    mounts: Sequence[tuple[str, str]], roots: Sequence[str], hidden: Sequence[str]
+) -> dict[str, frozenset[str]]:
+    """The screens with what may be seen in each.
+
+    One in a writable folder counts only when there is something to hide already: what a command makes in the folders
+    that lead to it, the command could not read.
+    """
+    seen = frozenset(path for kind, path in mounts if kind in ("writable", "screen") or kind.startswith("shown"))
+    return {
+        screen: seen
+        for kind, screen in mounts
+        if kind == "screen"
+        and (
+            any(path.startswith(f"{screen}/") for path in hidden)
+            or not any(screen.startswith(f"{root}/") for root in roots)
+        )
+    }
+
+
+def _readable(folder: str, hidden: Sequence[str], screens: Mapping[str, frozenset[str]]) -> Iterator[str]:
+    """Everything beside the hidden paths, and beside the folders that lead to them; in a screen only what it shows."""
     with suppress(OSError), os.scandir(folder) as listing:
         for entry in listing:
             below = f"{entry.path}/"
-            if entry.path in hidden or entry.is_symlink():
+            unseen = folder in screens and entry.path not in screens[folder]
+            if unseen or entry.path in hidden or entry.is_symlink():
                 continue
             if any(path.startswith(below) for path in hidden):
-                yield from _readable(entry.path, hidden)
+                yield from _readable(entry.path, hidden, screens)
             else:
                 yield entry.path

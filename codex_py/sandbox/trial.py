@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import socket
 import subprocess
@@ -19,10 +20,11 @@ from typing import Final, NamedTuple
 
 from codex_py.protocol.policy import NetworkAccess, WorkspaceWrite
 from codex_py.sandbox.attempts.arena import Arena
-from codex_py.sandbox.command import Sandbox, SandboxUnavailable
+from codex_py.sandbox.command import Sandbox, SandboxUnavailable, Wrapped
 
 # What a sandbox on trial must have been told to deny reading.
 UNREADABLE: Final = ("../secret", "**/.env")
+SECRETS: Final = (Path("../home/auth.json"), Path("../late/auth.json"))
 
 # What is not held, and why that is known and accepted.
 _NO_MOUNTS: Final = "Landlock grants rights by folder and cannot take one back below it"
@@ -76,7 +78,7 @@ class Outcome(NamedTuple):
 def run_trial(sandbox: Sandbox, network: NetworkAccess = False) -> list[Outcome]:
     """Make every attempt in a workspace-write sandbox without temporary folders; takes a few seconds.
 
-    `sandbox` must deny reading `UNREADABLE`. Raises `SandboxUnavailable` when there is none.
+    `sandbox` must deny reading `UNREADABLE` and `SECRETS`. Raises `SandboxUnavailable` when there is none.
     """
     policy = WorkspaceWrite(network_access=network, exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
     with ExitStack() as stack:
@@ -89,31 +91,50 @@ def run_trial(sandbox: Sandbox, network: NetworkAccess = False) -> list[Outcome]
         kept = os.open(f"{arena.outside}/kept", os.O_RDWR)
         os.set_inheritable(kept, True)
         try:
-            ran = subprocess.run(
-                wrapped.argv,
-                env={**os.environ, **wrapped.env},
-                cwd=work,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                pass_fds=wrapped.fds,
-                start_new_session=True,
-                timeout=_SECONDS,
-                check=False,
-            )
+            printed, complaint, status = _run(wrapped, arena)
         finally:
             os.close(kept)
             wrapped.release()
             wrapped.cleanup()
         try:
-            endings: dict[str, str | None] = json.loads(ran.stdout)
+            endings: dict[str, str | None] = json.loads(printed)
         except ValueError:
-            said = ran.stderr[-500:].decode("utf-8", "replace").strip()
-            raise SandboxUnavailable(f"the trial ended with status {ran.returncode}: {said}") from None
+            said = complaint[-500:].decode("utf-8", "replace").strip()
+            raise SandboxUnavailable(f"the trial ended with status {status}: {said}") from None
         endings |= _seen_outside(endings, arena, receiver)
         same = _snapshot(work.parent) == before
         endings["nothing outside has changed"] = "as before" if same else None
         excused = EXCUSED.get(backend, {})
         return [Outcome(name, refusal, excused.get(name)) for name, refusal in endings.items()]
+
+
+def _run(wrapped: Wrapped, arena: Arena) -> tuple[bytes, bytes, int]:
+    """What was printed on stdout and stderr, and the exit status."""
+    with subprocess.Popen(
+        wrapped.argv,
+        env={**os.environ, **wrapped.env},
+        cwd=arena.work,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=wrapped.fds,
+        start_new_session=True,
+    ) as running:
+        try:
+            if running.stdout is not None and select.select([running.stdout], [], [], _SECONDS)[0]:
+                running.stdout.readline()
+            _change_logins(arena)
+            printed, complaint = running.communicate(b"\n", timeout=_SECONDS)
+        except BaseException:
+            running.kill()
+            raise
+        return printed, complaint, running.returncode
+
+
+def _change_logins(arena: Arena) -> None:
+    """As programs do while commands run: one login is replaced in one step, another one appears."""
+    Path(arena.home, ".auth-draft").replace(f"{arena.home}/auth.json")
+    Path(arena.late, "auth.json").write_text("late")
 
 
 def _seen_outside(endings: dict[str, str | None], arena: Arena, receiver: socket.socket) -> dict[str, str | None]:
@@ -156,6 +177,8 @@ def _arena() -> Generator[tuple[Arena, socket.socket], None, None]:
             outside=str(top / "outside"),
             secret=str(top / "secret"),
             env_file=str(top / "work" / ".env"),
+            home=str(top / "home"),
+            late=str(top / "late"),
             victim=victim.pid,
             tcp_port=tcp.getsockname()[1],
             udp_port=udp.getsockname()[1],
@@ -168,9 +191,10 @@ def _arena() -> Generator[tuple[Arena, socket.socket], None, None]:
 
 
 def _furnish(top: Path) -> None:
-    for folder in ("work/.git/hooks", "work/sub/.git/hooks", "outside/empty", "secret"):
+    for folder in ("work/.git/hooks", "work/sub/.git/hooks", "outside/empty", "secret", "home/skills", "late"):
         (top / folder).mkdir(parents=True)
-    for name in ("work/.git/config", "work/sub/.git/HEAD", "work/.env", "outside/kept", "secret/key"):
+    kept = ("work/.git/config", "work/sub/.git/HEAD", "work/.env", "outside/kept", "secret/key")
+    for name in (*kept, *(f"home/{login}" for login in ("auth.json", ".auth-draft", ".auth-next"))):
         (top / name).write_text(f"{name}\n")
 
 

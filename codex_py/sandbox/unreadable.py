@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +28,11 @@ def find_unreadable(patterns: Sequence[str], cwd: Path, env: Mapping[str, str]) 
             found.update(_matches(absolute))
         else:
             found.add(Path(os.path.realpath(absolute)))
+    return without_nested(found)
+
+
+def without_nested(found: Collection[Path]) -> tuple[Path, ...]:
+    """The paths, sorted, without those below another one of them."""
     return tuple(sorted(path for path in found if not any(parent in found for parent in path.parents)))
 
 

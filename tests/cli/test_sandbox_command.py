@@ -69,6 +69,21 @@ def test_keys_and_logins_cannot_be_read(place: Place, mode: str) -> None:
     assert sh(place, script, "-s", "danger-full-access").out == "keykeykeykey"
 
 
+@pytest.mark.parametrize("mode", ["read-only", "workspace-write"])
+def test_a_login_that_is_replaced_while_a_command_runs_stays_hidden(place: Place, mode: str) -> None:
+    login = place.codex_home / "auth.json"
+    login.write_text("old key")
+    (place.codex_home / "AGENTS.md").write_text("be brief\n")
+    script = "cat ~/.codex/auth.json; until [ -e go ]; do sleep 0.02; done; cat ~/.codex/AGENTS.md ~/.codex/auth.json"
+    with start(place, "sandbox", "-s", mode, "--", "/bin/sh", "-c", script) as running:
+        running.wait_until(lambda one: b"Permission denied" in one.stderr)
+        (place.codex_home / "new").write_text("new key")
+        (place.codex_home / "new").replace(login)
+        (place.repo / "go").touch()
+        ended = running.wait()
+    assert (ended.out, ended.err.count("Permission denied")) == ("be brief\n", 2)
+
+
 def test_the_users_own_list_replaces_the_usual_one_but_for_our_keys(place: Place) -> None:
     (place.codex_home / "auth.json").write_text("key")
     (place.home / ".ssh").mkdir()

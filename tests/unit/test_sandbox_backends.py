@@ -113,11 +113,13 @@ async def test_a_terminal_works_inside(session: Session, backend: BackendName) -
 @pytest.mark.parametrize("backend", ["bubblewrap", "namespaces"])
 async def test_everything_inside_ends_with_its_sandbox(session: Session, backend: BackendName) -> None:
     hold(session, backend)
-    running = session_id_of(await session.exec("setsid sleep 4321.7 & sleep 4321.7", yield_time_ms=250))
+    # Of this process alone: the same test may run beside it.
+    mark = f"4321.{os.getpid()}"
+    running = session_id_of(await session.exec(f"setsid sleep {mark} & sleep {mark}", yield_time_ms=250))
     keeper = session.processes.get(running)
     await session.processes.kill_all()
     assert keeper.exit_code == 137
-    assert not _is_running(b"4321.7")
+    assert not _is_running(mark.encode())
 
 
 async def test_an_interrupt_reaches_the_command_in_namespaces(session: Session) -> None:

@@ -192,7 +192,8 @@ async def test_no_descriptor_of_ours_is_inside(session: Session) -> None:
 
 
 async def test_a_daemon_dies_with_its_command(session: Session) -> None:
-    mark = "1234.56789"
+    # Of this process alone: the same test may run beside it.
+    mark = f"1234.{os.getpid()}"
     await session.exec(f"(setsid sleep {mark} >/dev/null 2>&1 &); nohup sleep {mark} >/dev/null 2>&1 & echo started")
     await session.processes.kill_all()
     assert not any(mark.encode() in line for line in _command_lines())

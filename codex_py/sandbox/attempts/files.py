@@ -120,6 +120,23 @@ def _secret_by_handle(arena: Arena) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
+def _login_link(arena: Arena) -> None:
+    link = Path(arena.work, "link-to-login")
+    link.symlink_to(f"{arena.home}/auth.json")
+    _read(str(link))
+
+
+def _login_hard_link(arena: Arena) -> None:
+    os.link(f"{arena.home}/auth.json", f"{arena.work}/login-copy")
+    _read(f"{arena.work}/login-copy")
+
+
+def _login_at_folder(arena: Arena) -> None:
+    folder = os.open(f"{arena.home}/skills", os.O_PATH)
+    if not os.read(os.open("../auth.json", os.O_RDONLY, dir_fd=folder), 1):
+        raise Refused("empty")
+
+
 def _device_node(arena: Arena) -> None:
     path = f"{arena.work}/disk"
     os.mknod(path, stat.S_IFBLK | 0o600, os.lstat(arena.work).st_dev)
@@ -200,5 +217,13 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("read a secret file of the workspace through a hard link", _secret_hard_link),
     ("read a secret file of the workspace after moving it", _secret_moved),
     ("put a file in a folder of secrets", lambda arena: _write(f"{arena.secret}/new")),
+    ("read a login that has been replaced", lambda arena: _read(f"{arena.home}/auth.json")),
+    ("read a replaced login from an open folder beside it", _login_at_folder),
+    ("read a replaced login by way of /proc/1/root", lambda arena: _read(f"/proc/1/root{arena.home}/auth.json")),
+    ("read a replaced login through a link", _login_link),
+    ("read a replaced login through a hard link", _login_hard_link),
+    ("read a login that is being written", lambda arena: _read(f"{arena.home}/.auth-next")),
+    ("read a login that came later", lambda arena: _read(f"{arena.late}/auth.json")),
+    ("put a login in the place of ours", lambda arena: _write(f"{arena.home}/auth.json")),
     ("read shared memory of outside", lambda arena: _read(arena.shared)),
 )

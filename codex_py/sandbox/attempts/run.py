@@ -18,8 +18,11 @@ _SECONDS: Final = 10.0
 
 
 def main(arguments: list[str]) -> None:
-    """`ARENA`, as a JSON array. Prints a JSON object: for each name how it was refused, null when it was not."""
+    """`ARENA`, as a JSON array. Prints a line, and when it is answered by one a JSON object: for each name how it was
+    refused, null when it was not. In between the world outside may change."""
     arena = Arena(*json.loads(arguments[0]))
+    print("ready", flush=True)
+    sys.stdin.readline()
     print(json.dumps({name: _ending(attempt, arena) for name, attempt in ATTEMPTS}))
 
 

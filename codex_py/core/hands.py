@@ -1,0 +1,45 @@
+"""What the tools of a session work with. Imported when the first call is on its way: many a session makes none."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from codex_py.config.load import LoadedConfig
+from codex_py.core.approval_rules import load_approvals
+from codex_py.core.sandbox_policy import own_secrets
+from codex_py.process.manager import ProcessManager
+from codex_py.protocol.policy import SandboxPolicy
+from codex_py.protocol.value import Value
+from codex_py.sandbox.command import Sandbox, SandboxUnavailable
+from codex_py.tools.grants import Approvals
+
+
+class Hands(Value):
+    """Where commands run and live, and what the user has allowed and forbidden of them.
+
+    `allow_partial` is that a sandbox will do which cannot hold everything.
+    """
+
+    sandbox: Sandbox
+    processes: ProcessManager
+    approvals: Approvals
+    allow_partial: bool = False
+
+    def prepare(self, policy: SandboxPolicy, cwd: Path) -> None:
+        """Find out which sandbox works here. One that does not is told by the call that needs it."""
+        with contextlib.suppress(SandboxUnavailable):
+            self.sandbox.prepare(policy, cwd)
+
+
+def load_hands(
+    loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str], ignore_rules: bool = False
+) -> Hands:
+    """Reads the `.rules` files; `ignore_rules` leaves them out."""
+    return Hands(
+        sandbox=Sandbox.detect(env, deny_read=loaded.config.sandbox.deny_read, secrets=own_secrets(home)),
+        processes=ProcessManager(),
+        approvals=load_approvals(loaded, home=home, cwd=cwd, ignore_rules=ignore_rules),
+        allow_partial=loaded.config.sandbox.allow_partial,
+    )
