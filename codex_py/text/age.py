@@ -1,4 +1,4 @@
-"""How long ago something was, in few letters."""
+"""How long ago something was, and how long it took, in few letters."""
 
 from __future__ import annotations
 
@@ -26,3 +26,13 @@ def describe_age(stamp: str, *, now: float) -> str:
     if seconds < 31 * _DAY:
         return f"{int(seconds // _DAY)}d ago"
     return stamp[:10]
+
+
+def describe_seconds(seconds: float) -> str:
+    """A duration a person reads at a glance: `35ms`, `2.4s`, `3m 05s`."""
+    if seconds < 1:
+        return f"{round(seconds * 1000)}ms"
+    if seconds < 60:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}m {rest:02d}s"

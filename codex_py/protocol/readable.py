@@ -1,0 +1,43 @@
+"""What a person can read in an item of a history: the command of a call, its output, and whose words a message has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.items import ResponseItem, ToolCall
+
+# What the host says in the user's place begins like this.
+_CONTEXT: Final = re.compile(r"<[a-z_ ]+>|# AGENTS\.md instructions")
+
+
+def is_host_text(text: str) -> bool:
+    """Whether a message in the user's role is not the user's: context, skills, notes about an interrupt."""
+    return _CONTEXT.match(text) is not None
+
+
+def arguments_of(call: ToolCall) -> Mapping[str, Any]:
+    """The arguments of a call; none for one with free text, and for what is no JSON object."""
+    try:
+        return {} if call.custom else as_object(decode_json(call.arguments))
+    except ValueError:
+        return {}
+
+
+def command_of(call: ToolCall) -> str | None:
+    """The command that a call runs; None when it runs none."""
+    arguments = arguments_of(call)
+    given = arguments.get("cmd") or arguments.get("command")
+    words = [word for word in as_list(given) if isinstance(word, str)]
+    return given if isinstance(given, str) else " ".join(words) or None
+
+
+def output_of(item: ResponseItem) -> str:
+    """The text of a call's output; other parts are named."""
+    output = item.decode().get("output")
+    if isinstance(output, str):
+        return output
+    parts = [as_object(part) for part in as_list(output)]
+    return "\n".join(str(part.get("text", f"[{part.get('type', 'part')}]")) for part in parts)

@@ -1,0 +1,132 @@
+"""A tool call as one line: how it stands, what it is, what came of it; its output when that is asked for."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from codex_py.protocol.events import CommandFinished, CommandInput
+from codex_py.render.entry import Entry, Margin, OneLine, line_of, words
+from codex_py.render.status import running_time
+from codex_py.text.age import describe_seconds
+from codex_py.text.excerpt import ends_of
+from codex_py.text.sanitize import sanitize
+from codex_py.text.truncate import count_lines
+
+_WHEEL: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_EXPANDED_LINES: Final = 400
+_WIDEST_OUTPUT: Final = 2000
+# Longer ones are no wrapped one-liners, and are not read to find out.
+_WRAPPED: Final = re.compile(r"\S*?(?:bash|zsh|sh|dash) -l?c ")
+_COLOR: Final = re.compile(r"\x1b\[[0-9;:]*[mK]")
+_WRITTEN_OVER: Final = re.compile(r"^[^\n]*\r(?!\n|\Z)", re.MULTILINE)
+_LONGEST_WRAPPED: Final = 16 * 1024
+
+
+def render_command(event: CommandFinished, *, expanded: bool) -> Entry:
+    """A command that has ended, or that goes on in the background."""
+    glyph, style, standing = _standing(event)
+    lines = count_lines(event.output.strip())
+    notes = [standing, describe_seconds(event.seconds) if event.status != "declined" else ""]
+    notes.append(f"{lines} line{'' if lines == 1 else 's'}" if lines and event.status != "in_progress" else "")
+    line = call_line(glyph, event.command, _joined(notes), style=style, by_user=event.by_user)
+    # What the user ran is there to be read.
+    if not expanded and not event.by_user:
+        return Entry(line, spacing="dense")
+    return Entry(*_expanded(line, event, most=_EXPANDED_LINES if expanded else 24))
+
+
+def running_command(
+    command: str, *, seconds: float, frame: int = 0, tail: str = "", tail_lines: int = 5, by_user: bool = False
+) -> Entry:
+    """A command that runs, with the last lines it printed; `frame` turns its wheel."""
+    note = running_time(seconds) if seconds >= 1 else ""
+    line = call_line(wheel(frame), command, note, style="accent", by_user=by_user)
+    shown = output_tail(tail, tail_lines)
+    return Entry(line, *([output_block(shown)] if shown else []), spacing="dense")
+
+
+def render_input(event: CommandInput) -> Entry | None:
+    """What the model typed into a command; None when it only looked at it."""
+    if not event.text:
+        return None
+    typed = event.text.rstrip("\n") or "⏎"
+    return Entry(
+        call_line("»", command_title(event.command), f"typed {typed[:200]!r}", style="accent"), spacing="dense"
+    )
+
+
+def call_line(glyph: str, command: str, note: str, *, style: str, by_user: bool = False) -> OneLine:
+    """The line of a call: the note stays when the command has to be cut."""
+    title = command_title(command)
+    first, _, rest = title.partition("\n")
+    line = Text.assemble((f"{glyph} ", style), ("! " if by_user else "$ ", "dim"), line_of(first[:4000], "command"))
+    line.append(" …" if rest.strip() else "", "dim")
+    return OneLine(line, Text.assemble((" · ", "dim"), line_of(note, "dim")) if note else None)
+
+
+def command_title(command: str) -> str:
+    """The command a person thinks of: without the shell it is handed to, and without blank lines before it."""
+    text = command.strip()
+    if len(text) > _LONGEST_WRAPPED or not (wrapped := _WRAPPED.match(text)):
+        return text
+    try:
+        inner = shlex.split(text[wrapped.end() :])
+    except ValueError:
+        return text
+    return inner[0].strip() or text if len(inner) == 1 else text
+
+
+def output_tail(output: str, most: int) -> list[str]:
+    """The last lines of an output, harmless and without colours; looks at no more of it than they need."""
+    end = legible(output[-most * 400 :]).rstrip()
+    return sanitize(end).split("\n")[-most:] if end and most > 0 else []
+
+
+def wheel(frame: int) -> str:
+    """The sign of something that runs, which turns with each frame."""
+    return _WHEEL[frame % len(_WHEEL)]
+
+
+def legible(output: str) -> str:
+    """An output without its colours, and of what was written over and over again only the last."""
+    plain = _COLOR.sub("", output)
+    return _WRITTEN_OVER.sub("", plain) if "\r" in plain else plain
+
+
+def _standing(event: CommandFinished) -> tuple[str, str, str]:
+    match event.status, event.exit_code:
+        case "in_progress", _:
+            return "◌", "accent", "still running"
+        case "declined", _:
+            return "⊘", "warn", "declined"
+        case _, 0:
+            return "✓", "good", ""
+        case _, None:
+            return "✗", "bad", "stopped"
+        case _, code:
+            return "✗", "bad", f"exit {code}"
+
+
+def _expanded(line: OneLine, event: CommandFinished, *, most: int) -> list[RenderableType]:
+    title = command_title(event.command)
+    parts: list[RenderableType] = [line]
+    if "\n" in title:
+        parts.append(Margin(words(title.expandtabs(4), "command"), "  ", "  "))
+    shown = ends_of(legible(event.output), most)
+    return [*parts, output_block(shown) if shown else Margin(Text("no output", "dim"), "  ", "  ")]
+
+
+def output_block(lines: Sequence[str]) -> Margin:
+    """Lines of an output that are safe to draw, behind a rule."""
+    cut = [line if len(line) <= _WIDEST_OUTPUT else f"{line[:_WIDEST_OUTPUT]}…" for line in lines]
+    return Margin(Text("\n".join(cut).expandtabs(8), "output"), "  │ ", "  │ ", style="markdown.rule")
+
+
+def _joined(notes: Sequence[str]) -> str:
+    return " · ".join(note for note in notes if note)

@@ -1,0 +1,199 @@
+"""A finished piece of Markdown as renderables. HTML is text, links show where they lead, nothing is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.text import Text
+
+from codex_py.render.code import CodeBlock, highlight, lexer_for
+from codex_py.render.entry import Margin, words
+from codex_py.render.table import Alignment, Table
+
+_DEEPEST: Final = 60
+_WIDEST_RULE: Final = 60
+_MOST_BRACKETS: Final = 256
+_INLINE_STYLES: Final = {"strong": "strong", "em": "emphasis", "s": "markdown.strike", "link": "markdown.link"}
+_TASKS: Final = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
+_BULLETS: Final = ("• ", "◦ ", "▪ ")
+
+
+def render_prose(source: str) -> list[RenderableType]:
+    """The blocks of a piece of Markdown, a blank line between them included."""
+    # Each bracket may begin a link, and looking for its end takes the longer the more of them there are.
+    tokens = _parser(with_links=source.count("[") <= _MOST_BRACKETS).parse(source)
+    if any(token.level >= _DEEPEST for token in tokens):
+        # Nested beyond all sense: the reader gets it as it was written.
+        return [words(source)]
+    return _with_gaps(list(_Blocks(tokens).read()))
+
+
+class _Rule:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text("─" * min(options.max_width, _WIDEST_RULE), "markdown.rule")
+
+
+class _Blocks:
+    """Reads tokens from left to right; each block takes those up to its end."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._depth = 0
+
+    def read(self, end: str = "") -> Iterator[RenderableType]:
+        while self._at < len(self._tokens):
+            token = self._next()
+            if token.type == end:
+                return
+            yield from self._block(token)
+
+    def _next(self) -> Token:
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _block(self, token: Token) -> Iterator[RenderableType]:
+        match token.type:
+            case "inline":
+                yield inline_text(token)
+            case "heading_open":
+                yield from self._heading(token)
+            case "fence" | "code_block":
+                lines = highlight(token.content.removesuffix("\n"), lexer_for(token.info))
+                yield Margin(CodeBlock(lines))
+            case "blockquote_open":
+                body = _with_gaps(list(self.read("blockquote_close")))
+                yield Margin(_Stack(body, "markdown.quote"), "│ ", "│ ", style="markdown.rule")
+            case "bullet_list_open" | "ordered_list_open":
+                yield _Stack(list(self._entries(token)))
+            case "table_open":
+                yield self._table()
+            case "hr":
+                yield _Rule()
+            case _:
+                pass
+
+    def _heading(self, token: Token) -> Iterator[RenderableType]:
+        for part in self.read("heading_close"):
+            if isinstance(part, Text):
+                part.stylize_before("markdown.heading")
+                if token.tag == "h1":
+                    part.stylize("underline")
+            yield part
+
+    def _entries(self, opened: Token) -> Iterator[RenderableType]:
+        is_numbered = opened.type == "ordered_list_open"
+        end = opened.type.replace("_open", "_close")
+        number = int(opened.attrGet("start") or 1) if is_numbered else 0
+        bullet = _BULLETS[min(self._depth, len(_BULLETS) - 1)]
+        self._depth += 1
+        while (token := self._next()).type != end:
+            mark = f"{token.info or number}{token.markup} " if is_numbered else bullet
+            number += 1
+            yield self._entry(mark)
+        self._depth -= 1
+
+    def _entry(self, mark: str) -> RenderableType:
+        parts: list[RenderableType] = []
+        for part in self.read("list_item_close"):
+            # A list below its paragraph belongs to it; anything else stands apart.
+            if parts and not isinstance(part, _Stack):
+                parts.append(Text())
+            parts.append(part)
+        if parts and isinstance(text := parts[0], Text) and text.plain[:4] in _TASKS and mark in _BULLETS:
+            mark = _TASKS[text.plain[:4]]
+            parts[0] = text[4:]
+        return Margin(_Stack(parts or [Text()]), mark, " " * len(mark), style="markdown.bullet")
+
+    def _table(self) -> RenderableType:
+        rows: list[list[Text]] = []
+        alignments: list[Alignment] = []
+        while (token := self._next()).type != "table_close":
+            if token.type == "tr_open":
+                rows.append([])
+            elif token.type == "th_open":
+                alignments.append(_alignment(token))
+            elif token.type == "inline":
+                rows[-1].append(inline_text(token))
+        return Table(rows[0], rows[1:], alignments)
+
+
+class _Stack:
+    """Blocks below one another, which a style may colour together."""
+
+    def __init__(self, parts: Sequence[RenderableType], style: str = "none") -> None:
+        self._parts = parts
+        self._style = style
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        style = console.get_style(self._style)
+        for part in self._parts:
+            for line in console.render_lines(part, options, style=style, pad=False, new_lines=True):
+                yield from line
+
+
+def inline_text(token: Token) -> Text:
+    """The text of a paragraph, a heading or a cell, with its styles."""
+    text = Text()
+    styles: list[str] = []
+    links: list[tuple[str, int]] = []
+    for child in token.children or ():
+        name = child.type.removesuffix("_open").removesuffix("_close")
+        if child.type.endswith("_open"):
+            styles.append(_INLINE_STYLES.get(name, "none"))
+            if name == "link":
+                links.append((str(child.attrGet("href") or ""), len(text)))
+        elif child.type.endswith("_close"):
+            styles.pop()
+            if name == "link":
+                _append_target(text, *links.pop())
+        else:
+            _append_leaf(text, child, styles)
+    return text
+
+
+def _append_leaf(text: Text, child: Token, styles: Sequence[str]) -> None:
+    match child.type:
+        case "softbreak" | "hardbreak":
+            text.append("\n")
+            return
+        case "image":
+            added = Text.assemble(("[image] ", "dim"), words(child.content))
+            start = len(added)
+            _append_target(added, str(child.attrGet("src") or ""), start)
+        case "code_inline":
+            added = words(child.content, "markdown.code")
+        case _:
+            added = words(child.content)
+    for style in styles:
+        added.stylize_before(style)
+    text.append_text(added)
+
+
+def _append_target(text: Text, target: str, start: int) -> None:
+    """Where a link leads, unless its own text says so."""
+    shown = words(target).plain
+    if shown and text.plain[start:] not in (shown, shown.removeprefix("mailto:")):
+        text.append(f" ({shown})", "dim")
+
+
+def _alignment(token: Token) -> Alignment:
+    style = str(token.attrGet("style") or "")
+    return "right" if "right" in style else "center" if "center" in style else "left"
+
+
+def _with_gaps(blocks: Sequence[RenderableType]) -> list[RenderableType]:
+    return [part for block in blocks for part in (Text(), block)][1:]
+
+
+@lru_cache(maxsize=2)
+def _parser(*, with_links: bool) -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST + 20})
+    # A definition of a link that is used in another block would be swallowed.
+    parser.enable(["table", "strikethrough"]).disable("reference")
+    return parser if with_links else parser.disable(["link", "image"])

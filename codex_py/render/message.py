@@ -1,0 +1,35 @@
+"""What was said: the user's messages and the model's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rich.text import Text
+
+from codex_py.render.entry import Entry, Margin, words
+from codex_py.render.markdown import render_markdown
+from codex_py.text.excerpt import ends_of
+
+_PROMPT: Final = "› "
+_MOST_LINES: Final = 200
+_WIDEST: Final = 4000
+
+
+def render_prompt(text: str) -> Entry:
+    """What the user said, as it was typed; of a very long text the ends."""
+    lines = [line if len(line) <= _WIDEST else f"{line[:_WIDEST]}…" for line in ends_of(text.strip("\n"), _MOST_LINES)]
+    body = Text("\n".join(lines).expandtabs(4), "prompt")
+    return Entry(Margin(body, _PROMPT, " " * len(_PROMPT), style="prompt.mark"))
+
+
+def render_message(text: str) -> Entry | None:
+    """A whole message of the model; None when there is nothing in it."""
+    return render_markdown(text)
+
+
+def render_queued(text: str) -> Entry:
+    """A message that waits for the running turn, on one line."""
+    first, _, rest = text.strip().partition("\n")
+    line = Text.assemble(("» ", "dim"), words(first, "dim"), (" …" if rest else "", "dim"))
+    line.truncate(400, overflow="ellipsis")
+    return Entry(line, spacing="dense")

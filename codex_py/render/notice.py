@@ -1,0 +1,61 @@
+"""What the program says itself: warnings, errors and what to do about them, and what the turn did besides working."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from rich.text import Text
+
+from codex_py.protocol.events import ContextCompacted, Retrying, SkillUsed, WebSearched
+from codex_py.render.entry import Entry, Margin, OneLine, line_of, words
+from codex_py.render.place import shown_path
+from codex_py.text.age import describe_seconds
+
+Level: TypeAlias = Literal["note", "warning", "error"]
+
+_LEVELS: Final = {"note": ("· ", "dim"), "warning": ("! ", "warn"), "error": ("✗ ", "bad")}
+_USES: Final = {"explicit": "used", "read": "read", "script": "ran a script of"}
+
+
+def render_notice(message: str, level: Level = "note", *, hint: str | None = None) -> Entry:
+    """A message of the program; the hint stands below."""
+    mark, style = _LEVELS[level]
+    body = words(message.strip(), style if level == "note" else "none")
+    if hint:
+        body.append_text(words(f"\n{hint}", "dim"))
+    return Entry(Margin(body, mark, "  ", style=style), spacing="dense" if level == "note" else "apart")
+
+
+def render_retry(event: Retrying) -> Entry:
+    """A request that is sent again."""
+    count = f"{event.attempt} of {event.limit}" if event.limit is not None else f"{event.attempt}"
+    when = f" in {describe_seconds(event.delay)}" if event.delay >= 1 else ""
+    note = Text(f" · trying again{when} ({count})", "dim")
+    return Entry(OneLine(Text.assemble(("↻ ", "warn"), line_of(event.message)), note), spacing="dense")
+
+
+def render_skill(event: SkillUsed, *, cwd: Path | None = None) -> Entry:
+    """A skill that was put before the model, or that a command used."""
+    line = Text.assemble(("◆ ", "skill"), f"{_USES[event.kind]} skill ", line_of(event.name, "skill"))
+    return Entry(
+        OneLine(line, Text.assemble((f" · {event.scope} · ", "dim"), line_of(shown_path(event.path, cwd), "dim"))),
+        spacing="dense",
+    )
+
+
+def render_search(event: WebSearched) -> Entry:
+    """What the model looked up in the web."""
+    kind, url = event.action.get("type"), event.action.get("url")
+    what = "opened" if kind == "open_page" and isinstance(url, str) else "searched the web for"
+    sought = url if kind == "open_page" and isinstance(url, str) else event.query
+    line = Text.assemble(("⌕ ", "search"), (f"{what} ", "none"), line_of(sought, "search"))
+    return Entry(OneLine(line), spacing="dense")
+
+
+def render_compaction(event: ContextCompacted) -> Entry:
+    """How much smaller the context has become."""
+    line = Text.assemble(
+        ("≈ ", "accent"), "Context compacted", (f" · {event.before_tokens:,} → {event.after_tokens:,} tokens", "dim")
+    )
+    return Entry(line)

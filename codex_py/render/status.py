@@ -1,0 +1,119 @@
+"""The line at the bottom. Drawn before rich is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from codex_py.protocol.policy import SandboxMode
+from codex_py.protocol.value import Value
+from codex_py.render.place import shown_folder
+from codex_py.text.age import describe_seconds
+from codex_py.text.cells import cell_width, cut_to_cells
+from codex_py.text.sanitize import sanitize_line
+
+Part: TypeAlias = tuple[str, str]
+"""A text that is safe to draw, and the name of its style."""
+
+_BETWEEN: Final = " · "
+_LOW: Final = 0.15
+_BRANCH_SHOWN: Final = 24
+
+
+class Status(Value):
+    """What the status line tells. Shares are from 0 to 1; what is None or empty is left out.
+
+    `tokens` are those of the session. `home` is the folder that is written `~`.
+    """
+
+    model: str
+    cwd: Path
+    sandbox: SandboxMode
+    effort: str | None = None
+    context_left: float | None = None
+    tokens: int = 0
+    cached_share: float | None = None
+    branch: str = ""
+    plan: bool = False
+    home: Path | None = None
+
+
+def status_parts(status: Status, width: int) -> list[Part]:
+    """The status line in at most `width` cells: words are shortened first, then what matters least goes."""
+    fields = _fields(status)
+    if _width(fields) > width:
+        fields |= _shortened(status, fields)
+    # From the least important on; the mode and the model are the last to go.
+    for name in ("cached", "tokens", "branch", "folder", "sandbox", "context"):
+        if _width(fields) <= width:
+            break
+        fields.pop(name, None)
+    if _width(fields) > width:
+        name = "plan" if "plan" in fields else "model"
+        fields = {name: fields[name]}
+    return _cut([part for number, one in enumerate(fields.values()) for part in _separated(one, number)], width)
+
+
+def running_time(seconds: float) -> str:
+    """How long something has been going on, which counts up: `7s`, `3m 05s`."""
+    return f"{int(seconds)}s" if seconds < 60 else describe_seconds(int(seconds))
+
+
+def describe_tokens(count: int) -> str:
+    """A number of tokens in few letters: `950`, `12.3k`, `1.2M`."""
+    if count < 1000:
+        return str(count)
+    if count < 999_950:
+        return f"{count / 1000:.1f}k".replace(".0k", "k")
+    return f"{count / 1_000_000:.1f}M".replace(".0M", "M")
+
+
+def _fields(status: Status) -> dict[str, Part]:
+    """What there is to tell, in the order it is shown."""
+    fields: dict[str, Part] = {}
+    if status.plan:
+        fields["plan"] = ("plan mode", "status.mode")
+    fields["model"] = (sanitize_line(" ".join(filter(None, (status.model, status.effort)))), "status")
+    if (left := status.context_left) is not None:
+        fields["context"] = (f"{max(0.0, left):.0%} left", "status.low" if left <= _LOW else "status")
+    if status.tokens:
+        fields["tokens"] = (f"{describe_tokens(status.tokens)} tokens", "status")
+    if status.cached_share is not None:
+        fields["cached"] = (f"{status.cached_share:.0%} cached", "status")
+    fields["folder"] = (shown_folder(status.cwd, status.home), "status")
+    if status.branch:
+        fields["branch"] = (cut_to_cells(sanitize_line(status.branch), _BRANCH_SHOWN), "status")
+    unsafe = status.sandbox == "danger-full-access"
+    fields["sandbox"] = ("no sandbox" if unsafe else status.sandbox, "status.low" if unsafe else "status")
+    return fields
+
+
+def _shortened(status: Status, fields: Mapping[str, Part]) -> dict[str, Part]:
+    """Those fields that can be said in fewer letters."""
+    short = {"folder": shown_folder(Path(status.cwd.name or "/"), None, most=_BRANCH_SHOWN // 2)}
+    if "tokens" in fields:
+        short["tokens"] = describe_tokens(status.tokens)
+    if "branch" in fields:
+        short["branch"] = cut_to_cells(fields["branch"][0], _BRANCH_SHOWN // 2)
+    return {name: (text, fields[name][1]) for name, text in short.items()}
+
+
+def _separated(part: Part, number: int) -> list[Part]:
+    return [*([(_BETWEEN, "status")] if number else []), part]
+
+
+def _width(fields: Mapping[str, Part]) -> int:
+    return sum(cell_width(text) for text, _ in fields.values()) + len(_BETWEEN) * (len(fields) - 1)
+
+
+def _cut(parts: Sequence[Part], width: int) -> list[Part]:
+    kept: list[Part] = []
+    for text, style in parts:
+        shown = cut_to_cells(text, width)
+        if shown:
+            kept.append((shown, style))
+        if shown != text:
+            break
+        width -= cell_width(text)
+    return kept

@@ -1,0 +1,100 @@
+"""A table of a message: columns narrowed until they fit, or one field below the other where they cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, TypeAlias
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from codex_py.render.entry import Margin
+
+Alignment: TypeAlias = Literal["left", "center", "right"]
+
+_BETWEEN: Final = "  "
+_NARROWEST: Final = 6
+# A wider column is read no better.
+_WIDEST: Final = 60
+
+
+class Table:
+    """Rows of cells below a head; a cell that is too long goes on in the next line."""
+
+    def __init__(self, head: Sequence[Text], rows: Sequence[Sequence[Text]], alignments: Sequence[Alignment]) -> None:
+        self._head = head
+        self._rows = rows
+        self._alignments = alignments
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        widths = self._widths(options.max_width)
+        if widths is None:
+            yield from self._stacked()
+            return
+        for line in self._lines(console, self._head, widths):
+            line.stylize("table.head")
+            yield line
+        yield Text(_BETWEEN.join("─" * width for width in widths), "markdown.rule", no_wrap=True)
+        for number, row in enumerate(self._rows):
+            lines = list(self._lines(console, row, widths))
+            yield from lines
+            if len(lines) > 1 and number + 1 < len(self._rows):
+                yield Text()
+
+    def _widths(self, width: int) -> list[int] | None:
+        """The width of each column; None when they cannot stand side by side."""
+        columns = range(len(self._head))
+        wanted = [min(_WIDEST, max(1, *(row[at].cell_len for row in (self._head, *self._rows)))) for at in columns]
+        room = width - len(_BETWEEN) * (len(wanted) - 1)
+        if sum(wanted) <= room:
+            return wanted
+        least = [min(size, _NARROWEST) for size in wanted]
+        if sum(least) > room:
+            return None
+        return _shared(wanted, least, room)
+
+    def _lines(self, console: Console, row: Sequence[Text], widths: Sequence[int]) -> Iterator[Text]:
+        cells = [
+            [cell] if cell.cell_len <= width and "\n" not in cell.plain else list(cell.wrap(console, width))
+            for cell, width in zip(row, widths, strict=True)
+        ]
+        for number in range(max(map(len, cells))):
+            line = Text(no_wrap=True, overflow="crop")
+            for at, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+                part = cell[number].copy() if number < len(cell) else Text()
+                part.rstrip()
+                part.align(self._alignments[at], width)
+                line.append_text(part).append(_BETWEEN if at + 1 < len(widths) else "")
+            yield line
+
+    def _stacked(self) -> RenderResult:
+        for number, row in enumerate(self._rows):
+            if number:
+                yield Text()
+            for title, cell in zip(self._head, row, strict=True):
+                label = title.copy()
+                label.stylize("table.head")
+                yield label
+                yield Margin(cell)
+
+
+def _shared(wanted: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Widths that fill the room: the widest columns give way first."""
+    low, high = 0, max(wanted)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(_capped(wanted, least, middle)) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    widths = _capped(wanted, least, low)
+    spare = room - sum(widths)
+    for at, (width, full) in enumerate(zip(widths, wanted, strict=True)):
+        if spare and width < full:
+            widths[at] += 1
+            spare -= 1
+    return widths
+
+
+def _capped(wanted: Sequence[int], least: Sequence[int], most: int) -> list[int]:
+    return [max(floor, min(size, most)) for size, floor in zip(wanted, least, strict=True)]

@@ -1,0 +1,61 @@
+"""A call of a tool without a form of its own, such as one of an MCP server: a line, and its output when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rich.text import Text
+
+from codex_py.protocol.encoding import encode_json
+from codex_py.protocol.events import McpCallFinished, McpCallProgress, McpCallStarted
+from codex_py.render.command import legible, output_block, wheel
+from codex_py.render.entry import Entry, OneLine, line_of
+from codex_py.render.status import running_time
+from codex_py.text.age import describe_seconds
+from codex_py.text.excerpt import ends_of
+
+_EXPANDED_LINES: Final = 400
+_NAME_SHOWN: Final = 200
+_ARGUMENTS_SHOWN: Final = 2000
+_STANDINGS: Final = {"completed": ("✓", "good"), "failed": ("✗", "bad"), "declined": ("⊘", "warn")}
+
+
+def render_mcp_call(event: McpCallFinished, *, expanded: bool) -> Entry:
+    """A call that is over. One that failed says why, in its line or below."""
+    glyph, style = _STANDINGS[event.status]
+    took = describe_seconds(event.seconds) if event.status != "declined" else ""
+    notes = [event.status if event.status != "completed" else "", took, "" if expanded else event.error or ""]
+    line = _line(glyph, event.tool, _written(event.arguments), server=event.server, style=style)
+    note = Text.assemble(*((f" · {line_of(note[:_NAME_SHOWN]).plain}", "dim") for note in notes if note))
+    shown = ends_of(legible(event.error or event.output), _EXPANDED_LINES) if expanded else []
+    return Entry(
+        OneLine(line, note), *([output_block(shown)] if shown else []), spacing="apart" if expanded else "dense"
+    )
+
+
+def running_mcp_call(
+    event: McpCallStarted, *, seconds: float, frame: int = 0, progress: McpCallProgress | None = None
+) -> Entry:
+    """A call that is under way, with how far it is as far as its server tells."""
+    notes = [running_time(seconds) if seconds >= 1 else ""]
+    if progress is not None:
+        of = f"{progress.done / progress.total:.0%}" if progress.total else f"{progress.done:g}"
+        notes += [of, line_of(progress.message[:_NAME_SHOWN]).plain]
+    line = _line(wheel(frame), event.tool, _written(event.arguments), server=event.server, style="accent")
+    return Entry(OneLine(line, Text("".join(f" · {note}" for note in notes if note), "dim")), spacing="dense")
+
+
+def render_call(name: str, arguments: str, *, server: str = "") -> Entry:
+    """A call of an earlier session."""
+    return Entry(OneLine(_line("✓", name, arguments, server=server, style="good")), spacing="dense")
+
+
+def _line(glyph: str, name: str, arguments: str, *, server: str, style: str) -> Text:
+    title = line_of(f"{server}.{name}"[:_NAME_SHOWN], "skill") if server else line_of(name[:_NAME_SHOWN], "command")
+    shown = line_of(arguments[:_ARGUMENTS_SHOWN], "dim")
+    return Text.assemble((f"{glyph} ", style), title, *([" ", shown] if shown else []))
+
+
+def _written(arguments: Mapping[str, Any]) -> str:
+    return encode_json(arguments).decode() if arguments else ""

@@ -1,0 +1,128 @@
+"""The items of a stored session as entries: what was said and done before, for who goes on with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.protocol.encoding import as_list, as_object
+from codex_py.protocol.events import CommandFinished, PlanStep, PlanUpdated, SkillUsed, WebSearched
+from codex_py.protocol.items import CallOutput, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
+from codex_py.protocol.readable import arguments_of, command_of, is_host_text, output_of
+from codex_py.render.command import render_command
+from codex_py.render.entry import Entry
+from codex_py.render.message import render_message, render_prompt
+from codex_py.render.notice import render_notice, render_search, render_skill
+from codex_py.render.patch import render_patch_text
+from codex_py.render.plan import render_plan
+from codex_py.render.reasoning import render_reasoning
+from codex_py.render.tool_call import render_call
+
+_EXIT: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})$", re.MULTILINE)
+_TIME: Final = re.compile(r"^Wall time: (\d{1,9}(?:\.\d{1,9})?) seconds$", re.MULTILINE)
+_RUNNING: Final = "Process running with session ID"
+_STATUSES: Final = ("pending", "in_progress", "completed")
+_SHELL_TOOLS: Final = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
+
+
+def render_items(items: Iterable[ResponseItem], *, cwd: Path, expanded: bool = False) -> Iterator[Entry]:
+    """An entry for whatever a person saw of these items; a call stands where it was made, with what came of it."""
+    given = list(items)
+    outputs = {
+        view.call_id: output_of(item)
+        for item in given
+        if item.type.endswith("_call_output") and isinstance(view := item.view(), CallOutput)
+    }
+    for item in given:
+        entry = _entry(item, outputs, cwd, expanded=expanded)
+        if entry is not None:
+            yield entry
+
+
+def _entry(item: ResponseItem, outputs: Mapping[str, str], cwd: Path, *, expanded: bool) -> Entry | None:
+    match item.view():
+        case Message(role="assistant", text=text):
+            return render_message(text)
+        case Message(role="user", text=text):
+            return _said(text)
+        case Reasoning(summary=summary):
+            return render_reasoning(summary, expanded=expanded)
+        case ToolCall() as call:
+            return _called(call, outputs.get(call.call_id), cwd, expanded=expanded)
+        case WebSearchCall(id=name, query=query, action=action):
+            return render_search(WebSearched(name, query, action))
+        case _:
+            return None
+
+
+def _said(text: str) -> Entry | None:
+    if text.startswith("<turn_aborted>"):
+        return render_notice("interrupted", "warning")
+    if text.startswith("<skill>"):
+        name, path = _between(text, "name"), _between(text, "path")
+        return render_skill(SkillUsed(name, "user", Path(path), "explicit"))
+    if text.startswith("<user_shell_command>"):
+        return _user_command(text)
+    return None if is_host_text(text) or not text.strip() else render_prompt(text)
+
+
+def _user_command(text: str) -> Entry:
+    result = _between(text, "result")
+    code = _EXIT.search(result)
+    output = result.partition("Output:\n")[2]
+    took = re.search(r"^Duration: (\d{1,9}(?:\.\d{1,9})?) seconds$", result, re.MULTILINE)
+    exit_code = int(code[1]) if code else None
+    seconds = float(took[1]) if took else 0.0
+    status = "completed" if exit_code == 0 else "failed"
+    done = CommandFinished("", _between(text, "command"), Path(), output, exit_code, seconds, status, by_user=True)
+    return render_command(done, expanded=False)
+
+
+def _called(call: ToolCall, output: str | None, cwd: Path, *, expanded: bool) -> Entry | None:
+    arguments = arguments_of(call)
+    if call.name == "apply_patch":
+        patch = call.arguments if call.custom else str(arguments.get("input", ""))
+        return render_patch_text(patch, ok=output is None or _succeeded(output), expanded=expanded)
+    if call.name == "update_plan":
+        return render_plan(_plan(arguments))
+    command = command_of(call) if call.name in _SHELL_TOOLS else None
+    if command is None:
+        return render_call(call.name, call.arguments, server=call.namespace or "")
+    return render_command(_finished(call.call_id, command, output, cwd), expanded=expanded)
+
+
+def _finished(call_id: str, command: str, output: str | None, cwd: Path) -> CommandFinished:
+    report, _, printed = (output or "").partition("\nOutput:\n")
+    code, took = _EXIT.search(report), _TIME.search(report)
+    seconds = float(took[1]) if took else 0.0
+    if code is None and _RUNNING in report:
+        return CommandFinished(call_id, command, cwd, printed, None, seconds, "in_progress")
+    exit_code = int(code[1]) if code else None
+    return CommandFinished(
+        call_id,
+        command,
+        cwd,
+        printed if code else report,
+        exit_code,
+        seconds,
+        "completed" if exit_code == 0 else "failed",
+    )
+
+
+def _succeeded(output: str) -> bool:
+    code = _EXIT.search(output.partition("\nOutput:\n")[0])
+    return int(code[1]) == 0 if code else output.startswith("Success")
+
+
+def _plan(arguments: Mapping[str, Any]) -> PlanUpdated:
+    steps = [as_object(step) for step in as_list(arguments.get("plan"))]
+    told = [
+        PlanStep(str(step.get("step", "")), status) for step in steps if (status := step.get("status")) in _STATUSES
+    ]
+    return PlanUpdated(tuple(told), str(arguments.get("explanation") or ""))
+
+
+def _between(text: str, tag: str) -> str:
+    return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0].strip()

@@ -1,0 +1,14 @@
+"""The part of a long output that a person wants to see."""
+
+from __future__ import annotations
+
+from codex_py.text.sanitize import sanitize
+
+
+def ends_of(output: str, most: int = 24) -> list[str]:
+    """The lines to show of an output: a long one by its ends, for an error is at the end and what ran at the start."""
+    lines = sanitize(output).rstrip("\n").split("\n") if output.strip() else []
+    if len(lines) <= most:
+        return lines
+    half = most // 2
+    return [*lines[:half], f"… {len(lines) - 2 * half} more lines …", *lines[-half:]]
