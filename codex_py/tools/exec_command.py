@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from codex_py.errors import ToolError
 from codex_py.patch.intercept import PatchInCommand, find_patch_in_command
+from codex_py.paths import is_folder
 from codex_py.process.pty import on_terminal
 from codex_py.process.session import ExecSession
 from codex_py.process.shells import find_shell, keep_bundled_tools, shell_argv, user_shell
@@ -17,10 +18,11 @@ from codex_py.process.spawn import CommandSpec
 from codex_py.protocol.encoding import decode_json
 from codex_py.protocol.events import CommandFinished, CommandStarted
 from codex_py.protocol.items import ToolCall
-from codex_py.protocol.policy import DangerFullAccess
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly
 from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.exec_output import compose_reply, standing_of
+from codex_py.tools.live_output import LiveOutput
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ class ExecCommand:
             try:
                 spec = _command_spec(arguments, within, workdir=workdir, login=command.login).replace(line=command.line)
                 session = await within.processes.start(spec)
+                report.follow(session)
             except ToolError as error:
                 report.finished(str(error), None)
                 raise
@@ -90,13 +93,20 @@ class CommandReport:
         self._command = command
         self._workdir = workdir
         self._started = time.monotonic()
+        self._live: LiveOutput | None = None
         context.emit(CommandStarted(context.call_id, command, workdir))
 
     @property
     def seconds(self) -> float:
         return time.monotonic() - self._started
 
+    def follow(self, session: ExecSession) -> None:
+        """Tell what the command prints, until it is finished."""
+        self._live = LiveOutput(session, self._context.call_id, self._context.emit)
+
     def finished(self, output: str, exit_code: int | None) -> None:
+        if self._live is not None:
+            self._live.end()
         status = "completed" if exit_code == 0 else "failed"
         self._context.emit(
             CommandFinished(
@@ -124,7 +134,7 @@ async def _apply(patch: PatchInCommand, context: ToolContext, *, workdir: Path) 
 
 
 def _command_spec(arguments: ExecCommandArguments, context: ToolContext, *, workdir: Path, login: bool) -> CommandSpec:
-    if not workdir.is_dir():
+    if not is_folder(workdir):
         raise ToolError(f"cannot run the command: working directory `{workdir}` does not exist")
     shell = find_shell(arguments.shell, context.env) if arguments.shell else user_shell(context.env)
     script = keep_bundled_tools(arguments.cmd) if login else arguments.cmd
@@ -145,6 +155,8 @@ def _command_spec(arguments: ExecCommandArguments, context: ToolContext, *, work
         release=wrapped.release,
         cleanup=wrapped.cleanup,
         outside=isinstance(context.sandbox_policy, DangerFullAccess),
+        call_id=context.call_id,
+        read_only=isinstance(context.sandbox_policy, ReadOnly),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,7 +20,7 @@ from codex_py.process.shells import shell_argv
 from codex_py.protocol.events import CommandFinished, Warned
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.policy import DangerFullAccess
-from codex_py.protocol.questions import ApprovalQuestion, ApprovalScope
+from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope, read_reply
 from codex_py.protocol.value import Value
 from codex_py.sandbox.denial import looks_denied
 from codex_py.skills.commands import plain_commands
@@ -48,7 +48,9 @@ _LONG_SCRIPT: Final = 4096
 _SHOWN_LINE: Final = 200
 # Ctrl-C and Ctrl-D.
 _ENDING_KEYS: Final = "\x03\x04"
-_DECLINED: Final = "declined by the user: do not try it again in another way; go on without it, or ask what to do"
+_DECLINED: Final = "declined by the user"
+_GO_ON: Final = "do not try it again in another way; go on without it, or ask what to do"
+PLANNING: Final = "in plan mode nothing is written until the user has accepted the plan"
 # What could make a command that only reads start a program of somebody's choice.
 _STEERING: Final = re.compile(
     r"(GIT_|LD_|DYLD_|PYTHON|BASH_FUNC_)|(PAGER|BASH_ENV|ENV|ZDOTDIR|RIPGREP_CONFIG_PATH|CDPATH|SHELLOPTS|BASHOPTS)\Z"
@@ -119,6 +121,8 @@ async def permit_patch(outside: str | None, patch: PatchToJudge, context: ToolCo
 
     `outside` is why the sandbox would refuse it, None when it would not.
     """
+    if context.plan:
+        return f"patch refused: {PLANNING}; put what you would change into the plan"
     approvals = context.approvals or Approvals()
     async with approvals.lock:
         verdict = decide_patch(outside, policy=context.approval, can_ask=context.ask is not None)
@@ -141,11 +145,17 @@ async def permit_patch(outside: str | None, patch: PatchToJudge, context: ToolCo
             outside=verdict.outside,
             files=patch.files,
         )
-        scope = await _answer(question, context)
-        if scope == "session":
+        reply = await put_question(question, context)
+        if reply.scope == "session":
             for key in keys:
                 approvals.allow(key)
-        return None if scope else f"patch rejected: {_DECLINED}"
+        return None if reply.scope else f"patch rejected: {declined_because(reply)}"
+
+
+def check_plan(text: str, session: ExecSession, context: ToolContext) -> None:
+    """In plan mode only a command that can write nothing may be typed into; raises `ToolError`."""
+    if context.plan and not session.read_only and text.strip(_ENDING_KEYS):
+        raise ToolError(f"{PLANNING}: session `{session.id}` was started before it, and what it does is not held back")
 
 
 async def permit_input(text: str, session: ExecSession, context: ToolContext) -> None:
@@ -173,10 +183,10 @@ async def permit_input(text: str, session: ExecSession, context: ToolContext) ->
             reason=verdict.reason,
             outside=verdict.outside,
         )
-        scope = await _answer(question, context)
-        if scope is None:
-            raise ToolError(f"input {_DECLINED}")
-        if scope == "session":
+        reply = await put_question(question, context)
+        if reply.scope is None:
+            raise ToolError(f"input {declined_because(reply)}")
+        if reply.scope == "session":
             approvals.allow(key)
 
 
@@ -193,21 +203,25 @@ class _CommandGuard:
         """How it may run, the user asked where that is needed. Raises `ToolError`."""
         self._facts = await self._find_facts()
         async with self._approvals.lock:
-            verdict = self._decide()
+            verdict = _within_plan(self._decide()) if self._context.plan else self._decide()
             match verdict:
                 case Run():
                     return verdict
                 case Refuse(reason):
                     raise self._refused(reason)
                 case Ask():
-                    if await self._asked(verdict):
+                    reply = await self._asked(verdict)
+                    if reply.scope is not None:
                         return Run(outside=verdict.outside)
-                    raise self._refused(f"command {_DECLINED}")
+                    raise self._refused(f"command {declined_because(reply)}")
 
     async def permit_outside(self) -> bool:
         """After the sandbox has stopped it: whether it may run once more, outside."""
+        if self._context.plan:
+            return False
         async with self._approvals.lock:
-            return await self._asked(Ask("the sandbox seems to have stopped it; run it again outside?", outside=True))
+            ask = Ask("the sandbox seems to have stopped it; run it again outside?", outside=True)
+            return (await self._asked(ask)).scope is not None
 
     def _decide(self) -> Verdict:
         context = self._context
@@ -224,11 +238,11 @@ class _CommandGuard:
             return find_facts(self._command, self._context)
         return await asyncio.to_thread(find_facts, self._command, self._context)
 
-    async def _asked(self, ask: Ask) -> bool:
+    async def _asked(self, ask: Ask) -> ApprovalReply:
         command, approvals = self._command, self._approvals
         key = (command.line, command.workdir, ask.outside)
         if approvals.is_allowed(key):
-            return True
+            return ApprovalReply("session")
         pattern = self._pattern(ask)
         scopes: tuple[ApprovalScope, ...] = ("once", "session")
         if pattern and approvals.can_store:
@@ -244,18 +258,29 @@ class _CommandGuard:
             pattern=pattern if len(scopes) > 2 else (),
             scopes=scopes,
         )
-        match await _answer(question, self._context):
-            case None:
-                return False
+        reply = await put_question(question, self._context)
+        match reply.scope:
             case "session":
                 approvals.allow(key)
             case "project" | "always" as scope:
-                self._keep(pattern, scope, sandbox_off=ask.outside)
-            case "once":
+                self._keep(self._wanted(reply, pattern, ask), scope, sandbox_off=ask.outside)
+            case "once" | None:
                 pass
-        return True
+        return reply
+
+    def _wanted(self, reply: ApprovalReply, offered: Words, ask: Ask) -> Words:
+        """The pattern as the user has edited it, unless it does not cover this command or allows far more."""
+        if not reply.pattern or reply.pattern == offered:
+            return offered
+        if suggest_pattern(self._facts.segments, reply.pattern, self._free(ask)) == reply.pattern:
+            return reply.pattern
+        shown = sanitize_line(join_words(reply.pattern))
+        self._context.emit(Warned(f"`{shown}` is not kept: it does not fit this command, or allows far more than it"))
+        return ()
 
     def _keep(self, pattern: Words, scope: ApprovalScope, *, sandbox_off: bool) -> None:
+        if not pattern:
+            return
         try:
             kept = "always" if scope == "always" else "project"
             self._approvals.allow_pattern(pattern, kept, sandbox_off=sandbox_off)
@@ -265,9 +290,12 @@ class _CommandGuard:
     def _pattern(self, ask: Ask) -> Words:
         if not ask.patternable or self._facts.danger is not None:
             return ()
+        return suggest_pattern(self._facts.segments, self._command.wanted_pattern, self._free(ask)) or ()
+
+    def _free(self, ask: Ask) -> Sequence[Words]:
+        """The commands of the script that need no pattern."""
         segments = self._facts.segments or ()
-        free = [words for words in segments if words[0] in BUILTINS] if ask.outside else self._facts.safe
-        return suggest_pattern(self._facts.segments, self._command.wanted_pattern, free) or ()
+        return [words for words in segments if words[0] in BUILTINS] if ask.outside else self._facts.safe
 
     def _refused(self, reason: str) -> ToolError:
         command, context = self._command, self._context
@@ -314,6 +342,17 @@ def _is_the_known_one(name: str, context: ToolContext) -> bool:
     return not any(real.is_relative_to(folder) for folder in (Path(os.path.realpath(context.cwd)), *writable))
 
 
+def _within_plan(verdict: Verdict) -> Verdict:
+    """In plan mode no rule and no answer takes a command out of the sandbox that holds everything back."""
+    match verdict:
+        case Run(outside=True):
+            return Run()
+        case Ask(outside=True):
+            return Refuse(f"command refused: {PLANNING}, so that no command may leave the sandbox")
+        case _:
+            return verdict
+
+
 def _context_for(run: Run, context: ToolContext) -> ToolContext:
     if run.outside:
         return context.replace(sandbox_policy=DangerFullAccess())
@@ -324,8 +363,12 @@ def _without_steering(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if not _STEERING.match(name)}
 
 
-async def _answer(question: ApprovalQuestion, context: ToolContext) -> ApprovalScope | None:
-    """The scope of the user's yes; everything that is no offered scope is a no."""
+async def put_question(question: ApprovalQuestion, context: ToolContext) -> ApprovalReply:
+    """What the user says; everything that is no offered scope is a no."""
     assert context.ask is not None  # a verdict is no `Ask` otherwise
-    answer = await context.ask(question)
-    return next((scope for scope in question.scopes if scope == answer), None)
+    return read_reply(await context.ask(question), question.scopes)
+
+
+def declined_because(reply: ApprovalReply) -> str:
+    """What the model reads after a no."""
+    return f"{_DECLINED}, who says: {reply.message}" if reply.message else f"{_DECLINED}: {_GO_ON}"

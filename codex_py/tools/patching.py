@@ -14,7 +14,8 @@ from codex_py.patch.apply import ApplyError, apply_plan
 from codex_py.patch.grammar import AddFile, DeleteFile, Patch, PatchError, UpdateFile, parse_patch
 from codex_py.patch.plan import Plan, PlannedChange, plan_patch
 from codex_py.patch.summary import summarize
-from codex_py.protocol.events import FileChange, PatchFinished, PatchStarted
+from codex_py.paths import is_folder
+from codex_py.protocol.events import FileChange, PatchFinished, PatchRejected, PatchStarted
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy
 from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot, is_writable
 from codex_py.text.diff import unified_diff
@@ -59,10 +60,10 @@ async def run_patch(text: str, context: ToolContext, workdir: Path) -> ToolOutpu
     roots = context.sandbox.roots(context.sandbox_policy, context.cwd)
     try:
         plan, shown = await _permitted(text, context, roots, workdir)
-    except PatchRefused as refused:
-        return ToolOutput(str(refused), ok=False)
     except PatchError as error:
-        return ToolOutput(_UNVERIFIED + _in_a_sentence(str(error)), ok=False)
+        reason = str(error) if isinstance(error, PatchRefused) else _UNVERIFIED + _in_a_sentence(str(error))
+        context.emit(PatchRejected(context.call_id, reason))
+        return ToolOutput(reason, ok=False)
     context.emit(PatchStarted(context.call_id, shown))
     stop = threading.Event()
     writing = asyncio.ensure_future(asyncio.to_thread(_write, plan, stop))
@@ -104,7 +105,7 @@ def _prepare(
         raise PatchRefused(_EMPTY)
     if isinstance(policy, ReadOnly):
         raise PatchOutside(_READ_ONLY)
-    if not workdir.is_dir():
+    if not is_folder(workdir):
         raise PatchError(f"`{workdir}` is not a folder")
     if isinstance(policy, DangerFullAccess):
         plan = plan_patch(patch, workdir)
@@ -123,7 +124,7 @@ def _prepare_approved(
         if path not in files and not is_writable(path, roots):
             raise PatchRefused(f"{_OUTSIDE}: `{path}` is not what the user was asked about")
 
-    if not workdir.is_dir():
+    if not is_folder(workdir):
         raise PatchError(f"`{workdir}` is not a folder")
     plan = plan_patch(parse_patch(text), workdir, permit=permit)
     return plan, _shown(plan.changes)

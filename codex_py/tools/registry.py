@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.items import ToolCall
 from codex_py.tools.spec import Tool, ToolContext, ToolOutput
+
+
+class ForeignTools(Protocol):
+    """Tools that other programs bring."""
+
+    def specs(self) -> Sequence[dict[str, Any]]:
+        """What the model is shown of them; later lists begin with all of an earlier one."""
+        ...
+
+    def find(self, call: ToolCall) -> Tool | None:
+        """The tool a call means, whether it is shown or not."""
+        ...
 
 
 class ToolRegistry:
@@ -22,7 +34,19 @@ class ToolRegistry:
         self, tools: Sequence[Tool], *, hidden: Sequence[Tool] = (), hosted: Sequence[dict[str, Any]] = ()
     ) -> None:
         self._tools = {tool.name: tool for tool in (*hidden, *tools)}
+        self._foreign: ForeignTools | None = None
         self.encoded_specs = encode_json([*(tool.spec() for tool in tools), *hosted])
+
+    def joined(self, foreign: ForeignTools) -> ToolRegistry:
+        """These tools and, shown after them, those of others as they are now."""
+        both = ToolRegistry(())
+        both._tools = self._tools
+        both._foreign = foreign
+        more = encode_json(list(foreign.specs()))
+        # Spliced: what is shown of these tools stays the same to the byte.
+        own = self.encoded_specs
+        both.encoded_specs = own if more == b"[]" else more if own == b"[]" else own[:-1] + b"," + more[1:]
+        return both
 
     def warm_up(self) -> None:
         """Load what the first call needs; for a thread, while the call is still arriving."""
@@ -34,13 +58,13 @@ class ToolRegistry:
 
     def is_parallel(self, call: ToolCall) -> bool:
         """Whether the call may overlap with others; an unknown tool does nothing and so may."""
-        tool = self._tools.get(call.name)
+        tool = self._find(call)
         return tool is None or tool.parallel
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Run one call. A failure comes back as output, so that the model can read it and the call is answered."""
-        tool = self._tools.get(call.name)
-        if tool is None or call.namespace:
+        tool = self._find(call)
+        if tool is None:
             kind = "unsupported custom tool call" if call.custom else "unsupported call"
             return ToolOutput(f"{kind}: {call.name}", ok=False)
         try:
@@ -50,3 +74,7 @@ class ToolRegistry:
         except Exception as error:
             # A bug of ours: the call still needs its answer, and the turn fails once that is recorded.
             return ToolOutput(f"internal error in {call.name}: {type(error).__name__}", ok=False, crash=error)
+
+    def _find(self, call: ToolCall) -> Tool | None:
+        tool = None if call.namespace else self._tools.get(call.name)
+        return tool if tool is not None or self._foreign is None else self._foreign.find(call)

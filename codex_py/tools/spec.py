@@ -25,7 +25,8 @@ class ToolContext(Value):
     filtered by the policy. `ask` puts a question to the user and waits; it is None where nobody can answer. `widen`
     puts a policy the user agreed to in place of `sandbox_policy` for the rest of the turn. `approvals` is what the
     user has allowed and forbidden so far. `shortfall` is what the sandbox here cannot hold, unless the user has
-    accepted that. Everything here comes from the session, never from the call's arguments.
+    accepted that. `plan` says that the turn is one of plan mode: nothing may be written, whatever a rule or an answer
+    would allow. Everything here comes from the session, never from the call's arguments.
     """
 
     call_id: str
@@ -41,6 +42,7 @@ class ToolContext(Value):
     widen: Callable[[SandboxPolicy], None] | None = None
     approvals: Approvals | None = None
     shortfall: str | None = None
+    plan: bool = False
 
 
 class ToolOutput(Value):

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from codex_py.process.session import ExecSession
 from codex_py.protocol.encoding import decode_json
+from codex_py.protocol.events import CommandInput
 from codex_py.protocol.items import ToolCall
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.exec_command import MAX_YIELD_MS, MIN_YIELD_MS
 from codex_py.tools.exec_output import compose_reply, standing_of
-from codex_py.tools.guard import permit_input
+from codex_py.tools.guard import check_plan, permit_input
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 MIN_POLL_MS: Final = 5_000
@@ -43,8 +44,10 @@ class WriteStdin:
 
         arguments = parse_arguments(call, WriteStdinArguments)
         session = context.processes.get(arguments.session_id)
+        check_plan(arguments.chars, session, context)
         if arguments.chars and session.tty and session.outside:
             await permit_input(arguments.chars, session, context)
+        context.emit(CommandInput(session.call_id, session.line, arguments.chars))
         began = time.monotonic()
         if arguments.chars:
             _type(session, arguments.chars)

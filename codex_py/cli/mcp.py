@@ -1,0 +1,220 @@
+"""`codex-py mcp`: the MCP servers of the configuration, listed, added, removed, signed in at and tried out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+
+import typer
+
+from codex_py.cli import mcp_view as view
+from codex_py.cli import typer_options as options
+from codex_py.cli.browser_login import show_in_browser
+from codex_py.cli.typer_command import run_commands
+from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.config.mcp_entries import put_mcp_server, remove_mcp_server
+from codex_py.core.mcp_build import mcp_place
+from codex_py.core.mcp_trial import try_server
+from codex_py.errors import UsageError, UserError
+from codex_py.mcp.host import McpPlace
+from codex_py.mcp.logins import auth_status, forget_login
+from codex_py.mcp.servers import McpServer, read_server
+from codex_py.mcp.stored import forget_catalog
+from codex_py.paths import codex_home
+from codex_py.text.sanitize import sanitize_line
+
+_ABOUT: Final = "The MCP servers whose tools the model may use: list, add, remove, sign in, try."
+_NAME: Final = re.compile(r"[A-Za-z0-9_:@/.-]{1,128}")
+
+Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="The server's name in the configuration.")]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `codex-py mcp` with these arguments; give back the exit status."""
+    commands = {
+        "list": list_servers,
+        "get": show_server,
+        "add": add_server,
+        "remove": remove_server,
+        "login": login,
+        "logout": logout,
+        "test": test_server,
+    }
+    return run_commands(commands, arguments, name="mcp", about=_ABOUT)
+
+
+def list_servers(overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False) -> int:
+    """List the configured servers; values of variables and headers are masked."""
+    found = _look(overrides, profile)
+    view.print_servers([_shown(found, name) for name in sorted(found.entries)], sys.stdout, as_json=as_json)
+    if not found.entries and not as_json:
+        _say("no MCP servers are configured; `codex-py mcp add` adds one")
+    return 0
+
+
+def show_server(
+    name: Name, overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False
+) -> int:
+    """Show one server."""
+    found = _look(overrides, profile)
+    _require(found, name)
+    view.print_server(_shown(found, name), sys.stdout, as_json=as_json)
+    return 0
+
+
+def add_server(
+    name: Name,
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND...", help="The command that starts the server.")
+    ] = None,
+    env: Annotated[
+        list[str] | None, typer.Option("--env", metavar="KEY=VALUE", help="A variable for that command.")
+    ] = None,
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="The address of a running server.")] = None,
+    bearer: Annotated[
+        str | None, typer.Option("--bearer-token-env-var", metavar="NAME", help="The variable with its token.")
+    ] = None,
+) -> int:
+    """Add a server to $CODEX_HOME/config.toml, or replace the one of this name. Nothing is started.
+
+    `codex-py mcp test NAME` starts it and shows its tools.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"not a server name: `{name}`", hint="use letters, digits and `-`, `_`, `:`, `@`, `/`, `.`")
+    if bool(command) == bool(url):
+        raise UsageError("a server has a command after `--`, or a `--url`, and not both", hint="see `--help`")
+    if (url and env) or (command and bearer):
+        raise UsageError("`--env` goes with a command, `--bearer-token-env-var` with `--url`", hint="leave it out")
+    if url and not re.match(r"https?://[^\s/]", url):
+        raise UsageError(f"not an address: `{url}`", hint="it begins with `https://` or `http://`")
+    entry: dict[str, Any] = {"url": url} if url else {"command": (command or [""])[0]}
+    if command and command[1:]:
+        entry["args"] = command[1:]
+    if env:
+        entry["env"] = dict(map(_pair, env))
+    if bearer:
+        entry["bearer_token_env_var"] = bearer
+    file = codex_home(os.environ) / "config.toml"
+    put_mcp_server(file, name, entry)
+    _say(f"added the MCP server `{name}` to `{file}`; `codex-py mcp test {name}` starts it and shows its tools")
+    return 0
+
+
+def remove_server(name: Name) -> int:
+    """Remove a server from $CODEX_HOME/config.toml, with its login and what is kept of it."""
+    home = codex_home(os.environ)
+    entry = _look().entries.get(name)
+    if not remove_mcp_server(home / "config.toml", name):
+        _say(f"no MCP server `{name}` in `{home / 'config.toml'}`")
+        return 0
+    if entry is not None:
+        server = read_server(name, entry)
+        forget_catalog(home, server)
+        if server.url:
+            forget_login(server, _look().place.tokens)
+    _say(f"removed the MCP server `{name}`")
+    return 0
+
+
+def login(
+    name: Name,
+    scopes: Annotated[
+        str | None, typer.Option("--scopes", metavar="A,B", help="What to ask for, in place of what the server says.")
+    ] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address; open it yourself.")] = False,
+    overrides: options.Overrides = None,
+    profile: options.Profile = None,
+) -> int:
+    """Sign in at a server with a browser; the login is kept and renewed."""
+    found = _look(overrides, profile)
+    server = _require(found, name)
+    if server.url is None:
+        raise UserError(f"the MCP server `{name}` is started by a command: there is nothing to sign in at")
+    if auth_status(server, found.place.tokens) == "bearer_token":
+        raise UserError(f"the MCP server `{name}` has a token of its own in the configuration")
+    if scopes:
+        server = server.replace(scopes=tuple(part.strip() for part in scopes.split(",") if part.strip()))
+    forget_login(server, found.place.tokens)
+
+    def show(url: str) -> None:
+        _say("sign in with your browser at this address:")
+        _say(f"  {url}")
+        if not no_browser and not show_in_browser(url):
+            _say("no browser could be opened: open it yourself")
+
+    port = found.loaded.config.mcp_oauth_callback_port
+    trial = asyncio.run(try_server(server, found.place, show=show, port=port))
+    if trial.error is not None:
+        raise UserError(trial.error)
+    signed_in = auth_status(server, found.place.tokens) == "o_auth"
+    _say(f"signed in at the MCP server `{name}`" if signed_in else f"the MCP server `{name}` asks for no login")
+    return 0
+
+
+def logout(name: Name, overrides: options.Overrides = None, profile: options.Profile = None) -> int:
+    """Forget the login at a server."""
+    found = _look(overrides, profile)
+    server = _require(found, name)
+    was_there = server.url is not None and forget_login(server, found.place.tokens)
+    _say(f"signed out of the MCP server `{name}`" if was_there else f"not signed in at the MCP server `{name}`")
+    return 0
+
+
+def test_server(
+    name: Name, overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False
+) -> int:
+    """Start a server, list its tools and stop it. Exit status 1 when it does not come up; its stderr says why."""
+    found = _look(overrides, profile)
+    trial = asyncio.run(try_server(_require(found, name), found.place))
+    view.print_trial(trial, sys.stdout, as_json=as_json)
+    if trial.error is not None and not as_json:
+        _say(f"error: {trial.error}")
+        for line in trial.stderr:
+            _say(f"  {line}")
+    return 0 if trial.error is None else 1
+
+
+class _Found(NamedTuple):
+    loaded: LoadedConfig
+    entries: dict[str, dict[str, Any]]
+    place: McpPlace
+
+
+def _look(overrides: Sequence[str] | None = None, profile: str | None = None) -> _Found:
+    home = codex_home(os.environ)
+    loaded = load_config(
+        ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ, overrides=tuple(overrides or ()), profile=profile)
+    )
+    for warning in loaded.warnings:
+        _say(f"warning: {warning}")
+    entries = {name: dict(entry) for name, entry in loaded.config.mcp_servers.items()}
+    return _Found(loaded, entries, mcp_place(loaded, home=home, cwd=Path.cwd(), env=os.environ))
+
+
+def _require(found: _Found, name: str) -> McpServer:
+    if name not in found.entries:
+        known = ", ".join(f"`{one}`" for one in sorted(found.entries))
+        raise UserError(f"no MCP server `{name}` is configured", hint=f"there are {known}" if known else None)
+    return read_server(name, found.entries[name])
+
+
+def _shown(found: _Found, name: str) -> view.ShownServer:
+    server = read_server(name, found.entries[name])
+    return view.ShownServer(server, found.entries[name], auth_status(server, found.place.tokens))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise UsageError(f"not a variable: `{name}`", hint="write `--env NAME=VALUE`")
+    return name, value
+
+
+def _say(text: str) -> None:
+    print(sanitize_line(text), file=sys.stderr)

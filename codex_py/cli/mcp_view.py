@@ -1,0 +1,206 @@
+"""How `codex-py mcp` prints servers: tables for people, JSON in the fields of Codex CLI; secrets in neither."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, TextIO, cast
+
+from codex_py.cli.tables import print_json, print_table
+from codex_py.core.mcp_trial import Trial
+from codex_py.mcp.catalog import Catalog
+from codex_py.mcp.logins import AuthStatus
+from codex_py.mcp.servers import McpServer
+from codex_py.text.sanitize import sanitize_line
+
+MASK: Final = "*****"
+_NONE: Final = "-"
+_AUTH: Final = {
+    "unsupported": "Unsupported",
+    "bearer_token": "Bearer token",
+    "o_auth": "OAuth",
+    "not_logged_in": "Not logged in",
+}
+_USERINFO: Final = re.compile(r"(?<=://)[^/@\s]*@")
+_QUERY: Final = re.compile(r"(?<==)[^&#]+")
+_SECRET_FLAG: Final = re.compile(r"(?i)--?[\w-]*(key|secret|token|password|auth)[\w-]*")
+
+
+class ShownServer(NamedTuple):
+    """A server as it is listed: what is configured, whether it is enabled, and how it is authorized."""
+
+    server: McpServer
+    entry: Mapping[str, Any]
+    auth: AuthStatus
+
+    @property
+    def enabled(self) -> bool:
+        return self.entry.get("enabled", True) is not False
+
+
+def print_servers(servers: Sequence[ShownServer], out: TextIO, *, as_json: bool) -> None:
+    """All servers, those with a command first."""
+    if as_json:
+        print_json([_listed(one) for one in servers], out)
+        return
+    local = [one for one in servers if one.server.url is None]
+    remote = [one for one in servers if one.server.url is not None]
+    rows = [
+        (
+            one.server.name,
+            one.server.command or "",
+            " ".join(masked_words(one.server.args)) or _NONE,
+            masked(one.server.env) or _NONE,
+            str(one.server.cwd or _NONE),
+            _status(one),
+            _AUTH[one.auth],
+        )
+        for one in local
+    ]
+    print_table(("Name", "Command", "Args", "Env", "Cwd", "Status", "Auth"), rows, out)
+    if local and remote:
+        out.write("\n")
+    rows = [
+        (
+            one.server.name,
+            masked_url(one.server.url or ""),
+            one.server.bearer_token_env_var or _NONE,
+            _status(one),
+            _AUTH[one.auth],
+        )
+        for one in remote
+    ]
+    print_table(("Name", "Url", "Bearer Token Env Var", "Status", "Auth"), rows, out)
+
+
+def print_server(one: ShownServer, out: TextIO, *, as_json: bool) -> None:
+    """Everything about one server."""
+    if as_json:
+        tools = {name: _list(one.entry.get(name)) for name in ("enabled_tools", "disabled_tools")}
+        print_json({**_listed(one), **tools}, out)
+        return
+    server = one.server
+    out.write(f"{sanitize_line(server.name)}\n")
+    facts: dict[str, Any] = {"enabled": str(one.enabled).lower(), "transport": server.transport}
+    if server.url is None:
+        facts |= {"command": server.command, "args": " ".join(masked_words(server.args))}
+        facts |= {"cwd": server.cwd, "env": masked(server.env), "env_vars": " ".join(server.env_vars)}
+    else:
+        facts |= {"url": masked_url(server.url), "bearer_token_env_var": server.bearer_token_env_var}
+        facts |= {"http_headers": masked(server.http_headers), "env_http_headers": _pairs(server.env_http_headers)}
+    for key in ("enabled_tools", "disabled_tools", "scopes", "required", "startup_timeout_sec", "tool_timeout_sec"):
+        if key in one.entry:
+            value = one.entry[key]
+            facts[key] = ", ".join(map(str, cast("Sequence[str]", value))) if isinstance(value, tuple) else value
+    facts |= {"auth": _AUTH[one.auth], "remove": f"codex-py mcp remove {server.name}"}
+    for name, value in facts.items():
+        out.write(f"  {name}: {sanitize_line(str(value if value not in (None, '') else _NONE))}\n")
+
+
+def print_trial(trial: Trial, out: TextIO, *, as_json: bool) -> None:
+    """What a started server offers, or why there is nothing."""
+    catalog = trial.catalog or Catalog()
+    if as_json:
+        print_json(
+            {
+                "name": trial.name,
+                "ok": trial.error is None,
+                "seconds": round(trial.seconds, 3),
+                "error": trial.error,
+                "stderr": list(trial.stderr),
+                "tools": [_tool(tool._asdict()) for tool in catalog.tools],
+                "prompts": [prompt.name for prompt in catalog.prompts],
+            },
+            out,
+        )
+        return
+    if trial.error is None:
+        out.write(f"{sanitize_line(trial.name)}: up after {trial.seconds:.1f} s, {len(catalog.tools)} tools\n")
+    rows = [(tool.name, _hints(tool.read_only, tool.destructive), _first(tool.description)) for tool in catalog.tools]
+    print_table(("TOOL", "DOES", "DESCRIPTION"), rows, out)
+    if catalog.prompts:
+        out.write(f"prompts: {sanitize_line(', '.join(prompt.name for prompt in catalog.prompts))}\n")
+
+
+def masked(values: Mapping[str, str]) -> str:
+    """Names without their values."""
+    return ", ".join(f"{name}={MASK}" for name in values)
+
+
+def masked_url(url: str) -> str:
+    """An address without the password and the parameters it may carry."""
+    plain = _USERINFO.sub(f"{MASK}@", url)
+    head, mark, query = plain.partition("?")
+    return head + mark + _QUERY.sub(MASK, query)
+
+
+def masked_words(words: Sequence[str]) -> list[str]:
+    """A command line without the values of flags that are named like secrets."""
+    shown: list[str] = []
+    after_secret = False
+    for word in words:
+        flag, equals, _ = word.partition("=")
+        is_secret = _SECRET_FLAG.fullmatch(flag) is not None
+        shown.append(
+            MASK if after_secret and not word.startswith("-") else f"{flag}={MASK}" if is_secret and equals else word
+        )
+        after_secret = is_secret and not equals
+    return shown
+
+
+def _listed(one: ShownServer) -> dict[str, Any]:
+    server = one.server
+    if server.url is None:
+        transport: dict[str, Any] = {
+            "type": "stdio",
+            "command": server.command,
+            "args": masked_words(server.args),
+            "env": {name: MASK for name in server.env} or None,
+            "env_vars": list(server.env_vars),
+            "cwd": None if server.cwd is None else str(server.cwd),
+        }
+    else:
+        transport = {
+            "type": "streamable_http",
+            "url": masked_url(server.url),
+            "bearer_token_env_var": server.bearer_token_env_var,
+            "http_headers": {name: MASK for name in server.http_headers} or None,
+            "env_http_headers": dict(server.env_http_headers) or None,
+        }
+    return {
+        "name": server.name,
+        "enabled": one.enabled,
+        "disabled_reason": None,
+        "transport": transport,
+        "startup_timeout_sec": one.entry.get("startup_timeout_sec"),
+        "tool_timeout_sec": one.entry.get("tool_timeout_sec"),
+        "auth_status": one.auth,
+    }
+
+
+def _tool(fields: dict[str, Any]) -> dict[str, Any]:
+    kept = ("name", "description", "read_only", "destructive", "open_world")
+    return {name: fields[name] for name in kept} | {"parameters": fields["schema"]}
+
+
+def _hints(read_only: bool | None, destructive: bool | None) -> str:
+    if read_only:
+        return "reads"
+    return {None: "says nothing", True: "may destroy", False: "changes"}[destructive]
+
+
+def _first(text: str) -> str:
+    line = text.strip().partition("\n")[0]
+    return line if len(line) <= 100 else f"{line[:99]}…"
+
+
+def _pairs(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def _list(value: Sequence[str] | None) -> list[str] | None:
+    return None if value is None else list(value)
+
+
+def _status(one: ShownServer) -> str:
+    return "enabled" if one.enabled else "disabled"

@@ -1,0 +1,93 @@
+"""The configuration in the words of the MCP room. Imported when a server is configured, or is about to be."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py import __version__
+from codex_py.config.edit import set_value
+from codex_py.config.load import LoadedConfig
+from codex_py.core.session_mcp import McpSettings, SessionMcp
+from codex_py.core.turn_context import TurnSettings
+from codex_py.mcp.host import McpPlace
+from codex_py.mcp.servers import read_server, read_servers
+from codex_py.model.auth import StoreKind
+from codex_py.model.login_store import MCP_FILE, LoginStore, open_store
+from codex_py.model.providers import Provider
+from codex_py.protocol.value import Value
+from codex_py.text.sanitize import sanitize_line
+
+# Who knows tools in namespaces.
+_NAMESPACES: Final = ("openai",)
+
+
+class McpBuild(Value):
+    """Where a session with servers is built."""
+
+    loaded: LoadedConfig
+    home: Path
+    cwd: Path
+    env: Mapping[str, str]
+    provider: Provider
+    pictures: bool
+    can_ask: bool
+    sample: Callable[[Mapping[str, Any], TurnSettings], Awaitable[Mapping[str, Any]]]
+
+
+def build_mcp(build: McpBuild) -> SessionMcp:
+    """The servers of a session, none of them started."""
+    config = build.loaded.config
+    names = [name for name in build.loaded.project_mcp_servers if name not in config.mcp_servers]
+    return SessionMcp(
+        McpSettings(
+            place=mcp_place(build.loaded, home=build.home, cwd=build.cwd, env=build.env),
+            servers=read_servers(config.mcp_servers),
+            namespaces=build.provider.id in _NAMESPACES,
+            pictures=build.pictures,
+            can_ask=build.can_ask,
+            keep=lambda server, tool: keep_approval(build.home, server, tool),
+            sample=build.sample,
+            login_port=config.mcp_oauth_callback_port,
+            notes=tuple(_project_note(name, build.loaded.project_mcp_servers[name]) for name in sorted(names)),
+        )
+    )
+
+
+def mcp_place(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> McpPlace:
+    """Where servers are started, and where what is kept of them is."""
+    return McpPlace(home=home, cwd=cwd, env=env, version=__version__, tokens=_Tokens(loaded, home), mark={})
+
+
+def keep_approval(home: Path, server: str, tool: str) -> None:
+    """Write down that calls of a tool need no question any more. Raises `UserError`."""
+    set_value(home / "config.toml", ("mcp_servers", server, "tools", tool, "approval_mode"), "approve")
+
+
+def _project_note(name: str, entry: Mapping[str, Any]) -> str:
+    target = read_server(name, entry).target
+    return (
+        f"the project's MCP server `{sanitize_line(name)}` ({sanitize_line(target)}) is not started: what a project "
+        f"brings runs only when you have added it yourself (`codex-py mcp add`)"
+    )
+
+
+class _Tokens:
+    """The store of logins, opened when the first one is looked for: a keyring takes its time."""
+
+    def __init__(self, loaded: LoadedConfig, home: Path) -> None:
+        self._kind: StoreKind = loaded.config.mcp_oauth_credentials_store
+        self._home = home
+        self._store: LoginStore | None = None
+
+    def load(self) -> Mapping[str, Any]:
+        return self._opened().load()
+
+    def save(self, login: Mapping[str, Any]) -> None:
+        self._opened().save(login)
+
+    def _opened(self) -> LoginStore:
+        if self._store is None:
+            self._store = open_store(self._kind, self._home, MCP_FILE)
+        return self._store

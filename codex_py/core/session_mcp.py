@@ -1,0 +1,210 @@
+"""The MCP servers of one session: what they may ask of it, when they start, and what happens at its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from codex_py.core.turn_context import TurnSettings
+from codex_py.errors import UserError
+from codex_py.mcp.catalog import McpPrompt
+from codex_py.mcp.connections import McpConnections, ServerState
+from codex_py.mcp.host import LoginNeeded, McpFailed, McpPlace
+from codex_py.mcp.logins import login_secrets
+from codex_py.mcp.servers import McpServer
+from codex_py.process.sweep import MARKER, kill_marked
+from codex_py.process.watchdog import Watchdog, set_watch
+from codex_py.protocol.encoding import as_list, as_object
+from codex_py.protocol.policy import asks_about
+from codex_py.protocol.questions import Question
+from codex_py.protocol.value import Value
+from codex_py.tools.mcp_tools import McpTools
+
+if TYPE_CHECKING:
+    from codex_py.mcp.connection import Link
+
+# Starting costs work, and the first request goes out before it.
+_START_AFTER: Final = 0.25
+
+
+class McpSettings(Value):
+    """What the servers of a session are started with. `keep` writes down a yes for good to a tool of a server.
+
+    `login_port` is where a browser comes back to, None for any. `sample` asks the model for a server.
+    """
+
+    place: McpPlace
+    servers: tuple[McpServer, ...]
+    namespaces: bool
+    pictures: bool
+    can_ask: bool
+    keep: Callable[[str, str], None]
+    sample: Callable[[Mapping[str, Any], TurnSettings], Awaitable[Mapping[str, Any]]]
+    login_port: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+class McpFrontDoor(Value):
+    """The session, as far as its servers reach it."""
+
+    ask: Callable[[Question], Awaitable[str | None]]
+    warn: Callable[[str], None]
+    learn: Callable[[Iterable[str]], None]
+    settings: Callable[[], TurnSettings]
+
+
+class SessionMcp:
+    """Give it to the tools, `attach` it to the session, `begin` it when the first request goes out, `close` it."""
+
+    def __init__(self, settings: McpSettings) -> None:
+        self._settings = settings
+        self._mark = f"mcp-{os.getpid()}-{os.urandom(8).hex()}"
+        place = settings.place.replace(mark={MARKER: self._mark})
+        self.connections: Final = McpConnections(settings.servers, place, self)
+        self.tools: Final = McpTools(
+            self.connections, namespaces=settings.namespaces, pictures=settings.pictures, keep=settings.keep
+        )
+        self._door: McpFrontDoor | None = None
+        self._untold: list[str] = list(settings.notes)
+        self._starting: asyncio.Task[None] | None = None
+        self._watch: Watchdog | None = None
+
+    def attach(self, door: McpFrontDoor) -> None:
+        """Reach the session from now on."""
+        self._door = door
+        for server in self._settings.servers:
+            self._learn(server)
+
+    def begin(self) -> None:
+        """Start the servers in a moment; returns at once."""
+        for note in self._untold:
+            self.warn(note)
+        self._untold.clear()
+        if self._starting is None:
+            self._starting = asyncio.create_task(self._start(_START_AFTER))
+
+    async def require(self) -> None:
+        """Wait for the servers a session does not begin without; raises `UserError` for one that is not there."""
+        wanted = [state for state in self.connections.states if state.server.required]
+        if not wanted:
+            return
+        await self._start(0.0)
+        await self.connections.settle(wanted)
+        for state in wanted:
+            if state.failure is not None:
+                raise UserError(
+                    str(state.failure), hint=f"it is `required`; `codex-py mcp test {state.server.name}` tells more"
+                )
+        self.tools.join()
+
+    async def settle(self) -> None:
+        """At the end of a turn that may be the last one: wait for servers never seen, so that the next has their tools.
+
+        A front end with a user before it has more turns, and does not wait.
+        """
+        if self._settings.can_ask:
+            return
+        unseen = [state for state in self.connections.states if not state.seen]
+        if unseen:
+            await self._start(0.0)
+            await self.connections.settle(unseen)
+
+    async def add(self, servers: Sequence[McpServer]) -> list[McpFailed]:
+        """Start more servers and wait for them, signing in where one wants that; their tools can be shown then."""
+        added = [self.connections.add(server) for server in servers]
+        for server in servers:
+            self._learn(server)
+        await self._start(0.0)
+        await self.connections.settle(added)
+        failures: list[McpFailed] = []
+        for state in added:
+            failure = state.failure
+            if isinstance(failure, LoginNeeded) and self._settings.can_ask:
+                failure = await self._sign_in(state)
+            failures += [failure] if failure is not None else []
+        return failures
+
+    def prompts(self) -> tuple[tuple[str, McpPrompt], ...]:
+        """The prompts of all servers, with the names of those."""
+        known = [(state.server.name, state.live or state.catalog) for state in self.connections.states]
+        return tuple((name, prompt) for name, catalog in known if catalog for prompt in catalog.prompts)
+
+    async def prompt_text(self, server: str, name: str, arguments: Mapping[str, str]) -> str:
+        """A prompt, filled in, as one text to send. Raises `UserError`."""
+        try:
+            link: Link = await self.connections.link(server)
+            answer = await link.get_prompt(name, dict(arguments))
+        except McpFailed as error:
+            raise UserError(f"cannot use the prompt `{name}` of `{server}`: {error}") from error
+        messages = [as_object(one) for one in as_list(answer.get("messages"))]
+        return "\n\n".join(text for one in messages if (text := _said(one)))
+
+    async def close(self) -> None:
+        """End every connection, and whatever the servers have left running."""
+        if self._starting is not None:
+            self._starting.cancel()
+        await self.connections.close()
+        if self._watch is not None:
+            await asyncio.to_thread(kill_marked, self._mark)
+            self._watch.dismiss()
+            self._watch = None
+
+    # What a server may ask of the session.
+
+    async def ask(self, question: Question) -> str | None:
+        """The user's answer; None where nobody can be asked, or the policy keeps such questions from them."""
+        door = self._door
+        if door is None or not self._settings.can_ask or not asks_about(door.settings().approval, "mcp_elicitations"):
+            return None
+        return await door.ask(question)
+
+    async def sample(self, server: str, request: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """What the model says to a server; the SDK asks only for those whose configuration allows it."""
+        if self._door is None:
+            return None
+        return await self._settings.sample(request, self._door.settings())
+
+    def roots(self) -> tuple[Path, ...]:
+        """The folder the session works in."""
+        return (self._settings.place.cwd if self._door is None else self._door.settings().cwd,)
+
+    def warn(self, message: str) -> None:
+        """Tell the user something, once."""
+        if self._door is None:
+            self._untold.append(message)
+        else:
+            self._door.warn(message)
+
+    def _learn(self, server: McpServer) -> None:
+        if self._door is not None:
+            place = self._settings.place
+            tokens = login_secrets(server, place.tokens) if server.url else ()
+            self._door.learn((*server.secrets(place.env), *tokens))
+
+    async def _start(self, delay: float) -> None:
+        await asyncio.sleep(delay)
+        if self._watch is None and any(state.server.url is None for state in self.connections.states):
+            self._watch = set_watch(self._mark)
+        self.connections.start()
+
+    async def _sign_in(self, state: ServerState) -> McpFailed | None:
+        from codex_py.core.mcp_login import browser_sign_in  # the seam: few servers want a login
+
+        def show(url: str) -> None:
+            self.warn(f"sign in at the MCP server `{state.server.name}`: {url}")
+
+        async with browser_sign_in(self._settings.login_port, show) as sign_in:
+            try:
+                await self.connections.link(state.server.name, sign_in=sign_in)
+            except McpFailed as error:
+                return error
+        return None
+
+
+def _said(message: Mapping[str, Any]) -> str:
+    content = as_object(message.get("content"))
+    text = content.get("text") or as_object(content.get("resource")).get("text")
+    return text if isinstance(text, str) else ""

@@ -1,0 +1,131 @@
+"""What a server offers, as it is kept on disk and shown to the model: cut to size, in a fixed order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from codex_py.protocol.encoding import as_list, as_object, encode_json
+from codex_py.text.sanitize import sanitize, sanitize_line
+
+MOST_TOOLS: Final = 128
+MOST_PROMPTS: Final = 128
+MOST_DESCRIPTION_BYTES: Final = 4 * 1024
+MOST_SCHEMA_BYTES: Final = 64 * 1024
+_MOST_ABOUT_BYTES: Final = 1024
+_MOST_NAME: Final = 256
+_OPEN_SCHEMA: Final[Mapping[str, Any]] = {"type": "object", "properties": {}, "additionalProperties": True}
+
+
+class McpTool(NamedTuple):
+    """A tool. The hints are the server's own words about it, None where it says nothing."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    read_only: bool | None = None
+    destructive: bool | None = None
+    open_world: bool | None = None
+
+
+class PromptArgument(NamedTuple):
+    name: str
+    description: str
+    required: bool
+
+
+class McpPrompt(NamedTuple):
+    name: str
+    description: str
+    arguments: tuple[PromptArgument, ...] = ()
+
+
+class Catalog(NamedTuple):
+    """All a server offers; tools and prompts are sorted by name. `about` is what it says of itself.
+
+    `remarks` are lines for the user about what was cut.
+    """
+
+    tools: tuple[McpTool, ...] = ()
+    prompts: tuple[McpPrompt, ...] = ()
+    about: str = ""
+    remarks: tuple[str, ...] = ()
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain JSON for the disk."""
+        prompts = [{**one._asdict(), "arguments": [list(part) for part in one.arguments]} for one in self.prompts]
+        return {"tools": [one._asdict() for one in self.tools], "prompts": prompts, "about": self.about}
+
+
+def catalog_from_record(record: Mapping[str, Any]) -> Catalog:
+    """Read what `to_record` wrote. Raises `TypeError`, `ValueError` or `LookupError` for anything else."""
+    prompts = [
+        McpPrompt(one["name"], one["description"], tuple(PromptArgument(*part) for part in one["arguments"]))
+        for one in record["prompts"]
+    ]
+    return Catalog(tuple(McpTool(**one) for one in record["tools"]), tuple(prompts), str(record["about"]))
+
+
+def read_catalog(tools: Iterable[Any], prompts: Iterable[Any], about: str) -> Catalog:
+    """A catalogue from the wire's lists; what has no usable name is left out."""
+    remarks: list[str] = []
+    found = {tool.name: tool for one in tools if (tool := _tool(as_object(one), remarks)) is not None}
+    names = sorted(found)
+    if len(names) > MOST_TOOLS:
+        remarks.append(
+            f"{len(names) - MOST_TOOLS} of its {len(names)} tools are left out: at most {MOST_TOOLS} are used"
+        )
+    asked = {prompt.name: prompt for one in prompts if (prompt := _prompt(as_object(one))) is not None}
+    return Catalog(
+        tools=tuple(found[name] for name in names[:MOST_TOOLS]),
+        prompts=tuple(asked[name] for name in sorted(asked)[:MOST_PROMPTS]),
+        about=_cut(sanitize(about), _MOST_ABOUT_BYTES),
+        remarks=tuple(remarks),
+    )
+
+
+def _tool(wire: Mapping[str, Any], remarks: list[str]) -> McpTool | None:
+    name = wire.get("name")
+    if not isinstance(name, str) or not name or len(name) > _MOST_NAME:
+        return None
+    hints = as_object(wire.get("annotations"))
+    schema: dict[str, Any] = {"type": "object", "properties": {}, **as_object(wire.get("inputSchema"))}
+    if len(encode_json(schema)) > MOST_SCHEMA_BYTES:
+        remarks.append(f"the parameters of its tool `{sanitize_line(name)}` are not shown: over 64 KiB")
+        schema = dict(_OPEN_SCHEMA)
+    described = wire.get("description")
+    return McpTool(
+        name,
+        _cut(sanitize(described if isinstance(described, str) else ""), MOST_DESCRIPTION_BYTES),
+        schema,
+        _hint(hints, "readOnlyHint"),
+        _hint(hints, "destructiveHint"),
+        _hint(hints, "openWorldHint"),
+    )
+
+
+def _prompt(wire: Mapping[str, Any]) -> McpPrompt | None:
+    name = wire.get("name")
+    if not isinstance(name, str) or not name or len(name) > _MOST_NAME:
+        return None
+    given: Sequence[dict[str, Any]] = [as_object(one) for one in as_list(wire.get("arguments"))]
+    arguments = tuple(
+        PromptArgument(one["name"], _line(one.get("description")), one.get("required") is True)
+        for one in given
+        if isinstance(one.get("name"), str)
+    )
+    return McpPrompt(name, _line(wire.get("description")), arguments)
+
+
+def _line(text: object) -> str:
+    return _cut(sanitize_line(text), _MOST_ABOUT_BYTES) if isinstance(text, str) else ""
+
+
+def _hint(hints: Mapping[str, Any], name: str) -> bool | None:
+    value = hints.get(name)
+    return value if isinstance(value, bool) else None
+
+
+def _cut(text: str, most: int) -> str:
+    raw = text.encode(errors="replace")
+    return text if len(raw) <= most else raw[: most - 3].decode(errors="ignore") + "…"

@@ -1,0 +1,116 @@
+"""The process of a server that speaks over its standard streams: in a group of its own, ended with all it started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_KEPT_BYTES: Final = 64 * 1024
+_CHUNK_BYTES: Final = 64 * 1024
+_LEAVE_SECONDS: Final = 1.0
+_POLL_SECONDS: Final = 0.01
+
+
+class Tail:
+    """The last 64 KiB of what a server says beside the protocol, as lines to show."""
+
+    def __init__(self) -> None:
+        self._chunks: deque[bytes] = deque()
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> None:
+        self._chunks.append(chunk[-_KEPT_BYTES:])
+        self._size += len(self._chunks[-1])
+        while self._size - len(self._chunks[0]) >= _KEPT_BYTES:
+            self._size -= len(self._chunks.popleft())
+
+    def lines(self, most: int) -> list[str]:
+        """The last lines, as they were written."""
+        text = b"".join(self._chunks)[-_KEPT_BYTES:].decode(errors="replace")
+        return [line for line in text.splitlines() if line.strip()][-most:]
+
+
+class ServerChild:
+    """A started server: write to `stdin`, read from `stdout`; `tail` fills by itself."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.stdin: Final = process.stdin
+        self.stdout: Final = process.stdout
+        self.tail: Final = Tail()
+        self._process = process
+        self._listening = asyncio.create_task(self._listen())
+        self._stopping: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(cls, argv: list[str], *, env: Mapping[str, str], cwd: Path) -> ServerChild:
+        """Raises `OSError` when it cannot be started, and `ValueError` for words no process can be given."""
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=pipe, stdout=pipe, stderr=pipe, env=dict(env), cwd=cwd, start_new_session=True
+        )
+        return cls(process)
+
+    async def ended(self) -> int | None:
+        """The exit status of a server that has closed its output; None when it goes on without one."""
+        await self._is_gone()
+        return self._process.returncode
+
+    async def stop(self) -> None:
+        """Let it leave by itself for a second, then end its whole group. No wait is longer than three seconds."""
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._stop())
+        # Whoever waits may be cancelled; what has begun goes on.
+        await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> None:
+        with suppress(OSError, RuntimeError):
+            self.stdin.close()
+        for number in (None, signal.SIGTERM, signal.SIGKILL):
+            if number is not None and not self._signal(number):
+                break
+            if await self._is_gone():
+                # Its children may still be there: the group is told once more.
+                self._signal(signal.SIGKILL)
+                break
+        self._listening.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._listening
+        # Private to asyncio, and the only way not to leave open pipes to children that have left the group.
+        transport = getattr(self._process, "_transport", None)
+        if isinstance(transport, asyncio.SubprocessTransport):
+            with suppress(PermissionError, ProcessLookupError):
+                transport.close()
+
+    def kill(self) -> None:
+        """End it and its group now, without waiting."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> bool:
+        try:
+            os.killpg(self._process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
+
+    async def _is_gone(self) -> bool:
+        """Whether the process ends soon. Not `wait()`: that waits for the pipes too, which its children may hold."""
+        deadline = asyncio.get_running_loop().time() + _LEAVE_SECONDS
+        while self._process.returncode is None:
+            if asyncio.get_running_loop().time() > deadline:
+                return False
+            await asyncio.sleep(_POLL_SECONDS)
+        return True
+
+    async def _listen(self) -> None:
+        stderr = self._process.stderr
+        assert stderr is not None
+        while chunk := await stderr.read(_CHUNK_BYTES):
+            self.tail.feed(chunk)

@@ -1,0 +1,285 @@
+"""One live connection to a server, through the SDK. Importing this takes a second of work: done in the background.
+
+Whoever enters `connected` leaves it in the same task: the SDK's cancel scopes want that. Calls may come from any task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, cast
+
+import anyio
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.client.auth import OAuthFlowError
+from mcp.client.session import ClientRequestContext, IncomingMessage
+from pydantic import BaseModel, ValidationError
+
+from codex_py.mcp.catalog import Catalog, read_catalog
+from codex_py.mcp.child import ServerChild, Tail
+from codex_py.mcp.elicitation import Answered, answer_elicitation
+from codex_py.mcp.host import LoginNeeded, McpFailed, McpHost, McpPlace, Progress, SignIn
+from codex_py.mcp.http import http_streams
+from codex_py.mcp.oauth import oauth_for
+from codex_py.mcp.servers import McpServer
+from codex_py.mcp.stdio import stdio_streams
+from codex_py.text.sanitize import sanitize_line
+
+_Report = Callable[[Progress], None]
+
+_MOST_PAGES: Final = 64
+_MOST_REASON: Final = 500
+# Codes of answers that mean: not this handshake, the other one.
+_OTHER_HANDSHAKE: Final = (types.UNSUPPORTED_PROTOCOL_VERSION, types.METHOD_NOT_FOUND)
+_LOST: Final = (types.CONNECTION_CLOSED,)
+_LOGGERS: Final = ("mcp", "client", "httpx2", "httpcore2")
+
+
+class Link:
+    """A connection that is up. Raises `McpFailed` for everything a server can get wrong."""
+
+    def __init__(self, server: McpServer, host: McpHost, tail: Tail | None) -> None:
+        self.server: Final = server
+        self.tail: Final = tail or Tail()
+        # Set when nothing more will come, with the reason.
+        self.lost: Final[asyncio.Future[str]] = asyncio.get_running_loop().create_future()
+        self.on_list_changed: Callable[[], None] = _nothing
+        # Whether a user is there to sign in.
+        self.signs_in = False
+        self._host = host
+        self._client: Client | None = None
+        self._calls = 0
+        self._limits: set[asyncio.Timeout] = set()
+        self._asking: set[asyncio.Task[Answered]] = set()
+        self._status: int | None = None
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], report: _Report) -> dict[str, Any]:
+        """The `CallToolResult` as it stands on the wire; `report` hears how far the call is."""
+
+        async def hear(progress: float, total: float | None, message: str | None) -> None:
+            report(Progress(progress, total, message or ""))
+
+        return await self._ask(lambda client: client.call_tool(name, arguments, progress_callback=hear))
+
+    async def list_resources(self, cursor: str | None, *, templates: bool = False) -> dict[str, Any]:
+        """One page of the resources, or of their templates."""
+        if templates:
+            return await self._ask(lambda client: client.list_resource_templates(cursor=cursor))
+        return await self._ask(lambda client: client.list_resources(cursor=cursor))
+
+    async def read_resource(self, uri: str) -> dict[str, Any]:
+        return await self._ask(lambda client: client.read_resource(uri))
+
+    async def get_prompt(self, name: str, arguments: dict[str, str]) -> dict[str, Any]:
+        return await self._ask(lambda client: client.get_prompt(name, arguments))
+
+    async def catalog(self) -> Catalog:
+        """All the server offers now."""
+        client = self._client
+        assert client is not None
+        has = client.server_capabilities
+        tools = prompts = list[Any]()
+        if has.tools is not None:
+            tools = await _pages(lambda cursor: client.list_tools(cursor=cursor), "tools")
+        if has.prompts is not None:
+            prompts = await _pages(lambda cursor: client.list_prompts(cursor=cursor), "prompts")
+        return read_catalog(tools, prompts, client.instructions or "")
+
+    def wants_other_handshake(self, error: BaseException) -> bool:
+        """Whether a failed beginning says that the server knows only the newer handshake."""
+        first = _first(error)
+        return isinstance(first, MCPError) and first.code in _OTHER_HANDSHAKE
+
+    def lose(self, reason: str) -> None:
+        """Note that nothing more will come."""
+        if not self.lost.done():
+            self.lost.set_result(reason)
+
+    def attach(self, client: Client) -> None:
+        self._client = client
+
+    def note_refusal(self, status: int) -> None:
+        self._status = status
+
+    def why(self, error: BaseException) -> McpFailed:
+        """An error of the SDK in one line for people and models."""
+        first = _first(error)
+        if isinstance(first, McpFailed):
+            return first
+        if isinstance(first, MCPError) and first.code in _LOST and self.lost.done():
+            return McpFailed(self.lost.result())
+        if isinstance(first, OAuthFlowError) and self.signs_in:
+            return McpFailed(f"the sign-in failed: {sanitize_line(str(first))[:_MOST_REASON]}")
+        if isinstance(first, OAuthFlowError) or self._status in (401, 403):
+            return LoginNeeded(f"the server wants a login: `codex-py mcp login {self.server.name}`")
+        said = sanitize_line(str(first).splitlines()[0])[:_MOST_REASON] if str(first) else type(first).__name__
+        status = f" (HTTP {self._status})" if self._status else ""
+        if isinstance(first, ValidationError):
+            return McpFailed("its answer is not what the protocol says")
+        return McpFailed(f"{said}{status}")
+
+    async def _ask(self, send: Callable[[Client], Awaitable[BaseModel]]) -> dict[str, Any]:
+        if self._client is None or self.lost.done():
+            raise McpFailed("the connection is gone")
+        self._calls += 1
+        seconds = self.server.call_seconds
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                self._limits.add(limit)
+                result = await send(self._client)
+        except TimeoutError:
+            raise McpFailed(f"no answer within {seconds:g} s") from None
+        except MCPError as error:
+            if error.code in _LOST:
+                self.lose(await self._reason())
+                raise McpFailed(self.lost.result()) from error
+            raise McpFailed(sanitize_line(error.message)[:_MOST_REASON]) from error
+        except (ValidationError, RuntimeError, ValueError, anyio.ClosedResourceError) as error:
+            raise self.why(error) from error
+        finally:
+            self._limits.discard(limit)
+            self._calls -= 1
+            if not self._calls:
+                for task in self._asking:
+                    task.cancel()
+        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+    async def _reason(self) -> str:
+        """Why the connection ended, which the transport may know a moment later."""
+        try:
+            async with asyncio.timeout(0.5):
+                return await asyncio.shield(self.lost)
+        except TimeoutError:
+            return "the connection was closed"
+
+    async def elicit(self, context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+        if not self._calls:
+            return types.ElicitResult(action="decline")
+        request = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+        asking = asyncio.ensure_future(answer_elicitation(self.server.name, request, self._host.ask))
+        self._asking.add(asking)
+        self._reschedule(None)
+        try:
+            await asyncio.wait([asking])
+        finally:
+            asking.cancel()
+            self._asking.discard(asking)
+            if not self._asking:
+                self._reschedule(self.server.call_seconds)
+        answered = Answered("cancel") if asking.cancelled() else asking.result()
+        return types.ElicitResult.model_validate({"action": answered.action, "content": answered.content})
+
+    async def sample(
+        self, context: ClientRequestContext, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult | types.ErrorData:
+        request = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+        answer = await self._host.sample(self.server.name, request)
+        if answer is None:
+            return types.ErrorData(code=types.INVALID_REQUEST, message="sampling is refused")
+        return types.CreateMessageResult.model_validate(answer)
+
+    async def list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:
+        return types.ListRootsResult.model_validate({"roots": [_root(folder) for folder in self._host.roots()]})
+
+    async def log(self, params: types.LoggingMessageNotificationParams) -> None:
+        self.tail.feed(f"{params.level}: {params.data}\n".encode(errors="replace")[:4096])
+
+    async def hear(self, message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification | types.PromptListChangedNotification):
+            self.on_list_changed()
+
+    def _reschedule(self, seconds: float | None) -> None:
+        """A call's time stands still while a person thinks."""
+        when = None if seconds is None else asyncio.get_running_loop().time() + seconds
+        for limit in self._limits:
+            limit.reschedule(when)
+
+
+async def _pages(page: Callable[[str | None], Awaitable[Any]], field: str) -> list[Any]:
+    """All items of a list, page by page; a server that never ends it is cut off."""
+    found: list[Any] = []
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        try:
+            answer = await page(cursor)
+        except MCPError as error:
+            if error.code != types.METHOD_NOT_FOUND:
+                raise
+            break
+        found += [one.model_dump(by_alias=True, mode="json", exclude_none=True) for one in getattr(answer, field)]
+        cursor = answer.next_cursor
+        if not cursor:
+            break
+    return found
+
+
+@asynccontextmanager
+async def connected(
+    link: Link, place: McpPlace, *, mode: str, child: ServerChild | None, sign_in: SignIn | None = None
+) -> AsyncGenerator[Catalog, None]:
+    """What is offered through a link that is up. `child` is the started process of a server with a command.
+
+    `mode` is the handshake: `legacy` is the one every server knows, `auto` begins with the newer one. Raises whatever
+    the SDK raises; `Link.why` says it in one line.
+    """
+    _keep_quiet()
+    link.signs_in = sign_in is not None
+    async with _client(link, _streams(link, place, child, sign_in), mode, place) as client:
+        link.attach(client)
+        try:
+            yield await link.catalog()
+        finally:
+            link.lose("the connection was closed")
+
+
+def _streams(link: Link, place: McpPlace, child: ServerChild | None, sign_in: SignIn | None) -> Any:
+    if child is not None:
+        return stdio_streams(child, link.lose)
+    server = link.server
+    fixed = server.bearer_token_env_var or "authorization" in {name.lower() for name in server.http_headers}
+    auth = None if fixed else oauth_for(server, place.tokens, sign_in)
+    return http_streams(server, place.env, auth, on_refusal=link.note_refusal)
+
+
+def _client(link: Link, streams: Any, mode: str, place: McpPlace) -> Client:
+    return Client(
+        streams,
+        mode=mode,
+        cache=None,
+        elicitation_callback=link.elicit,
+        sampling_callback=link.sample if link.server.sampling else None,
+        list_roots_callback=link.list_roots,
+        logging_callback=link.log,
+        message_handler=link.hear,
+        client_info=types.Implementation(name="codex-py", version=place.version),
+    )
+
+
+def _keep_quiet() -> None:
+    """What the SDK logs is no output of ours; without a handler Python would print it."""
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
+            logger.propagate = False
+
+
+def _root(folder: Path) -> dict[str, str]:
+    return {"uri": folder.as_uri(), "name": folder.name}
+
+
+def _first(error: BaseException) -> BaseException:
+    """The first of a group that is a reason and not the consequence of one."""
+    while isinstance(error, BaseExceptionGroup):
+        inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        error = next((one for one in inner if not isinstance(one, asyncio.CancelledError)), inner[0])
+    return error
+
+
+def _nothing() -> None:
+    """The default of what listens for changes."""

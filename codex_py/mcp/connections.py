@@ -1,0 +1,240 @@
+"""The servers of a session: started in the background, kept by one task each, called from anywhere.
+
+The SDK is imported in a thread when the first one is started, and by nobody before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from codex_py.mcp.catalog import Catalog, McpTool
+from codex_py.mcp.child import ServerChild
+from codex_py.mcp.host import LoginNeeded, McpFailed, McpHost, McpPlace, SignIn, argv_of
+from codex_py.mcp.servers import McpServer, missing_variables, server_environment
+from codex_py.mcp.stored import load_catalog, save_catalog
+from codex_py.text.sanitize import sanitize_line
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from codex_py.mcp.connection import Link
+
+_MOST_RESTARTS: Final = 3
+_KEPT_LINES: Final = 20
+_SHOWN_LINES: Final = 3
+
+
+class ServerState:
+    """One server: what is known of it, and its connection once there is one. `seen` says that it was met before."""
+
+    def __init__(self, server: McpServer, catalog: Catalog | None) -> None:
+        self.server: Final = server
+        self.catalog = catalog
+        self.seen = catalog is not None
+        self.failure: McpFailed | None = None
+        self.stderr: list[str] = []
+        self.starts = 0
+        self.owner: asyncio.Task[None] | None = None
+        self.up: asyncio.Future[Link] | None = None
+        # What has come since the session began, for whoever shows it to the model.
+        self.fresh: Catalog | None = None
+        # What it offers now, which may differ from what the model was shown.
+        self.live: Catalog | None = None
+
+    def tool(self, name: str) -> McpTool | None:
+        """What is known of a tool: what the server says now, else what it said when it was last seen."""
+        known = self.live or self.catalog
+        return next((one for one in known.tools if one.name == name), None) if known is not None else None
+
+
+class McpConnections:
+    """A table of live servers. `start` begins; `close` ends all of them, and waits until they have."""
+
+    def __init__(self, servers: Sequence[McpServer], place: McpPlace, host: McpHost) -> None:
+        self._place = place
+        self._host = host
+        self._states = {server.name: ServerState(server, load_catalog(place.home, server)) for server in servers}
+        self._sdk: asyncio.Future[ModuleType] | None = None
+        self._closed = False
+
+    @property
+    def states(self) -> tuple[ServerState, ...]:
+        """Every server, sorted by name."""
+        return tuple(self._states[name] for name in sorted(self._states))
+
+    def state(self, name: str) -> ServerState | None:
+        """One server, by its name."""
+        return self._states.get(name)
+
+    def add(self, server: McpServer) -> ServerState:
+        """One more server, not started yet."""
+        state = ServerState(server, load_catalog(self._place.home, server))
+        self._states[server.name] = state
+        return state
+
+    def start(self) -> None:
+        """Start what is not started; returns at once."""
+        for state in self._states.values():
+            if state.owner is None:
+                self._begin(state)
+
+    async def link(self, name: str, *, sign_in: SignIn | None = None) -> Link:
+        """The connection of a server, waited for. One that was lost is made anew. Raises `McpFailed`."""
+        state = self._states.get(name)
+        if state is None or self._closed:
+            raise McpFailed(f"there is no MCP server `{sanitize_line(name)}`")
+        if state.owner is None or (state.owner.done() and state.failure is None and state.starts <= _MOST_RESTARTS):
+            self._begin(state, sign_in)
+        assert state.up is not None
+        link = await asyncio.shield(state.up)
+        if not link.lost.done():
+            return link
+        if state.starts > _MOST_RESTARTS:
+            raise McpFailed(f"the MCP server `{name}` has ended {state.starts} times: {link.lost.result()}")
+        assert state.owner is not None
+        await asyncio.wait([state.owner])
+        self._begin(state)
+        return await asyncio.shield(state.up)
+
+    async def settle(self, states: Sequence[ServerState]) -> None:
+        """Wait until these are up or have failed."""
+        waiting = [state.up for state in states if state.up is not None]
+        if waiting:
+            await asyncio.wait(waiting)
+
+    async def close(self) -> None:
+        """End every connection and every process."""
+        self._closed = True
+        owners = [state.owner for state in self._states.values() if state.owner is not None]
+        for owner in owners:
+            owner.cancel()
+        if owners:
+            await asyncio.wait(owners)
+
+    def _begin(self, state: ServerState, sign_in: SignIn | None = None) -> None:
+        state.starts += 1
+        state.failure = None
+        state.up = asyncio.get_running_loop().create_future()
+        # Nobody may be waiting for it when it fails.
+        state.up.add_done_callback(_retrieve)
+        state.owner = asyncio.create_task(self._own(state, state.up, sign_in))
+
+    async def _own(self, state: ServerState, up: asyncio.Future[Link], sign_in: SignIn | None) -> None:
+        """Everything the SDK does for one server happens within this task."""
+        failure: McpFailed | None = McpFailed("the session has ended")
+        try:
+            failure = await self._serve(state, up, sign_in)
+        except McpFailed as error:
+            failure = error
+        finally:
+            if failure is not None and not up.done():
+                state.failure = _named(state.server, failure)
+                up.set_exception(state.failure)
+        if failure is not None and state.failure is not None:
+            self._host.warn(f"{state.failure}{_quoted(state.stderr)}")
+
+    async def _serve(self, state: ServerState, up: asyncio.Future[Link], sign_in: SignIn | None) -> McpFailed | None:
+        """Keep a connection until it is lost; gives back why there was none."""
+        server = state.server
+        if missing := missing_variables(server, self._place.env):
+            return McpFailed(f"the environment variable `{missing[0]}` is not set")
+        for mode in ("legacy", "auto"):
+            child = await self._child(server)
+            link: Link | None = None
+            try:
+                sdk = await self._load_sdk()
+                link = made = sdk.Link(server, self._host, child.tail if child else None)
+                async with asyncio.timeout(None if sign_in else server.start_seconds) as limit:
+                    async with sdk.connected(made, self._place, mode=mode, child=child, sign_in=sign_in) as catalog:
+                        limit.reschedule(None)
+                        await self._keep(state, up, made, catalog)
+                return None
+            except TimeoutError:
+                return McpFailed(f"it did not start within {server.start_seconds:g} s (`startup_timeout_sec`)")
+            except Exception as error:
+                if up.done():
+                    return None
+                if mode == "legacy" and link is not None and link.wants_other_handshake(error):
+                    continue
+                return _failure(link, error)
+            finally:
+                if child is not None:
+                    await child.stop()
+                    state.stderr = child.tail.lines(_KEPT_LINES)
+        return None
+
+    async def _keep(self, state: ServerState, up: asyncio.Future[Link], link: Link, catalog: Catalog) -> None:
+        changed = asyncio.Event()
+        link.on_list_changed = changed.set
+        self._learn(state, catalog)
+        up.set_result(link)
+        while not link.lost.done():
+            waiting = asyncio.create_task(changed.wait())
+            try:
+                await asyncio.wait([waiting, link.lost], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiting.cancel()
+            if changed.is_set() and not link.lost.done():
+                changed.clear()
+                state.fresh = await link.catalog()
+                self._learn(state, state.fresh)
+
+    def _learn(self, state: ServerState, catalog: Catalog) -> None:
+        """Keep what a server offers. What the model was shown stays as it is for this session."""
+        for remark in catalog.remarks:
+            self._host.warn(f"MCP server `{state.server.name}`: {remark}")
+        kept = state.live = catalog._replace(remarks=())
+        if not state.seen and state.catalog is None:
+            state.catalog = state.fresh = kept
+        if load_catalog(self._place.home, state.server) != kept:
+            save_catalog(self._place.home, state.server, kept)
+
+    async def _child(self, server: McpServer) -> ServerChild | None:
+        if server.url is not None:
+            return None
+        env = server_environment(server, self._place.env) | dict(self._place.mark)
+        try:
+            return await ServerChild.start(argv_of(server), env=env, cwd=server.cwd or self._place.cwd)
+        except (OSError, ValueError) as error:
+            reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
+            raise McpFailed(f"cannot start `{sanitize_line(server.command or '')}`: {reason}") from error
+
+    async def _load_sdk(self) -> Any:
+        if self._sdk is None:
+            self._sdk = asyncio.get_running_loop().create_future()
+            # No thread of the loop's pool: the program does not wait for this one when it ends.
+            threading.Thread(target=_import_sdk, args=(asyncio.get_running_loop(), self._sdk), daemon=True).start()
+        return await asyncio.shield(self._sdk)
+
+
+def _import_sdk(loop: asyncio.AbstractEventLoop, loaded: asyncio.Future[ModuleType]) -> None:
+    from codex_py.mcp import connection  # the seam: a second of work that most sessions never need
+
+    def tell() -> None:
+        if not loaded.done():
+            loaded.set_result(connection)
+
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(tell)
+
+
+def _failure(link: Link | None, error: Exception) -> McpFailed:
+    return McpFailed(type(error).__name__) if link is None else link.why(error)
+
+
+def _named(server: McpServer, failure: McpFailed) -> McpFailed:
+    """The failure as one line that says which server it is about."""
+    message = f"the MCP server `{sanitize_line(server.name)}` is not available: {failure}"
+    return LoginNeeded(message) if isinstance(failure, LoginNeeded) else McpFailed(message)
+
+
+def _quoted(lines: Sequence[str]) -> str:
+    return f"; it said: {sanitize_line(' | '.join(lines[-_SHOWN_LINES:]))[:300]}" if lines else ""
+
+
+def _retrieve(up: asyncio.Future[Any]) -> None:
+    if not up.cancelled():
+        up.exception()

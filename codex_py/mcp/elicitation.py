@@ -1,0 +1,167 @@
+"""What a server wants to know of the user, as questions of ours, and the answers in the form it asked for.
+
+Form and rules: MCP 2025-11-25, a flat object of texts, numbers, booleans and choices; or an address to be opened.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from codex_py.protocol.encoding import as_list, as_object
+from codex_py.protocol.ids import uuid7
+from codex_py.protocol.questions import Choice, ChoiceQuestion
+from codex_py.text.sanitize import sanitize
+
+Ask = Callable[[ChoiceQuestion], Awaitable[str | None]]
+
+_MOST_FIELDS: Final = 32
+_MOST_TRIES: Final = 3
+_MOST_TEXT: Final = 4000
+_DONE: Final = "Done"
+_DECLINE: Final = "Decline"
+_SKIP: Final = "Leave out"
+_ADDRESS: Final = re.compile(r"https?://[^\s]+", re.I)
+
+
+class Answered(NamedTuple):
+    """`action` is `accept`, `decline` or `cancel`; `content` has the fields of an accepted form."""
+
+    action: str
+    content: dict[str, Any] | None = None
+
+
+async def answer_elicitation(server: str, request: Mapping[str, Any], ask: Ask) -> Answered:
+    """Put what an `elicitation/create` asks to the user, a question for each field.
+
+    No answer to a question cancels the whole; `Decline`, which each offers, declines it.
+    """
+    message = _shown(request.get("message"))
+    if request.get("mode") == "url":
+        return await _open_address(server, message, str(request.get("url", "")), ask)
+    schema = as_object(request.get("requestedSchema"))
+    fields = as_object(schema.get("properties"))
+    if len(fields) > _MOST_FIELDS:
+        return Answered("decline")
+    required = set(map(str, as_list(schema.get("required"))))
+    content: dict[str, Any] = {}
+    if not fields:
+        return Answered("accept", {}) if await _consents(server, message, ask) else Answered("decline")
+    for name, field in fields.items():
+        value = await _ask_field(server, message, _Field(name, as_object(field), name in required), ask)
+        if isinstance(value, Answered):
+            return value
+        if value is not None:
+            content[name] = value
+    return Answered("accept", content)
+
+
+class _Field(NamedTuple):
+    name: str
+    schema: dict[str, Any]
+    required: bool
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """The values to choose from, by what the user reads; none for a field that is written."""
+        schema = as_object(self.schema.get("items")) if self.schema.get("type") == "array" else self.schema
+        if schema.get("type") == "boolean":
+            return {"Yes": True, "No": False}
+        titled = [as_object(one) for one in as_list(schema.get("oneOf")) or as_list(schema.get("anyOf"))]
+        if titled:
+            return {str(one.get("title") or one.get("const")): one.get("const") for one in titled}
+        names = as_list(schema.get("enumNames"))
+        values = as_list(schema.get("enum"))
+        shown = names if len(names) == len(values) else values
+        return {str(label): value for label, value in zip(shown, values, strict=True)}
+
+
+async def _ask_field(server: str, message: str, field: _Field, ask: Ask) -> Any:
+    """The value of a field, None for one that is left out, or how the whole thing ends."""
+    labels = field.labels
+    note = ""
+    for _ in range(_MOST_TRIES):
+        said = await ask(_question(server, message, field, note=note))
+        if said is None:
+            return Answered("cancel")
+        if said == _DECLINE:
+            return Answered("decline")
+        if said == _SKIP and not field.required:
+            return field.schema.get("default")
+        try:
+            return _value(said, field, labels)
+        except ValueError as error:
+            note = f"{error}. "
+    return Answered("cancel")
+
+
+def _question(server: str, message: str, field: _Field, *, note: str) -> ChoiceQuestion:
+    schema = field.schema
+    title = _shown(schema.get("title") or field.name)
+    about = _shown(schema.get("description"))
+    default = schema.get("default")
+    more = [about, "(several, with commas between)" if schema.get("type") == "array" else ""]
+    more.append(f"(default: {_shown(str(default))})" if default is not None else "")
+    options = [Choice(_shown(label), "") for label in field.labels]
+    if not field.required:
+        options.append(Choice(_SKIP, "take the default" if default is not None else "send the answer without this"))
+    options.append(Choice(_DECLINE, "tell the server nothing"))
+    text = f"{note}{message}\n{title}: {' '.join(filter(None, more))}".rstrip(": \n")
+    return ChoiceQuestion(uuid7(), f"The MCP server {sanitize(server)} asks", text, tuple(options))
+
+
+def _value(said: str, field: _Field, labels: Mapping[str, Any]) -> Any:
+    schema = field.schema
+    if schema.get("type") == "array":
+        return [_chosen(part.strip(), labels) for part in said.split(",") if part.strip()]
+    if labels:
+        return _chosen(said, labels)
+    match schema.get("type"):
+        case "number":
+            number = _bounded(float(said), schema)
+            return int(number) if number.is_integer() else number
+        case "integer":
+            return int(_bounded(float(int(said)), schema))
+        case _:
+            if len(said) < int(schema.get("minLength") or 0) or len(said) > int(schema.get("maxLength") or _MOST_TEXT):
+                raise ValueError("The length does not fit")
+            return said
+
+
+def _chosen(said: str, labels: Mapping[str, Any]) -> Any:
+    for label, value in labels.items():
+        if said.strip().lower() in (_shown(label).lower(), str(value).lower()):
+            return value
+    raise ValueError("That is none of the choices")
+
+
+def _bounded(number: float, schema: Mapping[str, Any]) -> float:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if not math.isfinite(number) or (isinstance(least, int | float) and number < least):
+        raise ValueError("The number is too small")
+    if isinstance(most, int | float) and number > most:
+        raise ValueError("The number is too large")
+    return number
+
+
+async def _consents(server: str, message: str, ask: Ask) -> bool:
+    options = (Choice("Yes", "agree"), Choice(_DECLINE, "tell the server no"))
+    said = await ask(ChoiceQuestion(uuid7(), f"The MCP server {sanitize(server)} asks", message, options))
+    return said == "Yes"
+
+
+async def _open_address(server: str, message: str, url: str, ask: Ask) -> Answered:
+    if not _ADDRESS.fullmatch(url):
+        return Answered("decline")
+    options = (Choice(_DONE, "you have opened it and done what it asks"), Choice(_DECLINE, "tell the server no"))
+    text = f"{message}\nOpen this address in a browser: {_shown(url)}"
+    said = await ask(ChoiceQuestion(uuid7(), f"The MCP server {sanitize(server)} asks", text, options))
+    if said is None:
+        return Answered("cancel")
+    return Answered("accept") if said == _DONE else Answered("decline")
+
+
+def _shown(text: object) -> str:
+    return sanitize(text)[:_MOST_TEXT] if isinstance(text, str) else ""

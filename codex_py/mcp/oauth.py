@@ -1,0 +1,143 @@
+"""Logins at servers: tokens that are kept, renewed and got by signing in. Imports the SDK.
+
+The SDK finds the issuer, registers this program there, and does PKCE; what it forgets between two runs is kept here:
+when a token ends, and where it is renewed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from mcp.client.auth import OAuthClientProvider
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from pydantic import AnyUrl, BaseModel, ValidationError
+
+from codex_py.mcp.host import SignIn, TokenFile
+from codex_py.mcp.logins import login_key
+from codex_py.mcp.servers import McpServer
+from codex_py.protocol.encoding import as_object
+
+# A token that ends within this is renewed before it is used.
+_LEEWAY: Final = 30.0
+_NO_REDIRECT: Final = "http://127.0.0.1/auth/callback"
+
+
+def oauth_for(server: McpServer, tokens: TokenFile, sign_in: SignIn | None = None) -> ServerLogin:
+    """What authorizes requests to a server. Without a way to sign in only a login that is there is used."""
+    return ServerLogin(server, tokens, sign_in)
+
+
+class ServerLogin(OAuthClientProvider):
+    """The SDK's provider with a memory of its own."""
+
+    def __init__(self, server: McpServer, tokens: TokenFile, sign_in: SignIn | None) -> None:
+        self._kept = _Kept(tokens, login_key(server))
+        self._scope = " ".join(server.scopes) or None
+        self._sign_in = sign_in
+        redirect = sign_in.redirect_uri if sign_in else _NO_REDIRECT
+        super().__init__(
+            server_url=server.url or "",
+            client_metadata=OAuthClientMetadata(
+                redirect_uris=[AnyUrl(redirect)],
+                client_name="codex-py",
+                scope=self._scope,
+            ),
+            storage=self._kept,
+            redirect_handler=sign_in.show if sign_in else None,
+            callback_handler=self._come_back if sign_in else None,
+        )
+        self._kept.issuer_of = self._issuer
+        self._restore()
+        if sign_in is not None:
+            # Registered for another port of this machine, it would be refused.
+            self._kept.forget_client()
+
+    async def _come_back(self) -> AuthorizationCodeResult:
+        assert self._sign_in is not None
+        brought = await self._sign_in.wait()
+        return AuthorizationCodeResult(code=brought.code, state=brought.state, iss=brought.issuer)
+
+    async def _perform_authorization_code_grant(self) -> tuple[str, str]:
+        # The SDK asks for what the server advertises; what the user has chosen comes before that.
+        if self._scope is not None:
+            self.context.client_metadata.scope = self._scope
+        return await super()._perform_authorization_code_grant()
+
+    def _issuer(self) -> dict[str, Any]:
+        context = self.context
+        return {
+            "metadata": _plain(context.oauth_metadata),
+            "resource": _plain(context.protected_resource_metadata),
+            "server": context.auth_server_url,
+        }
+
+    def _restore(self) -> None:
+        known = as_object(self._kept.entry().get("issuer"))
+        context = self.context
+        context.oauth_metadata = _read(OAuthMetadata, known.get("metadata"))
+        context.protected_resource_metadata = _read(ProtectedResourceMetadata, known.get("resource"))
+        server = known.get("server")
+        context.auth_server_url = server if isinstance(server, str) else None
+
+
+class _Kept:
+    """One login in the file of all, in the form the SDK asks for."""
+
+    def __init__(self, tokens: TokenFile, key: str) -> None:
+        self._tokens = tokens
+        self._key = key
+        self.issuer_of: Callable[[], dict[str, Any]] = dict
+
+    def entry(self) -> dict[str, Any]:
+        return as_object(self._tokens.load().get(self._key))
+
+    def forget_client(self) -> None:
+        if "client" in self.entry():
+            self._put(client=None, tokens=None)
+
+    async def get_tokens(self) -> OAuthToken | None:
+        entry = self.entry()
+        token = _read(OAuthToken, entry.get("tokens"))
+        ends = entry.get("ends_at")
+        if token is not None and isinstance(ends, int | float) and ends < time.time() + _LEEWAY:
+            # Without an access token the SDK renews the login before its first request.
+            token.access_token = ""
+        return token
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        ends = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        self._put(tokens=_plain(tokens), ends_at=ends, issuer=self.issuer_of())
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return _read(OAuthClientInformationFull, self.entry().get("client"))
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self._put(client=_plain(client_info))
+
+    def _put(self, **fields: Any) -> None:
+        everything = dict(self._tokens.load())
+        entry = {**as_object(everything.get(self._key)), **fields}
+        everything[self._key] = {name: value for name, value in entry.items() if value is not None}
+        self._tokens.save(everything)
+
+
+def _plain(model: BaseModel | None) -> dict[str, Any] | None:
+    return None if model is None else model.model_dump(mode="json", exclude_none=True)
+
+
+def _read(model: type[Any], value: object) -> Any:
+    if not isinstance(value, Mapping):
+        return None
+    try:
+        return model.model_validate(value)
+    except ValidationError:
+        return None

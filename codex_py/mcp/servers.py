@@ -1,0 +1,142 @@
+"""What the configuration says about one MCP server."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Literal, TypeAlias
+
+from codex_py.protocol.encoding import as_object, encode_json
+from codex_py.protocol.value import Value
+
+# `auto` goes by the tool's own annotations, `prompt` asks about every call, `approve` about none.
+ApprovalMode: TypeAlias = Literal["auto", "prompt", "approve"]
+
+START_SECONDS: Final = 10.0
+CALL_SECONDS: Final = 60.0
+# All a server gets of the user's environment beside what its entry names.
+INHERITED: Final = ("HOME", "LANG", "PATH", "TERM")
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class McpServer(Value):
+    """A server to start (`command`) or to connect to (`url`). `env_vars` are passed on from the user's environment.
+
+    `start_seconds` bounds starting and listing the tools, `call_seconds` one call. A session does not begin without a
+    `required` one. `parallel` says that all its calls may overlap, not only those that read.
+    """
+
+    secret_fields: ClassVar[frozenset[str]] = frozenset({"env", "http_headers"})
+
+    name: str
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = _NOTHING
+    env_vars: tuple[str, ...] = ()
+    cwd: Path | None = None
+    url: str | None = None
+    bearer_token_env_var: str | None = None
+    http_headers: Mapping[str, str] = _NOTHING
+    env_http_headers: Mapping[str, str] = _NOTHING
+    start_seconds: float = START_SECONDS
+    call_seconds: float = CALL_SECONDS
+    required: bool = False
+    enabled_tools: tuple[str, ...] | None = None
+    disabled_tools: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    sampling: bool = False
+    parallel: bool = False
+    approval: ApprovalMode = "auto"
+    tool_approvals: Mapping[str, ApprovalMode] = MappingProxyType({})
+
+    @property
+    def transport(self) -> Literal["stdio", "streamable_http"]:
+        return "stdio" if self.url is None else "streamable_http"
+
+    @property
+    def target(self) -> str:
+        """The address, or the command line as words."""
+        return self.url or " ".join((self.command or "", *self.args))
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells two servers apart by all that decides what they offer; which of that is used is not part of it."""
+        identity = {
+            "command": self.command,
+            "args": self.args,
+            "env": dict(self.env),
+            "env_vars": self.env_vars,
+            "cwd": None if self.cwd is None else str(self.cwd),
+            "url": self.url,
+            "bearer": self.bearer_token_env_var,
+            "headers": [dict(self.http_headers), dict(self.env_http_headers)],
+            "scopes": self.scopes,
+        }
+        return hashlib.sha256(encode_json(identity)).hexdigest()
+
+    def offers(self, tool: str) -> bool:
+        """Whether the configuration lets a tool of this name be used."""
+        return (self.enabled_tools is None or tool in self.enabled_tools) and tool not in self.disabled_tools
+
+    def mode_of(self, tool: str) -> ApprovalMode:
+        """How calls of a tool are approved."""
+        return self.tool_approvals.get(tool, self.approval)
+
+    def secrets(self, env: Mapping[str, str]) -> tuple[str, ...]:
+        """The values nobody else may read: what is sent to the server and what it is started with."""
+        named = [self.bearer_token_env_var, *self.env_http_headers.values(), *self.env_vars]
+        given = [*self.http_headers.values(), *(value for name, value in self.env.items() if _is_secret(name))]
+        return tuple(filter(None, [*given, *(env.get(name) for name in named if name and _is_secret(name))]))
+
+
+def read_server(name: str, entry: Mapping[str, Any]) -> McpServer:
+    """A server from its checked `[mcp_servers.NAME]` table."""
+    milliseconds = entry.get("startup_timeout_ms")
+    start = milliseconds / 1000 if milliseconds is not None else START_SECONDS
+    tools = as_object(entry.get("tools"))
+    return McpServer(
+        name=name,
+        command=entry.get("command"),
+        args=tuple(entry.get("args", ())),
+        env=dict(entry.get("env", {})),
+        env_vars=tuple(entry.get("env_vars", ())),
+        cwd=entry.get("cwd"),
+        url=entry.get("url"),
+        bearer_token_env_var=entry.get("bearer_token_env_var"),
+        http_headers=dict(entry.get("http_headers", {})),
+        env_http_headers=dict(entry.get("env_http_headers", {})),
+        start_seconds=entry.get("startup_timeout_sec", start),
+        call_seconds=entry.get("tool_timeout_sec", CALL_SECONDS),
+        required=entry.get("required", False),
+        enabled_tools=tuple(entry["enabled_tools"]) if "enabled_tools" in entry else None,
+        disabled_tools=tuple(entry.get("disabled_tools", ())),
+        scopes=tuple(entry.get("scopes", ())),
+        sampling=entry.get("sampling", False),
+        parallel=entry.get("supports_parallel_tool_calls", False),
+        approval=entry.get("default_tools_approval_mode", "auto"),
+        tool_approvals={tool: as_object(one).get("approval_mode", "auto") for tool, one in tools.items()},
+    )
+
+
+def read_servers(entries: Mapping[str, Mapping[str, Any]]) -> tuple[McpServer, ...]:
+    """The enabled servers, sorted by name: whatever depends on their order must not depend on the file's."""
+    return tuple(
+        read_server(name, entries[name]) for name in sorted(entries) if entries[name].get("enabled", True) is not False
+    )
+
+
+def server_environment(server: McpServer, env: Mapping[str, str]) -> dict[str, str]:
+    """What a started server finds in its environment."""
+    return {name: env[name] for name in (*INHERITED, *server.env_vars) if name in env} | dict(server.env)
+
+
+def missing_variables(server: McpServer, env: Mapping[str, str]) -> list[str]:
+    """The variables the server cannot be reached without and the environment does not have."""
+    needed: Collection[str | None] = [server.bearer_token_env_var, *server.env_http_headers.values()]
+    return [name for name in needed if name and not env.get(name)]
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name.upper() for word in ("KEY", "SECRET", "TOKEN", "PASSWORD", "AUTH"))

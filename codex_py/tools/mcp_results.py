@@ -1,0 +1,107 @@
+"""What a server answered, as the model reads it: content parts within one budget, pictures made fit."""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
+from codex_py.text.truncate import BYTES_PER_TOKEN, truncate_middle
+from codex_py.tools.png_chunks import mended_png
+
+_MOST_CONTENTS: Final = 256
+
+
+class ReadResult(NamedTuple):
+    """`parts` are for the model, `text` is what stands in them."""
+
+    parts: tuple[dict[str, Any], ...]
+    text: str
+
+
+async def read_result(result: Mapping[str, Any], *, seconds: float, output_tokens: int, pictures: bool) -> ReadResult:
+    """A `CallToolResult` in the published form: a line with the time it took, then its content in order.
+
+    Structured content is shown unless a text says the same. Without `pictures` the model is told that there are some.
+    """
+    contents = [as_object(one) for one in as_list(result.get("content"))]
+    blocks: list[str | dict[str, Any]] = [await _block(one, pictures=pictures) for one in contents[:_MOST_CONTENTS]]
+    if len(contents) > _MOST_CONTENTS:
+        blocks.append(f"[omitted {len(contents) - _MOST_CONTENTS} items ...]")
+    structured = result.get("structuredContent")
+    if structured is not None and not any(_says(one, structured) for one in blocks):
+        blocks.append(encode_json(structured).decode(errors="replace"))
+    texts = "\n".join(one for one in blocks if isinstance(one, str))
+    head = {"type": "input_text", "text": f"Wall time: {seconds:.4f} seconds\nOutput:"}
+    return ReadResult((head, *_within(blocks, output_tokens)), truncate_middle(texts, output_tokens))
+
+
+def _within(blocks: Sequence[str | dict[str, Any]], tokens: int) -> list[dict[str, Any]]:
+    """The parts; all texts together keep to the budget, the first that does not fit is cut, those after it counted."""
+    left = tokens * BYTES_PER_TOKEN
+    parts: list[dict[str, Any]] = []
+    omitted = 0
+    for block in blocks:
+        if isinstance(block, dict):
+            parts.append(block)
+        elif left <= 0:
+            omitted += 1
+        else:
+            size = len(block.encode(errors="replace"))
+            parts.append({"type": "input_text", "text": truncate_middle(block, left // BYTES_PER_TOKEN)})
+            left -= size
+    if omitted:
+        parts.append({"type": "input_text", "text": f"[omitted {omitted} text items ...]"})
+    return parts
+
+
+async def _block(content: Mapping[str, Any], *, pictures: bool) -> str | dict[str, Any]:
+    match content.get("type"):
+        case "text":
+            return str(content.get("text", ""))
+        case "image":
+            return await _picture(str(content.get("data", "")), str(content.get("mimeType", "")), pictures=pictures)
+        case "audio":
+            return f"[audio, {content.get('mimeType', 'unknown type')}: not shown]"
+        case "resource":
+            return await _resource(as_object(content.get("resource")), pictures=pictures)
+        case "resource_link":
+            about = content.get("description")
+            return f"[resource {content.get('uri', '')}: {content.get('name', '')}{f', {about}' if about else ''}]"
+        case _:
+            return encode_json(dict(content)).decode(errors="replace")
+
+
+async def _resource(resource: Mapping[str, Any], *, pictures: bool) -> str | dict[str, Any]:
+    """A resource that came along, or was read."""
+    if isinstance(text := resource.get("text"), str):
+        return text
+    media = str(resource.get("mimeType", ""))
+    if media.startswith("image/"):
+        return await _picture(str(resource.get("blob", "")), media, pictures=pictures)
+    size = len(str(resource.get("blob", ""))) * 3 // 4
+    return f"[{media or 'binary'} resource {resource.get('uri', '')}, {size} bytes: not shown]"
+
+
+async def _picture(encoded: str, media: str, *, pictures: bool) -> str | dict[str, Any]:
+    if not pictures:
+        return f"[picture, {media}: the model does not take pictures]"
+    from codex_py.tools.picture import PictureRefused, fit_picture  # the seam: Pillow loads here
+
+    try:
+        picture = await asyncio.to_thread(lambda: fit_picture(mended_png(binascii.a2b_base64(encoded))))
+    except (PictureRefused, binascii.Error, ValueError) as error:
+        return f"[picture, {media}: not shown: {error}]"
+    url = f"data:{picture.media_type};base64,{binascii.b2a_base64(picture.raw, newline=False).decode()}"
+    return {"type": "input_image", "image_url": url, "detail": "auto"}
+
+
+def _says(block: str | dict[str, Any], structured: object) -> bool:
+    if not isinstance(block, str) or not block.lstrip().startswith(("{", "[", '"')):
+        return False
+    try:
+        return decode_json(block) == structured
+    except ValueError:
+        return False

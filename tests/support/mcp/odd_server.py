@@ -1,0 +1,114 @@
+"""An MCP server over stdio that misbehaves as its first argument says; with `good` it does not.
+
+Written without any SDK, so that nothing in it keeps the protocol by itself. Other arguments: `tools=a,b` names the
+tools, `log=FILE` collects what it was asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+MODE = sys.argv[1]
+OPTIONS = dict(word.split("=", 1) for word in sys.argv[2:])
+HINTS = {"reads": {"readOnlyHint": True}, "destroys": {"destructiveHint": True}, "adds": {"destructiveHint": False}}
+
+
+def send(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def tools() -> list[dict[str, Any]]:
+    names = OPTIONS.get("tools", "reads,plain,destroys").split(",")
+    if MODE == "many":
+        names = [f"tool_{number:04}" for number in range(1000)]
+    schema: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}}
+    if MODE == "large_schema":
+        schema["properties"] |= {f"p{number}": {"description": "x" * 1000} for number in range(100)}
+    about = "y" * 10_000 if MODE == "large_schema" else "a tool"
+    return [
+        {"name": name, "description": about, "inputSchema": schema, "annotations": HINTS.get(name, {})}
+        for name in names
+    ]
+
+
+def text(answer: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": answer}]}
+
+
+def call(request: dict[str, Any]) -> dict[str, Any] | None:
+    """The result of a call, None where there is no answer."""
+    if MODE == "die_in_call":
+        os._exit(9)
+    if MODE == "hang_in_call":
+        token = request["params"].get("_meta", {}).get("progressToken")
+        send({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
+        time.sleep(600)
+    if MODE == "huge_answer":
+        return text("z" * 50_000_000)
+    if MODE == "huge_without_end":
+        while True:
+            sys.stdout.write("z" * 1_000_000)
+    if MODE == "junk":
+        sys.stdout.write("not json\n{\n[1,2]\n\x00\xff{}\n" * 100)
+    if MODE == "flood":
+        while True:
+            send({"method": "notifications/message", "params": {"level": "info", "data": "f" * 1000}})
+    if MODE == "wrong_shape":
+        return {"content": 7}
+    if MODE == "changes":
+        OPTIONS["tools"] = "reads,later"
+        send({"method": "notifications/tools/list_changed"})
+    name = request["params"]["name"]
+    known = {tool["name"] for tool in tools()}
+    if name not in known:
+        return {**text(f"there is no tool {name}"), "isError": True}
+    return text(f"{name} of {os.getpid()} said {request['params'].get('arguments', {}).get('text', '')}")
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any] | None:
+    match request["method"]:
+        case "initialize":
+            if MODE == "hang":
+                time.sleep(600)
+            version = request["params"]["protocolVersion"]
+            able = {"tools": {"listChanged": True}}
+            return {"protocolVersion": version, "capabilities": able, "serverInfo": {"name": "odd", "version": "1"}}
+        case "tools/list":
+            return {"tools": tools()}
+        case "resources/list":
+            return {"resources": []}
+        case "tools/call":
+            return call(request)
+        case _:
+            return {}
+
+
+def main() -> None:
+    if MODE == "crash":
+        sys.exit("the database is on fire")
+    if MODE == "stays":
+        # Started in a session of its own, and deaf to everything but the strongest signal.
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "log" in OPTIONS:
+            with Path(OPTIONS["log"]).open("a") as log:
+                log.write(line)
+        if "id" not in request:
+            continue
+        result = answer(request)
+        if result is not None:
+            send({"id": request["id"], "result": result})
+    if MODE == "stays":
+        time.sleep(600)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""MCP servers for tests: those of the npm registry, which nobody here wrote, and one of ours that misbehaves."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from tests.support.home import BIN, Place, toml_value
+
+_HERE: Final = Path(__file__).with_name("mcp")
+
+
+def node() -> str:
+    """Node, that of the machine or of the dev extra."""
+    found = shutil.which("node") or shutil.which("node", path=str(BIN))
+    assert found, "node is neither on the machine nor in the dev extra"
+    return found
+
+
+def script(package: str, path: str = "dist/index.js") -> str:
+    """A file of an npm package. A missing one fails the tests: `scripts/test` installs them."""
+    file = _HERE / "node_modules/@modelcontextprotocol" / package / path
+    assert file.is_file(), "run `scripts/setup_node tests/support/mcp` first"
+    return str(file)
+
+
+def everything(**more: Any) -> str:
+    """The table of `@modelcontextprotocol/server-everything`, called `everything`."""
+    return server("everything", command=node(), args=[script("server-everything"), "stdio"], **more)
+
+
+def filesystem(folder: Path, **more: Any) -> str:
+    """The table of `@modelcontextprotocol/server-filesystem` for a folder, called `files`."""
+    return server("files", command=node(), args=[script("server-filesystem"), str(folder)], **more)
+
+
+def odd(name: str, mode: str, *options: str, **more: Any) -> str:
+    """The table of our own server in one of its moods."""
+    command, *arguments = odd_words(mode, *options)
+    return server(name, command=command, args=arguments, **more)
+
+
+def odd_words(mode: str, *options: str) -> list[str]:
+    """The command line of our own server."""
+    return [sys.executable, str(_HERE / "odd_server.py"), mode, *options]
+
+
+def server(name: str, **keys: Any) -> str:
+    """A `[mcp_servers.NAME]` table."""
+    return f"\n[mcp_servers.{name}]\n" + "".join(f"{key} = {toml_value(value)}\n" for key, value in keys.items())
+
+
+@contextmanager
+def everything_over_http(place: Place) -> Generator[str, None, None]:
+    """The same server listening on a free port; gives the address."""
+    port = _free_port()
+    process = subprocess.Popen(
+        [node(), script("server-everything"), "streamableHttp"],
+        env={**place.env, "PORT": str(port)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    try:
+        for line in process.stderr:
+            if re.search(rf"port {port}", line):
+                break
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def learn(place: Place, *names: str) -> None:
+    """Have servers met before, as any earlier session has."""
+    for name in names:
+        ended = subprocess.run(
+            [str(BIN / "codex-py"), "mcp", "test", name, "--json"],
+            cwd=place.repo,
+            env=place.env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def tool_names(body: Mapping[str, Any]) -> list[str]:
+    """The names of the tools in a request."""
+    return [str(tool.get("name", tool["type"])) for tool in body["tools"]]
+
+
+def asked(log: Path) -> list[str]:
+    """The methods that our own server was asked for."""
+    return [json.loads(line)["method"] for line in log.read_text().splitlines()]
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])

@@ -1,0 +1,109 @@
+"""Which calls of MCP servers are asked about, and how an answer is remembered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from codex_py.core.mcp_build import keep_approval
+from codex_py.protocol import events
+from codex_py.protocol.ops import Answer
+from codex_py.protocol.questions import ApprovalQuestion, Question
+from tests.support.fake_responses import FakeResponses, Json, call, say
+from tests.support.home import Place
+from tests.support.mcp_servers import (
+    odd,
+)
+from tests.support.session import Watched, watched_session
+
+RESOURCES = ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"]
+
+
+def warnings(watched: Watched) -> list[str]:
+    return [warned.message for warned in watched.of(events.Warned)]
+
+
+def answers(watched: Watched, reply: Callable[[Question], str | None]) -> list[Question]:
+    """Answer every question; the list fills with them."""
+    seen: list[Question] = []
+
+    def note(event: events.Event) -> None:
+        if isinstance(event, events.QuestionAsked):
+            seen.append(event.question)
+            op = Answer(event.question.id, reply(event.question))
+            watched.tasks.append(asyncio.ensure_future(watched.session.submit(op)))
+
+    watched.session.subscribe(note)
+    return seen
+
+
+def texts(output: Any) -> list[str]:
+    """The texts of an output that is a list of parts, the line with the time left out."""
+    assert output[0]["text"].startswith("Wall time: ")
+    return [part["text"] for part in output[1:] if part["type"] == "input_text"]
+
+
+def output_parts(body: Json, call_id: str) -> Any:
+    return next(one["output"] for one in body["input"] if one.get("call_id") == call_id and "output" in one)
+
+
+@pytest.mark.parametrize(
+    ("tool", "question"),
+    [("reads", False), ("plain", True), ("destroys", True), ("adds", True)],
+)
+async def test_annotations_decide_what_is_asked(place: Place, tool: str, question: bool) -> None:
+    table = odd("s", "good", "tools=reads,plain,destroys,adds")
+    with FakeResponses([call("c", f"mcp__s__{tool}", {"text": "x"})], [say("done")]) as model:
+        async with watched_session(
+            place, model, table, can_ask=True, approval="on-request", sandbox="workspace-write"
+        ) as watched:
+            seen = answers(watched, lambda _: None)
+            await watched.say("go")
+    output = output_parts(model.requests[1].body, "c")
+    if not question:
+        assert seen == []
+        assert texts(output)[0].startswith("reads of ")
+    else:
+        [one] = seen
+        assert isinstance(one, ApprovalQuestion)
+        assert one.command == f's.{tool} {{"text":"x"}}'
+        assert output.startswith("call declined by the user")
+        assert watched.of(events.McpCallFinished)[0].status == "declined"
+
+
+async def test_a_yes_is_remembered_for_the_session_and_for_good(place: Place) -> None:
+    table = odd("s", "good")
+    calls = [[call(f"c{number}", "mcp__s__plain", {})] for number in range(4)]
+    with FakeResponses(
+        *calls, [say("done")], [call("c9", "mcp__s__plain", {})], [say("done")], excuse={"threads"}
+    ) as model:
+        asking: dict[str, Any] = {"can_ask": True, "approval": "on-request", "sandbox": "workspace-write"}
+        async with watched_session(place, model, table, **asking) as watched:
+            replies = iter(["once", "session"])
+            seen = answers(watched, lambda _: next(replies))
+            await watched.say("go")
+        assert len(seen) == 2
+        keep_approval(place.codex_home, "s", "plain")
+        config = (place.codex_home / "config.toml").read_text()
+        assert 'approval_mode = "approve"' in config
+        async with watched_session(
+            place, model, table + '[mcp_servers.s.tools.plain]\napproval_mode = "approve"\n', **asking
+        ) as watched:
+            seen = answers(watched, lambda _: None)
+            await watched.say("go")
+        assert seen == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "ok"),
+    [({}, False), ({"default_tools_approval_mode": "approve"}, True), ({"disabled_tools": ["plain"]}, False)],
+)
+async def test_where_nobody_is_asked_the_configuration_decides(place: Place, keys: dict[str, Any], ok: bool) -> None:
+    with FakeResponses([call("c", "mcp__s__plain", {})], [say("done")]) as model:
+        async with watched_session(place, model, odd("s", "good", **keys), sandbox="read-only") as watched:
+            await watched.say("go")
+    output = output_parts(model.requests[1].body, "c")
+    assert isinstance(output, list) == ok

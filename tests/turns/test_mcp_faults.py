@@ -1,0 +1,177 @@
+"""MCP servers that die, hang, flood or lie: a line for the user, an error for the model, and no process left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.errors import UserError
+from codex_py.protocol import events
+from codex_py.protocol.ops import Answer
+from codex_py.protocol.questions import Question
+from tests.support.fake_responses import FakeResponses, Json, call, say
+from tests.support.home import Place
+from tests.support.mcp_servers import (
+    odd,
+    server,
+    tool_names,
+)
+from tests.support.session import Watched, watched_session
+
+RESOURCES = ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"]
+
+
+def warnings(watched: Watched) -> list[str]:
+    return [warned.message for warned in watched.of(events.Warned)]
+
+
+def answers(watched: Watched, reply: Callable[[Question], str | None]) -> list[Question]:
+    """Answer every question; the list fills with them."""
+    seen: list[Question] = []
+
+    def note(event: events.Event) -> None:
+        if isinstance(event, events.QuestionAsked):
+            seen.append(event.question)
+            op = Answer(event.question.id, reply(event.question))
+            watched.tasks.append(asyncio.ensure_future(watched.session.submit(op)))
+
+    watched.session.subscribe(note)
+    return seen
+
+
+def texts(output: Any) -> list[str]:
+    """The texts of an output that is a list of parts, the line with the time left out."""
+    assert output[0]["text"].startswith("Wall time: ")
+    return [part["text"] for part in output[1:] if part["type"] == "input_text"]
+
+
+def output_parts(body: Json, call_id: str) -> Any:
+    return next(one["output"] for one in body["input"] if one.get("call_id") == call_id and "output" in one)
+
+
+def left_behind(place: Place) -> list[str]:
+    """The command lines of processes that still have this test's folder in their environment."""
+    wanted = str(place.home).encode()
+    found: list[str] = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            environment, line = (folder / "environ").read_bytes(), (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if wanted in environment and b"CODEX_COMMAND_MARK=mcp-" in environment:
+            found.append(line.replace(b"\0", b" ").decode())
+    return found
+
+
+async def one_call(place: Place, mode: str, **keys: Any) -> tuple[str, list[str]]:
+    """A session in which the model calls a tool of such a server: what the model reads, and what the user is told."""
+    with FakeResponses([call("c", "mcp__s__reads", {})], [say("done")]) as model:
+        async with watched_session(place, model, odd("s", mode, **keys)) as watched:
+            ended = await watched.say("go")
+    assert isinstance(ended, events.TurnCompleted)
+    assert left_behind(place) == []
+    output = output_parts(model.requests[1].body, "c")
+    return output if isinstance(output, str) else "\n".join(texts(output)), warnings(watched)
+
+
+@pytest.mark.parametrize(
+    ("mode", "keys", "read"),
+    [
+        ("die_in_call", {}, "did not answer `reads`: it has ended"),
+        ("hang_in_call", {"tool_timeout_sec": 0.5}, "did not answer `reads`: no answer within 0.5 s"),
+        ("huge_answer", {}, "did not answer `reads`: its answer is over 16 MiB"),
+        ("huge_without_end", {}, "did not answer `reads`: its answer is over 16 MiB"),
+        ("flood", {}, "did not answer `reads`: it sent more than anybody asked for, and was stopped"),
+        ("wrong_shape", {}, "did not answer `reads`: its answer is not what the protocol says"),
+        ("junk", {}, "reads of "),
+        ("stays", {}, "reads of "),
+    ],
+)
+async def test_a_server_that_fails_in_a_call_is_an_error_the_model_reads(
+    place: Place, mode: str, keys: dict[str, Any], read: str
+) -> None:
+    output, told = await one_call(place, mode, **keys)
+    assert read in output
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        (odd("s", "crash"), "it has ended with status 1; it said: the database is on fire"),
+        (odd("s", "hang", startup_timeout_sec=0.3), "it did not start within 0.3 s (`startup_timeout_sec`)"),
+        (server("s", command="no-such-program"), "cannot start `no-such-program`: no such file or directory"),
+        (server("s", url="http://127.0.0.1:9/mcp"), "All connection attempts failed"),
+        (server("s", url="https://x.invalid/mcp", bearer_token_env_var="NOT_SET"), "`NOT_SET` is not set"),
+    ],
+)
+async def test_a_server_that_does_not_start_is_one_warning(place: Place, table: str, reason: str) -> None:
+    with FakeResponses([call("c", "mcp__s__reads", {})], [say("done")], [say("more")]) as model:
+        async with watched_session(place, model, table) as watched:
+            await watched.say("go")
+            await watched.say("more")
+    [warning] = warnings(watched)
+    assert warning.startswith("the MCP server `s` is not available: ")
+    assert reason in warning
+    assert model.requests[1].output_of("c").startswith("the MCP server `s` is not available: ")
+    assert left_behind(place) == []
+
+
+async def test_a_server_that_died_is_started_again_for_the_next_call(place: Place) -> None:
+    calls = [[call("c1", "mcp__s__reads", {})], [call("c2", "list_mcp_resources", {"server": "s"})], [say("done")]]
+    with FakeResponses(*calls) as model:
+        async with watched_session(place, model, odd("s", "die_in_call")) as watched:
+            await watched.say("go")
+    assert model.requests[1].output_of("c1").endswith("it has ended with status 9")
+    assert model.requests[2].output_of("c2") == '{"server":"s","resources":[]}'
+
+
+async def test_a_session_does_not_begin_without_a_required_server(place: Place) -> None:
+    with FakeResponses() as model, pytest.raises(UserError, match="it has ended with status 1"):
+        async with watched_session(place, model, odd("s", "crash", required=True)):
+            pass
+    assert left_behind(place) == []
+
+
+async def test_the_first_request_of_a_session_has_the_tools_of_a_required_server(place: Place) -> None:
+    with FakeResponses([say("done")]) as model:
+        async with watched_session(place, model, odd("s", "good", required=True)) as watched:
+            await watched.say("go")
+    assert tool_names(model.requests[0].body)[-1] == "mcp__s__reads"
+
+
+async def test_what_a_server_offers_is_cut_to_size(place: Place) -> None:
+    with FakeResponses([say("one")], [say("two")]) as model:
+        async with watched_session(place, model, odd("a", "many") + odd("b", "large_schema")) as watched:
+            await watched.say("one")
+            await watched.say("two")
+    tools = model.requests[1].body["tools"]
+    assert len([one for one in tools if one["name"].startswith("mcp__a__")]) == 128
+    large = [one for one in tools if one["name"].startswith("mcp__b__")]
+    assert [len(one["description"].encode()) for one in large] == [4096] * 3
+    assert all(one["parameters"] == {"type": "object", "properties": {}, "additionalProperties": True} for one in large)
+    assert "MCP server `a`: 872 of its 1000 tools are left out: at most 128 are used" in warnings(watched)
+
+
+async def test_a_hung_server_holds_up_no_request(place: Place) -> None:
+    # With a user before it nobody waits for a server, so that this turn ends although the server never does.
+    with FakeResponses([say("done")]) as model:
+        async with watched_session(place, model, odd("s", "hang", startup_timeout_sec=600), can_ask=True) as watched:
+            ended = await watched.say("go")
+    assert isinstance(ended, events.TurnCompleted)
+    assert left_behind(place) == []
+
+
+async def test_an_interrupted_call_is_cancelled_at_its_server(place: Place, tmp_path: Path) -> None:
+    with FakeResponses([call("c", "mcp__s__reads", {})], [say("done")]) as model:
+        async with watched_session(place, model, odd("s", "hang_in_call")) as watched:
+            watched.on(events.McpCallProgress, watched.session.interrupt)
+            ended = await watched.say("go")
+            assert isinstance(ended, events.TurnInterrupted)
+            await watched.say("again")
+    assert model.requests[1].output_of("c") == "aborted"
+    assert left_behind(place) == []

@@ -1,0 +1,142 @@
+"""Which tools of MCP servers a request carries, from the first one on: the same to the byte, and only ever more."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from codex_py.config.load import ConfigRequest, load_config
+from codex_py.core.build import SessionRequest, open_session
+from codex_py.protocol import events
+from codex_py.protocol.input import TextInput
+from codex_py.protocol.ops import Answer, UserTurn
+from codex_py.protocol.questions import Question
+from tests.support.fake_responses import FakeResponses, Json, call, item, say
+from tests.support.home import Place
+from tests.support.mcp_servers import (
+    everything,
+    learn,
+    odd,
+    server,
+    tool_names,
+)
+from tests.support.session import Watched, watched_session
+
+RESOURCES = ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"]
+
+
+def warnings(watched: Watched) -> list[str]:
+    return [warned.message for warned in watched.of(events.Warned)]
+
+
+def answers(watched: Watched, reply: Callable[[Question], str | None]) -> list[Question]:
+    """Answer every question; the list fills with them."""
+    seen: list[Question] = []
+
+    def note(event: events.Event) -> None:
+        if isinstance(event, events.QuestionAsked):
+            seen.append(event.question)
+            op = Answer(event.question.id, reply(event.question))
+            watched.tasks.append(asyncio.ensure_future(watched.session.submit(op)))
+
+    watched.session.subscribe(note)
+    return seen
+
+
+def texts(output: Any) -> list[str]:
+    """The texts of an output that is a list of parts, the line with the time left out."""
+    assert output[0]["text"].startswith("Wall time: ")
+    return [part["text"] for part in output[1:] if part["type"] == "input_text"]
+
+
+def output_parts(body: Json, call_id: str) -> Any:
+    return next(one["output"] for one in body["input"] if one.get("call_id") == call_id and "output" in one)
+
+
+async def test_the_first_request_of_a_later_session_has_the_tools_of_a_known_server(place: Place) -> None:
+    tables = odd("b", "good") + everything()
+    with FakeResponses([say("one")], [say("two")], excuse={"threads"}) as model:
+        place.use_model(model.base_url, tables)
+        learn(place, "everything", "b")
+        for text in ("first", "second"):
+            async with watched_session(place, model, tables) as watched:
+                await watched.say(text)
+    names = tool_names(model.requests[0].body)
+    shown = names[names.index(RESOURCES[0]) :]
+    assert shown[:3] == RESOURCES
+    assert shown[3:6] == ["mcp__b__destroys", "mcp__b__plain", "mcp__b__reads"]
+    assert shown[6] == "mcp__everything__echo"
+    assert shown[6:] == sorted(shown[6:])
+    assert model.requests[0].part("tools") == model.requests[1].part("tools")
+
+
+async def test_a_server_never_seen_joins_at_the_next_turn_with_one_line(place: Place) -> None:
+    with FakeResponses([say("one")], [say("two")], [say("three")]) as model:
+        async with watched_session(place, model, odd("new", "good")) as watched:
+            await watched.say("first")
+            await watched.say("second")
+            await watched.say("third")
+    first, second, third = (tool_names(request.body) for request in model.requests)
+    assert first[-3:] == RESOURCES
+    assert second == [*first, "mcp__new__destroys", "mcp__new__plain", "mcp__new__reads"]
+    assert third == second
+    assert warnings(watched) == ["the MCP server `new` is connected for the first time: 3 tools join from this turn on"]
+
+
+async def test_what_a_known_server_has_changed_counts_from_the_next_session(place: Place, tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    text = (Path(__file__).parents[1] / "support/mcp/odd_server.py").read_text()
+    script.write_text(text)
+    table = server("s", command=sys.executable, args=[str(script), "good"])
+    with FakeResponses(
+        [say("one")], [call("c", "mcp__s__plain", {})], [say("two")], [say("three")], excuse={"threads"}
+    ) as model:
+        async with watched_session(place, model, table) as watched:
+            await watched.say("learn it")
+        script.write_text(text.replace("reads,plain,destroys", "reads,newer"))
+        async with watched_session(place, model, table) as watched:
+            await watched.say("go")
+        async with watched_session(place, model, table) as watched:
+            await watched.say("again")
+    changed, after, later = model.requests[1], model.requests[2], model.requests[3]
+    assert tool_names(changed.body)[-3:] == ["mcp__s__destroys", "mcp__s__plain", "mcp__s__reads"]
+    assert texts(output_parts(after.body, "c")) == ["there is no tool plain"]
+    assert tool_names(later.body)[-2:] == ["mcp__s__newer", "mcp__s__reads"]
+
+
+async def test_a_changed_list_is_appended_at_the_next_turn(place: Place) -> None:
+    # The server answers one thing after the other: after the second call the new list has been asked for and is in.
+    script = [[call("c1", "mcp__s__reads", {})], [say("two")], [call("c2", "mcp__s__reads", {})], [say("three")]]
+    with FakeResponses([say("one")], *script, [say("four")]) as model:
+        async with watched_session(place, model, odd("s", "changes")) as watched:
+            for text in ("learn it", "go", "once more", "again"):
+                await watched.say(text)
+    before, after = tool_names(model.requests[2].body), tool_names(model.requests[5].body)
+    assert after == [*before, "mcp__s__later"]
+
+
+async def test_a_provider_that_knows_namespaces_gets_one_for_each_server(place: Place) -> None:
+    named = {"type": "function_call", "call_id": "c", "name": "reads", "namespace": "mcp__my_odd", "arguments": "{}"}
+    with FakeResponses([say("one")], [item(named)], [say("two")], excuse={"threads"}) as model:
+        place.use_model(model.base_url, odd("my-odd", "good"))
+        for text in ("learn it", "go"):
+            await turn_with_openai(place.with_env(OPENAI_API_KEY="sk-test"), model.base_url, text)
+    space = model.requests[1].body["tools"][-1]
+    assert (space["type"], space["name"]) == ("namespace", "mcp__my_odd")
+    assert [tool["name"] for tool in space["tools"]] == ["destroys", "plain", "reads"]
+    assert all(tool["strict"] is False and tool["type"] == "function" for tool in space["tools"])
+    assert texts(output_parts(model.requests[2].body, "c"))[0].startswith("reads of ")
+
+
+async def turn_with_openai(place: Place, url: str, text: str) -> None:
+    """One session with the built-in provider at another address."""
+    overrides = ('model_provider="openai"', f'openai_base_url="{url}"')
+    loaded = load_config(ConfigRequest(home=place.codex_home, cwd=place.repo, env=place.env, overrides=overrides))
+    request = SessionRequest(
+        loaded=loaded, home=place.codex_home, cwd=place.repo, env=place.env, originator="test", approval="never"
+    )
+    async with open_session(request) as session:
+        await session.submit(UserTurn((TextInput(text),)))

@@ -1,0 +1,135 @@
+"""Skills that need an MCP server: asked about, written down, and there in the same turn."""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from codex_py.protocol import events
+from codex_py.protocol.questions import McpInstallQuestion, McpServerWanted, Question
+from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.home import Place
+from tests.support.mcp_servers import odd_words, tool_names
+from tests.support.session import watched_session
+from tests.turns.test_mcp import answers, output_parts, texts, warnings
+
+NO_BUNDLED = "[skills.bundled]\nenabled = false\n"
+ASKING: dict[str, Any] = {"can_ask": True, "approval": "on-request"}
+
+
+def add_skill(place: Place, name: str, *needs: str) -> Path:
+    folder = place.codex_home / "skills" / name
+    (folder / "agents").mkdir(parents=True)
+    (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: needs a server\n---\nUse it.\n")
+    tools = "".join(f"    - {need}\n" for need in needs)
+    (folder / "agents/openai.yaml").write_text(f"dependencies:\n  tools:\n{tools}")
+    return folder
+
+
+def odd_need(name: str) -> str:
+    line = shlex.join(odd_words("good"))
+    return f"{{type: mcp, value: {name}, transport: stdio, command: '{line}'}}"
+
+
+async def test_a_missing_server_is_asked_about_installed_and_used_in_the_same_turn(place: Place) -> None:
+    add_skill(place, "helper", odd_need("odd"))
+    with FakeResponses([call("c", "mcp__odd__reads", {})], [say("done")], [say("more")]) as model:
+        top = f"# what I like\n{NO_BUNDLED}"
+        async with watched_session(place, model, top, **ASKING) as watched:
+            seen = answers(watched, lambda _: "yes")
+            await watched.say("$helper go")
+            await watched.say("$helper again")
+    [question] = seen
+    line = shlex.join(odd_words("good"))
+    assert isinstance(question, McpInstallQuestion)
+    assert question.servers == (McpServerWanted("odd", "stdio", line, ("helper",)),)
+    first = tool_names(model.requests[0].body)
+    assert first[-3:] == ["mcp__odd__destroys", "mcp__odd__plain", "mcp__odd__reads"]
+    assert texts(output_parts(model.requests[1].body, "c"))[0].startswith("reads of ")
+    config = (place.codex_home / "config.toml").read_text()
+    assert "# what I like" in config
+    command, *arguments = odd_words("good")
+    assert tomllib.loads(config)["mcp_servers"] == {"odd": {"command": command, "args": arguments}}
+
+
+async def test_the_next_session_finds_the_installed_server(place: Place) -> None:
+    add_skill(place, "helper", odd_need("odd"))
+    command, *arguments = odd_words("good")
+    table = f'[mcp_servers.other_name]\ncommand = "{command}"\nargs = {arguments}\n'
+    with FakeResponses([say("done")]) as model:
+        async with watched_session(place, model, f"{table}{NO_BUNDLED}", **ASKING) as watched:
+            seen = answers(watched, lambda _: "yes")
+            await watched.say("$helper go")
+    assert seen == []
+
+
+async def test_one_question_names_every_missing_server_and_is_asked_once(place: Place) -> None:
+    add_skill(place, "one", odd_need("first"), "{type: mcp, value: second, url: 'https://x.invalid/mcp'}")
+    with FakeResponses([say("done")], [say("more")]) as model:
+        async with watched_session(place, model, NO_BUNDLED, **ASKING) as watched:
+            seen = answers(watched, lambda _: None)
+            await watched.say("$one go")
+            await watched.say("$one again")
+    [question] = seen
+    assert isinstance(question, McpInstallQuestion)
+    assert [(one.name, one.transport) for one in question.servers] == [
+        ("first", "stdio"),
+        ("second", "streamable_http"),
+    ]
+    assert question.servers[1].target == "https://x.invalid/mcp"
+    assert "mcp_servers" not in tomllib.loads((place.codex_home / "config.toml").read_text())
+
+
+async def test_never_is_remembered(place: Place) -> None:
+    add_skill(place, "one", odd_need("first"))
+    with FakeResponses([say("done")], [say("more")], excuse={"threads"}) as model:
+        asked: list[Question] = []
+        async with watched_session(place, model, NO_BUNDLED, **ASKING) as watched:
+            asked = answers(watched, lambda _: "never")
+            await watched.say("$one go")
+        assert len(asked) == 1
+        config = tomllib.loads((place.codex_home / "config.toml").read_text())
+        assert config["skills"]["never_install_mcp"] == ["one"]
+        top = f'[skills]\nnever_install_mcp = ["one"]\n{NO_BUNDLED}'
+        async with watched_session(place, model, top, **ASKING) as watched:
+            asked = answers(watched, lambda _: "yes")
+            await watched.say("$one go")
+    assert asked == []
+
+
+async def test_a_name_that_is_taken_stays_what_it_is(place: Place) -> None:
+    add_skill(place, "one", odd_need("taken"))
+    table = '[mcp_servers.taken]\nurl = "http://127.0.0.1:9/mcp"\nenabled = false\n'
+    with FakeResponses([say("done")]) as model:
+        async with watched_session(place, model, f"{table}{NO_BUNDLED}", **ASKING) as watched:
+            answers(watched, lambda _: "yes")
+            await watched.say("$one go")
+    servers = tomllib.loads((place.codex_home / "config.toml").read_text())["mcp_servers"]
+    assert servers["taken"] == {"url": "http://127.0.0.1:9/mcp", "enabled": False}
+    assert set(servers) == {"taken", "taken-2"}
+    assert "mcp__taken_2__reads" in tool_names(model.requests[0].body)
+
+
+async def test_a_server_that_does_not_come_up_costs_a_warning_not_the_turn(place: Place) -> None:
+    add_skill(place, "one", "{type: mcp, value: gone, transport: stdio, command: no-such-program}")
+    with FakeResponses([say("done")]) as model:
+        async with watched_session(place, model, NO_BUNDLED, **ASKING) as watched:
+            answers(watched, lambda _: "yes")
+            ended = await watched.say("$one go")
+    assert isinstance(ended, events.TurnCompleted)
+    assert warnings(watched) == [
+        "the MCP server `gone` is not available: cannot start `no-such-program`: no such file or directory"
+    ]
+
+
+async def test_where_nobody_answers_it_is_one_warning(place: Place) -> None:
+    add_skill(place, "one", odd_need("first"))
+    with FakeResponses([say("done")], [say("more")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("$one go")
+            await watched.say("$one again")
+    [warning] = warnings(watched)
+    assert warning.startswith("the MCP server `first` (")
+    assert warning.endswith("skill `one` may not work without it; `--install-dependencies` adds it")
