@@ -12,20 +12,30 @@ from codex_py.errors import UserError
 from codex_py.text.regular_file import FileRefused, read_trusted
 
 MAX_IMAGE_BYTES: Final = 20 * 1024 * 1024
+# All of a message together; no provider takes half of it.
+MAX_IMAGES_BYTES: Final = 100 * 1024 * 1024
 
 
 def image_parts(images: Sequence[Path], *, cwd: Path) -> list[dict[str, Any]]:
     """Three parts a picture (name tag, `input_image`, closing tag), numbered from 1; relative paths start at `cwd`.
 
-    Raises `UserError` for a file that is missing, unreadable, over 20 MiB or not a PNG, JPEG, GIF or WebP. Reads files:
-    call it in a thread.
+    Raises `UserError` for a file that is missing, unreadable, over 20 MiB or not a PNG, JPEG, GIF or WebP, and for more
+    than 100 MiB in all. Reads files: call it in a thread.
     """
     parts: list[dict[str, Any]] = []
+    left = MAX_IMAGES_BYTES
     for number, image in enumerate(images, 1):
         path = cwd / image
+        raw = _picture(path)
+        left -= len(raw)
+        if left < 0:
+            raise UserError(
+                f"cannot attach {len(images)} images: together over {MAX_IMAGES_BYTES // 2**20} MiB",
+                hint="attach fewer or smaller ones",
+            )
         parts += [
             {"type": "input_text", "text": f'<image name=[Image #{number}] path="{value(str(path))}">'},
-            {"type": "input_image", "image_url": _data_url(path)},
+            {"type": "input_image", "image_url": _data_url(raw)},
             {"type": "input_text", "text": "</image>"},
         ]
     return parts
@@ -44,7 +54,11 @@ def image_type(raw: bytes) -> str | None:
     return None
 
 
-def _data_url(path: Path) -> str:
+def _data_url(raw: bytes) -> str:
+    return f"data:{image_type(raw)};base64,{binascii.b2a_base64(raw, newline=False).decode()}"
+
+
+def _picture(path: Path) -> bytes:
     try:
         head = read_trusted(path, MAX_IMAGE_BYTES + 1)
     except FileRefused as refusal:
@@ -53,7 +67,6 @@ def _data_url(path: Path) -> str:
         raise UserError(f"cannot attach image {quoted(str(path))}: no such file")
     if head.size > MAX_IMAGE_BYTES:
         raise UserError(f"cannot attach image {quoted(str(path))}: over {MAX_IMAGE_BYTES // 2**20} MiB")
-    media_type = image_type(head.raw)
-    if media_type is None:
+    if image_type(head.raw) is None:
         raise UserError(f"cannot attach image {quoted(str(path))}: not a PNG, JPEG, GIF or WebP picture")
-    return f"data:{media_type};base64,{binascii.b2a_base64(head.raw, newline=False).decode()}"
+    return head.raw

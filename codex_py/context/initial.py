@@ -7,6 +7,7 @@ from typing import Any, Final
 from codex_py.context.agents_md import replacement
 from codex_py.context.environment import Environment, render_environment
 from codex_py.context.markup import cut_to, quoted
+from codex_py.context.plan_mode import plan_mode_off
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.protocol.value import Value
@@ -26,6 +27,7 @@ class ContextSnapshot(Value):
     permissions: str = ""
     agents_md: str = ""
     environment: Environment | None = None
+    plan: str = ""
 
     def to_record(self) -> dict[str, Any]:
         """The snapshot as JSON for the rollout's `world_state`, under the field names other readers know."""
@@ -44,6 +46,8 @@ class ContextSnapshot(Value):
                 "timezone": self.environment.timezone,
                 "filesystem": self.environment.filesystem,
             }
+        if self.plan:
+            record["plan_mode"] = {"instructions": self.plan}
         return record
 
     @classmethod
@@ -60,6 +64,7 @@ class ContextSnapshot(Value):
             permissions=_text(fields.get("permissions"), "instructions"),
             agents_md=_text(fields.get("agents_md"), "text"),
             environment=_environment(fields.get("environments")),
+            plan=_text(fields.get("plan_mode"), "instructions"),
         )
 
 
@@ -73,7 +78,7 @@ def context_items(told: ContextSnapshot | None, now: ContextSnapshot) -> list[Re
 
 def _initial(now: ContextSnapshot) -> list[ResponseItem]:
     environment = render_environment(now.environment) if now.environment else ""
-    developer = (cut_to(now.developer_instructions, _MAX_BLOCK_BYTES), _skills(now), now.permissions)
+    developer = (cut_to(now.developer_instructions, _MAX_BLOCK_BYTES), _skills(now), now.permissions, now.plan)
     return [*_message("developer", *developer), *_message("user", now.agents_md, environment)]
 
 
@@ -92,6 +97,8 @@ def _changes(told: ContextSnapshot, now: ContextSnapshot) -> list[ResponseItem]:
         developer.append(_skills(now) or _NO_SKILLS)
     if now.permissions != told.permissions:
         developer.append(now.permissions)
+    if now.plan != told.plan:
+        developer.append(now.plan or plan_mode_off())
     items += _message("developer", *developer)
     if now.environment:
         items += _message("user", render_environment(now.environment, told.environment))

@@ -3,6 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
+
+_TONES: Final = {
+    "friendly": """\
+Write the way a good colleague talks: warm, curious, encouraging. Say what went well as readily as what did not, \
+explain a term before it gets in the way, and take the person's doubts seriously. Facts stay facts: \
+no flattery, no padding.""",
+    "pragmatic": """\
+Write the way an experienced engineer reports: plain, brief, to the point. First what matters for the decision, then \
+what supports it. No small talk, no praise, no repetition of what was asked.""",
+}
+
+
+def tone_instructions(personality: str | None) -> str:
+    """What the model is told about the tone of its answers; empty for `none` and where nothing was chosen."""
+    return _TONES.get(personality or "", "")
 
 
 def base_instructions(*, short: bool = False) -> str:

@@ -10,6 +10,7 @@ from codex_py.context.markup import quoted
 from codex_py.protocol.policy import (
     ApprovalPolicy,
     DangerFullAccess,
+    GranularApproval,
     NetworkAccess,
     ReadOnly,
     SandboxPolicy,
@@ -95,3 +96,27 @@ def _approval(policy: ApprovalPolicy) -> str:
                 "The approval policy is `untrusted`: the user is asked before every command that is not known to only "
                 "read. Use few and plain commands, so that each is easy to judge, and take a no as final."
             )
+        case GranularApproval():
+            return (
+                "The approval policy is `granular`: commands run in the sandbox without a question. "
+                f"{_leaving(policy)} {_ruled(policy)} Take a no as final."
+            )
+
+
+def _leaving(policy: GranularApproval) -> str:
+    if not policy.sandbox_approval:
+        return (
+            "Nobody is asked about leaving it, nor about dangerous commands: both are turned down, so leave out "
+            "`sandbox_permissions` and report what was stopped."
+        )
+    return (
+        "When one is stopped there, the user is asked whether it may run again outside. When a command the task needs "
+        "cannot work inside, call it with `sandbox_permissions` set to `require_escalated` and a `justification` of "
+        "one sentence; the user decides."
+    )
+
+
+def _ruled(policy: GranularApproval) -> str:
+    ruled = "are asked about" if policy.rules else "are turned down"
+    more = "can be asked for" if policy.request_permissions else "cannot be had"
+    return f"Commands for which a rule of the user demands it {ruled}; more permissions for the turn {more}."

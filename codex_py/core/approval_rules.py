@@ -9,6 +9,7 @@ from typing import Final
 
 from codex_py.config.load import LoadedConfig
 from codex_py.config.permissions import weak_permissions
+from codex_py.paths import is_there
 from codex_py.text.regular_file import FileHead, FileRefused, read_inside, read_trusted
 from codex_py.tools.grants import Approvals, RuleStore
 from codex_py.tools.rule_files import MAX_FILE_BYTES, RuleError, parse_rules
@@ -55,7 +56,7 @@ class _Reading:
 
     def own(self, file: Path) -> None:
         """A file of the user's. One that others can write decides nothing."""
-        weak = weak_permissions(file) if file.exists() else None
+        weak = weak_permissions(file) if is_there(file) else None
         if weak is not None:
             self.warnings.append(f"`{file}` is ignored: {weak}")
             return

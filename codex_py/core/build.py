@@ -8,65 +8,76 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from codex_py import __version__
 from codex_py.config.load import LoadedConfig
-from codex_py.config.schema import Config
 from codex_py.context.agents_md import load_agents_md
 from codex_py.context.environment import current_environment
 from codex_py.context.initial import ContextSnapshot
+from codex_py.context.instructions import tone_instructions
 from codex_py.context.permissions import render_permissions
+from codex_py.context.plan_mode import plan_mode_on
 from codex_py.core.git_checkout import read_git_state
-from codex_py.core.model_settings import choose_model, model_settings
-from codex_py.core.sandbox_policy import choose_policy, unreadable_patterns
-from codex_py.core.session import KnownContext, Session, SessionParts
+from codex_py.core.installation import make_installation_id
+from codex_py.core.mcp_slot import InstallRules, McpSlot
+from codex_py.core.model_connection import connect_model, find_local_model, known_facts, login_rules
+from codex_py.core.model_settings import choose_model, compact_prompt, model_settings
+from codex_py.core.offered_tools import offered_tools
+from codex_py.core.sandbox_policy import choose_policy
+from codex_py.core.session import Session
+from codex_py.core.session_parts import SessionParts
 from codex_py.core.session_skills import SessionSkills, SkillSettings
 from codex_py.core.skill_sources import skill_rules, skill_sources
+from codex_py.core.told_context import KnownContext
 from codex_py.core.tool_runs import ToolParts
-from codex_py.core.turn_context import ModelSettings
+from codex_py.core.turn_context import ModelSettings, TurnSettings
 from codex_py.log import write_crash_report
 from codex_py.model.auth import find_credentials
-from codex_py.model.catalog import facts_for
 from codex_py.model.client import ModelClient
 from codex_py.model.providers import Provider, loopback_provider, resolve_provider
 from codex_py.process.env import EnvironmentRules, tool_environment
-from codex_py.process.manager import ProcessManager
 from codex_py.process.shells import user_shell
 from codex_py.protocol.ids import timestamp, uuid7
-from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.ops import OverrideTurnContext
+from codex_py.protocol.policy import ApprovalPolicy
 from codex_py.protocol.value import Value
 from codex_py.rollout.format import SessionMeta
-from codex_py.rollout.reader import StoredSession, find_session, latest_session, load_session
 from codex_py.rollout.recorder import NullRecorder, Recorder, RolloutRecorder
-from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.policy import writable_roots
-from codex_py.skills.dependencies import mcp_key
+from codex_py.skills.dependencies import mcp_keys
+from codex_py.skills.roots import SkillRootsRequest
 from codex_py.text.redact import Redactor
-from codex_py.tools.apply_patch import ApplyPatch
-from codex_py.tools.exec_command import ExecCommand
-from codex_py.tools.later import hidden_later, shown_later
 from codex_py.tools.registry import ToolRegistry
-from codex_py.tools.write_stdin import WriteStdin
 
 if TYPE_CHECKING:
-    from codex_py.tools.grants import Approvals
+    from codex_py.core.hands import Hands
+    from codex_py.core.notify import Notifier
+    from codex_py.core.session_mcp import SessionMcp
+    from codex_py.model.local_model import LocalChoice
+    from codex_py.rollout.reader import StoredSession
 
 OFFLINE_PROVIDER: Final = "offline"
 _OFFLINE_NOTICE: Final = "this is the offline model: fixed rules, no AI, nothing leaves this machine"
 
 
 class ResumeTarget(Value):
-    """Which stored session to go on with: by id, else the newest one, of this directory or of any."""
+    """Which stored session to go on with: by id or name, else the newest one, of this directory or of any.
+
+    With `fork` a new session goes on in its place, from the end of turn `turn` (counted from 1), else of the last one.
+    """
 
     thread_id: str | None = None
     any_directory: bool = False
+    fork: bool = False
+    turn: int | None = None
 
 
 class SessionRequest(Value):
     """What a front end asks for. `cwd` is a real path; `extra_roots` are writable too with workspace-write.
 
     `can_ask` says that the front end answers the session's questions; `ignore_rules` leaves `.rules` files out.
+    With `install_dependencies` MCP servers that named skills need are added without a question.
     """
 
     loaded: LoadedConfig
@@ -80,6 +91,7 @@ class SessionRequest(Value):
     extra_roots: tuple[Path, ...] = ()
     can_ask: bool = False
     ignore_rules: bool = False
+    install_dependencies: bool = False
 
 
 @asynccontextmanager
@@ -88,71 +100,121 @@ async def open_session(request: SessionRequest, *, offline_url: str | None = Non
 
     Raises `UserError` for settings that cannot work: no key, an unknown session, a file that cannot be read.
     """
-    session = Session(_parts(request, offline_url))
+    provider = _provider(request, offline_url)
+    local = await find_local_model(request.loaded, provider)
+    parts = _parts(request, provider, local)
+    session = Session(parts)
+    if request.loaded.config.notify:
+        session.subscribe(_notifier(request, session))
     try:
+        if parts.mcp.servers is not None:
+            await parts.mcp.servers.require()
         yield session
     finally:
         await session.close()
 
 
-def _parts(request: SessionRequest, offline_url: str | None) -> SessionParts:
+def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | None) -> SessionParts:
     config = request.loaded.config
-    provider = _provider(request, offline_url)
-    credentials = find_credentials(provider, env=request.env, home=request.home)
+    rules = login_rules(config)
+    credentials = find_credentials(provider, env=request.env, home=request.home, rules=rules)
+    if not request.ephemeral and provider.id != OFFLINE_PROVIDER:
+        make_installation_id(request.home)
     stored = _stored_session(request)
-    thread_id = stored.meta.id if stored else uuid7()
-    model = choose_model(config, provider)
-    facts = facts_for(model, overrides=config.models)
+    thread_id = stored.meta.id if stored and not _forks(request) else uuid7()
+    model = local.model if local else choose_model(config, provider)
+    facts = known_facts(config, model, local)
     settings = model_settings(config, model, facts, local=provider.local and provider.id != OFFLINE_PROVIDER)
     policy = choose_policy(request.loaded, request.extra_roots)
     keys = _key_names(request, provider)
     tool_env = _tool_env(request, keys, thread_id)
-    tools = [
-        ExecCommand(allow_login_shell=config.allow_login_shell),
-        WriteStdin(max_poll_ms=config.background_terminal_max_timeout),
-        ApplyPatch(freeform=facts.apply_patch == "freeform"),
-        *shown_later(
-            pictures=facts.images,
-            questions=request.can_ask,
-            permissions=request.can_ask and request.approval != "never",
-        ),
-    ]
-    registry = ToolRegistry(
-        tools,
-        hidden=hidden_later(allow_login_shell=config.allow_login_shell),
-        hosted=_hosted_tools(config.web_search, provider, settings),
+    tools = offered_tools(
+        config, facts, provider=provider, settings=settings, approval=request.approval, can_ask=request.can_ask
     )
+    client = connect_model(
+        provider, credentials, rules=rules, env=request.env, home=request.home, originator=request.originator
+    )
+    servers = request.loaded.config.mcp_servers or request.loaded.project_mcp_servers
+    install = InstallRules(
+        file=request.home / "config.toml",
+        names=frozenset(config.mcp_servers),
+        always=request.install_dependencies,
+        never=frozenset(config.skills.never_install_mcp),
+    )
+    mcp = McpSlot(lambda: _mcp(request, provider, client, pictures=facts.images), now=bool(servers), rules=install)
     return SessionParts(
         thread_id=thread_id,
         provider_name=provider.id,
-        cwd=request.cwd,
-        settings=settings,
-        sandbox_policy=policy,
-        approval=request.approval,
-        model=ModelClient(provider, credentials, originator=request.originator, version=__version__),
+        settings=TurnSettings(request.cwd, settings, policy, request.approval),
+        model=client,
         tools=ToolParts(
-            registry=registry,
-            sandbox=Sandbox.detect(request.env, deny_read=unreadable_patterns(request.loaded, request.home)),
-            processes=ProcessManager(),
-            env=tool_env,
-            load_approvals=lambda: _approvals(request),
+            tools,
+            tool_env,
+            lambda: _hands(request),
             can_ask=request.can_ask,
+            users_env=lambda: _users_env(request, keys),
+            mcp=mcp,
         ),
         open_recorder=lambda warn: _recorder(request, stored, settings, warn, thread_id=thread_id),
         redactor=Redactor(credentials.secrets),
-        snapshot=lambda skills: _snapshot(request, settings, policy, skills=skills),
-        skills=SessionSkills(_skill_settings(request, settings, tool_env, keys=keys)),
+        snapshot=lambda skills, now: _snapshot(request, now, skills=skills),
+        override=lambda op, now: _overridden(request, provider, op, now),
+        skills=SessionSkills(_skill_settings(request, settings, tool_env, keys=keys), request.cwd),
+        mcp=mcp,
         report_crash=lambda error: _report_crash(config.log_dir or request.home / "log", error),
         stored=stored,
-        warnings=(*request.loaded.warnings, *_notices(request, settings, known=facts.known, stored=stored)),
+        warnings=(
+            *request.loaded.warnings,
+            *([local.notice] if local and local.notice else []),
+            *_notices(request, settings, known=facts.known, stored=stored),
+        ),
         notice=_OFFLINE_NOTICE if provider.id == OFFLINE_PROVIDER else None,
+        previous=_previous(request, provider, settings, stored),
+        compact_prompt=compact_prompt(config),
     )
 
 
-def _approvals(request: SessionRequest) -> Approvals:
-    from codex_py.core.approval_rules import load_approvals  # the seam: rules are read beside the first request
+def _mcp(request: SessionRequest, provider: Provider, client: ModelClient, *, pictures: bool) -> SessionMcp:
+    from codex_py.core.mcp_build import McpBuild, build_mcp  # the seam: only for who has such a server
 
-    return load_approvals(request.loaded, home=request.home, cwd=request.cwd, ignore_rules=request.ignore_rules)
+    async def answer(asked: Mapping[str, Any], settings: TurnSettings) -> Mapping[str, Any]:
+        from codex_py.core.mcp_sampling import sample  # the seam: hardly any server may ask the model
+
+        return await sample(client, asked, settings)
+
+    return build_mcp(
+        McpBuild(
+            loaded=request.loaded,
+            home=request.home,
+            cwd=request.cwd,
+            env=request.env,
+            provider=provider,
+            pictures=pictures,
+            can_ask=request.can_ask,
+            sample=answer,
+        )
+    )
+
+
+def _notifier(request: SessionRequest, session: Session) -> Notifier:
+    from codex_py.core.notify import Notifier  # the seam: only for who has such a program
+
+    return Notifier(
+        request.loaded.config.notify,
+        session.warn,
+        thread_id=session.thread_id,
+        cwd=request.cwd,
+        client=request.originator,
+        env=request.env,
+    )
+
+
+def _hands(request: SessionRequest) -> Hands:
+    from codex_py.core.hands import load_hands  # the seam: many a session calls no tool
+
+    return load_hands(
+        request.loaded, home=request.home, cwd=request.cwd, env=request.env, ignore_rules=request.ignore_rules
+    )
 
 
 def _provider(request: SessionRequest, offline_url: str | None) -> Provider:
@@ -167,23 +229,18 @@ def _provider(request: SessionRequest, offline_url: str | None) -> Provider:
     )
 
 
-def _hosted_tools(
-    web_search: Literal["disabled", "cached", "live"], provider: Provider, settings: ModelSettings
-) -> list[dict[str, Any]]:
-    """What the provider runs itself. Another server refuses a request with a tool it does not know."""
-    # OpenAI refuses to search with so little thinking.
-    if provider.id != "openai" or web_search == "disabled" or settings.effort == "minimal":
-        return []
-    return [{"type": "web_search", "external_web_access": web_search == "live"}]
-
-
 def _stored_session(request: SessionRequest) -> StoredSession | None:
     target = request.resume
     if target is None:
         return None
-    if target.thread_id is not None:
-        return load_session(find_session(request.home, target.thread_id))
-    return load_session(latest_session(request.home, None if target.any_directory else request.cwd))
+    from codex_py.core.stored_sessions import load_stored  # the seam: only to resume
+
+    cwd = None if target.any_directory else request.cwd
+    return load_stored(request.home, wanted=target.thread_id, cwd=cwd, through_turn=target.turn)
+
+
+def _forks(request: SessionRequest) -> bool:
+    return request.resume is not None and request.resume.fork
 
 
 def _key_names(request: SessionRequest, provider: Provider) -> frozenset[str]:
@@ -198,8 +255,13 @@ def _tool_env(request: SessionRequest, keys: frozenset[str], thread_id: str) -> 
         request.env,
         EnvironmentRules(rules.inherit, rules.ignore_default_excludes, rules.exclude, rules.set, rules.include_only),
         secrets=keys,
-        extra={"CODEX_THREAD_ID": thread_id, "CODEX_SESSION_ID": thread_id},
+        extra={"CODEX_THREAD_ID": thread_id, "CODEX_SESSION_ID": thread_id, "CODEX_VERSION": __version__},
     )
+
+
+def _users_env(request: SessionRequest, keys: frozenset[str]) -> dict[str, str]:
+    """What the user's own commands run with: all the user has, but for the keys of providers."""
+    return tool_environment(request.env, EnvironmentRules(ignore_default_excludes=True), secrets=keys)
 
 
 def _recorder(
@@ -212,20 +274,26 @@ def _recorder(
 ) -> Recorder:
     if request.ephemeral:
         return NullRecorder()
+    inherited = None
     if stored is not None:
-        return RolloutRecorder.resume(stored, warn=warn)
+        if not _forks(request):
+            return RolloutRecorder.resume(stored, warn=warn)
+        from codex_py.core.stored_sessions import inherited_from  # the seam: only to fork
+
+        inherited = inherited_from(stored)
     meta = SessionMeta(
         id=thread_id,
         timestamp=timestamp(),
         cwd=str(request.cwd),
         originator=request.originator,
         cli_version=__version__,
-        source="exec",
+        source="cli" if request.can_ask else "exec",
         model_provider=request.loaded.config.model_provider,
         base_instructions=settings.instructions,
         git=read_git_state(request.cwd),
+        forked_from_id=stored.meta.id if stored else None,
     )
-    return RolloutRecorder.create(request.home, meta, warn=warn)
+    return RolloutRecorder.create(request.home, meta, warn=warn, inherited=inherited)
 
 
 def _skill_settings(
@@ -234,42 +302,70 @@ def _skill_settings(
     config = request.loaded.config
     withheld = {name: value for name, value in request.env.items() if name not in tool_env and name not in keys}
     servers = config.mcp_servers.items()
+
+    def roots_for(cwd: Path) -> SkillRootsRequest:
+        return skill_sources(request.loaded, home=request.home, cwd=cwd, env=request.env)
+
     return SkillSettings(
-        roots=skill_sources(request.loaded, home=request.home, cwd=request.cwd, env=request.env),
+        roots=roots_for(request.cwd),
         rules=skill_rules(config),
         include_instructions=config.skills.include_instructions,
         context_window=settings.context_window,
         max_tokens=config.skills.max_context_tokens,
         env=tool_env,
         withheld_env=withheld,
-        configured_mcp=frozenset(
-            mcp_key(name, url=server.get("url"), command=server.get("command")) for name, server in servers
-        ),
+        configured_mcp=frozenset(key for name, server in servers for key in mcp_keys(name, server)),
+        roots_for=roots_for,
         keep_ledger=not request.ephemeral,
     )
 
 
-def _snapshot(request: SessionRequest, settings: ModelSettings, policy: SandboxPolicy, *, skills: str) -> KnownContext:
-    config: Config = request.loaded.config
-    roots = [root.path for root in writable_roots(policy, request.cwd, request.env)]
+def _overridden(
+    request: SessionRequest, provider: Provider, op: OverrideTurnContext, now: TurnSettings
+) -> tuple[TurnSettings, ToolRegistry | None]:
+    from codex_py.core.turn_overrides import overridden  # the seam: few sessions change their settings
+
+    extra = request.extra_roots
+    return overridden(op, now, loaded=request.loaded, provider=provider, extra_roots=extra, can_ask=request.can_ask)
+
+
+def _snapshot(request: SessionRequest, now: TurnSettings, *, skills: str) -> KnownContext:
+    config, policy = request.loaded.config, now.sandbox_policy
+    roots = [root.path for root in writable_roots(policy, now.cwd, request.env)]
     agents_md = load_agents_md(
         request.home,
-        request.cwd,
+        now.cwd,
         project_root_markers=config.project_root_markers,
         max_bytes=config.project_doc_max_bytes,
         fallback_filenames=config.project_doc_fallback_filenames,
     )
-    environment = current_environment(request.cwd, policy, shell=user_shell(request.env), env=request.env)
-    permissions = render_permissions(policy, request.approval, writable_roots=roots)
+    environment = current_environment(now.cwd, policy, shell=user_shell(request.env), env=request.env)
+    permissions = render_permissions(policy, now.approval, writable_roots=roots)
     snapshot = ContextSnapshot(
-        model=settings.model,
-        developer_instructions=config.developer_instructions or "",
+        model=now.model.model,
+        developer_instructions="\n\n".join(
+            filter(None, (config.developer_instructions, tone_instructions(config.personality)))
+        ),
         skills=skills,
         permissions=permissions if config.include_permissions_instructions else "",
         agents_md=agents_md.text,
         environment=environment if config.include_environment_context else None,
+        plan=plan_mode_on() if now.plan else "",
     )
     return KnownContext(snapshot, agents_md.warnings)
+
+
+def _previous(
+    request: SessionRequest, provider: Provider, settings: ModelSettings, stored: StoredSession | None
+) -> ModelSettings | None:
+    """The model that a stored session ended with, when it is another one and this provider's."""
+    if stored is None or stored.meta.model_provider != provider.id:
+        return None
+    before = (stored.turn_context or {}).get("model")
+    if not isinstance(before, str) or before == settings.model:
+        return None
+    config = request.loaded.config
+    return model_settings(config, before, known_facts(config, before, None), local=provider.local)
 
 
 def _notices(

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from codex_py.paths import is_folder, is_there
 from codex_py.rollout.format import GitState
 
 _MOST_BYTES: Final = 1 << 20
@@ -17,11 +18,11 @@ _ORIGIN_URL: Final = re.compile(r'^\[remote "origin"\][^\[]*?^\s*url\s*=\s*(\S+)
 
 def read_git_state(cwd: Path) -> GitState | None:
     """Commit, branch and origin of the checkout around `cwd`; None outside of one, and for what cannot be read."""
-    pointer = next((folder / ".git" for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), None)
+    pointer = next((folder / ".git" for folder in (cwd, *cwd.parents) if is_there(folder / ".git")), None)
     if pointer is None:
         return None
     own = _git_dir(pointer)
-    common = own / _read(own / "commondir").strip() if (own / "commondir").exists() else own
+    common = own / _read(own / "commondir").strip() if is_there(own / "commondir") else own
     head = _read(own / "HEAD").strip()
     reference = head.removeprefix("ref: ")
     commit = head if reference == head else _resolve(common, reference)
@@ -35,7 +36,7 @@ def read_git_state(cwd: Path) -> GitState | None:
 
 def _git_dir(pointer: Path) -> Path:
     """A `.git` folder, or the one that the `.git` file of a worktree or submodule names."""
-    if pointer.is_dir():
+    if is_folder(pointer):
         return pointer
     return pointer.parent / _read(pointer).removeprefix("gitdir:").strip()
 

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from codex_py.protocol.items import Exchange, ResponseItem, ToolCall, call_output, exchange_of
+from codex_py.text.tokens import counted_bytes
 
 ABORTED: Final = "aborted"
 
 
 class History:
-    """Appended to, never edited. `on_record` sees each item as it enters."""
+    """Appended to, never edited; `replace`, for a compaction, is the one exception.
+
+    `on_record` sees each item as it enters. `window` counts the compactions so far.
+    """
 
     def __init__(self, on_record: Callable[[ResponseItem], None]) -> None:
         self._items: list[ResponseItem] = []
         self._open: list[Exchange] = []
+        self._late: dict[str, ResponseItem] = {}
         self._on_record = on_record
+        # The weight of all items up to each one, so that what was added since is a subtraction.
+        self._weights: list[int] = [0]
+        self.window = 0
+
+    def __len__(self) -> int:
+        return len(self._items)
 
     @property
     def items(self) -> tuple[ResponseItem, ...]:
@@ -27,26 +38,49 @@ class History:
         """The bytes of each item, in order: the `input` of the next request."""
         return [item.encoded for item in self._items]
 
+    def weight_since(self, index: int) -> int:
+        """Bytes of the items from an index on, a picture counted for what it costs."""
+        return self._weights[-1] - self._weights[min(index, len(self._items))]
+
     def append(self, *items: ResponseItem) -> None:
         """Add items at the end. An output that no open call waits for is left out: no provider accepts it."""
         for item in items:
-            if self._note_call(item):
-                self._items.append(item)
+            if self._take(item):
                 self._on_record(item)
 
-    def adopt(self, items: Iterable[ResponseItem]) -> None:
+    def adopt(
+        self, items: Iterable[ResponseItem], *, window: int = 0, late: Mapping[str, ResponseItem] | None = None
+    ) -> None:
         """Take over the items of an earlier run, which are on disk already.
 
-        An output whose call was lost is left out, because no provider accepts it.
+        An output whose call was lost is left out, because no provider accepts it. `late` has the outputs, by call, that
+        were known when that run was killed and had no place yet.
         """
+        self._late = dict(late or {})
+        self.window = window
         for item in items:
-            if self._note_call(item):
-                self._items.append(item)
+            self._take(item)
+
+    def replace(self, items: Iterable[ResponseItem]) -> None:
+        """Begin anew with these items: the history after a compaction. Nobody is told of them one by one."""
+        self._items.clear()
+        self._open.clear()
+        self._weights = [0]
+        self.adopt(items, window=self.window + 1)
 
     def close_open_calls(self) -> None:
         """Answer the calls that never ran or never ended, so that the next request is still valid."""
-        calls = [ToolCall(call.call_id, "", "", custom=call.custom) for call in self._open]
-        self.append(*(call_output(call, ABORTED) for call in calls))
+        for call in tuple(self._open):
+            aborted = call_output(ToolCall(call.call_id, "", "", custom=call.custom), ABORTED)
+            self.append(self._late.pop(call.call_id, aborted))
+
+    def _take(self, item: ResponseItem) -> bool:
+        """Add an item, unless it is one that may not stand in a request."""
+        if not self._note_call(item):
+            return False
+        self._items.append(item)
+        self._weights.append(self._weights[-1] + counted_bytes(item.encoded))
+        return True
 
     def _note_call(self, item: ResponseItem) -> bool:
         """Keep the list of unanswered calls; whether the item may stand in a request."""

@@ -23,7 +23,12 @@ def choose_model(config: Config, provider: Provider) -> str:
         return "offline-rules"
     if config.model is not None and not config.model.strip():
         raise UserError("the model has no name", hint="give `-m` or `model` one, or leave it out for the default")
-    return config.model or _DEFAULT_LOCAL_MODELS.get(provider.id, _DEFAULT_MODEL)
+    return config.model or default_model(provider)
+
+
+def default_model(provider: Provider) -> str:
+    """The model of a provider when the user has chosen none."""
+    return _DEFAULT_LOCAL_MODELS.get(provider.id, _DEFAULT_MODEL)
 
 
 def model_settings(config: Config, model: str, facts: ModelFacts, *, local: bool) -> ModelSettings:
@@ -40,6 +45,8 @@ def model_settings(config: Config, model: str, facts: ModelFacts, *, local: bool
         context_window=window,
         output_tokens=config.tool_output_token_limit or facts.output_tokens,
         show_raw_reasoning=config.show_raw_agent_reasoning,
+        auto_compact_tokens=config.model_auto_compact_token_limit or facts.auto_compact_tokens,
+        auto_compact_scope=config.model_auto_compact_token_limit_scope,
     )
 
 
@@ -51,16 +58,26 @@ def _summary(config: Config, facts: ModelFacts) -> str | None:
     return config.model_reasoning_summary or facts.summary or fallback
 
 
+def compact_prompt(config: Config) -> str | None:
+    """The user's own request for a summary of the history. Raises `UserError` for an unreadable file."""
+    file = config.experimental_compact_prompt_file
+    if config.compact_prompt and config.compact_prompt.strip():
+        return config.compact_prompt.strip()
+    return None if file is None else _text_in(file, "experimental_compact_prompt_file")
+
+
 def _instructions(file: Path | None, *, short: bool) -> str:
-    if file is None:
-        return base_instructions(short=short)
+    return base_instructions(short=short) if file is None else _text_in(file, "model_instructions_file")
+
+
+def _text_in(file: Path, key: str) -> str:
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise UserError(f"cannot read `model_instructions_file` `{file}`: {error.strerror}") from error
+        raise UserError(f"cannot read `{key}` `{file}`: {error.strerror}") from error
     if len(content) > _INSTRUCTIONS_MOST_BYTES:
-        raise UserError(f"`model_instructions_file` `{file}` is over 256 KiB")
+        raise UserError(f"`{key}` `{file}` is over 256 KiB")
     text = content.decode(errors="replace").strip()
     if not text:
-        raise UserError(f"`model_instructions_file` `{file}` is empty")
+        raise UserError(f"`{key}` `{file}` is empty")
     return text

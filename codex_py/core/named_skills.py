@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from codex_py.core.session_skills import AskedFor, MissingVariable, SkillSettings
 from codex_py.protocol.input import SkillInput, TextInput, UserInput
 from codex_py.protocol.items import ResponseItem
-from codex_py.skills.dependencies import missing_env_warning, missing_mcp_warning, plan_dependencies
+from codex_py.skills.dependencies import missing_env_warning, plan_dependencies
 from codex_py.skills.inject import skill_item
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.select import select_skills
@@ -43,7 +43,7 @@ def read_named_skills(catalog: SkillCatalog, settings: SkillSettings, inputs: Se
         ),
         granted=granted,
         notices=(*notices, *needs.notes, *withheld),
-        once=tuple(map(missing_mcp_warning, needs.missing_mcp)),
+        servers=needs.missing_mcp,
     )
 
 

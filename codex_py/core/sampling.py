@@ -8,18 +8,24 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from codex_py.context.content_filter import content_filter_guidance
 from codex_py.core.calls import CallBatch, RunTool
 from codex_py.core.history import History
 from codex_py.core.turn_context import TurnContext
 from codex_py.errors import ModelError
 from codex_py.model.client import ModelClient, TurnState
+from codex_py.model.failures import FILTERED
 from codex_py.model.prompt import Prompt
+from codex_py.model.retry import Retry, RetryBudget
 from codex_py.model.stream import Completed, ItemDone, ReasoningDelta, ResponseEvent, TextDelta, ToolCallStarted
 from codex_py.protocol import events
 from codex_py.protocol.items import Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
 from codex_py.protocol.usage import TokenUsage
 from codex_py.tools.registry import ToolRegistry
+
+T = TypeVar("T")
 
 
 class ToolCrash(Exception):
@@ -28,18 +34,63 @@ class ToolCrash(Exception):
 
 @dataclass(slots=True)
 class Answer:
-    """What a request came to. `wants_more` asks for another one: calls were made, or the model said so."""
+    """What a request came to. `wants_more` asks for another one: calls were made, or the model said so.
+
+    `usage` counts the first `covered` items of the history, the answer included.
+    """
 
     message: str | None = None
     usage: TokenUsage | None = None
+    covered: int = 0
     wants_more: bool = False
+
+
+async def retried(
+    attempt: Callable[[], Awaitable[T]], budget: RetryBudget, on_retry: Callable[[ModelError, Retry], None]
+) -> T:
+    """Make attempts until one succeeds or the budget is used up; `on_retry` hears of each wait before it begins."""
+    while True:
+        try:
+            return await attempt()
+        except ModelError as error:
+            retry = budget.next_delay(error, now=time.monotonic(), jitter=random.uniform(0.9, 1.1))
+            if retry is None:
+                raise
+            on_retry(error, retry)
+            await asyncio.sleep(retry.delay)
+
+
+def retry_event(error: ModelError, retry: Retry) -> events.Retrying:
+    """What a front end is told of a retry."""
+    return events.Retrying(str(error), retry.attempt, retry.limit, retry.delay)
+
+
+def prompt_for(turn: TurnContext, history: History, tools: bytes) -> Prompt:
+    """The next request of a turn; `tools` is the encoded array of their specs."""
+    settings = turn.settings
+    return Prompt(
+        model=settings.model,
+        instructions=settings.instructions,
+        input=history.encoded,
+        tools=tools,
+        thread_id=turn.thread_id,
+        turn_id=turn.turn_id,
+        window=history.window,
+        parallel_tool_calls=settings.parallel_tool_calls,
+        effort=settings.effort,
+        summary=settings.summary,
+        verbosity=settings.verbosity,
+        service_tier=settings.service_tier,
+        output_schema=turn.output_schema,
+    )
 
 
 @dataclass(slots=True)
 class Sampler:
     """Makes the requests of one turn.
 
-    `expect_call` hears that a call is on its way; `saved` returns when what was recorded so far is on disk.
+    `expect_call` hears that a call is on its way; `keep_output` writes down an output whose place in the history has
+    not come yet; `saved` returns when what was recorded so far is on disk.
     """
 
     turn: TurnContext
@@ -49,28 +100,25 @@ class Sampler:
     run_tool: RunTool
     emit: Callable[[events.Event], None]
     expect_call: Callable[[], object]
+    keep_output: Callable[[ResponseItem], None]
     saved: Callable[[], Awaitable[None]]
     turn_state: TurnState = field(default_factory=TurnState)
 
     async def sample(self) -> Answer:
         """One answered request. Raises `ModelError` when the retries are used up, `ToolCrash` for a bug in a tool."""
-        budget = self.model.retry_budget()
-        while True:
-            try:
-                return await self._request()
-            except ModelError as error:
-                retry = budget.next_delay(error, now=time.monotonic(), jitter=random.uniform(0.9, 1.1))
-                if retry is None:
-                    raise
-                self.emit(events.Retrying(str(error), retry.attempt, retry.limit, retry.delay))
-                await asyncio.sleep(retry.delay)
+        return await retried(self._request, self.model.retry_budget(), self._note_retry)
+
+    def _note_retry(self, error: ModelError, retry: Retry) -> None:
+        if error.code == FILTERED:
+            self.history.append(content_filter_guidance())
+        self.emit(retry_event(error, retry))
 
     async def _request(self) -> Answer:
         """Send the history once. What arrived before a failure stays, and calls that began are answered."""
         answer = Answer()
         failure: ModelError | None = None
         group = asyncio.TaskGroup()
-        batch = CallBatch(group, self.run_tool)
+        batch = CallBatch(group, self.run_tool, append=self.history.append, keep=self.keep_output)
         try:
             async with group:
                 # Kept out of the group, which would cancel the calls under way: they are waited for.
@@ -78,7 +126,7 @@ class Sampler:
                 await batch.wait()
         finally:
             # Also after an interrupt: what had ended by then is not lost.
-            self.history.append(*batch.outputs())
+            batch.append_rest()
         if batch:
             await self.saved()
         if crash := batch.crash():
@@ -89,7 +137,8 @@ class Sampler:
 
     async def _receive(self, batch: CallBatch, answer: Answer) -> ModelError | None:
         try:
-            async with aclosing(self.model.stream(self._prompt(), turn_state=self.turn_state)) as stream:
+            prompt = prompt_for(self.turn, self.history, self.tools.encoded_specs)
+            async with aclosing(self.model.stream(prompt, turn_state=self.turn_state)) as stream:
                 async for event in stream:
                     self._take(event, batch, answer)
         except ModelError as error:
@@ -107,7 +156,7 @@ class Sampler:
             case ItemDone(item):
                 self._record(item, batch, answer)
             case Completed(_, usage, end_turn):
-                answer.usage = usage
+                answer.usage, answer.covered = usage, len(self.history)
                 answer.wants_more = bool(batch) or end_turn is False
             case _:
                 pass
@@ -126,20 +175,3 @@ class Sampler:
                 self.emit(events.WebSearched(id_, query, action))
             case _:
                 pass
-
-    def _prompt(self) -> Prompt:
-        settings = self.turn.settings
-        return Prompt(
-            model=settings.model,
-            instructions=settings.instructions,
-            input=self.history.encoded,
-            tools=self.tools.encoded_specs,
-            thread_id=self.turn.thread_id,
-            turn_id=self.turn.turn_id,
-            parallel_tool_calls=settings.parallel_tool_calls,
-            effort=settings.effort,
-            summary=settings.summary,
-            verbosity=settings.verbosity,
-            service_tier=settings.service_tier,
-            output_schema=self.turn.output_schema,
-        )

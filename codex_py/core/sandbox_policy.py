@@ -31,4 +31,4 @@ def choose_policy(loaded: LoadedConfig, extra_roots: Sequence[Path] = ()) -> San
 
 def own_secrets(home: Path) -> tuple[Path, ...]:
     """Files of ours that no sandboxed command reads, whatever the settings say."""
-    return (home / "auth.json",)
+    return (home / "auth.json", home / "mcp-auth.json")

@@ -2,12 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from operator import is_
+from typing import Any, Final, TypeVar, cast
 
-from codex_py.protocol import events
-from codex_py.protocol.questions import ApprovalQuestion
-from codex_py.text.redact import Redactor
+from codex_py.protocol import events, questions
+from codex_py.protocol.encoding import decode_json, encode_json
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.value import Value
+from codex_py.text.redact import MIN_TYPED_LENGTH, HeldBack, Redactor
 from codex_py.tools.spec import ToolOutput
+
+# What of an event the model, a command or a server has written.
+_TEXTS: Final[Mapping[type[Value], tuple[str, ...]]] = {
+    events.Warned: ("message",),
+    events.TurnStarted: ("messages",),
+    events.Steered: ("messages",),
+    events.MessageDone: ("text",),
+    events.ReasoningDone: ("text",),
+    events.CommandStarted: ("command",),
+    events.CommandInput: ("command", "text"),
+    events.CommandFinished: ("command", "output"),
+    events.PatchStarted: ("changes",),
+    events.PatchFinished: ("changes", "output"),
+    events.PatchRejected: ("reason",),
+    events.FileChange: ("diff",),
+    events.McpCallStarted: ("arguments",),
+    events.McpCallProgress: ("message",),
+    events.McpCallFinished: ("arguments", "output", "result", "error"),
+    events.PlanUpdated: ("steps", "explanation"),
+    events.PlanStep: ("text",),
+    events.PlanProposed: ("text",),
+    events.WebSearched: ("query", "action"),
+    events.QuestionAsked: ("question",),
+    questions.ApprovalQuestion: ("command", "reason", "justification"),
+    questions.PermissionsQuestion: ("reason",),
+    questions.ChoiceQuestion: ("header", "question", "options"),
+    questions.Choice: ("description",),
+    events.Retrying: ("message",),
+    events.ContextCompacted: ("summary",),
+    events.TurnCompleted: ("last_message",),
+    events.TurnFailed: ("message",),
+}
+
+_V = TypeVar("_V", bound=Value)
 
 
 class Secrets:
@@ -16,17 +54,32 @@ class Secrets:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._given: dict[str, str | None] = {}
+        self._text = HeldBack()
+        self._reasoning = HeldBack()
+        self._commands: dict[str, HeldBack] = {}
 
-    def give(self, values: Mapping[str, str | None]) -> None:
-        """Take what the user typed, or None for a variable they left open; it counts for the rest of the session."""
+    def give(self, values: Mapping[str, str | None], *, typed: bool = False) -> None:
+        """Take values of variables, None for one that was left open; they count for the rest of the session.
+
+        Of those the user `typed` shorter ones are kept secret too.
+        """
         self._given |= values
-        self._redactor = self._redactor.with_secrets([value for value in values.values() if value])
+        known = [value for value in values.values() if value]
+        self._redactor = self._redactor.with_typed(known) if typed else self._redactor.with_secrets(known)
+
+    def learn(self, values: Iterable[str]) -> None:
+        """Keep these from leaving the session from now on."""
+        self._redactor = self._redactor.with_secrets(values)
 
     def was_asked_for(self, name: str) -> bool:
         return name in self._given
 
     def has(self, name: str) -> bool:
         return bool(self._given.get(name))
+
+    def is_hidden(self, name: str) -> bool:
+        """Whether the value the user typed is long enough to be taken out of what is shown and stored."""
+        return len((self._given.get(name) or "").strip()) >= MIN_TYPED_LENGTH
 
     @property
     def env(self) -> dict[str, str]:
@@ -36,30 +89,77 @@ class Secrets:
     def redact(self, text: str) -> str:
         return self._redactor.redact(text)
 
+    def redactor_with(self, more: Iterable[str]) -> Redactor:
+        """What takes out these too."""
+        return self._redactor.with_secrets(more)
+
     def redact_bytes(self, encoded: bytes) -> bytes:
         """The same for encoded JSON."""
         return self._redactor.redact_bytes(encoded)
 
     def without(self, output: ToolOutput) -> ToolOutput:
         text = self.redact(output.text)
-        return output if text == output.text else ToolOutput(text, output.ok, output.parts, output.crash)
+        parts = tuple({**part, "text": self.redact(part["text"])} if "text" in part else part for part in output.parts)
+        same = text == output.text and parts == output.parts
+        return output if same else ToolOutput(text, output.ok, parts, output.crash)
 
-    def without_in(self, event: events.Event) -> events.Event:
-        """A command or the model can give a key away; a script that reads our events must not find it there."""
-        redact = self._redactor.redact
+    def without_in(self, event: events.Event) -> tuple[events.Event, ...]:
+        """What listeners hear in place of an event: a script that reads our events must not find a secret there.
+
+        A command or the model can give one away. Of a text that is still coming, the end that may be the beginning of
+        a secret is kept until more is known; nothing is told then, or later something before the event.
+        """
         match event:
-            case events.MessageDone() | events.ReasoningDone():
-                return event._replace(text=redact(event.text))
-            case events.TurnCompleted(last_message=str(text)):
-                return event._replace(last_message=redact(text))
-            case events.QuestionAsked(ApprovalQuestion() as question):
-                return event._replace(question=question.replace(command=redact(question.command)))
-            case events.CommandStarted():
-                return event._replace(command=redact(event.command))
-            case events.CommandFinished():
-                return event._replace(command=redact(event.command), output=redact(event.output))
-            case events.PlanUpdated(steps, explanation):
-                steps = tuple(step._replace(text=redact(step.text)) for step in steps)
-                return events.PlanUpdated(steps, redact(explanation))
+            case events.TextDelta(text):
+                shown = self._text.feed(text, self._redactor)
+                return (events.TextDelta(shown),) if shown else ()
+            case events.ReasoningDelta(text):
+                shown = self._reasoning.feed(text, self._redactor)
+                return (events.ReasoningDelta(shown),) if shown else ()
+            case events.CommandOutput(call_id, text):
+                shown = self._commands.setdefault(call_id, HeldBack()).feed(text, self._redactor)
+                return (events.CommandOutput(call_id, shown),) if shown else ()
+            case events.CommandFinished(call_id):
+                # The whole output follows, so that the end that was kept needs no event of its own.
+                self._commands.pop(call_id, None)
+                return (self._clean(event),)
+            case events.ItemRecorded(item):
+                clean = self.redact_bytes(item.encoded)
+                return (
+                    *self._rest(item.type),
+                    event if clean is item.encoded else events.ItemRecorded(ResponseItem(clean)),
+                )
+            case events.Retrying() | events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():
+                return (*self._rest("reasoning"), *self._rest("message"), self._clean(event))
             case _:
-                return event
+                return (self._clean(event),)
+
+    def _rest(self, kind: str) -> tuple[events.Event, ...]:
+        """What was kept of the text that an item of this kind ends."""
+        if kind == "message" and (rest := self._text.end(self._redactor)):
+            return (events.TextDelta(rest),)
+        if kind == "reasoning" and (rest := self._reasoning.end(self._redactor)):
+            return (events.ReasoningDelta(rest),)
+        return ()
+
+    def _clean(self, value: _V) -> _V:
+        """A value without the secrets in its texts; the same one when there are none."""
+        changed = {
+            name: clean
+            for name in _TEXTS.get(type(value), ())
+            if (clean := self._clean_text(given := getattr(value, name))) is not given
+        }
+        return value.replace(**changed) if changed else value
+
+    def _clean_text(self, given: Any) -> Any:
+        if isinstance(given, str):
+            return self.redact(given)
+        if isinstance(given, Value):
+            return self._clean(given)
+        if isinstance(given, tuple):
+            parts = cast("tuple[Any, ...]", given)
+            clean = tuple(map(self._clean_text, parts))
+            return parts if all(map(is_, clean, parts)) else clean
+        if isinstance(given, dict):
+            return decode_json(self.redact_bytes(encode_json(given)))
+        return given

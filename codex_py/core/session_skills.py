@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -20,12 +20,14 @@ from codex_py.skills.rules import SkillRule
 from codex_py.skills.service import SkillService
 
 if TYPE_CHECKING:
-    from codex_py.skills.implicit import SkillIndex
+    from codex_py.skills.dependencies import McpNeed
+    from codex_py.skills.implicit import SkillIndex, SkillUse
 
 
 class SkillSettings(Value):
     """Where the skills of a session are and how much of them the model is told.
 
+    `roots` are those of the working directory at the start, `roots_for` tells those of another one.
     `env` is what commands run with; `withheld_env` is what the user's environment has and commands do not get.
     `configured_mcp` are the keys of the MCP servers there are.
     """
@@ -38,6 +40,7 @@ class SkillSettings(Value):
     env: Mapping[str, str]
     withheld_env: Mapping[str, str]
     configured_mcp: frozenset[str]
+    roots_for: Callable[[Path], SkillRootsRequest]
     keep_ledger: bool = True
 
 
@@ -54,22 +57,23 @@ class AskedFor(Value):
     """The skills a message names: their items, in order, what they lack, and lines for the user.
 
     `granted` are variables of the user's environment that commands get from now on, because a skill of the user's own
-    choice declares them. `once` are lines that need telling once a session.
+    choice declares them. `servers` are MCP servers that are not configured.
     """
 
     items: tuple[ResponseItem, ...] = ()
     skills: tuple[Skill, ...] = ()
     missing: tuple[MissingVariable, ...] = ()
+    servers: tuple[McpNeed, ...] = ()
     granted: Mapping[str, str] = MappingProxyType({})
     notices: tuple[str, ...] = ()
-    once: tuple[str, ...] = ()
 
 
 class SessionSkills:
     """Skills as they are on disk: an edited one counts on the next turn. Call `refresh` when a turn begins."""
 
-    def __init__(self, settings: SkillSettings) -> None:
+    def __init__(self, settings: SkillSettings, cwd: Path) -> None:
         self._settings = settings
+        self._cwd: Path = cwd
         home = settings.roots.home
         self._service = SkillService(home / "cache" / "skills")
         self._catalog = SkillCatalog()
@@ -77,16 +81,36 @@ class SessionSkills:
         self._index: SkillIndex | None = None
         self._used: set[tuple[str, Path, str]] = set()
         self._synced = False
+        self._is_reloading = False
 
-    def refresh(self) -> tuple[str, ...]:
+    @property
+    def catalog(self) -> SkillCatalog:
+        """The skills as `refresh` found them last."""
+        return self._catalog
+
+    @property
+    def rendered(self) -> RenderedSkills | None:
+        """What the model is told of them, and at what cost; None before the first `refresh`."""
+        return self._rendered
+
+    def reload(self) -> None:
+        """Let the next `refresh` read everything, whatever is kept of it."""
+        self._is_reloading = True
+
+    def use_rules(self, rules: Sequence[SkillRule]) -> None:
+        """Let other rules count from the next `refresh` on: the user has switched a skill."""
+        self._settings = self._settings.replace(rules=tuple(rules))
+
+    def refresh(self, cwd: Path, context_window: int | None) -> tuple[str, ...]:
         """Look at the folders again; lines for the user about what could not be loaded or does not fit."""
-        settings = self._settings
+        settings = self._settings_for(cwd, context_window)
         warnings: list[str] = []
         if not self._synced:
             self._synced = True
             trouble = sync_bundled(settings.roots.home, enabled=settings.roots.bundled)
             warnings += [trouble] if trouble else []
-        catalog = self._service.catalog(settings.roots, settings.rules)
+        catalog = self._service.catalog(settings.roots, settings.rules, force_reload=self._is_reloading)
+        self._is_reloading = False
         if catalog is not self._catalog or self._rendered is None:
             self._catalog = catalog
             self._index = None
@@ -96,6 +120,16 @@ class SessionSkills:
         self._used.clear()
         shortened = self._rendered.warnings if settings.include_instructions else ()
         return (*warnings, *load_warnings(catalog), *shortened)
+
+    def _settings_for(self, cwd: Path, context_window: int | None) -> SkillSettings:
+        settings = self._settings
+        if context_window != settings.context_window:
+            self._settings = settings = settings.replace(context_window=context_window)
+            self._rendered = None
+        if cwd != self._cwd:
+            self._cwd = cwd
+            self._settings = settings = settings.replace(roots=settings.roots_for(cwd))
+        return settings
 
     def instructions(self) -> str:
         """The block for the developer message; "" when the model is told of no skill."""
@@ -113,12 +147,15 @@ class SessionSkills:
 
     def used_by(self, command: str, workdir: Path) -> list[SkillUsed]:
         """The skills a command reads or runs scripts of, each once a turn."""
+        return [note for use in self.uses_in(command, workdir) for note in self.note_use(use.skill, use.kind)]
+
+    def uses_in(self, command: str, workdir: Path) -> Sequence[SkillUse]:
+        """The skills a command reads or runs scripts of; nobody is told."""
         from codex_py.skills.implicit import SkillIndex, detect_skill_use  # the seam: only when a command runs
 
         if self._index is None:
             self._index = SkillIndex(self._catalog, variables=self._settings.env)
-        found = detect_skill_use(command, workdir, self._index)
-        return [note for use in found for note in self.note_use(use.skill, use.kind)]
+        return detect_skill_use(command, workdir, self._index)
 
     def note_use(self, skill: Skill, kind: Literal["explicit", "read", "script"]) -> list[SkillUsed]:
         """The use, for the ledger and for whoever listens; nothing when it is not the first of the turn."""

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codex_py.core.mcp_slot import McpSlot
 from codex_py.core.questions import Questions
 from codex_py.core.secrets import Secrets
-from codex_py.core.turn_context import TurnContext
-from codex_py.process.manager import ProcessManager
+from codex_py.core.turn_context import TurnContext, TurnSettings
 from codex_py.protocol import events
-from codex_py.protocol.items import ToolCall
+from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.policy import SandboxPolicy
 from codex_py.protocol.value import Value
-from codex_py.sandbox.command import Sandbox, SandboxUnavailable
 from codex_py.tools.registry import ToolRegistry
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 if TYPE_CHECKING:
-    from codex_py.tools.grants import Approvals
+    from codex_py.core.hands import Hands
+    from codex_py.core.user_shell import UserShell
+    from codex_py.protocol.live_process import LiveProcess
 
 
 class ToolParts(Value):
-    """What tools work with. `can_ask` says that the front end answers questions."""
+    """The tools of a session. `can_ask` says that the front end answers questions.
+
+    `load_hands` is called once, in a thread, when the first call is on its way: many a session makes none. `users_env`
+    is asked for what the user's own commands run with.
+    """
 
     registry: ToolRegistry
-    sandbox: Sandbox
-    processes: ProcessManager
     env: dict[str, str]
-    load_approvals: Callable[[], Approvals]
+    load_hands: Callable[[], Hands]
     can_ask: bool = False
+    users_env: Callable[[], dict[str, str]] = dict
+    mcp: McpSlot | None = None
 
 
 class ToolRuns:
@@ -47,68 +52,158 @@ class ToolRuns:
         warn: Callable[[str], None],
     ) -> None:
         self._parts = parts
+        self._own = parts.registry
+        self._registry = self._joined()
         self._secrets = secrets
         self._questions = questions
         self._emit = emit
         self._warn = warn
-        self._ready: asyncio.Task[None] | None = None
+        self._hands: asyncio.Task[Hands] | None = None
         # What the user granted for the rest of the running turn, in place of the policy it began with.
         self._granted: SandboxPolicy | None = None
-        # The user's rules about commands, read at the first call, and what they allowed since.
-        self._approvals: Approvals | None = None
+        self._shells: set[UserShell] = set()
 
     @property
     def registry(self) -> ToolRegistry:
-        return self._parts.registry
+        return self._registry
+
+    def offer(self, registry: ToolRegistry) -> None:
+        """Other tools from now on, for other settings."""
+        self._own = registry
+        self._registry = self._joined()
 
     def new_turn(self) -> None:
-        """Forget what was granted for the turn before."""
+        """Forget what was granted for the turn before, and show the model what has come since."""
         self._granted = None
+        self.join()
 
-    def warm_up(self, turn: TurnContext) -> asyncio.Task[None]:
+    def join(self) -> None:
+        """Show the model the tools that MCP servers have brought meanwhile, from the next request on."""
+        tools = self._parts.mcp and self._parts.mcp.tools
+        if tools:
+            for news in tools.join():
+                self._warn(news)
+            self._registry = self._joined()
+
+    def warm_up(self, policy: SandboxPolicy, cwd: Path) -> asyncio.Task[Hands]:
         """Get ready for the first call of the session, once, beside whatever else is going on."""
-        if self._ready is None:
-            self._ready = asyncio.create_task(asyncio.to_thread(self._load, turn))
-        return self._ready
+        if self._hands is None:
+            self._hands = asyncio.create_task(asyncio.to_thread(self._load, policy, cwd))
+        return self._hands
 
-    async def run(self, call: ToolCall, turn: TurnContext) -> ToolOutput:
-        """Answer a call; the output holds no secret of the session."""
+    async def run(self, call: ToolCall, turn: TurnContext, ended: Callable[[ToolOutput], None]) -> ToolOutput:
+        """Answer a call; the output holds no secret of the session, and `ended` has it before anybody is told."""
         # Shielded, because an interrupted call must not take this from the next one.
-        await asyncio.shield(self.warm_up(turn))
-        parts = self._parts
-        shortfall = parts.sandbox.shortfall(turn.sandbox_policy, turn.cwd)
-        if shortfall is not None:
-            self._warn(shortfall)
-        for warning in self._approvals.warnings if self._approvals else ():
+        hands = await asyncio.shield(self.warm_up(turn.sandbox_policy, turn.cwd))
+        policy = self._granted or turn.sandbox_policy
+        shortfall = hands.sandbox.shortfall(policy, turn.cwd)
+        for warning in (*filter(None, [shortfall]), *hands.approvals.warnings):
             self._warn(warning)
+        parts = self._parts
+        announcements = _Announcements(self._emit)
         context = ToolContext(
             call_id=call.call_id,
             cwd=turn.cwd,
-            sandbox_policy=self._granted or turn.sandbox_policy,
+            sandbox_policy=policy,
             approval=turn.approval,
-            sandbox=parts.sandbox,
-            processes=parts.processes,
+            sandbox=hands.sandbox,
+            processes=hands.processes,
             env=parts.env | self._secrets.env,
             output_tokens=turn.settings.output_tokens,
-            emit=self._emit,
+            emit=announcements,
             ask=self._questions.ask if parts.can_ask else None,
             widen=self._widen,
-            approvals=self._approvals,
+            approvals=hands.approvals,
+            shortfall=None if hands.allow_partial else shortfall,
+            plan=turn.plan,
         )
-        return self._secrets.without(await parts.registry.run(call, context))
+        try:
+            output = self._secrets.without(await self._registry.run(call, context))
+            ended(output)
+        finally:
+            announcements.end()
+        return output
+
+    async def user_shell(self, command: str, settings: TurnSettings) -> ResponseItem:
+        """Run a command of the user's own; gives back what the model reads of it. Nothing is asked about it."""
+        from codex_py.core.user_shell import UserShell, UserShellPlace  # the seam: only for who runs one
+
+        env = self._parts.users_env()
+        withheld = [value for name, value in env.items() if name not in self._parts.env]
+        place = UserShellPlace(settings.cwd, env, settings.model.output_tokens, self._secrets.redactor_with(withheld))
+        shell = UserShell(command, place, self._emit)
+        self._shells.add(shell)
+        try:
+            hands = await asyncio.shield(self.warm_up(settings.sandbox_policy, settings.cwd))
+            return await shell.run(hands.processes)
+        finally:
+            self._shells.discard(shell)
+
+    def stop_user_shells(self) -> bool:
+        """Stop the user's own commands; whether there were any."""
+        for shell in self._shells:
+            shell.stop()
+        return bool(self._shells)
+
+    def processes(self) -> tuple[LiveProcess, ...]:
+        """The commands that still run, the oldest first."""
+        if self._hands is None or not self._hands.done():
+            return ()
+        from codex_py.core.live_processes import describe_processes  # the seam: only for who looks
+
+        return describe_processes(self._hands.result().processes.live(), self._secrets.redact)
+
+    async def stop_process(self, process_id: int) -> bool:
+        """Kill a command with all it started; False when none with this id runs."""
+        if self._hands is None or not self._hands.done():
+            return False
+        processes = self._hands.result().processes
+        for session in processes.live():
+            if session.id == process_id:
+                await processes.stop(session)
+                return True
+        return False
 
     async def close(self) -> None:
         """Stop every process the tools left behind."""
-        if self._ready is not None:
-            await self._ready
-        await self._parts.processes.kill_all()
+        if self._hands is not None:
+            await (await self._hands).processes.kill_all()
+
+    def _joined(self) -> ToolRegistry:
+        tools = self._parts.mcp and self._parts.mcp.tools
+        return self._own.joined(tools) if tools else self._own
 
     def _widen(self, policy: SandboxPolicy) -> None:
         self._granted = policy
 
-    def _load(self, turn: TurnContext) -> None:
-        self._parts.registry.warm_up()
-        self._approvals = self._parts.load_approvals()
-        # A sandbox that does not work is told by the call that needs it.
-        with contextlib.suppress(SandboxUnavailable):
-            self._parts.sandbox.prepare(turn.sandbox_policy, turn.cwd)
+    def _load(self, policy: SandboxPolicy, cwd: Path) -> Hands:
+        self._registry.warm_up()
+        hands = self._parts.load_hands()
+        hands.prepare(policy, cwd)
+        return hands
+
+
+class _Announcements:
+    """Passes on the events of a call, and holds back the news of its end: what was told must be on the disk by then."""
+
+    def __init__(self, emit: Callable[[events.Event], None]) -> None:
+        self._emit = emit
+        self._held: events.Event | None = None
+        self._is_over = False
+
+    def __call__(self, event: events.Event) -> None:
+        self.release()
+        if not self._is_over and isinstance(event, events.CommandFinished | events.PatchFinished):
+            self._held = event
+        else:
+            self._emit(event)
+
+    def end(self) -> None:
+        """The call is answered. What its command does from now on, in the background, is told at once."""
+        self._is_over = True
+        self.release()
+
+    def release(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            self._emit(held)

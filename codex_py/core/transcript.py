@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,10 @@ class Transcript:
         if item.type == "message" and isinstance(view := item.view(), Message) and view.role == "assistant":
             # Codex CLI shows a resumed session by these.
             self._event(records.agent_message_payload(view.text))
+
+    def early_output(self, item: ResponseItem) -> None:
+        """Keep an output that cannot enter the history yet: only a run that is killed before then makes it count."""
+        self._recorder.record(records.EARLY_OUTPUT, self._redact(item.encoded))
 
     def turn_started(self, turn: TurnContext) -> None:
         self._turn_began = time.monotonic()
@@ -81,6 +85,13 @@ class Transcript:
 
     def turn_interrupted(self, turn: TurnContext) -> None:
         self._event(records.turn_aborted_payload(turn.turn_id))
+
+    def compacted(
+        self, summary: str, items: Sequence[ResponseItem], *, window: int, work_state: Mapping[str, Any]
+    ) -> None:
+        """From here on the history is `items`; all that stands before stays in the file."""
+        payload = records.compacted_payload(summary, items, window=window, work_state=work_state)
+        self._recorder.record("compacted", self._redact(payload))
 
     async def saved(self) -> None:
         """Return when everything recorded so far is on disk."""

@@ -2,25 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Final
 
-from codex_py.core.sampling import Sampler
-from codex_py.protocol.usage import TokenUsage
+from codex_py.core.compaction import Compaction
+from codex_py.core.sampling import Answer, Sampler
+from codex_py.errors import ModelError
+from codex_py.model.failures import TOO_LONG
+
+# So many answers without an item and the same request again: another one would bring no more.
+_MOST_SILENT: Final = 10
 
 
 @dataclass(slots=True)
 class Turn:
-    """`note_usage` hears what each response cost, after the outputs of its calls are recorded."""
+    """`note_answer` hears of each answered request, after the outputs of its calls are recorded.
+
+    `hear_late` appends what came in beside the turn; `is_asked_more` says whether the user wants an answer to it.
+    """
 
     sampler: Sampler
-    note_usage: Callable[[TokenUsage], None]
+    note_answer: Callable[[Answer], None]
+    compaction: Compaction
+    hear_late: Callable[[], Awaitable[None]]
+    is_asked_more: Callable[[], bool]
 
     async def run(self) -> str | None:
-        """Sample and run tools until a response asks for nothing; return that response's message."""
+        """Sample and run tools until a response asks for nothing; return that response's message.
+
+        Between two requests, and when one turns out too long, the history is compacted. Raises `ModelError` when the
+        model goes on asking for more and says nothing.
+        """
+        silent = 0
         while True:
-            answer = await self.sampler.sample()
-            if answer.usage is not None:
-                self.note_usage(answer.usage)
-            if not answer.wants_more:
+            await self.hear_late()
+            before = len(self.sampler.history)
+            try:
+                answer = await self.sampler.sample()
+            except ModelError as error:
+                if error.code != TOO_LONG:
+                    raise
+                await self.compaction.relieve(self.sampler.turn, error)
+                continue
+            self.note_answer(answer)
+            if not answer.wants_more and not self.is_asked_more():
                 return answer.message
+            silent = silent + 1 if len(self.sampler.history) == before else 0
+            if silent == _MOST_SILENT:
+                raise ModelError(f"the model said nothing {silent} times and asked to go on", retryable=False)
+            await self.compaction.between_requests(self.sampler.turn)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
-from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
+from codex_py.protocol.events import SettingsChanged
+from codex_py.protocol.policy import ApprovalPolicy, ReadOnly, SandboxPolicy
 from codex_py.protocol.value import Value
 
 
 class ModelSettings(Value):
-    """The model and how it is asked; `output_tokens` caps one tool output."""
+    """The model and how it is asked; `output_tokens` caps one tool output.
+
+    `auto_compact_tokens` is the user's limit for the history, and its scope what that limit counts.
+    """
 
     model: str
     instructions: str
@@ -21,10 +26,61 @@ class ModelSettings(Value):
     context_window: int | None
     output_tokens: int
     show_raw_reasoning: bool = False
+    auto_compact_tokens: int | None = None
+    auto_compact_scope: Literal["total", "body_after_prefix"] = "total"
+
+
+class TurnSettings(Value):
+    """What the next turn begins with. The user may change it between turns.
+
+    With `plan` it is a turn in plan mode, whatever the policies are that count again after it.
+    """
+
+    cwd: Path
+    model: ModelSettings
+    sandbox_policy: SandboxPolicy
+    approval: ApprovalPolicy
+    plan: bool = False
+
+    def in_force(self) -> TurnSettings:
+        """The settings as they count: in plan mode nothing is written, and nobody is asked about more.
+
+        Who wants to be asked about every command still is.
+        """
+        if not self.plan:
+            return self
+        return self.replace(
+            sandbox_policy=ReadOnly(), approval="untrusted" if self.approval == "untrusted" else "never"
+        )
+
+    def turn(self, thread_id: str, turn_id: str, output_schema: bytes | None = None) -> TurnContext:
+        """A turn under these settings."""
+        return TurnContext(
+            turn_id=turn_id,
+            thread_id=thread_id,
+            cwd=self.cwd,
+            settings=self.model,
+            sandbox_policy=self.sandbox_policy,
+            approval=self.approval,
+            output_schema=output_schema,
+            plan=self.plan,
+        )
+
+    def changed_event(self) -> SettingsChanged:
+        """The news that these are the settings now."""
+        return SettingsChanged(
+            model=self.model.model,
+            effort=self.model.effort,
+            summary=self.model.summary,
+            cwd=self.cwd,
+            approval=self.approval,
+            sandbox=self.sandbox_policy,
+            plan=self.plan,
+        )
 
 
 class TurnContext(Value):
-    """The settings of one turn, frozen when it starts."""
+    """The settings of one turn, frozen when it starts. With `plan` nothing may be written in it."""
 
     turn_id: str
     thread_id: str
@@ -33,3 +89,4 @@ class TurnContext(Value):
     sandbox_policy: SandboxPolicy
     approval: ApprovalPolicy
     output_schema: bytes | None = None
+    plan: bool = False

@@ -11,6 +11,11 @@ from codex_py.protocol.input import ImageInput, TextInput, UserInput
 from codex_py.protocol.items import ResponseItem, message_of_parts
 
 
+def said(inputs: Sequence[UserInput]) -> tuple[str, ...]:
+    """The texts among what the user hands in."""
+    return tuple(given.text for given in inputs if isinstance(given, TextInput))
+
+
 async def user_message(inputs: Sequence[UserInput], *, cwd: Path) -> ResponseItem | None:
     """One message: the pictures in their order, then the texts; None when only skills were picked.
 
@@ -18,5 +23,5 @@ async def user_message(inputs: Sequence[UserInput], *, cwd: Path) -> ResponseIte
     """
     images = [given.path for given in inputs if isinstance(given, ImageInput)]
     parts = await asyncio.to_thread(image_parts, images, cwd=cwd) if images else []
-    texts = [{"type": "input_text", "text": given.text} for given in inputs if isinstance(given, TextInput)]
+    texts = [{"type": "input_text", "text": text} for text in said(inputs)]
     return message_of_parts("user", [*parts, *texts]) if parts or texts else None

@@ -1,22 +1,23 @@
 """Events: everything a front end can learn about a running session.
 
 An event says what happened, not how to draw it. Texts are as the model, a tool or a server wrote them: whoever puts
-them on a terminal passes them through `text.sanitize` first. They are named tuples because every start defines all of
-them, and a dataclass takes five times as long to define; compare events of different types by type as well.
+them on a terminal passes them through `text.sanitize` first.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from codex_py.protocol.compaction import CompactionReason, CompactionWay
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import Question
 from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.value import Value
 
 
-class SessionStarted(NamedTuple):
+class SessionStarted(Value):
     """The settings a session begins with. `resumed` counts the items it took over from an earlier run."""
 
     thread_id: str
@@ -31,41 +32,88 @@ class SessionStarted(NamedTuple):
     notice: str | None = None
 
 
-class Warned(NamedTuple):
+class Warned(Value):
     """Something the user should know; the work goes on."""
 
     message: str
 
 
-class TurnStarted(NamedTuple):
+class TurnStarted(Value):
+    """`messages` are what the user said, without pictures."""
+
     turn_id: str
+    messages: tuple[str, ...] = ()
 
 
-class TextDelta(NamedTuple):
+class Steered(Value):
+    """What the user said while a turn ran has reached the model. With `new_turn` it is what that turn begins with."""
+
+    turn_id: str
+    messages: tuple[str, ...]
+    new_turn: bool = False
+
+
+class SettingsChanged(Value):
+    """The settings of the next turn, after the user changed some."""
+
+    model: str
+    effort: str | None
+    summary: str | None
+    cwd: Path
+    approval: ApprovalPolicy
+    sandbox: SandboxPolicy
+    plan: bool = False
+
+
+class TextDelta(Value):
     text: str
 
 
-class ReasoningDelta(NamedTuple):
+class ReasoningDelta(Value):
     text: str
 
 
-class MessageDone(NamedTuple):
+class MessageDone(Value):
     """The model finished a message."""
 
     text: str
 
 
-class ReasoningDone(NamedTuple):
+class ReasoningDone(Value):
     text: str
 
 
-class CommandStarted(NamedTuple):
+class CommandStarted(Value):
+    """`by_user` says that the user typed the command, not the model."""
+
     call_id: str
     command: str
     cwd: Path
+    by_user: bool = False
 
 
-class CommandFinished(NamedTuple):
+class CommandOutput(Value):
+    """What a running command has just printed, at most 20 times a second and 8 KiB each.
+
+    Of what comes faster only the end is told; `CommandFinished` has all of it, as far as it is kept.
+    """
+
+    call_id: str
+    text: str
+
+
+class CommandInput(Value):
+    """The model types into a command that still runs, or looks at it, with an empty `text`.
+
+    `call_id` is that of the `CommandStarted`.
+    """
+
+    call_id: str
+    command: str
+    text: str
+
+
+class CommandFinished(Value):
     """`exit_code` is None while the command still runs in the background, and when it was refused or stopped."""
 
     call_id: str
@@ -75,9 +123,10 @@ class CommandFinished(NamedTuple):
     exit_code: int | None
     seconds: float
     status: Literal["completed", "failed", "declined", "in_progress"]
+    by_user: bool = False
 
 
-class FileChange(NamedTuple):
+class FileChange(Value):
     """One file of a patch: its absolute path, what happens to it, where it moves, and the unified diff."""
 
     path: Path
@@ -86,37 +135,86 @@ class FileChange(NamedTuple):
     diff: str = ""
 
 
-class PatchStarted(NamedTuple):
+class PatchStarted(Value):
     call_id: str
     changes: tuple[FileChange, ...]
 
 
-class PatchFinished(NamedTuple):
+class PatchFinished(Value):
     call_id: str
     changes: tuple[FileChange, ...]
     ok: bool
     output: str
 
 
-class PlanStep(NamedTuple):
+class McpCallStarted(Value):
+    """The model calls a tool of an MCP server."""
+
+    call_id: str
+    server: str
+    tool: str
+    arguments: dict[str, Any]
+
+
+class McpCallProgress(Value):
+    """How far a call is, as its server tells it, at most ten times a second; `total` is None where it does not say."""
+
+    call_id: str
+    done: float
+    total: float | None = None
+    message: str = ""
+
+
+class McpCallFinished(Value):
+    """`result` has the `content` and the `structured_content` of the answer; without one `error` says why.
+
+    `output` is the text in it.
+    """
+
+    call_id: str
+    server: str
+    tool: str
+    arguments: dict[str, Any]
+    status: Literal["completed", "failed", "declined"]
+    seconds: float
+    output: str = ""
+    result: dict[str, Any] | None = None
+    error: str | None = None
+
+
+class PatchRejected(Value):
+    """A patch of which nothing was written: it was refused, or it does not fit the files."""
+
+    call_id: str
+    reason: str
+
+
+class PlanStep(Value):
     text: str
     status: Literal["pending", "in_progress", "completed"]
 
 
-class PlanUpdated(NamedTuple):
+class PlanUpdated(Value):
     """The model's list of steps, whole, as it stands now; `explanation` says what changed, or is empty."""
 
     steps: tuple[PlanStep, ...]
     explanation: str = ""
 
 
-class WebSearched(NamedTuple):
+class PlanProposed(Value):
+    """In plan mode the model has put forward a plan. When the turn has ended, `AcceptPlan` accepts the last one."""
+
+    turn_id: str
+    text: str
+
+
+class WebSearched(Value):
     id: str
     query: str
     action: dict[str, Any]
 
 
-class SkillUsed(NamedTuple):
+class SkillUsed(Value):
     """A skill was put before the model, or a command read its `SKILL.md` or ran one of its scripts."""
 
     name: str
@@ -125,13 +223,13 @@ class SkillUsed(NamedTuple):
     kind: Literal["explicit", "read", "script"]
 
 
-class QuestionAsked(NamedTuple):
+class QuestionAsked(Value):
     """The turn waits for an `Answer` op with the question's id."""
 
     question: Question
 
 
-class Retrying(NamedTuple):
+class Retrying(Value):
     """A request failed and is sent again after `delay` seconds. `limit` is None when a time budget bounds it."""
 
     message: str
@@ -140,32 +238,57 @@ class Retrying(NamedTuple):
     delay: float
 
 
-class UsageReported(NamedTuple):
-    """Tokens of the response that just ended, and of the whole session."""
+class UsageReported(Value):
+    """Tokens of the response that just ended, of the whole session, and of the running turn so far."""
 
     last: TokenUsage
     total: TokenUsage
     context_window: int | None
+    turn: TokenUsage = TokenUsage()
 
 
-class ItemRecorded(NamedTuple):
+class CompactionStarted(Value):
+    """The history is about to be replaced by a summary. `tokens` is about how much it takes now."""
+
+    reason: CompactionReason
+    tokens: int
+
+
+class ContextCompacted(Value):
+    """The history was replaced. The tokens are estimates of the next request, before and after.
+
+    `how`: the model wrote a summary (`local`), or the provider made an item of its own (`remote`, `in-band`).
+    `summary` is empty where the provider's item cannot be read.
+    """
+
+    before_tokens: int
+    after_tokens: int
+    how: CompactionWay
+    reason: CompactionReason
+    summary: str = ""
+
+
+class ItemRecorded(Value):
     """An item entered the history; the rollout recorder listens for this."""
 
     item: ResponseItem
 
 
-class TurnCompleted(NamedTuple):
+class TurnCompleted(Value):
+    """`usage` is of the whole session, `turn_usage` of this turn."""
+
     turn_id: str
     last_message: str | None
     usage: TokenUsage
+    turn_usage: TokenUsage = TokenUsage()
 
 
-class TurnFailed(NamedTuple):
+class TurnFailed(Value):
     turn_id: str
     message: str
 
 
-class TurnInterrupted(NamedTuple):
+class TurnInterrupted(Value):
     turn_id: str
 
 
@@ -173,20 +296,31 @@ Event: TypeAlias = (
     SessionStarted
     | Warned
     | TurnStarted
+    | Steered
+    | SettingsChanged
     | TextDelta
     | ReasoningDelta
     | MessageDone
     | ReasoningDone
     | CommandStarted
+    | CommandOutput
+    | CommandInput
     | CommandFinished
     | PatchStarted
     | PatchFinished
+    | PatchRejected
+    | McpCallStarted
+    | McpCallProgress
+    | McpCallFinished
     | PlanUpdated
+    | PlanProposed
     | WebSearched
     | SkillUsed
     | QuestionAsked
     | Retrying
     | UsageReported
+    | CompactionStarted
+    | ContextCompacted
     | ItemRecorded
     | TurnCompleted
     | TurnFailed

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from codex_py.protocol.input import UserInput
+from codex_py.protocol.policy import ApprovalPolicy, SandboxMode
 from codex_py.protocol.value import Value
 
 
@@ -15,8 +17,63 @@ class UserTurn(Value):
     output_schema: dict[str, Any] | None = None
 
 
+class Steer(Value):
+    """Say something to the running turn: the model reads it with its next request, and the turn goes on for it.
+
+    A turn that ends without one, because it was stopped or failed, is followed by a turn that begins with what was
+    said. Where no turn runs it begins one at once. `Steered` tells when it reaches the model.
+    """
+
+    input: tuple[UserInput, ...]
+
+
+class UserShell(Value):
+    """Run a command line as the user, outside every sandbox, and put what it came to into the context.
+
+    Also beside a running turn, whose next request has it. An `Interrupt` stops it.
+    """
+
+    command: str
+
+
+class AcceptPlan(Value):
+    """Leave plan mode and begin a turn that carries the plan out; `wishes` is what the user wants besides."""
+
+    wishes: str = ""
+
+
+class Begin(Value):
+    """Tell the settings and the warnings of the session now, not when the first turn begins."""
+
+
 class Interrupt(Value):
     """Stop the running turn; what was done is kept, what was not is answered `aborted`."""
+
+
+class Compact(Value):
+    """Replace the history by a summary and by what must not be lost; `focus` is what the summary should dwell on."""
+
+    focus: str = ""
+
+
+class OverrideTurnContext(Value):
+    """Other settings from the next turn on; None leaves one as it is. The model is told of them by items of their own.
+
+    Another model brings its own effort along, unless one is given. In plan mode (`plan`) nothing is written: commands
+    run in a read-only sandbox, whatever the other settings say, and nobody is asked about more.
+    """
+
+    model: str | None = None
+    effort: str | None = None
+    summary: str | None = None
+    sandbox: SandboxMode | None = None
+    approval: ApprovalPolicy | None = None
+    cwd: Path | None = None
+    plan: bool | None = None
+
+
+class ReloadSkills(Value):
+    """Forget what was read of skills: the next turn reads all of them anew."""
 
 
 class Answer(Value):
@@ -26,4 +83,15 @@ class Answer(Value):
     value: str | None
 
 
-Op: TypeAlias = UserTurn | Interrupt | Answer
+Op: TypeAlias = (
+    UserTurn
+    | Steer
+    | UserShell
+    | AcceptPlan
+    | Begin
+    | Interrupt
+    | Compact
+    | OverrideTurnContext
+    | ReloadSkills
+    | Answer
+)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 from codex_py.protocol.value import Value
 
 ApprovalScope: TypeAlias = Literal["once", "session", "project", "always"]
+
+_MOST_SAID: Final = 4000
 
 
 class SecretQuestion(Value):
@@ -22,17 +26,27 @@ class SecretQuestion(Value):
     why: str = ""
 
 
-class McpInstallQuestion(Value):
-    """Whether to add the MCP server `name`, which `skills` need and the configuration lacks.
+class McpServerWanted(Value):
+    """An MCP server that `skills` need and the configuration lacks.
 
     `transport` is `streamable_http`, where `target` is the URL, or `stdio`, where it is the command that would run.
     """
 
-    id: str
     name: str
     transport: str
     target: str
     skills: tuple[str, ...]
+
+
+class McpInstallQuestion(Value):
+    """Whether to add these MCP servers to the configuration.
+
+    The answer is `yes`, or `never` for going on without them now and whenever these skills are used; anything else is
+    a no for this session.
+    """
+
+    id: str
+    servers: tuple[McpServerWanted, ...]
 
 
 class Choice(Value):
@@ -66,6 +80,8 @@ class PermissionsQuestion(Value):
 class ApprovalQuestion(Value):
     """Whether a command may run, or a patch be written. The answer is one of `scopes`; anything else is a no.
 
+    An `ApprovalReply` in writing is an answer too: it can change the pattern, and tell the model why not.
+
     `command` is the exact command line, shell-quoted, or the patch; hidden characters in it are marked, so it may be
     drawn as it is. `files` are what a patch changes, none for a command. `outside` says that a yes takes it out of
     the sandbox. `reason` is why it is asked about, `justification` what the model says. `pattern` is what a yes for
@@ -82,6 +98,46 @@ class ApprovalQuestion(Value):
     files: tuple[Path, ...] = ()
     pattern: tuple[str, ...] = ()
     scopes: tuple[ApprovalScope, ...] = ("once", "session")
+
+
+class ApprovalReply(Value):
+    """An answer to an approval: the scope of a yes, or None for a no.
+
+    A `pattern` stands in place of the question's in a yes for the project or for good; `message` is what the model is
+    told with a no.
+    """
+
+    scope: ApprovalScope | None = None
+    pattern: tuple[str, ...] = ()
+    message: str = ""
+
+    def written(self) -> str | None:
+        """The reply as the value of an `Answer` op."""
+        if not self.pattern and not self.message:
+            return self.scope
+        said = {"scope": self.scope, "pattern": list(self.pattern), "message": self.message}
+        return encode_json(said).decode()
+
+
+def read_reply(value: str | None, scopes: Sequence[ApprovalScope]) -> ApprovalReply:
+    """What an answer says to an approval that offers `scopes`: one of them, or a reply in writing; else it is a no."""
+    if value is None or not value.startswith("{"):
+        return ApprovalReply(_scope(value, scopes))
+    try:
+        said = as_object(decode_json(value))
+    except ValueError:
+        return ApprovalReply()
+    words = as_list(said.get("pattern"))
+    message = said.get("message")
+    return ApprovalReply(
+        _scope(said.get("scope"), scopes),
+        tuple(words) if all(isinstance(word, str) for word in words) else (),
+        message[:_MOST_SAID].strip() if isinstance(message, str) else "",
+    )
+
+
+def _scope(word: object, scopes: Sequence[ApprovalScope]) -> ApprovalScope | None:
+    return next((scope for scope in scopes if scope == word), None)
 
 
 Question: TypeAlias = SecretQuestion | McpInstallQuestion | ChoiceQuestion | PermissionsQuestion | ApprovalQuestion

@@ -7,13 +7,17 @@ from codex_py.protocol.value import Value
 
 
 class TokenUsage(Value):
-    """Tokens of one response, or the sum over several. Cached tokens are part of the input tokens."""
+    """Tokens of one response, or the sum over several.
+
+    Cached tokens, and those written to the cache, are part of the input tokens.
+    """
 
     input_tokens: int = 0
     cached_input_tokens: int = 0
     output_tokens: int = 0
     reasoning_output_tokens: int = 0
     total_tokens: int = 0
+    cache_write_input_tokens: int = 0
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
         return TokenUsage(
@@ -22,12 +26,22 @@ class TokenUsage(Value):
             self.output_tokens + other.output_tokens,
             self.reasoning_output_tokens + other.reasoning_output_tokens,
             self.total_tokens + other.total_tokens,
+            self.cache_write_input_tokens + other.cache_write_input_tokens,
         )
 
     @property
     def uncached_total(self) -> int:
         """What was paid for in full: all tokens but the cached ones."""
         return max(0, self.total_tokens - self.cached_input_tokens)
+
+    @property
+    def cached_share(self) -> float:
+        """How much of the input came out of the provider's cache, from 0 to 1."""
+        return min(1.0, self.cached_input_tokens / self.input_tokens) if self.input_tokens else 0.0
+
+    def in_words(self) -> str:
+        """For a person: `1,200 tokens in (83% cached), 80 out`."""
+        return f"{self.input_tokens:,} tokens in ({self.cached_share:.0%} cached), {self.output_tokens:,} out"
 
     @classmethod
     def from_wire(cls, usage: object) -> TokenUsage:
@@ -40,7 +54,13 @@ class TokenUsage(Value):
             taken,
             _count(counts.get("output_tokens_details"), "reasoning_tokens"),
             _count(counts, "total_tokens") or given + taken,
+            _count(counts.get("input_tokens_details"), "cache_write_tokens"),
         )
+
+
+def context_share(last: TokenUsage, window: int | None) -> float | None:
+    """How much of the model's window the last response left filled, from 0 to 1; None when the window is unknown."""
+    return min(1.0, last.total_tokens / window) if window else None
 
 
 def _count(fields: object, key: str) -> int:

@@ -11,7 +11,7 @@ import pytest
 from codex_py.protocol import events
 from codex_py.protocol.ops import Answer
 from codex_py.protocol.policy import ApprovalPolicy
-from codex_py.protocol.questions import ApprovalQuestion
+from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.session import Watched, watched_session
@@ -283,3 +283,35 @@ async def test_under_untrusted_every_patch_asks(place: Place) -> None:
     assert [question.outside for question in told.asked] == [False, False]
     assert (place.repo / "f1").exists()
     assert not (place.repo / "f2").exists()
+
+
+async def test_a_pattern_that_was_edited_is_what_is_kept(place: Place) -> None:
+    edited = ApprovalReply("always", ("npm", "run")).written()
+    told = await turn(place, run(1, "npm run build -- --fast"), run(2, "npm run lint"), answers=(edited,))
+    assert len(told.asked) == 1
+    assert '["npm", "run"]' in (place.codex_home / ALWAYS).read_text()
+
+
+@pytest.mark.parametrize("words", [("git", "push"), ("npm", "test"), ("",)])
+async def test_a_pattern_that_does_not_fit_is_not_kept_and_the_command_runs(
+    place: Place, words: tuple[str, ...]
+) -> None:
+    told = await turn(place, run(1, "touch made"), answers=(ApprovalReply("always", words).written(),))
+    assert (place.repo / "made").exists()
+    assert not (place.codex_home / ALWAYS).exists()
+    assert [one.message for one in told.watched.of(events.Warned) if "is not kept" in one.message]
+
+
+async def test_a_no_tells_the_model_what_the_user_says(place: Place) -> None:
+    told = await turn(place, run(1, "touch made"), answers=(ApprovalReply(message="use make instead").written(),))
+    assert told.outputs == ["command declined by the user, who says: use make instead"]
+    assert not (place.repo / "made").exists()
+
+
+@pytest.mark.parametrize(
+    "answer", ["{", "{}", '{"scope": "everything"}', '{"scope": null, "pattern": 3, "message": []}']
+)
+async def test_a_reply_that_makes_no_sense_is_a_no(place: Place, answer: str) -> None:
+    told = await turn(place, run(1, "touch made"), answers=(answer,))
+    assert told.outputs[0].startswith("command declined by the user: do not try it again")
+    assert not (place.repo / "made").exists()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
 
 from codex_py.protocol import events
-from tests.support.fake_responses import FakeResponses, call, completed, reasoning, say, tokens
+from tests.support.fake_responses import FakeResponses, call, completed, hang, reasoning, say, tokens
 from tests.support.home import Place
 from tests.support.session import watched_session
 
@@ -72,3 +74,61 @@ def forget_after_call(rollout: Path) -> None:
     lines = rollout.read_text().splitlines(keepends=True)
     index = next(i for i, line in enumerate(lines) if json.loads(line)["payload"].get("type") == "function_call")
     rollout.write_text("".join(lines[: index + 1]))
+
+
+async def test_an_output_is_on_disk_before_anybody_hears_of_it_and_survives_a_kill(place: Place) -> None:
+    """The stream is still open when the commands end: their outputs have no place in the history yet."""
+    heard = threading.Event()
+    commands = [call(f"c{n}", "exec_command", {"cmd": f"echo {n}", "login": False}) for n in (1, 2)]
+    files: list[bytes] = []
+    with FakeResponses([*commands, hang(heard), say("one")], [say("done", id="msg_2")]) as model:
+        async with watched_session(place, model) as watched:
+
+            def on_end() -> None:
+                files.append(place.rollouts()[0].read_bytes())
+                if len(files) == 2:
+                    heard.set()
+
+            watched.on(events.CommandFinished, on_end)
+            await watched.say("first")
+            thread = watched.session.thread_id
+    # What a kill at the moment of the second event would have left.
+    place.rollouts()[0].write_bytes(files[1])
+    with FakeResponses([say("two")]) as model:
+        async with watched_session(place, model, resume=thread) as watched:
+            await watched.say("second")
+    outputs = [one for one in model.requests[0].input if one["type"] == "function_call_output"]
+    assert [(one["call_id"], one["output"].partition("Output:\n")[2]) for one in outputs] == [
+        ("c1", "1\n"),
+        ("c2", "2\n"),
+    ]
+    # In the file the calls are answered now, once, and a further resume finds the same.
+    with FakeResponses([say("three")]) as model:
+        async with watched_session(place, model, resume=thread) as watched:
+            await watched.say("third")
+    assert [one for one in model.requests[0].input if one["type"] == "function_call_output"] == outputs
+
+
+async def test_of_two_calls_only_the_one_that_had_ended_keeps_its_output(place: Place) -> None:
+    os.mkfifo(place.repo / "never")
+    commands = [
+        call("c1", "exec_command", {"cmd": "cat never", "login": False}),
+        call("c2", "exec_command", {"cmd": "echo 2", "login": False}),
+    ]
+    files: list[bytes] = []
+    with FakeResponses([*commands]) as model:
+        async with watched_session(place, model) as watched:
+
+            def on_end() -> None:
+                files.append(place.rollouts()[0].read_bytes())
+                watched.session.interrupt()
+
+            watched.on(events.CommandFinished, on_end)
+            await watched.say("first")
+            thread = watched.session.thread_id
+    place.rollouts()[0].write_bytes(files[0])
+    with FakeResponses([say("two")]) as model:
+        async with watched_session(place, model, resume=thread) as watched:
+            await watched.say("second")
+    assert model.requests[0].output_of("c1") == "aborted"
+    assert model.requests[0].output_of("c2").endswith("Output:\n2\n")

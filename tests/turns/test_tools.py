@@ -193,7 +193,7 @@ async def test_a_person_sees_the_plan_as_a_check_list(place: Place) -> None:
     written: list[str] = []
     with FakeResponses([call("c", "update_plan", {"explanation": "why not", "plan": plan})], [say("done")]) as model:
         async with watched_session(place, model) as watched:
-            watched.session.subscribe(HumanPrinter(written.append, prompt="go", version="1", color=False))
+            watched.session.subscribe(HumanPrinter(written.append, version="1", color=False))
             await watched.say("go")
     shown = "".join(written)
     assert "plan\nwhy not\n[x] Read\n[>] Write\n[ ] Test\n[ ] look" in shown

@@ -1,0 +1,167 @@
+"""Making what stands for a long history: by a summary of the model, or by what the provider has for it.
+
+Loaded when a history is compacted. It asks and gives back; nothing of the session changes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Final
+
+from codex_py.context.summary import handoff_request, is_users_own, summary_item
+from codex_py.core.compact_fit import paired, with_short_texts, without_oldest
+from codex_py.core.sampling import retried, retry_event
+from codex_py.errors import ModelError
+from codex_py.model.client import ModelClient, TurnState
+from codex_py.model.failures import TOO_LONG
+from codex_py.model.prompt import Prompt
+from codex_py.model.stream import Completed, ItemDone
+from codex_py.protocol import events
+from codex_py.protocol.compaction import CompactionWay
+from codex_py.protocol.items import Message, ResponseItem
+from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.value import Value
+
+_TRIGGER: Final = b'{"type":"compaction_trigger"}'
+_COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
+# How much of the weight goes when a request did not fit: little at first, then half of what is left.
+_SHARES: Final = (0.1, 0.2, 0.4)
+_LAST_SHARE: Final = 0.5
+
+
+class CompactionRequest(Value):
+    """What is to be compacted: the request that would come next, and its items. `way` is what the provider can do.
+
+    `prompt_text` is the user's own wording of the handoff request, `focus` what the summary should dwell on.
+    """
+
+    prompt: Prompt
+    items: tuple[ResponseItem, ...]
+    way: CompactionWay
+    prompt_text: str | None = None
+    focus: str = ""
+
+
+class Handover(Value):
+    """What carries a conversation on: `items` end the new history, after `users`, when the provider chose those.
+
+    `users` is None where that choice is ours. `usage` is what it cost.
+    """
+
+    items: tuple[ResponseItem, ...]
+    how: CompactionWay
+    users: tuple[ResponseItem, ...] | None = None
+    summary: str = ""
+    usage: TokenUsage = TokenUsage()
+
+
+class Compactor:
+    """Asks for handovers. `warn` hears when the provider's own way has failed and the model is asked instead."""
+
+    def __init__(self, model: ModelClient, emit: Callable[[events.Event], None], warn: Callable[[str], None]) -> None:
+        self._model = model
+        self._emit = emit
+        self._warn = warn
+
+    async def hand_over(self, request: CompactionRequest) -> Handover:
+        """One handover. Raises `ModelError` when the model has not given one either."""
+        if request.way != "local":
+            try:
+                return await self._fitting(request, self._remote if request.way == "remote" else self._in_band)
+            except ModelError as error:
+                if error.unreachable:
+                    raise
+                self._warn(f"the provider has not compacted the history ({error}); the model is asked for a summary")
+        return await self._fitting(request, self._local)
+
+    async def _fitting(
+        self, request: CompactionRequest, ask: Callable[[CompactionRequest], Awaitable[Handover]]
+    ) -> Handover:
+        """Ask; while the request itself is too long, ask again without the oldest items.
+
+        Where the newest one alone is too long, its texts are cut.
+        """
+        shares = iter(_SHARES)
+        is_cut = False
+        while True:
+            try:
+                return await retried(
+                    partial(ask, request),
+                    self._model.retry_budget(),
+                    lambda error, retry: self._emit(retry_event(error, retry)),
+                )
+            except ModelError as error:
+                if error.code != TOO_LONG:
+                    raise
+                left = without_oldest(request.items, next(shares, _LAST_SHARE))
+                if not left:
+                    if is_cut:
+                        raise
+                    is_cut = True
+                    left = with_short_texts(request.items)
+                    self._warn("the end of the conversation was too long to be summed up whole: its texts were cut")
+                request = request.replace(items=tuple(left))
+
+    async def _local(self, request: CompactionRequest) -> Handover:
+        question = handoff_request(request.prompt_text, request.focus)
+        prompt = request.prompt.replace(
+            input=_encoded([*request.items, question]),
+            tools=b"[]",
+            parallel_tool_calls=False,
+            output_schema=None,
+            kind="compaction",
+        )
+        items, usage = await self._answer(prompt)
+        said = [view.text for item in items if isinstance(view := item.view(), Message) and view.role == "assistant"]
+        summary = said[-1].strip() if said else ""
+        if not summary:
+            raise ModelError("the model wrote no summary", retryable=False)
+        return Handover((summary_item(summary),), "local", summary=summary, usage=usage)
+
+    async def _in_band(self, request: CompactionRequest) -> Handover:
+        prompt = request.prompt.replace(
+            input=[*_encoded(request.items), _TRIGGER], output_schema=None, kind="compaction"
+        )
+        items, usage = await self._answer(prompt)
+        compactions = [item for item in items if item.type in _COMPACTIONS]
+        if len(compactions) != 1:
+            raise ModelError(
+                f"expected one compaction item, got {len(compactions)} among {len(items)} items", retryable=False
+            )
+        return Handover((compactions[0],), "in-band", usage=usage)
+
+    async def _remote(self, request: CompactionRequest) -> Handover:
+        prompt = request.prompt.replace(input=_encoded(request.items), output_schema=None)
+        output = paired(await self._model.compact(prompt))
+        first = next((place for place, item in enumerate(output) if item.type in _COMPACTIONS), None)
+        if first is None:
+            raise ModelError(f"expected a compaction item, got none among {len(output)} items", retryable=False)
+        # What the host says itself is said afresh, so the server's copy of it goes.
+        kept = [item for item in output[:first] if not _is_of_host(item)]
+        said = any(is_users_own(item) for item in kept)
+        return Handover((*(() if said else kept), *output[first:]), "remote", users=tuple(kept) if said else None)
+
+    async def _answer(self, prompt: Prompt) -> tuple[list[ResponseItem], TokenUsage]:
+        items: list[ResponseItem] = []
+        usage = TokenUsage()
+        async with aclosing(self._model.stream(prompt, turn_state=TurnState())) as stream:
+            async for event in stream:
+                match event:
+                    case ItemDone(item):
+                        items.append(item)
+                    case Completed(_, TokenUsage() as counted):
+                        usage = counted
+                    case _:
+                        pass
+        return items, usage
+
+
+def _is_of_host(item: ResponseItem) -> bool:
+    view = item.view()
+    return isinstance(view, Message) and view.role != "assistant" and not is_users_own(item)
+
+
+def _encoded(items: Sequence[ResponseItem]) -> list[bytes]:
+    return [item.encoded for item in items]

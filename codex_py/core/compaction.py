@@ -1,0 +1,270 @@
+"""When a history is compacted, and what becomes of it. How the summary is made is `core/compact`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from codex_py.core.context_meter import ContextMeter, Counted, Fill, compaction_limit, is_too_full
+from codex_py.core.history import History
+from codex_py.core.sampling import prompt_for
+from codex_py.core.told_context import ToldContext
+from codex_py.core.transcript import Transcript
+from codex_py.core.turn_context import ModelSettings, TurnContext
+from codex_py.core.work_state import WorkLog, WorkState
+from codex_py.errors import ModelError
+from codex_py.model.client import ModelClient
+from codex_py.protocol import events
+from codex_py.protocol.compaction import CompactionReason, CompactionWay
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.value import Value
+
+if TYPE_CHECKING:
+    from codex_py.core.compact import Handover
+    from codex_py.skills.implicit import SkillUse
+
+# A request that does not fit is answered by a compaction, and once more by a harsher one.
+_MOST_RELIEFS: Final = 2
+
+
+class CompactionParts(Value):
+    """What a compaction works on. `tools` gives the encoded specs; `prompt_text` is the user's handoff request.
+
+    `skill_uses` tells which skills a command in a folder reads or runs scripts of. `note_cost` hears what a compaction
+    cost and how many tokens are left after it.
+    """
+
+    history: History
+    model: ModelClient
+    transcript: Transcript
+    told: ToldContext
+    tools: Callable[[], bytes]
+    emit: Callable[[events.Event], None]
+    note_cost: Callable[[TokenUsage, int], None]
+    cwd: Path
+    skill_uses: Callable[[str, Path], Sequence[SkillUse]]
+    prompt_text: str | None = None
+
+
+class Compaction:
+    """Watches one history and compacts it when that is due."""
+
+    def __init__(self, parts: CompactionParts) -> None:
+        self._parts = parts
+        self._meter = ContextMeter(parts.history)
+        self._work = WorkLog()
+        # Items of an earlier run that nobody has looked through for its plan, files and skills.
+        self._unread = 0
+        self._turn_skills: tuple[ResponseItem, ...] = ()
+        self._way: CompactionWay | None = None
+        # No answer has come since the last compaction.
+        self._fresh = False
+        # Below so many tokens it is not tried again: it did not help, or failed.
+        self._floor = 0
+        self._reliefs = 0
+
+    def take_over(self, usage: TokenUsage, covered: int, work_state: object) -> None:
+        """Go on from an earlier run, whose items the history has taken over; `usage` counts the first `covered`."""
+        if covered:
+            self._meter.note_response(usage, covered)
+        self._work.state = WorkState.from_record(work_state)
+        self._unread = len(self._parts.history)
+
+    def begin_turn(self) -> None:
+        """Forget the skills of the turn before."""
+        self._turn_skills = ()
+
+    def note_skills(self, items: Sequence[ResponseItem]) -> None:
+        """`<skill>` messages the running turn was given."""
+        self._turn_skills += tuple(items)
+
+    def note_event(self, event: events.Event) -> None:
+        """Hear of plans, patches and skills."""
+        self._work.note(event)
+
+    def note_response(self, usage: TokenUsage | None, covered: int, settings: ModelSettings) -> None:
+        """A request was answered; `usage` counts the first `covered` items."""
+        self._reliefs = 0
+        if usage is not None:
+            self._meter.note_response(usage, covered)
+        if self._fresh:
+            self._fresh = False
+            self._check_help(settings, covered)
+
+    def files_edited(self) -> Mapping[str, str]:
+        """The paths that patches wrote in this session and its earlier runs, with what was done to each last."""
+        self._read_earlier_work()
+        return self._work.state.files
+
+    def counted(self, settings: ModelSettings) -> Counted:
+        """The tokens of the next request, and whether a count of the provider's is part of it."""
+        limit = compaction_limit(settings.context_window, settings.auto_compact_tokens)
+        return Counted(self._fill(settings).total, self._meter.has_count, limit)
+
+    def due_before_turn(
+        self, settings: ModelSettings, coming: int, previous: ModelSettings | None
+    ) -> CompactionReason | None:
+        """Why to compact before `coming` bytes are added, or None. `previous` is what the turn before ran with."""
+        if not len(self._parts.history):
+            return None
+        fill = self._fill(settings, coming)
+        if previous is not None and _is_smaller(settings, previous) and is_too_full(fill, settings):
+            return "smaller_window"
+        return "context_limit" if self._is_due(fill, settings) else None
+
+    async def between_requests(self, turn: TurnContext) -> None:
+        """Compact in the middle of a turn, when that is due."""
+        if self._is_due(self._fill(turn.settings), turn.settings):
+            await self.ease(turn, "context_limit", mid_turn=True)
+
+    async def ease(
+        self,
+        turn: TurnContext,
+        reason: CompactionReason,
+        *,
+        previous: ModelSettings | None = None,
+        mid_turn: bool = False,
+    ) -> None:
+        """Compact; when it fails, the turn goes on as long as the history fits. Raises `ModelError` when it does not.
+
+        `previous` is asked in place of the turn's own model, which may read too little.
+        """
+        if previous is not None:
+            try:
+                await self.compact(turn.replace(settings=previous), reason)
+            except ModelError as error:
+                self._warn(
+                    f"`{previous.model}` could not compact the conversation: {error}; `{turn.settings.model}` is asked"
+                )
+            else:
+                return
+        try:
+            await self.compact(turn, reason, mid_turn=mid_turn)
+        except ModelError as error:
+            self._go_on_after(error, turn.settings)
+
+    async def relieve(self, turn: TurnContext, refusal: ModelError) -> None:
+        """Make room after a request that was too long; raises `ModelError` when there is no more to be made.
+
+        Where only the user has spoken so far there is none: the refusal itself says it best.
+        """
+        from codex_py.core.compact_survivors import is_of_model
+
+        if not any(map(is_of_model, self._parts.history.items)):
+            raise refusal
+        if self._reliefs == _MOST_RELIEFS:
+            raise ModelError(
+                f"the conversation does not fit into the context window of `{turn.settings.model}`, even compacted:"
+                f" {refusal}",
+                retryable=False,
+                code=refusal.code,
+            )
+        self._reliefs += 1
+        try:
+            await self.compact(turn, "context_overflow", mid_turn=True)
+        except ModelError as error:
+            raise ModelError(
+                f"the conversation is too long, and compacting it failed: {error}", retryable=False
+            ) from error
+
+    async def compact(
+        self, turn: TurnContext, reason: CompactionReason, *, focus: str = "", mid_turn: bool = False
+    ) -> None:
+        """Replace the history. Until that, at the very end, everything stays as it was: it may be interrupted.
+
+        Raises `ModelError` when nothing came that could take the place of the history.
+        """
+        # The seam: many a session is never compacted.
+        from codex_py.core.compact import CompactionRequest, Compactor
+
+        parts = self._parts
+        before = self._fill(turn.settings).total
+        parts.emit(events.CompactionStarted(reason, before))
+        request = CompactionRequest(
+            prompt=prompt_for(turn, parts.history, parts.tools()),
+            items=parts.history.items,
+            way=self._way or parts.model.compaction,
+            prompt_text=parts.prompt_text,
+            focus=focus,
+        )
+        handover = await Compactor(parts.model, parts.emit, self._warn).hand_over(request)
+        # What did not work once is not tried again.
+        self._way = handover.how
+        self._replace(turn, handover, mid_turn=mid_turn)
+        after = self._fill(turn.settings).total
+        parts.note_cost(handover.usage, after)
+        parts.emit(events.ContextCompacted(before, after, handover.how, reason, handover.summary))
+
+    def _replace(self, turn: TurnContext, handover: Handover, *, mid_turn: bool) -> None:
+        from codex_py.core.compact_survivors import new_history
+
+        parts = self._parts
+        self._read_earlier_work()
+        state = self._work.state
+        survivors = new_history(
+            parts.history.items,
+            handover,
+            state,
+            skills=self._turn_skills if mid_turn else (),
+            window=turn.settings.context_window,
+            tight=self._reliefs == _MOST_RELIEFS,
+        )
+
+        def begin(context: Sequence[ResponseItem]) -> None:
+            parts.history.replace([*context, *survivors])
+            parts.transcript.compacted(
+                handover.summary, parts.history.items, window=parts.history.window, work_state=state.to_record()
+            )
+
+        parts.told.afresh(begin)
+        self._meter.restart()
+        self._fresh, self._floor = True, 0
+
+    def _read_earlier_work(self) -> None:
+        if self._unread:
+            from codex_py.core.work_history import work_state_of
+
+            parts = self._parts
+            earlier = work_state_of(parts.history.items[: self._unread], parts.cwd, parts.skill_uses)
+            self._work.state = earlier.then(self._work.state)
+            self._unread = 0
+
+    def _is_due(self, fill: Fill, settings: ModelSettings) -> bool:
+        return not self._fresh and fill.total >= self._floor and is_too_full(fill, settings)
+
+    def _fill(self, settings: ModelSettings, coming: int = 0) -> Fill:
+        return self._meter.fill(settings, self._parts.tools(), coming=coming)
+
+    def _check_help(self, settings: ModelSettings, covered: int) -> None:
+        """A compaction that leaves too much must not be followed by the next one at once.
+
+        What came after the first `covered` items, such as a long output, is not its fault.
+        """
+        fill = self._fill(settings, -self._parts.history.weight_since(covered))
+        if is_too_full(fill, settings):
+            self._floor = fill.total * 5 // 4
+            self._warn(
+                f"the conversation takes {fill.total:,} tokens even after it was compacted, more than the limit for"
+                " compacting it allows; `model_auto_compact_token_limit` or a model with a larger window would help"
+            )
+
+    def _go_on_after(self, error: ModelError, settings: ModelSettings) -> None:
+        total, window = self._fill(settings).total, settings.context_window
+        if window is not None and total >= window:
+            raise ModelError(
+                f"the conversation is too long for `{settings.model}` ({total:,} of {window:,} tokens), and compacting"
+                f" it failed: {error}",
+                retryable=False,
+            ) from error
+        self._floor = total + max(total // 20, 1)
+        self._warn(f"compacting the conversation failed: {error}; the turn goes on with all of it")
+
+    def _warn(self, message: str) -> None:
+        self._parts.emit(events.Warned(message))
+
+
+def _is_smaller(settings: ModelSettings, previous: ModelSettings) -> bool:
+    window, before = settings.context_window, previous.context_window
+    return window is not None and (before is None or window < before)

@@ -1,0 +1,108 @@
+"""What fills the context window, by what it is: for `/context`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, get_args
+
+from codex_py.context.summary import HOST_TEXTS
+from codex_py.core.context_meter import Counted
+from codex_py.core.turn_context import ModelSettings
+from codex_py.protocol.context_use import ContextPart, ContextPartName, ContextUse
+from codex_py.protocol.encoding import as_list, as_object
+from codex_py.protocol.items import ResponseItem
+from codex_py.text.tokens import counted_bytes, estimate_tokens
+
+# A sealed piece of reasoning is base64 and carries some hundred bytes that are no thoughts.
+_SEAL_BYTES: Final = 650
+_BY_BEGINNING: Final[Mapping[str, ContextPartName]] = {
+    "<skills_instructions>": "skills_list",
+    "<skill>": "injected_skills",
+    "# AGENTS.md instructions": "agents_md",
+}
+
+
+def measure_context(
+    items: Iterable[ResponseItem], settings: ModelSettings, tools: bytes, *, counted: Counted
+) -> ContextUse:
+    """Split the tokens of the next request. Each part is estimated by its bytes, and all are scaled to what is known.
+
+    `counted` is what the history takes; where the provider has counted nothing of it the estimates stand.
+    """
+    weights: dict[ContextPartName, int] = dict.fromkeys(get_args(ContextPartName), 0)
+    weights["base"] = len(settings.instructions.encode("utf-8", "surrogatepass"))
+    weights["tools"] = len(tools)
+    for item in items:
+        for name, weight in _weights_of(item):
+            weights[name] += weight
+    sizes = [estimate_tokens(weight) for weight in weights.values()]
+    total = counted.total if counted.measured else sum(sizes)
+    parts = zip(weights, _scaled(sizes, total), strict=True)
+    return ContextUse(
+        parts=tuple(ContextPart(name, tokens) for name, tokens in parts if tokens),
+        total=total,
+        window=settings.context_window,
+        compacted_at=counted.limit,
+        measured=counted.measured,
+    )
+
+
+def _weights_of(item: ResponseItem) -> list[tuple[ContextPartName, int]]:
+    """An item's bytes, by what they are; a message may have parts of different kinds."""
+    size = counted_bytes(item.encoded)
+    kind = item.type
+    if kind == "message":
+        return _message_weights(item, size)
+    if kind == "reasoning":
+        return [("reasoning", _reasoning_weight(item, size))]
+    if kind.endswith("_output"):
+        return [("outputs", size)]
+    # A compaction by the provider stands for the messages it replaced.
+    return [("messages" if kind.startswith("compaction") else "calls", size)]
+
+
+def _message_weights(item: ResponseItem, size: int) -> list[tuple[ContextPartName, int]]:
+    message = item.decode()
+    role = message.get("role")
+    if role == "assistant":
+        return [("messages", size)]
+    texts = [as_object(part).get("text") for part in as_list(message.get("content"))]
+    fallback: ContextPartName = "messages" if role == "user" else "host"
+    weights: list[tuple[ContextPartName, int]] = [
+        (_kind_of(text, fallback), len(text.encode("utf-8", "surrogatepass")))
+        for text in texts
+        if isinstance(text, str)
+    ]
+    # Quotes, escapes and pictures: they belong to what the message mostly is.
+    rest = max(0, size - sum(weight for _, weight in weights))
+    return [*weights, (max(weights, key=lambda one: one[1])[0] if weights else fallback, rest)]
+
+
+def _kind_of(text: str, fallback: ContextPartName) -> ContextPartName:
+    for beginning, kind in _BY_BEGINNING.items():
+        if text.startswith(beginning):
+            return kind
+    return "host" if text.startswith(HOST_TEXTS) else fallback
+
+
+def _reasoning_weight(item: ResponseItem, size: int) -> int:
+    sealed = item.decode().get("encrypted_content")
+    if not isinstance(sealed, str):
+        return size
+    return size - len(sealed) + max(0, len(sealed) * 3 // 4 - _SEAL_BYTES)
+
+
+def _scaled(sizes: Sequence[int], total: int) -> list[int]:
+    """The sizes in the same proportions with another sum, as whole numbers that add up to it exactly."""
+    before = sum(sizes)
+    if not before:
+        return [0 for _ in sizes]
+    # Each end is rounded, not each part, so that nothing is lost or counted twice.
+    scaled: list[int] = []
+    begins = seen = 0
+    for size in sizes:
+        seen += size
+        ends = seen * total // before
+        scaled.append(ends - begins)
+        begins = ends
+    return scaled

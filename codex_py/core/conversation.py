@@ -1,0 +1,354 @@
+"""The turns of a session: what the model is told, asked and answers, recorded and told to the listeners."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
+
+from codex_py.context.aborted import turn_aborted
+from codex_py.core.asked_skills import SkillDesk
+from codex_py.core.compaction import Compaction, CompactionParts
+from codex_py.core.current_settings import CurrentSettings
+from codex_py.core.history import History
+from codex_py.core.late_input import LateInput, Said
+from codex_py.core.listeners import Listeners
+from codex_py.core.questions import Questions
+from codex_py.core.sampling import Answer as ModelAnswer
+from codex_py.core.sampling import Sampler, ToolCrash
+from codex_py.core.secrets import Secrets
+from codex_py.core.session_parts import SessionParts
+from codex_py.core.session_skills import AskedFor
+from codex_py.core.token_count import TokenCount
+from codex_py.core.told_context import KnownContext, ToldContext
+from codex_py.core.tool_runs import ToolRuns
+from codex_py.core.transcript import Transcript
+from codex_py.core.turn import Turn
+from codex_py.core.turn_context import ModelSettings, TurnContext, TurnSettings
+from codex_py.core.user_message import said
+from codex_py.errors import CodexError, ModelError
+from codex_py.protocol import events
+from codex_py.protocol.compaction import CompactionReason
+from codex_py.protocol.ids import uuid7
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.usage import TokenUsage
+from codex_py.text.tokens import counted_bytes
+
+if TYPE_CHECKING:
+    from codex_py.protocol.context_use import ContextUse
+    from codex_py.rollout.reader import StoredSession
+
+
+class Conversation:
+    """Runs the turns it is asked for; the session sees to it that there is one at a time.
+
+    What comes in beside a turn waits in `late`.
+    """
+
+    def __init__(self, parts: SessionParts, *, secrets: Secrets, listeners: Listeners, questions: Questions) -> None:
+        self._parts = parts
+        self._secrets = secrets
+        self._listeners = listeners
+        self._emit = listeners.emit
+        self.runs = ToolRuns(parts.tools, secrets, questions, emit=self._emit_of_tool, warn=listeners.warn_once)
+        self.settings = CurrentSettings(parts.settings, parts.override, self.runs.offer)
+        self.late = LateInput()
+        self._previous: ModelSettings | None = parts.previous
+        self._running: asyncio.Task[str | None] | None = None
+        self._interrupted = False
+        self._begun = False
+        self._tokens = TokenCount()
+        self._transcript = Transcript(parts.open_recorder(listeners.warn), secrets.redact_bytes)
+        self.history = History(self._record)
+        self._told = ToldContext(self._known_context, self._transcript, listeners.warn_once)
+        self.compaction = Compaction(self._compaction_parts())
+        listeners.add(self.compaction.note_event)
+        self._desk = SkillDesk(
+            skills=parts.skills,
+            history=self.history,
+            compaction=self.compaction,
+            secrets=secrets,
+            questions=questions,
+            listeners=listeners,
+            can_ask=parts.tools.can_ask,
+            mcp=parts.mcp,
+            join=self.runs.join,
+        )
+        if parts.stored is not None:
+            self._take_over(parts.stored)
+
+    @property
+    def has_begun(self) -> bool:
+        return self._begun
+
+    def begin(self) -> None:
+        """Tell the settings and the warnings of the session, once."""
+        if self._begun:
+            return
+        self._begun = True
+        parts, settings = self._parts, self.settings.next
+        self._emit(
+            events.SessionStarted(
+                thread_id=parts.thread_id,
+                model=settings.model.model,
+                provider=parts.provider_name,
+                cwd=settings.cwd,
+                approval=settings.approval,
+                sandbox=settings.sandbox_policy,
+                effort=settings.model.effort,
+                summary=settings.model.summary,
+                resumed=len(self.history.items),
+                notice=parts.notice,
+            )
+        )
+        for warning in parts.warnings:
+            self._listeners.warn(warning)
+
+    def interrupt(self, *, coming: bool) -> None:
+        """Stop the running turn; where none runs, the next one, if it is `coming`."""
+        if self._running is not None:
+            self._running.cancel()
+        self._interrupted = self._running is not None or coming
+
+    def close(self) -> None:
+        """Close the rollout."""
+        self._transcript.close()
+
+    async def user_turn(
+        self, waiting: Sequence[Said], output_schema: bytes | None = None, *, late: bool = False
+    ) -> None:
+        """A turn about what the user has said; `late` says that it was meant for the turn before."""
+        texts = tuple(text for one in waiting for text in said(one.input))
+        turn = self._begin_turn(texts, output_schema)
+        if late:
+            self._emit(events.Steered(turn.turn_id, texts, new_turn=True))
+        coming = sum(counted_bytes(one.message.encoded) for one in waiting if one.message is not None)
+        due = self.compaction.due_before_turn(turn.settings, coming, self._previous)
+        if due is None:
+            self._tell_context(turn)
+        await self._within(turn, self._work(turn, waiting, due=due))
+
+    async def compact(self, focus: str) -> None:
+        """A turn that does nothing but compact the history."""
+        if not len(self.history):
+            self.begin()
+            self._listeners.warn("there is nothing to compact yet")
+            return
+        turn = self._begin_turn((f"/compact {focus}".strip(),))
+        await self._within(turn, self.compaction.compact(turn, "user_requested", focus=focus))
+
+    def append(self, items: Sequence[ResponseItem]) -> None:
+        """Put items into the context while no turn runs; what the model is told of its place stands before them."""
+        if items:
+            self._take_settings()
+            self._told.news(lambda news: self.history.append(*news))
+            self.history.append(*items)
+
+    def context_use(self) -> ContextUse:
+        """What the next request would take, by what it is."""
+        from codex_py.core.context_use import measure_context  # the seam: only for who looks
+
+        is_idle = self._running is None
+        settings = self._take_settings() if is_idle else self.settings.now
+        coming = self._told.coming() if is_idle else ()
+        return measure_context(
+            (*self.history.items, *coming),
+            settings.model,
+            self.runs.registry.encoded_specs,
+            counted=self.compaction.counted(settings.model),
+        )
+
+    def _take_over(self, stored: StoredSession) -> None:
+        self.history.adopt(stored.items, window=stored.window, late=stored.late_outputs)
+        self._told.take_over(stored.world_state)
+        self._tokens.take_over(stored.usage)
+        self.compaction.take_over(stored.last_usage, stored.covered, stored.work_state)
+
+    def _take_settings(self) -> TurnSettings:
+        """Let the user's settings hold, and look at the skills again."""
+        settings = self.settings.take()
+        for warning in self._parts.skills.refresh(settings.cwd, settings.model.context_window):
+            self._listeners.warn_once(warning)
+        return settings
+
+    def _begin_turn(self, prompt: tuple[str, ...], output_schema: bytes | None = None) -> TurnContext:
+        self.begin()
+        turn = self._take_settings().turn(self._parts.thread_id, uuid7(), output_schema)
+        self.runs.new_turn()
+        self.compaction.begin_turn()
+        self._tokens.begin_turn()
+        self._emit(events.TurnStarted(turn.turn_id, prompt))
+        self._transcript.turn_started(turn)
+        # An earlier run may have died between a call and its output.
+        self.history.close_open_calls()
+        return turn
+
+    async def _work(self, turn: TurnContext, waiting: Sequence[Said], *, due: CompactionReason | None) -> str | None:
+        """From the skills the user named to the model's last word. `due` says why the history is compacted first."""
+        if due is not None:
+            await self._compact_first(turn, due, waiting)
+        self._previous = turn.settings
+        await self._hear(waiting)
+        self._parts.mcp.begin()
+        last = await self._sample(turn)
+        await self._parts.mcp.settle()
+        return last
+
+    async def _compact_first(self, turn: TurnContext, due: CompactionReason, waiting: Sequence[Said]) -> None:
+        """Make room for what the user has said, which is kept when that fails or is interrupted."""
+        try:
+            await self.compaction.ease(turn, due, previous=self._previous if due == "smaller_window" else None)
+        except (ModelError, asyncio.CancelledError):
+            self._tell_context(turn)
+            for one in waiting:
+                self._keep(one.message)
+            raise
+        self._tell_context(turn)
+
+    def _keep(self, message: ResponseItem | None) -> None:
+        """Append what the user said; None where that was nothing but a skill."""
+        if message is not None:
+            self.history.append(message)
+            self._transcript.user_message(message)
+
+    async def _hear(self, waiting: Sequence[Said | ResponseItem]) -> None:
+        """Append what comes from the user, skills before the message that names them."""
+        asked: list[AskedFor] = []
+        for one in waiting:
+            if isinstance(one, ResponseItem):
+                self.history.append(one)
+                continue
+            asked.append(self._desk.inject(one.input))
+            self._keep(one.message)
+        # Asked only now, so that what the user said is kept when the answer never comes.
+        await self._desk.provide(asked)
+
+    async def _hear_late(self, turn: TurnContext) -> None:
+        """Append what has come in since the last request."""
+        waiting = self.late.take()
+        for one in waiting:
+            if isinstance(one, Said):
+                self._emit(events.Steered(turn.turn_id, said(one.input)))
+        await self._hear(waiting)
+
+    def _tell_context(self, turn: TurnContext) -> None:
+        """Append what the model has not been told yet."""
+        self._told.news(lambda items: self.history.append(*items))
+        self._transcript.turn_settings(turn)
+
+    def _known_context(self) -> KnownContext:
+        return self._parts.snapshot(self._parts.skills.instructions(), self.settings.now)
+
+    def _compaction_parts(self) -> CompactionParts:
+        return CompactionParts(
+            history=self.history,
+            model=self._parts.model,
+            transcript=self._transcript,
+            told=self._told,
+            tools=lambda: self.runs.registry.encoded_specs,
+            emit=self._emit,
+            note_cost=self._note_cost,
+            cwd=self._parts.settings.cwd,
+            skill_uses=self._parts.skills.uses_in,
+            prompt_text=self._parts.compact_prompt,
+        )
+
+    async def _sample(self, turn: TurnContext) -> str | None:
+        sampler = Sampler(
+            turn=turn,
+            history=self.history,
+            model=self._parts.model,
+            tools=self.runs.registry,
+            run_tool=lambda call, ended: self.runs.run(call, turn, ended),
+            keep_output=self._transcript.early_output,
+            emit=self._emit_for(turn),
+            expect_call=lambda: self.runs.warm_up(turn.sandbox_policy, turn.cwd),
+            saved=self._transcript.saved,
+        )
+        return await Turn(
+            sampler,
+            self._note_answer,
+            self.compaction,
+            hear_late=lambda: self._hear_late(turn),
+            is_asked_more=lambda: self.late.wants_answer,
+        ).run()
+
+    def _emit_for(self, turn: TurnContext) -> Callable[[events.Event], None]:
+        if not turn.plan:
+            return self._emit
+        from codex_py.core.plan_mode import PlanReader  # the seam: only for plan mode
+
+        return PlanReader(turn.turn_id, self._emit)
+
+    async def _within(self, turn: TurnContext, work: Coroutine[Any, Any, str | None]) -> None:
+        """Run the work of a turn; whatever becomes of it is recorded and told."""
+        self._running = asyncio.create_task(work)
+        if self._interrupted:
+            self._running.cancel()
+        try:
+            last = await self._running
+        except ModelError as error:
+            self._fail(turn, str(error))
+        except ToolCrash as error:
+            self._fail(turn, self._parts.report_crash(error.__cause__ or error))
+        except asyncio.CancelledError:
+            if not self._running.cancelled():
+                # Not an interrupt: whoever runs this session is being stopped.
+                self._running.cancel()
+                with contextlib.suppress(asyncio.CancelledError, CodexError, ToolCrash):
+                    await self._running
+                self._note_interrupt(turn)
+                raise
+            self._note_interrupt(turn)
+        else:
+            self._transcript.turn_completed(turn, last)
+            await self._transcript.saved()
+            shown = self._as_shown(turn, last)
+            self._emit(events.TurnCompleted(turn.turn_id, shown, self._tokens.session, self._tokens.turn))
+        finally:
+            self._running = None
+            self._interrupted = False
+
+    def _as_shown(self, turn: TurnContext, message: str | None) -> str | None:
+        if not turn.plan or message is None:
+            return message
+        from codex_py.core.plan_mode import without_tags
+
+        return without_tags(message)
+
+    def _fail(self, turn: TurnContext, message: str) -> None:
+        message = self._secrets.redact(message)
+        self.history.close_open_calls()
+        self._transcript.turn_failed(turn, message)
+        self._emit(events.TurnFailed(turn.turn_id, message))
+
+    def _note_interrupt(self, turn: TurnContext) -> None:
+        self.history.close_open_calls()
+        self.history.append(turn_aborted())
+        self._transcript.turn_interrupted(turn)
+        self._emit(events.TurnInterrupted(turn.turn_id))
+
+    def _emit_of_tool(self, event: events.Event) -> None:
+        self._emit(event)
+        if isinstance(event, events.CommandStarted) and not event.by_user:
+            for use in self._parts.skills.used_by(event.command, event.cwd):
+                self._emit(use)
+
+    def _note_answer(self, answer: ModelAnswer) -> None:
+        self.compaction.note_response(answer.usage, answer.covered, self.settings.now.model)
+        if answer.usage is not None:
+            self._note_usage(answer.usage, answer.usage)
+
+    def _note_cost(self, cost: TokenUsage, left: int) -> None:
+        """After a compaction: what it cost, and what the next request takes."""
+        self._note_usage(cost, TokenUsage(total_tokens=left))
+
+    def _note_usage(self, cost: TokenUsage, last: TokenUsage) -> None:
+        report = self._tokens.note(cost, last, self.settings.now.model.context_window)
+        self._transcript.usage(last, report.total, report.context_window)
+        self._emit(report)
+
+    def _record(self, item: ResponseItem) -> None:
+        self._transcript.item(item)
+        self._emit(events.ItemRecorded(item))

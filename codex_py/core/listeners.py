@@ -1,0 +1,47 @@
+"""Who hears a session's events, and the boundary that keeps the session from their mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from codex_py.core.secrets import Secrets
+from codex_py.protocol.events import Event, Warned
+
+Listener: TypeAlias = Callable[[Event], None]
+
+
+class Listeners:
+    """Tells every listener every event, in order, without the session's secrets."""
+
+    def __init__(self, secrets: Secrets, report_crash: Callable[[BaseException], str]) -> None:
+        self._secrets = secrets
+        self._report_crash = report_crash
+        self._listeners: list[Listener] = []
+        self._warned: set[str] = set()
+
+    def add(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    def emit(self, event: Event) -> None:
+        for told in self._secrets.without_in(event):
+            self._tell(told)
+
+    def warn(self, message: str) -> None:
+        """Tell the user something; the work goes on."""
+        self.emit(Warned(message))
+
+    def warn_once(self, message: str) -> None:
+        """`warn`, unless the same was told before."""
+        if message not in self._warned:
+            self._warned.add(message)
+            self.warn(message)
+
+    def _tell(self, event: Event) -> None:
+        for listener in tuple(self._listeners):
+            try:
+                listener(event)
+            except Exception as error:
+                # A front end that cannot draw must not take the conversation with it.
+                self._listeners.remove(listener)
+                self._report_crash(error)

@@ -1,0 +1,85 @@
+"""`notify`: a program of the user's that is told when a turn is completed."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.protocol import events
+from codex_py.protocol.encoding import encode_json
+
+# The kernel takes no argument of 128 KiB.
+_MOST_BYTES: Final = 120 * 1024
+
+
+class Notifier:
+    """A listener that starts the program with the turn as one JSON argument, and does not wait for it.
+
+    The argument is the one Codex CLI gives, key for key; long texts in it are cut in the middle. `client` is the front
+    end's name. `warn` hears of a program that cannot be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        warn: Callable[[str], None],
+        *,
+        thread_id: str,
+        cwd: Path,
+        client: str,
+        env: Mapping[str, str],
+    ) -> None:
+        self._command = tuple(command)
+        self._warn = warn
+        self._session = {"thread-id": thread_id, "cwd": str(cwd), "client": client}
+        self._env = dict(env)
+        self._said: tuple[str, ...] = ()
+
+    def __call__(self, event: events.Event) -> None:
+        match event:
+            case events.TurnStarted(_, messages):
+                self._said = messages
+            case events.TurnCompleted(turn_id, last_message):
+                self._start(_argument(self._session, turn_id, self._said, last_message))
+            case _:
+                pass
+
+    def _start(self, argument: str) -> None:
+        try:
+            # A session of its own: what ends this program, or its terminal, does not end the other.
+            started = subprocess.Popen(
+                [*self._command, argument],
+                cwd=self._session["cwd"],
+                env=self._env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            self._warn(f"cannot start `{self._command[0]}`, the program of `notify`: {reason}")
+            return
+        # Somebody has to take note of its end, or it stays in the table of processes.
+        threading.Thread(target=started.wait, daemon=True).start()
+
+
+def _argument(session: Mapping[str, str], turn_id: str, said: Sequence[str], answer: str | None) -> str:
+    turn: dict[str, Any] = {
+        "type": "agent-turn-complete",
+        "thread-id": session["thread-id"],
+        "turn-id": turn_id,
+        "cwd": session["cwd"],
+        "client": session["client"],
+        "input-messages": list(said),
+        "last-assistant-message": answer,
+    }
+    encoded = encode_json(turn)
+    if len(encoded) > _MOST_BYTES:
+        from codex_py.text.shorten import shortened  # the seam: hardly any turn is so long
+
+        encoded = encode_json(shortened(turn, _MOST_BYTES, encode_json))
+    return encoded.decode()

@@ -1,0 +1,58 @@
+"""Which tools a session offers its model, by the settings and by what the model can do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codex_py.config.schema import Config
+from codex_py.core.turn_context import ModelSettings
+from codex_py.model.catalog import ModelFacts
+from codex_py.model.providers import Provider
+from codex_py.protocol.policy import ApprovalPolicy, asks_about
+from codex_py.tools.apply_patch import ApplyPatch
+from codex_py.tools.later import commands_later, hidden_later, shown_later
+from codex_py.tools.registry import ToolRegistry
+
+
+def offered_tools(
+    config: Config,
+    facts: ModelFacts,
+    *,
+    provider: Provider,
+    settings: ModelSettings,
+    approval: ApprovalPolicy,
+    can_ask: bool,
+) -> ToolRegistry:
+    """The tools in the order they are shown. `can_ask` says that the front end answers the session's questions."""
+    login, shell = config.allow_login_shell, config.features.shell_tool
+    commands = commands_later(allow_login_shell=login, max_poll_ms=config.background_terminal_max_timeout)
+    tools = [
+        *(commands if shell else ()),
+        ApplyPatch(freeform=facts.apply_patch == "freeform"),
+        *shown_later(
+            pictures=facts.images and config.features.view_image and config.tools.view_image,
+            questions=can_ask,
+            permissions=can_ask and asks_about(approval, "request_permissions"),
+        ),
+    ]
+    return ToolRegistry(
+        tools,
+        hidden=hidden_later(allow_login_shell=login, commands=shell),
+        hosted=_hosted_tools(config, provider, settings),
+    )
+
+
+def _hosted_tools(config: Config, provider: Provider, settings: ModelSettings) -> list[dict[str, Any]]:
+    """What the provider runs itself. Another server refuses a request with a tool it does not know."""
+    # OpenAI refuses to search with so little thinking.
+    if provider.id != "openai" or config.web_search == "disabled" or settings.effort == "minimal":
+        return []
+    tool: dict[str, Any] = {"type": "web_search", "external_web_access": config.web_search == "live"}
+    wanted = config.tools.web_search
+    if domains := wanted.get("allowed_domains"):
+        tool["filters"] = {"allowed_domains": list(domains)}
+    if location := wanted.get("location"):
+        tool["user_location"] = {"type": "approximate", **location}
+    if size := wanted.get("context_size"):
+        tool["search_context_size"] = size
+    return [tool]

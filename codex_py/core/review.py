@@ -1,0 +1,91 @@
+"""Reviews of changes: what there is to review, and the prompt that asks for it."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from codex_py.context.ready_prompts import review_instructions
+from codex_py.core.git_program import ask_git, git_lines
+from codex_py.errors import UserError
+from codex_py.protocol.value import Value
+
+_MOST_NAMES: Final = 500
+
+
+class UncommittedChanges(Value):
+    """Staged, unstaged and untracked ones."""
+
+
+class BranchChanges(Value):
+    """What the current branch has that `base` has not, uncommitted work included."""
+
+    base: str
+
+
+class CommitChanges(Value):
+    """What one commit changed; `title` is what it is called, or empty."""
+
+    commit: str
+    title: str = ""
+
+
+ReviewTarget: TypeAlias = UncommittedChanges | BranchChanges | CommitChanges
+
+
+def review_prompt(target: ReviewTarget, cwd: Path, *, wishes: str = "") -> str:
+    """The prompt for a review; `wishes` is what the user wants looked at above all.
+
+    Raises `UserError` for a branch or commit that is not there.
+    """
+    above_all = [f"Look at this above all: {wishes}"] if wishes else []
+    return "\n\n".join([_what(target, cwd), *above_all, review_instructions()])
+
+
+def branches(cwd: Path) -> list[str]:
+    """The branches a review may compare with, the one worked on last first; none outside of a repository.
+
+    The current branch is not among them. Blocks: for a thread.
+    """
+    current = git_lines(cwd, ["branch", "--show-current"])
+    names = git_lines(
+        cwd,
+        ["for-each-ref", "--sort=-committerdate", f"--count={_MOST_NAMES}", "--format=%(refname:short)", "refs/heads"],
+    )
+    return [name for name in names if name not in current]
+
+
+def recent_commits(cwd: Path, *, most: int = 100) -> list[CommitChanges]:
+    """The last commits, the newest first; none outside of a repository. Blocks: for a thread."""
+    lines = git_lines(cwd, ["log", f"--max-count={most}", "--format=%h %s"])
+    return [CommitChanges(*line.split(" ", 1)) for line in lines]
+
+
+def _what(target: ReviewTarget, cwd: Path) -> str:
+    match target:
+        case UncommittedChanges():
+            return (
+                "Review the uncommitted changes: see `git status`, `git diff HEAD` for what is staged and unstaged, and"
+                " read the files that are untracked."
+            )
+        case BranchChanges(base):
+            _check_exists(base, cwd)
+            return (
+                f"Review what the current branch changes against `{base}`, uncommitted work included: see"
+                f" `git diff $(git merge-base HEAD {shlex.quote(base)})`, and `git status` for new files."
+            )
+        case CommitChanges(commit, title):
+            _check_exists(commit, cwd)
+            called = f' ("{title}")' if title else ""
+            return f"Review what the commit `{commit}`{called} changes: see `git show {shlex.quote(commit)}`."
+
+
+def _check_exists(name: str, cwd: Path) -> None:
+    try:
+        found = ask_git(cwd, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise UserError(f"cannot ask git for `{name}`: {error}") from error
+    if found.returncode:
+        raise UserError(f"there is no branch or commit `{name}` here", hint="`git branch -a` lists the branches")

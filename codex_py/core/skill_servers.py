@@ -1,0 +1,115 @@
+"""MCP servers that a named skill needs and the configuration lacks: asked about, written down, started.
+
+Imported when there is one.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from codex_py.config.edit import set_value
+from codex_py.config.mcp_entries import put_mcp_server
+from codex_py.core.mcp_slot import McpSlot
+from codex_py.errors import UserError
+from codex_py.mcp.servers import McpServer, read_server
+from codex_py.protocol.ids import uuid7
+from codex_py.protocol.questions import McpInstallQuestion, McpServerWanted, Question
+from codex_py.skills.dependencies import McpNeed, missing_mcp_warning
+from codex_py.text.sanitize import sanitize_line
+
+_ODD: Final = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+class SkillServers:
+    """Each server is asked about once a session. `ask` is None where nobody answers; `join` shows new tools at once."""
+
+    def __init__(
+        self,
+        slot: McpSlot,
+        *,
+        ask: Callable[[Question], Awaitable[str | None]] | None,
+        warn: Callable[[str], None],
+        join: Callable[[], None],
+    ) -> None:
+        self._slot = slot
+        self._ask = ask
+        self._warn = warn
+        self._join = join
+        self._asked = slot.asked
+        self._names = slot.names
+
+    async def provide(self, needs: Sequence[McpNeed]) -> None:
+        """Before the first request of a turn: install what the user wants installed; the tools are there then."""
+        rules = self._slot.rules
+        open_needs = {one.key: one for one in needs if one.key not in self._asked and set(one.skills) - rules.never}
+        self._asked.update(open_needs)
+        if not open_needs:
+            return
+        wanted = list(open_needs.values())
+        if rules.always or await self._is_wanted(wanted):
+            await self._install(wanted)
+
+    async def _is_wanted(self, needs: Sequence[McpNeed]) -> bool:
+        answer = None
+        if self._ask is not None:
+            shown = tuple(
+                McpServerWanted(sanitize_line(one.name), one.transport, sanitize_line(one.target), one.skills)
+                for one in needs
+            )
+            answer = await self._ask(McpInstallQuestion(uuid7(), shown))
+        if answer == "yes":
+            return True
+        if answer == "never":
+            self._never([skill for need in needs for skill in need.skills])
+        else:
+            for need in needs:
+                hint = "" if self._ask else "; `--install-dependencies` adds it"
+                self._warn(f"{missing_mcp_warning(need)}{hint}")
+        return False
+
+    def _never(self, skills: Sequence[str]) -> None:
+        rules = self._slot.rules
+        try:
+            set_value(rules.file, ("skills", "never_install_mcp"), sorted(rules.never | set(skills)))
+        except UserError as error:
+            self._warn(str(error))
+
+    async def _install(self, needs: Sequence[McpNeed]) -> None:
+        servers: list[McpServer] = []
+        for need in needs:
+            name, entry = self._free_name(need.name), entry_for(need)
+            try:
+                self._write(name, entry)
+            except UserError as error:
+                self._warn(f"the MCP server `{name}` holds for this session only: {error}")
+            servers.append(read_server(name, entry))
+        failures = await self._slot.fill().add(servers)
+        for failure in failures:
+            self._warn(str(failure))
+        self._join()
+
+    def _write(self, name: str, entry: dict[str, Any]) -> None:
+        put_mcp_server(self._slot.rules.file, name, entry)
+
+    def _free_name(self, wanted: str) -> str:
+        """A name for a new entry: those that are there stay as they are."""
+        plain = _ODD.sub("-", wanted).strip("-") or "server"
+        name, number = plain, 2
+        while name in self._names:
+            name, number = f"{plain}-{number}", number + 1
+        self._names.add(name)
+        return name
+
+
+def entry_for(need: McpNeed) -> dict[str, Any]:
+    """The `[mcp_servers.NAME]` table of a server that a skill describes."""
+    if need.url is not None:
+        return {"url": need.url}
+    try:
+        words = shlex.split(need.command or "")
+    except ValueError:
+        words = [need.command or ""]
+    return {"command": words[0], **({"args": words[1:]} if words[1:] else {})}

@@ -1,0 +1,83 @@
+"""The settings a user changes in the middle of a session, from the next turn on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from codex_py.config.approval import word_for
+from codex_py.config.load import LoadedConfig
+from codex_py.config.schema import Config
+from codex_py.core.model_connection import known_facts
+from codex_py.core.model_settings import model_settings
+from codex_py.core.offered_tools import offered_tools
+from codex_py.core.sandbox_policy import choose_policy
+from codex_py.core.turn_context import TurnSettings
+from codex_py.errors import UserError
+from codex_py.model.providers import Provider
+from codex_py.paths import is_folder
+from codex_py.protocol.ops import OverrideTurnContext
+from codex_py.tools.registry import ToolRegistry
+
+
+def overridden(
+    op: OverrideTurnContext,
+    now: TurnSettings,
+    *,
+    loaded: LoadedConfig,
+    provider: Provider,
+    extra_roots: Sequence[Path],
+    can_ask: bool,
+) -> tuple[TurnSettings, ToolRegistry | None]:
+    """The settings with what the op changes, and the tools for another model; None where they stay as they are.
+
+    Tools stand in front of everything in a provider's cache, so that nothing less than a model changes them.
+
+    Raises `UserError` for a model without a name, a folder that is none, and what the administrator does not allow.
+    """
+    _check(op, loaded)
+    config = _config_for(op, now, loaded.config)
+    model = op.model or now.model.model
+    facts = known_facts(config, model, None)
+    settings = now.model
+    if (op.model, op.effort, op.summary) != (None, None, None):
+        local = provider.local and provider.id != "offline"
+        settings = model_settings(config, model, facts, local=local)
+        if model == now.model.model:
+            # What a local server said of its window is not asked for again.
+            settings = settings.replace(context_window=now.model.context_window)
+    policy = now.sandbox_policy
+    if op.sandbox is not None:
+        policy = choose_policy(loaded.replace(config=config), extra_roots)
+    plan = now.plan if op.plan is None else op.plan
+    after = TurnSettings(op.cwd or now.cwd, settings, policy, op.approval or now.approval, plan)
+    if op.model is None and op.effort is None:
+        return after, None
+    tools = offered_tools(config, facts, provider=provider, settings=settings, approval=after.approval, can_ask=can_ask)
+    return after, tools
+
+
+def _config_for(op: OverrideTurnContext, now: TurnSettings, config: Config) -> Config:
+    same = op.model is None or op.model == now.model.model
+    return config.replace(
+        model_reasoning_effort=op.effort or (now.model.effort if same else config.model_reasoning_effort),
+        model_reasoning_summary=op.summary or (now.model.summary if same else config.model_reasoning_summary),
+        sandbox_mode=op.sandbox or config.sandbox_mode,
+    )
+
+
+def _check(op: OverrideTurnContext, loaded: LoadedConfig) -> None:
+    allowed = loaded.requirements
+    if op.model is not None and not op.model.strip():
+        raise UserError("the model has no name")
+    if op.cwd is not None and not is_folder(op.cwd):
+        raise UserError(f"`{op.cwd}` is not a folder")
+    if op.sandbox is not None and op.sandbox not in allowed.sandbox_modes:
+        raise _not_allowed("sandbox mode", op.sandbox, allowed.sandbox_modes)
+    if op.approval is not None and word_for(op.approval) not in allowed.approval_policies:
+        raise _not_allowed("approval policy", word_for(op.approval), allowed.approval_policies)
+
+
+def _not_allowed(what: str, value: str, allowed: Sequence[str]) -> UserError:
+    shown = ", ".join(f"`{one}`" for one in allowed)
+    return UserError(f"the {what} `{value}` is not allowed on this machine", hint=f"allowed are {shown}")

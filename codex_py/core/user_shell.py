@@ -1,0 +1,117 @@
+"""The commands a user runs from the prompt: as themselves, outside every sandbox, for the model to read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from codex_py.context.user_shell import user_shell_item
+from codex_py.errors import ToolError
+from codex_py.process.manager import ProcessManager
+from codex_py.process.session import ExecSession
+from codex_py.process.shells import keep_bundled_tools, shell_argv, user_shell
+from codex_py.process.spawn import CommandSpec
+from codex_py.protocol.events import CommandFinished, CommandOutput, CommandStarted, Event
+from codex_py.protocol.ids import uuid7
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.value import Value
+from codex_py.text.redact import HeldBack, Redactor
+from codex_py.text.truncate import truncate_middle
+from codex_py.tools.live_output import LiveOutput
+
+_MOST_SECONDS: Final = 3600.0
+_STOPPED: Final = -1
+
+
+class UserShellPlace(Value):
+    """Where a user's command runs. `redactor` takes secrets out of what it printed; `output_tokens` caps that."""
+
+    cwd: Path
+    env: Mapping[str, str]
+    output_tokens: int
+    redactor: Redactor
+
+
+class _Ended(NamedTuple):
+    output: str
+    exit_code: int | None
+
+
+class UserShell:
+    """One command. `stop` may be called at any time."""
+
+    def __init__(self, command: str, place: UserShellPlace, emit: Callable[[Event], None]) -> None:
+        self._command = command
+        self._place = place
+        self._emit = emit
+        self._call_id = uuid7()
+        self._session: ExecSession | None = None
+        self._held = HeldBack()
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Kill it, or do not even start it."""
+        self._is_stopped = True
+        if self._session is not None:
+            self._session.kill()
+
+    async def run(self, processes: ProcessManager) -> ResponseItem:
+        """Run it to its end, an hour at most, and give what the model reads of it."""
+        began = time.monotonic()
+        self._emit(CommandStarted(self._call_id, self._command, self._place.cwd, by_user=True))
+        ended = _Ended("", None)
+        try:
+            ended = _Ended("", None) if self._is_stopped else await self._wait(processes)
+        finally:
+            seconds = time.monotonic() - began
+            output = self._place.redactor.redact(ended.output)
+            self._tell(output, ended.exit_code, seconds)
+        shown = truncate_middle(output, self._place.output_tokens)
+        code = _STOPPED if ended.exit_code is None else ended.exit_code
+        return user_shell_item(self._command, shown, exit_code=code, seconds=seconds)
+
+    async def _wait(self, processes: ProcessManager) -> _Ended:
+        try:
+            session = self._session = await processes.start(self._spec())
+        except ToolError as error:
+            return _Ended(str(error), 127)
+        live = LiveOutput(session, self._call_id, self._tell_live)
+        try:
+            ended = await session.wait(_MOST_SECONDS)
+            if not ended:
+                self._is_stopped = True
+            output = session.transcript()
+        finally:
+            live.end()
+            if session.exit_code is None:
+                await processes.close(session)
+            else:
+                processes.forget(session)
+        if self._is_stopped:
+            return _Ended(f"{output}\n[stopped by the user]".lstrip("\n"), None)
+        return _Ended(output, session.exit_code)
+
+    def _spec(self) -> CommandSpec:
+        place = self._place
+        argv = shell_argv(user_shell(place.env), keep_bundled_tools(self._command), login=True)
+        return CommandSpec(argv, place.cwd, place.env, outside=True, line=self._command)
+
+    def _tell_live(self, event: Event) -> None:
+        if isinstance(event, CommandOutput) and (shown := self._held.feed(event.text, self._place.redactor)):
+            self._emit(CommandOutput(event.call_id, shown))
+
+    def _tell(self, output: str, exit_code: int | None, seconds: float) -> None:
+        self._emit(
+            CommandFinished(
+                self._call_id,
+                self._command,
+                self._place.cwd,
+                output,
+                exit_code,
+                seconds,
+                "completed" if exit_code == 0 else "failed",
+                by_user=True,
+            )
+        )

@@ -1,0 +1,159 @@
+"""Compactions that meet with trouble: what a turn, the user's words and the next request come to."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from codex_py.protocol import events
+from codex_py.protocol.ops import Compact
+from tests.support.fake_responses import (
+    FakeResponses,
+    Request,
+    Stream,
+    api_error,
+    call,
+    completed,
+    hang,
+    repeat,
+    say,
+    status,
+    tokens,
+)
+from tests.support.home import Place
+from tests.support.script import Answer
+from tests.support.session import watched_session
+
+FULL = completed(tokens(300_000, 10))
+COMPACTION = {"type": "compaction", "encrypted_content": "SEALED"}
+
+
+def shell(call_id: str, command: str) -> dict[str, Any]:
+    return call(call_id, "exec_command", {"cmd": command, "login": False})
+
+
+def model_with_window(request: Request) -> Stream | Answer:
+    """A model that reads 11,000 tokens, whatever is known about it, and runs a command when it is told to."""
+    if len(request.raw) > 44_000:
+        return api_error(400, "too long", kind="context_length_exceeded")
+    if request.compacts:
+        return [say("the summary")]
+    if "run it" in request.texts("user")[-1]:
+        return [shell("c1", "head -c 90000 /dev/zero | tr '\\0' x")]
+    return [say("done")]
+
+
+async def test_what_the_user_said_is_kept_when_the_compaction_before_it_is_interrupted(place: Place) -> None:
+    release = threading.Event()
+    with FakeResponses([say("one"), FULL], [hang(release)], [say("sum")], [say("three")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("first")
+            turn = asyncio.create_task(watched.say("second"))
+            await asyncio.to_thread(model.wait_for, 2)
+            watched.session.interrupt()
+            assert isinstance(await turn, events.TurnInterrupted)
+            await watched.say("third")
+    assert model.requests[2].compacts
+    assert model.requests[2].texts("user")[-3] == "second"
+    assert [text for text in model.requests[3].texts("user") if "<" not in text] == ["first", "second", "third"]
+
+
+async def test_what_the_user_said_is_kept_when_the_compaction_before_it_fails(place: Place) -> None:
+    with FakeResponses([say("one"), FULL], api_error(400, "no"), [say("sum")], [say("three")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("first")
+            assert isinstance(await watched.say("second"), events.TurnFailed)
+            await watched.say("third")
+    assert [text for text in model.requests[3].texts("user") if "<" not in text] == ["first", "second", "third"]
+
+
+async def test_a_session_goes_on_after_a_prompt_that_was_too_long_by_itself(place: Place) -> None:
+    with FakeResponses(repeat(model_with_window)) as model:
+        async with watched_session(place, model, "model_context_window = 11000") as watched:
+            refused = await watched.say("begin " + "word " * 20_000 + "end")
+            ended = await watched.say("short")
+    assert isinstance(refused, events.TurnFailed)
+    assert isinstance(ended, events.TurnCompleted)
+    [summed_up] = [request for request in model.requests if request.compacts and len(request.raw) <= 44_000]
+    cut = summed_up.texts("user")[-2]
+    assert (cut[:10], cut[-8:], "tokens truncated" in cut) == ("begin word", "word end", True)
+
+
+async def test_an_output_that_is_too_long_by_itself_is_summed_up_from_its_ends(place: Place) -> None:
+    with FakeResponses(repeat(model_with_window)) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("run it")
+    assert isinstance(ended, events.TurnCompleted)
+    assert ended.last_message == "done"
+    summed_up = model.requests[-2]
+    assert summed_up.compacts
+    assert "tokens truncated" in summed_up.output_of("c1")
+    assert model.requests[-1].texts("user")[-1].startswith("<conversation_summary>")
+    [told] = [event.message for event in watched.of(events.Warned) if "too long to be summed up" in event.message]
+    assert told.endswith("its texts were cut")
+
+
+async def test_a_history_that_no_request_can_hold_is_one_error(place: Place) -> None:
+    refusal = api_error(400, "too long", kind="context_length_exceeded")
+    with FakeResponses([say("one"), FULL], repeat(refusal)) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("first")
+            ended = await watched.say("second")
+    assert isinstance(ended, events.TurnFailed)
+    assert "compacting it failed: 400 Bad Request: too long" in ended.message
+    assert len(model.requests) < 10
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"type": "function_call", "call_id": "q", "name": "exec_command", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "q", "output": "x"},
+    ],
+)
+async def test_half_an_exchange_in_what_a_provider_compacted_is_left_out(place: Place, extra: dict[str, Any]) -> None:
+    output = status(200, {"output": [COMPACTION, extra]})
+    with FakeResponses([say("one")], output, [say("two")]) as model:
+        async with watched_session(place, model, compaction="remote") as watched:
+            await watched.say("first")
+            await watched.session.submit(Compact())
+            await watched.say("second")
+    assert [one["type"] for one in model.requests[2].input[-2:]] == ["compaction", "message"]
+
+
+async def test_two_compactions_in_a_row_leave_one_summary(place: Place) -> None:
+    with FakeResponses([say("one")], [say("sum 1")], [say("sum 2")], [say("two")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("first")
+            await watched.session.submit(Compact())
+            await watched.session.submit(Compact())
+            await watched.say("second")
+    *_, first, summary, second = model.requests[3].texts("user")
+    assert (first, "sum 2" in summary, "sum 1" in summary, second) == ("first", True, False, "second")
+    assert model.requests[3].window == 2
+
+
+async def test_a_skill_that_an_earlier_run_read_by_the_way_is_named(place: Place) -> None:
+    skill = place.write(".agents/skills/lint/SKILL.md", "---\nname: lint\ndescription: lints\n---\nRun it.\n")
+    with FakeResponses([shell("c1", "cat .agents/skills/lint/SKILL.md")], [say("one")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("first")
+    with FakeResponses([say("sum")], [say("two")]) as model:
+        async with watched_session(place, model, resume=watched.session.thread_id) as watched:
+            await watched.session.submit(Compact())
+            await watched.say("second")
+    assert f"- `lint`: `{skill}`\n" in model.requests[1].texts("developer")[-1]
+
+
+async def test_an_output_that_fills_a_compacted_history_again_is_no_fault_of_the_compaction(place: Place) -> None:
+    counted = completed(tokens(5_000, 10))
+    work = [shell("c2", "head -c 30000 /dev/zero | tr '\\0' x"), counted]
+    with FakeResponses([shell("c1", "true"), FULL], [say("sum 1")], work, [say("sum 2")], [say("done")]) as model:
+        async with watched_session(place, model, "model_auto_compact_token_limit = 8000") as watched:
+            ended = await watched.say("first")
+    assert [request.compacts for request in model.requests] == [False, True, False, True, False]
+    assert watched.of(events.Warned) == []
+    assert isinstance(ended, events.TurnCompleted)
