@@ -2,6 +2,7 @@
 
 * CodexError
   x UserError      one line on stderr plus a hint; exit status 1, or 2 for a wrong command line
+    x LoginNeeded  a front end with somebody in front of it helps with that
   x ToolError      becomes the tool's output; the model reads it and goes on
   x ModelError     the request failed; `.retryable` says whether to try again
 """
@@ -23,6 +24,10 @@ class UserError(CodexError):
         super().__init__(message)
         self.hint = hint
         self.status = status
+
+
+class LoginNeeded(UserError):
+    """Nothing is set up that would let a model answer: no key and no login."""
 
 
 class UsageError(UserError):

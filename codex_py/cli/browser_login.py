@@ -29,7 +29,7 @@ async def sign_in_with_browser(
         )
         tell("sign in with your browser at this address:")
         tell(f"  {url}")
-        if open_browser and not await asyncio.to_thread(_open, url):
+        if open_browser and not await asyncio.to_thread(show_in_browser, url):
             tell("no browser could be opened: open it yourself, or use `codex-py login --device-auth`")
         code = await callback.wait()
         return await exchange_code(issuer, code, verifier=pkce.verifier, redirect_uri=callback.uri)
@@ -44,7 +44,8 @@ async def sign_in_with_code(issuer: Issuer, *, tell: Callable[[str], None]) -> T
     return await wait_for_tokens(issuer, code)
 
 
-def _open(url: str) -> bool:
+def show_in_browser(url: str) -> bool:
+    """Open an address; False where there is no browser for it."""
     if sys.platform == "linux" and not any(os.environ.get(name) for name in _SCREENS):
         # What could be opened there is a text browser, on top of what this program says.
         return False

@@ -6,18 +6,17 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any, Final, TextIO
 
 import typer
 
 from codex_py.cli import typer_options as options
+from codex_py.cli.settings import working_directory
 from codex_py.cli.typer_command import run_command
 from codex_py.config.effective import EffectiveValue, effective_values
 from codex_py.config.keys import toml_value
 from codex_py.config.layers import Layer
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
-from codex_py.errors import UserError
 from codex_py.paths import codex_home
 from codex_py.text.sanitize import sanitize_line
 
@@ -44,9 +43,7 @@ def config(
 
     What differs from the defaults comes first. Keys and tokens are masked.
     """
-    cwd = (cd or Path.cwd()).absolute()
-    if not cwd.is_dir():
-        raise UserError(f"cannot work in `{cd}`: it is not a directory")
+    cwd = working_directory(None if cd is None else str(cd))
     loaded = load_config(
         ConfigRequest(
             home=codex_home(os.environ),

@@ -11,18 +11,28 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from codex_py import __version__
-from codex_py.cli.options import Parser, add_config_flags, add_model_flags, add_place_flags
+from codex_py.cli.options import Parser, add_config_flags, add_model_flags, add_place_flags, find_folders
+from codex_py.cli.settings import find_images, load_settings, working_directory
 from codex_py.config.edit import trust_project
-from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.config.load import LoadedConfig
 from codex_py.core.build import OFFLINE_PROVIDER, ResumeTarget, SessionRequest, open_session
 from codex_py.core.session import Session
 from codex_py.errors import UsageError, UserError
 from codex_py.exec.run import ExecRequest, run_exec
 from codex_py.exec.stdin import read_prompt
-from codex_py.paths import codex_home
+from codex_py.paths import codex_home, is_file, is_folder
 from codex_py.protocol.encoding import as_object, decode_json
 
 _ORIGINATOR: Final = "codex_exec"
+# How the Python SDK calls itself: its reader ends at a line of 64 KiB, whatever the line says.
+_READS_SHORT_LINES: Final = "codex_sdk_py"
+_OF_REVIEW: Final = ("uncommitted", "base", "commit", "title")
+# No provider takes a tenth of this, and a device never ends.
+_MOST_SCHEMA_BYTES: Final = 8 * 1024 * 1024
+_USAGE: Final = """codex-py exec [OPTIONS] [PROMPT]
+       codex-py exec resume [OPTIONS] (SESSION | --last) [PROMPT]
+       codex-py exec fork [OPTIONS] (SESSION | --last) [PROMPT]
+       codex-py exec review [OPTIONS] [--uncommitted | --base BRANCH | --commit SHA] [PROMPT]"""
 _DESCRIPTION: Final = """Do one task without asking anything, and exit.
 
 The answer goes to stdout, the work as it goes to stderr. Commands run in a sandbox and change nothing unless -s
@@ -33,22 +43,25 @@ _EPILOG: Final = """examples:
   codex-py exec -s workspace-write "fix it"
   git diff | codex-py exec "write a commit message for this" -o message.txt
   codex-py exec resume --last "now the documentation"
+  codex-py exec fork --last --turn 2 "try it without threads"
+  codex-py exec review --base main
 """
 
 
 class Errand(NamedTuple):
-    """What is asked: a prompt (None: on stdin), in a new session or in an earlier one."""
+    """What is asked: a prompt (None: on stdin), in a new session, in an earlier one or in a fork of that."""
 
     prompt: str | None
     resume: ResumeTarget | None
+    review: bool = False
 
 
 def run(arguments: Sequence[str]) -> int:
     """Settle everything that can be wrong before anything runs, then run; give back the exit status."""
-    parser = _parser()
+    parser = exec_parser()
     flags, behind = _split_at_dashes(arguments)
     if "-h" in flags or "--help" in flags:
-        print(parser.format_help().rstrip())
+        print(_help(parser, flags))
         return 0
     given = parser.parse_intermixed_args(flags)
     literal = bool(behind) and not given.words
@@ -59,14 +72,19 @@ def run(arguments: Sequence[str]) -> int:
     if given.trust:
         trust_project(home, cwd)
     loaded = load_settings(given, home, cwd)
+    if errand.review and loaded.config.review_model and not given.model:
+        given.model = loaded.config.review_model
+        loaded = load_settings(given, home, cwd)
     check_place(given, loaded, cwd)
+    originator = os.environ.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR
     request = ExecRequest(
-        prompt=read_prompt(errand.prompt),
+        prompt=_prompt(given, errand, cwd),
         version=__version__,
         images=find_images(given.image),
         output_schema=read_schema(given.output_schema),
         last_message_file=find_message_file(given.output_last_message),
         json_lines=given.json,
+        short_messages=originator == _READS_SHORT_LINES,
         color=given.color,
         hide_reasoning=loaded.config.hide_agent_reasoning,
     )
@@ -75,11 +93,12 @@ def run(arguments: Sequence[str]) -> int:
         home=home,
         cwd=cwd,
         env=os.environ,
-        originator=os.environ.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR,
+        originator=originator,
         approval="never",
         ephemeral=given.ephemeral,
         resume=errand.resume,
         ignore_rules=given.ignore_rules,
+        install_dependencies=given.install_dependencies,
         extra_roots=find_folders(given.add_dir),
     )
     return asyncio.run(_run(session, request))
@@ -103,9 +122,10 @@ async def _run_opened(session: Session, request: ExecRequest) -> int:
     return await run_exec(session, request)
 
 
-def _parser() -> Parser:
+def exec_parser() -> Parser:
+    """The flags of `exec`."""
     parser = Parser("codex-py exec", description=_DESCRIPTION, epilog=_EPILOG)
-    parser.usage = "codex-py exec [OPTIONS] [PROMPT]\n       codex-py exec resume [OPTIONS] (SESSION | --last) [PROMPT]"
+    parser.usage = _USAGE
     parser.add_argument("words", nargs="*", metavar="PROMPT", help="what to do; `-` or nothing reads it from stdin")
     parser.add_argument("-i", "--image", action="append", default=[], metavar="FILE", help="attach a picture")
     add_place_flags(parser)
@@ -119,13 +139,40 @@ def _parser() -> Parser:
     output.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours on stderr")
     session = parser.add_argument_group("session")
     session.add_argument("--ephemeral", action="store_true", help="keep no session file")
-    session.add_argument("--last", action="store_true", help="resume: the newest session of this directory")
-    session.add_argument("--all", action="store_true", help="resume --last: of any directory")
+    session.add_argument("--last", action="store_true", help="resume, fork: the newest session of this directory")
+    session.add_argument("--all", action="store_true", help="with --last: of any directory")
+    session.add_argument("--turn", type=int, metavar="N", help="fork: leave the session at the end of its turn N")
+    review = parser.add_argument_group("review")
+    review.add_argument("--uncommitted", action="store_true", help="staged, unstaged and untracked changes (default)")
+    review.add_argument("--base", metavar="BRANCH", help="what this branch has that BRANCH has not")
+    review.add_argument("--commit", metavar="SHA", help="what one commit changed")
+    review.add_argument("--title", metavar="TEXT", help="with --commit: what the commit is called")
     add_config_flags(parser)
     # Sent by SDK clients; they change nothing here.
     for flag in ("--thread-source", "--cyber-access-program"):
         parser.add_argument(flag, help=argparse.SUPPRESS)
     return parser
+
+
+def _help(parser: Parser, flags: Sequence[str]) -> str:
+    """The help of `exec`, or of the verb that is asked about."""
+    from codex_py.cli.exec_help import VERBS  # the seam: only who asks
+
+    verb = next((flag for flag in flags if flag in VERBS), None)
+    if verb is not None:
+        parser.prog = f"codex-py exec {verb}"
+        parser.usage = next(line.strip() for line in _USAGE.splitlines() if parser.prog in line)
+        parser.description, parser.epilog = VERBS[verb]
+    return parser.format_help().rstrip()
+
+
+def _prompt(given: argparse.Namespace, errand: Errand, cwd: Path) -> str:
+    if not errand.review:
+        return read_prompt(errand.prompt)
+    from codex_py.cli.review import review_prompt  # the seam: only for a review
+
+    wishes = [] if errand.prompt is None else [read_prompt(errand.prompt)]
+    return review_prompt(given, wishes, cwd)
 
 
 def _split_at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -136,76 +183,33 @@ def _split_at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def read_errand(given: argparse.Namespace, *, literal: bool = False) -> Errand:
-    """Tell a prompt from `resume …`, unless it is `literal`; raises `UsageError` for words that make no sense."""
+    """Tell a prompt from `resume …` and `fork …`, unless it is `literal`; `UsageError` for what makes no sense."""
     words: list[str] = list(given.words)
     target = None
-    if words and words[0] == "resume" and not literal:
-        words.pop(0)
-        target = _resume_target(given, words)
+    if words and words[0] in ("resume", "fork") and not literal:
+        target = _resume_target(given, words.pop(0), words)
     elif given.last or given.all:
-        raise UsageError("`--last` and `--all` go with `resume`", hint="try `codex-py exec resume --last`")
+        raise UsageError("`--last` and `--all` go with `resume` and `fork`", hint="try `codex-py exec resume --last`")
+    if given.turn is not None and not (target and target.fork):
+        raise UsageError("`--turn` goes with `fork`", hint="try `codex-py exec fork --last --turn 1`")
+    review = words[:1] == ["review"] and target is None and not literal
+    if review:
+        words.pop(0)
+        given.sandbox = given.sandbox or "read-only"
+    elif flag := next((name for name in _OF_REVIEW if getattr(given, name)), None):
+        raise UsageError(f"`--{flag}` goes with `review`", hint="try `codex-py exec review`")
     if len(words) > 1:
         raise UsageError(f"more than one prompt: `{words[1]}`", hint="quote the prompt")
-    return Errand(words[0] if words else None, target)
+    return Errand(words[0] if words else None, target, review)
 
 
-def _resume_target(given: argparse.Namespace, words: list[str]) -> ResumeTarget:
+def _resume_target(given: argparse.Namespace, verb: str, words: list[str]) -> ResumeTarget:
+    fork = verb == "fork"
     if given.last:
-        return ResumeTarget(any_directory=given.all)
+        return ResumeTarget(any_directory=given.all, fork=fork, turn=given.turn)
     if not words:
-        raise UsageError("no session to resume", hint="give its id, or `--last`")
-    return ResumeTarget(thread_id=words.pop(0))
-
-
-def working_directory(chosen: str | None) -> Path:
-    """The real path of the directory to work in."""
-    try:
-        cwd = Path(chosen or ".").resolve(strict=True)
-    except (OSError, RuntimeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "too many links"
-        raise UserError(f"cannot work in `{chosen or '.'}`: {reason}", hint="name a directory with -C") from error
-    if not cwd.is_dir():
-        raise UserError(f"cannot work in `{chosen}`: not a directory")
-    return cwd
-
-
-def load_settings(given: argparse.Namespace, home: Path, cwd: Path) -> LoadedConfig:
-    """The configuration in force. `--oss` alone means the local server that the configuration names."""
-    if given.offline and (given.oss or given.local_provider):
-        raise UsageError(
-            "`--offline` and `--oss` exclude each other", hint="the first asks no model, the second a local one"
-        )
-    loaded = load_config(config_request(given, home, cwd))
-    preferred = loaded.config.oss_provider
-    if given.oss and not given.local_provider and preferred:
-        given.local_provider = preferred
-        return load_config(config_request(given, home, cwd))
-    return loaded
-
-
-def config_request(given: argparse.Namespace, home: Path, cwd: Path) -> ConfigRequest:
-    """The configuration that the flags ask for."""
-    flags: dict[str, Any] = {f"features.{feature}": True for feature in given.enable}
-    flags |= {f"features.{feature}": False for feature in given.disable}
-    sandbox = (
-        "danger-full-access" if given.bypass else given.sandbox or ("workspace-write" if given.full_auto else None)
-    )
-    chosen = {"model": given.model, "sandbox_mode": sandbox}
-    flags |= {key: value for key, value in chosen.items() if value is not None}
-    if given.offline:
-        flags |= {"model_provider": OFFLINE_PROVIDER}
-    elif given.oss or given.local_provider:
-        flags |= {"model_provider": given.local_provider or "ollama"}
-    return ConfigRequest(
-        home=home,
-        cwd=cwd,
-        env=os.environ,
-        overrides=tuple(given.config),
-        flags=flags,
-        profile=given.profile,
-        strict=given.strict_config,
-        ignore_user=given.ignore_user_config,
-    )
+        raise UsageError(f"no session to {verb}", hint="give its id or its name, or `--last`")
+    return ResumeTarget(thread_id=words.pop(0), fork=fork, turn=given.turn)
 
 
 def check_place(given: argparse.Namespace, loaded: LoadedConfig, cwd: Path) -> None:
@@ -221,36 +225,28 @@ def check_place(given: argparse.Namespace, loaded: LoadedConfig, cwd: Path) -> N
 
 def _is_repository(mark: Path) -> bool:
     # An empty folder is none: sandboxes leave such ones for a moment where they keep commands from making one.
-    return mark.is_file() or (mark.is_dir() and any(mark.iterdir()))
-
-
-def find_images(given: Sequence[str]) -> tuple[Path, ...]:
-    """The pictures as absolute paths. One flag may name several, split at commas, unless a file has that very name."""
-    names: list[str] = []
-    for value in given:
-        names += [value] if Path(value).exists() else value.split(",")
-    return tuple(Path(name).absolute() for name in names if name)
+    try:
+        return is_file(mark) or (is_folder(mark) and any(mark.iterdir()))
+    except OSError:
+        # Another user's, who lets nobody look into it.
+        return True
 
 
 def find_message_file(path: str | None) -> Path | None:
     """Where the last message goes; what can never be written is told before the work and not after it."""
-    if not path:
+    if path is None:
         return None
     file = Path(path)
-    if file.is_dir():
+    if is_folder(file):
         raise UserError(f"cannot write `{path}`: it is a folder")
-    if not file.absolute().parent.is_dir():
-        raise UserError(f"cannot write `{path}`: there is no folder `{file.parent}`")
+    try:
+        file.lstat()
+    except FileNotFoundError as error:
+        if not is_folder(file.absolute().parent):
+            raise UserError(f"cannot write `{path}`: there is no folder `{file.parent}`") from error
+    except OSError as error:
+        raise UserError(f"cannot write `{path}`: {error.strerror}") from error
     return file
-
-
-def find_folders(given: Sequence[str]) -> tuple[Path, ...]:
-    """The folders of `--add-dir` as absolute paths."""
-    folders = tuple(Path(path).absolute() for path in given)
-    for path, folder in zip(given, folders, strict=True):
-        if not folder.is_dir():
-            raise UserError(f"cannot add `{path}`: no such folder")
-    return folders
 
 
 def read_schema(path: str | None) -> dict[str, Any] | None:
@@ -258,7 +254,11 @@ def read_schema(path: str | None) -> dict[str, Any] | None:
     if path is None:
         return None
     try:
-        schema: object = decode_json(Path(path).read_bytes())
+        with Path(path).open("rb") as file:
+            raw = file.read(_MOST_SCHEMA_BYTES + 1)
+        if len(raw) > _MOST_SCHEMA_BYTES:
+            raise UserError(f"the output schema `{path}` is over {_MOST_SCHEMA_BYTES // 2**20} MiB")
+        schema: object = decode_json(raw)
     except OSError as error:
         raise UserError(f"cannot read the output schema `{path}`: {error.strerror}") from error
     except ValueError as error:

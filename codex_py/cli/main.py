@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,16 +18,27 @@ from codex_py.errors import UserError
 # `run(arguments) -> int`.
 COMMANDS: Final = {
     "exec": ("codex_py.cli.exec", "do one task and exit: for scripts, CI and one-liners"),
+    "login": ("codex_py.cli.login", "sign in with ChatGPT, or keep an API key"),
+    "logout": ("codex_py.cli.logout", "forget the login of this machine"),
+    "models": ("codex_py.cli.models", "list the models that a provider offers"),
+    "sessions": ("codex_py.cli.sessions", "list, show, rename, archive, unarchive and delete sessions"),
+    "mcp": ("codex_py.cli.mcp", "list, add, remove and try MCP servers, and sign in at them"),
     "skills": ("codex_py.cli.skills", "list, show, check and switch skills"),
     "config": ("codex_py.cli.config", "show every setting in force and where it comes from"),
     "apply-patch": ("codex_py.cli.apply_patch", "apply a patch in the format models write"),
     "sandbox": ("codex_py.cli.sandbox", "run a command in the sandbox of the model's commands"),
+    "completions": ("codex_py.cli.completions", "print what a shell needs to complete commands and skill names"),
     "doctor": ("codex_py.cli.doctor", "check this machine, and try to get out of the sandbox"),
 }
+# Commands of `sessions` that stand on their own too.
+OF_SESSIONS: Final = ("archive", "unarchive", "delete", "rename")
+# Words the terminal session begins with; any other that is no command is a prompt.
+OF_TERMINAL: Final = ("resume", "fork")
 ALIASES: Final = {"e": "exec", "apply_patch": "apply-patch"}
 # Flags before the subcommand are the subcommand's own; these take a value.
 _TAKE_VALUE: Final = (
     *("-c", "--config", "--enable", "--disable", "-p", "--profile", "-C", "--cd", "-m", "--model", "-i", "--image"),
+    *("--base", "--commit", "--title", "--turn", "-a", "--ask-for-approval"),
     *("--local-provider", "-s", "--sandbox", "--add-dir", "--output-schema", "--color", "-o", "--output-last-message"),
 )
 
@@ -37,6 +49,8 @@ def main() -> NoReturn:
     gc.disable()
     _open_missing_streams()
     status = run(sys.argv[1:])
+    # The work is done, and its status must not be lost in the last millisecond.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -76,17 +90,44 @@ def _dispatch(arguments: list[str]) -> int:
         print(f"codex-py {__version__}")
         return 0
     name, rest = _split(arguments)
-    if name is None:
-        if not rest or "-h" in rest or "--help" in rest:
-            print(_help())
-            return 0 if rest else 2
-        return _complain(f"no command in `{' '.join(rest)}`", hint="try `codex-py --help`", status=2)
-    if name not in COMMANDS:
-        hint = f"to give the model a task: `codex-py exec {name!r}`"
-        return _complain(f"no such command: `{name}`", hint=hint, status=2)
+    if name is None and ("-h" in rest or "--help" in rest):
+        print(_help())
+        return 0
+    if name is None or name in OF_TERMINAL or not _is_command(name):
+        return _open_terminal(name, arguments)
+    if name == "review":
+        name, rest = "exec", [name, *rest]
+    if name in OF_SESSIONS:
+        name, rest = "sessions", [name, *rest]
+    if name != "exec" and callable(signal.getsignal(signal.SIGINT)):
+        # These clean up after an interrupt; `exec` has nothing to clean up until it listens for signals itself.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     module, _ = COMMANDS[name]
     status: int = import_module(module).run(rest)
     return status
+
+
+def _is_command(name: str) -> bool:
+    return name in COMMANDS or name in OF_SESSIONS or name == "review"
+
+
+def _open_terminal(name: str | None, arguments: list[str]) -> int:
+    """The terminal session. What is all but a command is no prompt."""
+    if name is None and not arguments and not sys.stdin.isatty():
+        print(_help())
+        return 2
+    if name is not None and name not in OF_TERMINAL and name.isascii() and name.replace("-", "").isalpha():
+        from difflib import get_close_matches  # the seam: only for one word that is no command
+
+        near = get_close_matches(name, [*COMMANDS, *OF_SESSIONS, *OF_TERMINAL, "review"], 1, 0.75)
+        # Where nobody sits in front of it, a lone word is a mistake in a script.
+        if "--" not in arguments and (near or not sys.stdin.isatty()):
+            meant = f"did you mean `{near[0]}`? " if near else ""
+            hint = f"{meant}to give the model a task: `codex-py exec {name!r}`"
+            return _complain(f"no such command: `{name}`", hint=hint, status=2)
+    from codex_py.cli.repl import run as run_terminal  # the seam: no other command draws
+
+    return run_terminal(arguments)
 
 
 def _split(arguments: list[str]) -> tuple[str | None, list[str]]:
@@ -94,6 +135,8 @@ def _split(arguments: list[str]) -> tuple[str | None, list[str]]:
     index = 0
     while index < len(arguments):
         argument = arguments[index]
+        if argument == "--":
+            break
         if not argument.startswith("-") or argument == "-":
             return ALIASES.get(argument, argument), arguments[:index] + arguments[index + 1 :]
         index += 2 if argument in _TAKE_VALUE else 1
@@ -105,7 +148,11 @@ def _help() -> str:
     commands = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
     return f"""codex-py {__version__}: a coding agent for the terminal
 
-usage: codex-py COMMAND [OPTIONS]
+usage: codex-py [OPTIONS] [PROMPT]
+       codex-py resume|fork [OPTIONS] [SESSION | --last] [PROMPT]
+       codex-py COMMAND [OPTIONS]
+
+Without a command it opens in this terminal: `codex-py resume --help` lists the options.
 
 commands:
 {commands}

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 import typer
 
@@ -16,30 +16,13 @@ from codex_py.cli import typer_options as options
 from codex_py.cli.typer_command import run_command
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.config.schema import Config
-from codex_py.core.model_connection import login_rules, read_own_catalog
-from codex_py.core.model_settings import choose_model
-from codex_py.errors import ModelError, UsageError, UserError
-from codex_py.model.auth import find_credentials
-from codex_py.model.catalog import facts_for
-from codex_py.model.model_list import OfferedModel, list_models
-from codex_py.model.providers import Provider, resolve_provider
-from codex_py.model.renewal import LoginPlace, find_renewal
+from codex_py.core.offered_models import ModelRow, offered_models
+from codex_py.errors import UsageError
 from codex_py.paths import codex_home
 from codex_py.text.sanitize import sanitize_line
 
-_OFFLINE: Final = "offline"
 _LOCAL: Final = ("ollama", "lmstudio")
 _WIDEST_NAME: Final = 60
-
-
-class Row(NamedTuple):
-    """A model and what is known about it; `window` is in tokens."""
-
-    id: str
-    is_configured: bool
-    is_known: bool
-    window: int | None
-    description: str
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -68,18 +51,11 @@ def models(
     home = codex_home(os.environ)
     config = _load(home, (cd or Path.cwd()).absolute(), overrides, profile)
     name = provider or _local_name(config, oss, local_provider) or config.model_provider
-    if name == _OFFLINE:
-        _show([Row("offline-rules", True, True, None, "fixed rules, no AI")], name, as_json=as_json)
-        return 0
-    chosen = resolve_provider(
-        name, configured=config.model_providers, env=os.environ, openai_base_url=config.openai_base_url
-    )
-    try:
-        offered = asyncio.run(_ask(chosen, config, home))
-    except ModelError as error:
-        hint = None if error.unreachable else "a provider need not list its models; -m takes any name that it knows"
-        raise UserError(f"cannot list the models of `{name}`: {error}", hint=hint) from error
-    _show(_rows(config, chosen, offered), name, as_json=as_json)
+    offered = asyncio.run(offered_models(config, name, env=os.environ, home=home))
+    if offered.rows and not any(row.is_configured for row in offered.rows):
+        line = f"note: `{offered.configured}`, which would be asked now, is not among them"
+        print(sanitize_line(line), file=sys.stderr)
+    _show(offered.rows, name, as_json=as_json)
     return 0
 
 
@@ -98,29 +74,7 @@ def _local_name(config: Config, oss: bool, chosen: str | None) -> str | None:
     return chosen or ((config.oss_provider or "ollama") if oss else None)
 
 
-async def _ask(provider: Provider, config: Config, home: Path) -> list[OfferedModel]:
-    rules = login_rules(config)
-    credentials = find_credentials(provider, env=os.environ, home=home, rules=rules)
-    renewal = find_renewal(credentials, LoginPlace(provider, os.environ, home, rules))
-    return await list_models(provider, credentials, renewal=renewal)
-
-
-def _rows(config: Config, provider: Provider, offered: Sequence[OfferedModel]) -> list[Row]:
-    configured = choose_model(config, provider)
-    catalog = read_own_catalog(config)
-    rows: list[Row] = []
-    for model in offered:
-        facts = facts_for(model.id, overrides=config.models, catalog=catalog)
-        window = model.context_window or (facts.context_window if facts.known else None)
-        is_configured = model.id in (configured, f"{configured}:latest")
-        rows.append(Row(model.id, is_configured, facts.known, window, model.description))
-    if rows and not any(row.is_configured for row in rows):
-        line = f"note: `{configured}`, which would be asked now, is not among them"
-        print(sanitize_line(line), file=sys.stderr)
-    return rows
-
-
-def _show(rows: Sequence[Row], provider: str, *, as_json: bool) -> None:
+def _show(rows: Sequence[ModelRow], provider: str, *, as_json: bool) -> None:
     if as_json:
         records = [
             {

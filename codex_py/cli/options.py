@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, NoReturn
 
-from codex_py.errors import UsageError
+from codex_py.errors import UsageError, UserError
+from codex_py.paths import is_folder
 
 SANDBOX_MODES: Final = ("read-only", "workspace-write", "danger-full-access")
 
@@ -31,6 +34,10 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             formatter_class=_HelpFormatter,
         )
+
+    def flags(self) -> list[str]:
+        """Every flag that is told of."""
+        return [name for action in self._actions if action.help != argparse.SUPPRESS for name in action.option_strings]
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, hint=f"see `{self.prog} --help`")
@@ -100,4 +107,18 @@ def add_place_flags(parser: Parser) -> None:
         help="no sandbox and no questions; only where the machine itself is the sandbox",
     )
     group.add_argument("--ignore-rules", action="store_true", help="leave the .rules files for commands out")
+    group.add_argument(
+        "--install-dependencies",
+        action="store_true",
+        help="add the MCP servers that named skills need to $CODEX_HOME/config.toml, without a question",
+    )
     group.add_argument("--full-auto", action="store_true", help=argparse.SUPPRESS)
+
+
+def find_folders(given: Sequence[str]) -> tuple[Path, ...]:
+    """The folders of `--add-dir` as absolute paths."""
+    folders = tuple(Path(path).absolute() for path in given)
+    for path, folder in zip(given, folders, strict=True):
+        if not is_folder(folder):
+            raise UserError(f"cannot add `{path}`: no such folder")
+    return folders

@@ -9,12 +9,12 @@ from itertools import groupby
 from typing import Any, Final, TextIO
 
 from codex_py.cli.tables import print_json, print_table
-from codex_py.exec.human import ends_of
-from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.items import CallOutput, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
+from codex_py.protocol.readable import arguments_of, command_of, is_host_text, output_of
 from codex_py.rollout.story import Told, ToldCompaction, ToldFailure, ToldItem
-from codex_py.rollout.summary import SessionSummary, is_host_text
+from codex_py.rollout.summary import SessionSummary
 from codex_py.text.age import describe_age
+from codex_py.text.excerpt import ends_of
 from codex_py.text.sanitize import sanitize, sanitize_line
 
 _NARROWEST: Final = 20
@@ -113,12 +113,19 @@ def _print_told(told: Told, out: TextIO) -> None:
         case ToldCompaction(message=message, replaced=replaced, items=items):
             when = sanitize_line(told.timestamp)
             out.write(f"\n--- compacted {replaced} items, which --before-compaction shows · {when} ---\n")
-            for item in items:
+            # In either program's files the summary stands last, with words for the model around it.
+            told_in_last = bool(message) and bool(items) and _says(items[-1], message)
+            for item in items[:-1] if told_in_last else items:
                 _print_lines(_item_lines(item), out)
-            if message and not items:
+            if message:
                 _print_lines(["summary", sanitize(message)], out)
         case ToldFailure(message=message):
             _print_lines([f"ERROR: {sanitize(message)}"], out)
+
+
+def _says(item: ResponseItem, text: str) -> bool:
+    view = item.view()
+    return isinstance(view, Message) and text.strip() in view.text
 
 
 def _print_lines(lines: Iterable[str], out: TextIO) -> None:
@@ -137,7 +144,7 @@ def _item_lines(item: ResponseItem) -> Iterator[str]:
         case ToolCall() as call:
             yield from _call_lines(call)
         case CallOutput():
-            yield from _output_lines(_output_text(item.decode().get("output")))
+            yield from _output_lines(output_of(item))
         case WebSearchCall(query=query):
             yield f"web search: {sanitize_line(query)}"
         case _:
@@ -155,27 +162,13 @@ def _user_lines(text: str) -> Iterator[str]:
 
 
 def _call_lines(call: ToolCall) -> Iterator[str]:
-    command = _command(call)
+    command = command_of(call)
     if command is not None:
         yield from ("exec", sanitize(command))
     elif call.name == "apply_patch":
-        yield from ("apply patch", sanitize(call.arguments if call.custom else str(_argument(call, "input"))))
+        yield from ("apply patch", sanitize(call.arguments if call.custom else str(arguments_of(call).get("input"))))
     else:
         yield f"{sanitize_line(call.name)} {sanitize_line(call.arguments)}"
-
-
-def _command(call: ToolCall) -> str | None:
-    """The command that a call runs; None when it runs none."""
-    given = _argument(call, "cmd") or _argument(call, "command")
-    words = [word for word in as_list(given) if isinstance(word, str)]
-    return given if isinstance(given, str) else " ".join(words) or None
-
-
-def _argument(call: ToolCall, name: str) -> object:
-    try:
-        return None if call.custom else as_object(decode_json(call.arguments)).get(name)
-    except ValueError:
-        return None
 
 
 def _output_lines(output: str) -> Iterator[str]:
@@ -188,13 +181,6 @@ def _output_lines(output: str) -> Iterator[str]:
     for line in report.splitlines():
         if line.startswith(_TOLD) and not line.endswith((" code 0", "code: 0")):
             yield line
-
-
-def _output_text(output: object) -> str:
-    if isinstance(output, str):
-        return output
-    parts = [as_object(part) for part in as_list(output)]
-    return "\n".join(str(part.get("text", f"[{part.get('type', 'part')}]")) for part in parts)
 
 
 def _title(session: SessionSummary) -> str:

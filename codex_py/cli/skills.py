@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
@@ -15,20 +14,15 @@ from codex_py.cli import skills_view as view
 from codex_py.cli import typer_options as options
 from codex_py.cli.skill_choice import choose_skills
 from codex_py.cli.typer_command import run_commands
-from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
-from codex_py.config.skill_rules import SkillSelector, set_skill_rule
-from codex_py.core.model_connection import known_facts
-from codex_py.core.model_settings import choose_model
-from codex_py.core.skill_sources import skill_rules, skill_sources
+from codex_py.config.load import ConfigRequest
+from codex_py.core.skill_shelf import SkillShelf, look_at_skills, named, switch_skills, window_for
+from codex_py.core.skill_sources import skill_rules
 from codex_py.errors import UserError
-from codex_py.model.providers import resolve_provider
 from codex_py.paths import codex_home
-from codex_py.skills.bundled import sync_bundled
+from codex_py.skills.dependencies import list_needs, mcp_keys
 from codex_py.skills.doctor import examine
 from codex_py.skills.lint import lint
-from codex_py.skills.model import Skill, SkillCatalog
-from codex_py.skills.roots import SkillRootsRequest, skill_roots
-from codex_py.skills.service import SkillService
+from codex_py.skills.roots import skill_roots
 from codex_py.skills.usage import read_usage
 from codex_py.text.sanitize import sanitize_line
 
@@ -56,6 +50,7 @@ def run(arguments: Sequence[str]) -> int:
         "doctor": diagnose,
         "lint": lint_skills,
         "usage": show_usage,
+        "deps": show_needs,
     }
     return run_commands(commands, arguments, name="skills", about=_ABOUT)
 
@@ -117,7 +112,7 @@ def diagnose(
     """Judge every SKILL.md in reach: why it is loaded or not. Also name clashes, and what the list takes."""
     found = _look(cwd, overrides, profile, refresh=refresh)
     settings = found.loaded.config.skills
-    window = _context_window(found.loaded)
+    window = window_for(found)
     examination = examine(
         found.catalog,
         found.sources,
@@ -143,6 +138,21 @@ def lint_skills(
     return 1 if any(finding.level == "error" for finding in findings) else 0
 
 
+def show_needs(
+    cwd: Cwd = None, overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False
+) -> int:
+    """Show which skill needs which MCP server and which environment variable, and which of these are missing."""
+    found = _look(cwd, overrides, profile)
+    servers = found.loaded.config.mcp_servers
+    present = {key for name, server in servers.items() for key in mcp_keys(name, server)}
+    skills = [skill for skill in found.catalog.skills if found.catalog.is_enabled(skill)]
+    needs = list_needs(skills, env=os.environ, configured_mcp=present)
+    view.print_needs(needs, sys.stdout, as_json=as_json)
+    if not needs:
+        _say("no skill needs an MCP server or an environment variable")
+    return 0
+
+
 def show_usage(as_json: Json = False) -> int:
     """Show how often each skill was used, from the ledger on this machine; the last used comes first."""
     used = read_usage(codex_home(os.environ))
@@ -152,89 +162,37 @@ def show_usage(as_json: Json = False) -> int:
     return 0
 
 
-class _Found(NamedTuple):
-    """What there is in one place, under the configuration in force there."""
-
-    home: Path
-    loaded: LoadedConfig
-    sources: SkillRootsRequest
-    catalog: SkillCatalog
-
-
 def _look(
     cwd: Path | None,
     overrides: Sequence[str] | None = None,
     profile: str | None = None,
     *,
-    quiet: bool = False,
     refresh: bool = False,
-) -> _Found:
-    """Read configuration and skills as a session would; its warnings go to stderr unless `quiet`.
-
-    With `refresh` nothing that is kept of an earlier look counts.
-    """
+) -> SkillShelf:
+    """Read configuration and skills as a session would; its warnings go to stderr."""
     place = (cwd or Path.cwd()).expanduser().absolute()
     if not place.is_dir():
         raise UserError(f"cannot look from `{cwd}`: it is not a directory")
-    home = codex_home(os.environ)
-    loaded = load_config(
-        ConfigRequest(home=home, cwd=place, env=os.environ, overrides=tuple(overrides or ()), profile=profile)
+    request = ConfigRequest(
+        home=codex_home(os.environ), cwd=place, env=os.environ, overrides=tuple(overrides or ()), profile=profile
     )
-    sources = skill_sources(loaded, home=home, cwd=place, env=os.environ)
-    trouble = sync_bundled(home, enabled=sources.bundled)
-    for warning in (*loaded.warnings, *filter(None, [trouble])) if not quiet else ():
+    found = look_at_skills(request, refresh=refresh)
+    for warning in (*found.loaded.warnings, *filter(None, [found.trouble])):
         _say(f"warning: {warning}")
-    service = SkillService(home / "cache" / "skills")
-    catalog = service.catalog(sources, skill_rules(loaded.config), force_reload=refresh)
-    return _Found(home, loaded, sources, catalog)
+    return found
 
 
 def _switch(target: str, cwd: Path | None, *, enabled: bool) -> int:
     verb = "enabled" if enabled else "disabled"
     found = _look(cwd)
     chosen = choose_skills(found.catalog, target)
-    shown = _shown(chosen.skills)
+    shown = named(chosen.skills)
     if all(found.catalog.is_enabled(skill) == enabled for skill in chosen.skills):
-        _say(f"{shown} {_is(chosen.skills)} {verb} already")
+        _say(f"{shown} {'is' if len(chosen.skills) == 1 else 'are'} {verb} already")
         return 0
-    selector = (
-        SkillSelector(path=chosen.skills[0].path) if chosen.by_path else SkillSelector(name=chosen.skills[0].name)
-    )
-    file = set_skill_rule(found.home, selector, enabled=enabled, user_home=os.environ.get("HOME", ""))
-    after = _look(cwd, quiet=True).catalog
-    paths = {skill.canonical_path for skill in chosen.skills}
-    left = [skill for skill in after.skills if skill.canonical_path in paths and after.is_enabled(skill) != enabled]
-    if left:
-        raise UserError(
-            f"{_shown(left)} {_is(left)} not {verb}, although `{file}` says so now",
-            hint="another layer overrules it: see `codex-py config`",
-        )
+    file = switch_skills(found, chosen.skills, enabled=enabled, by_path=chosen.by_path)
     _say(f"{verb} {shown} in `{file}`; this counts from the next turn on")
     return 0
-
-
-def _shown(skills: Sequence[Skill]) -> str:
-    name = skills[0].name
-    return f"`{name}` ({skills[0].scope})" if len(skills) == 1 else f"{len(skills)} skills called `{name}`"
-
-
-def _is(skills: Sequence[Skill]) -> str:
-    return "is" if len(skills) == 1 else "are"
-
-
-def _context_window(loaded: LoadedConfig) -> int | None:
-    """The window of the model a session would ask; None when the provider cannot be used, which is told elsewhere."""
-    config = loaded.config
-    with suppress(UserError):
-        provider = resolve_provider(
-            config.model_provider,
-            configured=config.model_providers,
-            env=os.environ,
-            openai_base_url=config.openai_base_url,
-        )
-        facts = known_facts(config, choose_model(config, provider), None)
-        return config.model_context_window or facts.context_window
-    return config.model_context_window
 
 
 def _say(text: str) -> None:

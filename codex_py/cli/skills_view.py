@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from codex_py.cli.tables import aligned, print_json, print_table
+from codex_py.skills.dependencies import SkillNeed
 from codex_py.skills.doctor import Examination
 from codex_py.skills.lint import Finding
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem
@@ -99,6 +100,18 @@ def print_usage(used: Sequence[SkillUsage], out: TextIO, *, as_json: bool) -> No
         return
     rows = [(one.name, one.scope, str(one.explicit), str(one.implicit), one.last_used, one.path) for one in used]
     print_table(("NAME", "SCOPE", "EXPLICIT", "IMPLICIT", "LAST USED", "PATH"), rows, out)
+
+
+def print_needs(needs: Sequence[SkillNeed], out: TextIO, *, as_json: bool) -> None:
+    """One line for each thing a skill needs."""
+    if as_json:
+        print_json([one._asdict() for one in needs], out)
+        return
+    rows = [
+        (one.skill, one.kind, one.name, one.target, one.problem or ("missing" if one.missing else "there"))
+        for one in needs
+    ]
+    print_table(("SKILL", "NEEDS", "NAME", "TARGET", "STATUS"), rows, out)
 
 
 def _print_problems(title: str, problems: Sequence[SkillProblem], out: TextIO, *, spaced: bool) -> None:

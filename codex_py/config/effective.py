@@ -13,6 +13,7 @@ from codex_py.config.layers import Layer
 from codex_py.config.record import Record, Section, settings_of
 from codex_py.config.request import LoadedConfig
 from codex_py.config.schema import Config
+from codex_py.protocol.policy import GranularApproval, approval_payload
 
 MASK: Final = "***"
 _SECRET_NAMES: Final = r"key|secret|token|password|passwd|credential|authorization|cookie|\bsig\b|signature"
@@ -114,6 +115,8 @@ def _plain(value: Any) -> Any:
             return str(value)
         case None | bool() | int() | float() | str():
             return value
+        case GranularApproval():
+            return approval_payload(value)
         case Record():
             return {name: _plain(getattr(value, name)) for name in value.__match_args__}
         case Mapping():

@@ -21,7 +21,10 @@ def read_text(path: Path, *, limit: int = MAX_FILE_BYTES) -> str | None:
     """
     try:
         raw = read_regular(path, limit + 1)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if os.path.islink(path):  # noqa: PTH114
+            # Somebody meant to have settings here, and may rely on them.
+            raise UserError(f"cannot read `{path}`: it is a link that leads nowhere") from error
         return None
     except OSError as error:
         raise UserError(f"cannot read `{path}`: {(error.strerror or str(error)).lower()}") from error

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Any, Final, TypeAlias, cast
 
 from codex_py.errors import UsageError
+from codex_py.protocol.policy import GranularApproval, approval_payload
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 
@@ -47,6 +48,8 @@ def toml_value(value: object) -> str:
             return _quoted(str(value))
         case date() | time():
             return value.isoformat()
+        case GranularApproval():
+            return toml_value(approval_payload(value))
         case Mapping():
             table = cast("Mapping[str, Any]", value)
             return (

@@ -14,6 +14,7 @@ from codex_py.config.record import Record, Section, settings_of
 from codex_py.config.request import ConfigRequest, LoadedConfig
 from codex_py.config.requirements import read_requirements, required_layer
 from codex_py.config.schema import BUILT_IN_PROVIDERS, Config
+from codex_py.config.translate import translated
 from codex_py.config.trust import TrustList, find_root, real_path
 from codex_py.errors import UserError
 
@@ -31,7 +32,9 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
     defaults = Checked(Source(Layer("defaults")), default_tree(Config))
     # A wrong command line is told before what is wrong in a file.
     above = read_above_project(reader, request)
-    below = [defaults, *read_below_project(reader, request)]
+    below = read_below_project(reader, request)
+    own_layers = translated([*below, *above])
+    below, above = [defaults, *own_layers[: len(below)]], own_layers[len(below) :]
 
     # The project's own files say nothing about where it begins and whether it is trusted.
     own = merge([*below, *above])
@@ -52,7 +55,7 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
         config=cast("Config", SCHEMA.build(tree)),
         origins=origins_of(tree, layers),
         layers=tuple(dict.fromkeys(one.source.layer for one in reversed(layers))),
-        warnings=tuple([*reader.warnings, *unenforced, *overruled]),
+        warnings=tuple([*reader.warnings, *_without_effect(tree, layers), *unenforced, *overruled]),
         trust=trusts.of(cwd, place.root),
         project_root=place.root,
         requirements=requirements,
@@ -67,6 +70,13 @@ def default_tree(record: type[Record]) -> dict[str, Any]:
         name: default_tree(one.kind.record) if isinstance(one.kind, Section) else one.default
         for name, one in settings_of(record).items()
     }
+
+
+def _without_effect(tree: Mapping[str, Any], layers: Sequence[Checked]) -> list[str]:
+    """A line for what would take questions away from the user, which nobody does here."""
+    if tree["approvals_reviewer"] == "user":
+        return []
+    return [f"`approvals_reviewer` {_where(('approvals_reviewer',), layers)} has no effect: questions go to the user"]
 
 
 def _check_provider(tree: Mapping[str, Any], layers: Sequence[Checked]) -> None:

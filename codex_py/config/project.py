@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
+from codex_py.config.approval import not_looser_approval
 from codex_py.config.keys import KeyPath, toml_value
 from codex_py.config.layers import leaves
 from codex_py.config.schema import APPROVAL_POLICIES, ENVIRONMENT_STARTS, SANDBOX_MODES, WEB_SEARCH
@@ -124,12 +125,13 @@ def _added(before: Any, value: Any) -> Any:
 
 _TIGHTER: Final[Mapping[KeyPath, _Rule]] = {
     ("sandbox_mode",): _not_looser(SANDBOX_MODES),
-    ("approval_policy",): _not_looser(APPROVAL_POLICIES),
+    ("approval_policy",): not_looser_approval(APPROVAL_POLICIES),
     ("web_search",): _not_looser(WEB_SEARCH),
     ("allow_login_shell",): _only(False),
     ("sandbox_workspace_write", "network_access"): _only(False),
     ("sandbox_workspace_write", "exclude_tmpdir_env_var"): _only(True),
     ("sandbox_workspace_write", "exclude_slash_tmp"): _only(True),
+    ("sandbox", "allow_partial"): _only(False),
     ("sandbox", "deny_read"): _added,
     ("shell_environment_policy", "inherit"): _not_looser(ENVIRONMENT_STARTS),
     ("shell_environment_policy", "ignore_default_excludes"): _only(False),

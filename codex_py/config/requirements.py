@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from codex_py.config.approval import word_for
 from codex_py.config.checking import check_tree, unknown_key
 from codex_py.config.files import read_text
 from codex_py.config.keys import toml_value
@@ -13,7 +14,7 @@ from codex_py.config.kinds import ListOf, OneOf, Shape
 from codex_py.config.layers import Checked, Layer, Source, parse_toml
 from codex_py.config.schema import APPROVAL_POLICIES, SANDBOX_MODES, Config
 from codex_py.errors import UserError
-from codex_py.protocol.policy import ApprovalPolicy, SandboxMode
+from codex_py.protocol.policy import ApprovalWord, SandboxMode
 
 _SHAPE: Final = Shape(
     {
@@ -28,7 +29,7 @@ _UNCHOSEN: Final = frozenset({"read-only", "workspace-write"})
 class Requirements(NamedTuple):
     """The allowed values, strictest first."""
 
-    approval_policies: tuple[ApprovalPolicy, ...] = APPROVAL_POLICIES
+    approval_policies: tuple[ApprovalWord, ...] = APPROVAL_POLICIES
     sandbox_modes: tuple[SandboxMode, ...] = SANDBOX_MODES
     source: Source | None = None
 
@@ -65,7 +66,7 @@ def required_layer(requirements: Requirements, tree: Mapping[str, Any]) -> tuple
     forced: dict[str, Any] = {}
     warnings: list[str] = []
     approval, sandbox = tree.get("approval_policy"), tree.get("sandbox_mode")
-    if (approval or Config().approval_policy) not in requirements.approval_policies:
+    if word_for(approval or Config().approval_policy) not in requirements.approval_policies:
         forced["approval_policy"] = requirements.approval_policies[0]
     if sandbox not in requirements.sandbox_modes and (sandbox or not _UNCHOSEN.issubset(requirements.sandbox_modes)):
         forced["sandbox_mode"] = requirements.sandbox_modes[0]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from codex_py.config.approval import Approval
 from codex_py.config.kinds import (
     FilePath,
     Flag,
@@ -28,6 +29,7 @@ from codex_py.config.sections import (
     REASONING_EFFORT,
     REASONING_SUMMARY,
     VERBOSITY,
+    Features,
     History,
     ModelEntry,
     ProjectTrust,
@@ -36,11 +38,12 @@ from codex_py.config.sections import (
     SandboxWorkspaceWrite,
     ShellEnvironmentPolicy,
     Skills,
+    Tools,
 )
-from codex_py.protocol.policy import ApprovalPolicy, SandboxMode
+from codex_py.protocol.policy import ApprovalPolicy, ApprovalWord, SandboxMode
 
 # From strict to loose: a project's own file may only move to the left.
-APPROVAL_POLICIES: Final[tuple[ApprovalPolicy, ...]] = ("untrusted", "on-request", "on-failure", "never")
+APPROVAL_POLICIES: Final[tuple[ApprovalWord, ...]] = ("untrusted", "on-request", "on-failure", "never")
 SANDBOX_MODES: Final[tuple[SandboxMode, ...]] = ("read-only", "workspace-write", "danger-full-access")
 WEB_SEARCH: Final = ("disabled", "cached", "live")
 ENVIRONMENT_STARTS: Final = ("none", "core", "all")
@@ -51,8 +54,7 @@ BUILT_IN_PROVIDERS: Final = ("openai", "ollama", "lmstudio", "amazon-bedrock", "
 FOREIGN_KEYS: Final = frozenset(
     {
         *("apps", "audio", "auto_review", "desktop", "disable_paste_burst", "feedback", "ghost_snapshot"),
-        *("instructions", "marketplaces", "mcp_oauth_callback_port", "mcp_oauth_callback_url"),
-        *("mcp_oauth_credentials_store", "memories", "notice", "plan_mode_reasoning_effort"),
+        *("instructions", "marketplaces", "mcp_oauth_callback_url", "memories", "notice", "plan_mode_reasoning_effort"),
         *("suppress_unstable_features_warning", "tool_suggest", "windows", "zsh_path"),
     }
 )
@@ -85,7 +87,10 @@ class Config(Record):
     )
     service_tier: str | None = setting(Text(), "the provider's service tier", default=None, sample="flex")
     personality: Literal["none", "friendly", "pragmatic"] | None = setting(
-        OneOf("none", "friendly", "pragmatic"), "the tone of the answers", default=None, sample="pragmatic"
+        OneOf("none", "friendly", "pragmatic"),
+        "the tone of the answers; `none` is the model's own",
+        default=None,
+        sample="pragmatic",
     )
     oss_provider: Literal["ollama", "lmstudio"] | None = setting(
         OneOf("ollama", "lmstudio"), "the local server that `--oss` asks", default=None, sample="ollama"
@@ -118,7 +123,9 @@ class Config(Record):
     include_environment_context: bool = setting(
         Flag(), "tell the model the folder, the shell and the date", default=True
     )
-    include_apps_instructions: bool = setting(Flag(), "tell the model about connected apps", default=True)
+    include_apps_instructions: bool = setting(
+        Flag(), "accepted for other programs; there are no connected apps here", default=True
+    )
     project_doc_max_bytes: int = setting(
         Whole(0), "bytes of all AGENTS.md of a project together; 0 reads none", default=32768
     )
@@ -132,16 +139,24 @@ class Config(Record):
     )
 
     approval_policy: ApprovalPolicy = setting(
-        OneOf(*APPROVAL_POLICIES), "when a command needs a yes; `exec` never asks", default="on-request"
+        Approval(*APPROVAL_POLICIES),
+        "when a command needs a yes, a word or `{ granular = … }`; `exec` never asks",
+        default="on-request",
     )
     approvals_reviewer: Literal["user", "auto_review", "guardian_subagent"] = setting(
-        OneOf("user", "auto_review", "guardian_subagent"), "who says that yes", default="user"
+        OneOf("user", "auto_review", "guardian_subagent"),
+        "accepted for other programs; it is the user who says that yes",
+        default="user",
     )
     sandbox_mode: SandboxMode | None = setting(
         OneOf(*SANDBOX_MODES), "what commands may touch", default=None, sample="workspace-write"
     )
     default_permissions: str | None = setting(
-        Text(), "the entry of `permissions` to start with", default=None, sample="example"
+        Text(),
+        "a sandbox mode by its other name; it comes before `sandbox_mode` of the same file"
+        " (:read-only | :workspace | :danger-full-access)",
+        default=None,
+        sample=":workspace",
     )
     allow_login_shell: bool = setting(Flag(), "let the model start commands in a login shell", default=True)
     web_search: Literal["disabled", "cached", "live"] = setting(
@@ -167,7 +182,9 @@ class Config(Record):
     sqlite_home: Path | None = setting(
         FilePath(), "where the session index is kept; CODEX_HOME", default=None, sample="."
     )
-    check_for_update_on_startup: bool = setting(Flag(), "look for a newer version now and then", default=True)
+    check_for_update_on_startup: bool = setting(
+        Flag(), "accepted for other programs; nobody looks for a newer version here", default=True
+    )
     cli_auth_credentials_store: Literal["file", "keyring", "auto", "ephemeral"] = setting(
         OneOf("file", "keyring", "auto", "ephemeral"), "where a login is kept", default="file"
     )
@@ -201,12 +218,20 @@ class Config(Record):
     mcp_servers: Mapping[str, Mapping[str, Any]] = setting(
         MapOf(MCP_SERVER), "MCP servers, whose tools the model can use", default={}, sample=MCP_SAMPLES
     )
-    permissions: Mapping[str, Any] = setting(Table(), "named sets of permissions", default={})
-    tools: Mapping[str, Any] = setting(Table(), "tools switched on or off", default={})
+    mcp_oauth_credentials_store: Literal["file", "keyring", "auto"] = setting(
+        OneOf("file", "keyring", "auto"), "where the logins at MCP servers are kept", default="file"
+    )
+    mcp_oauth_callback_port: int | None = setting(
+        Whole(1, 65535), "the port a browser comes back to after such a login", default=None, sample=8765
+    )
+    permissions: Mapping[str, Any] = setting(
+        Table(), "accepted for other programs; sets of your own cannot be chosen here", default={}
+    )
+    tools: Tools = setting(Section(Tools), "settings of single tools", default=Tools())
     hooks: Mapping[str, Any] = setting(Table(), "commands started at points of a turn", default={})
     plugins: Mapping[str, Any] = setting(Table(), "installed plugins", default={})
     agents: Mapping[str, Any] = setting(Table(), "agents the model may start", default={})
-    features: Mapping[str, Any] = setting(Table(), "features switched on or off", default={})
+    features: Features = setting(Section(Features), "switches, also for `--enable` and `--disable`", default=Features())
     tui: Mapping[str, Any] = setting(Table(), "how the terminal looks", default={})
     analytics: Mapping[str, Any] = setting(Table(), "accepted for other programs; nothing is reported", default={})
-    otel: Mapping[str, Any] = setting(Table(), "where traces go", default={})
+    otel: Mapping[str, Any] = setting(Table(), "accepted for other programs; no traces are sent", default={})

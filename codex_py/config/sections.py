@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from codex_py.config.keys import KeyPath
 from codex_py.config.kinds import (
     FilePath,
     Flag,
     FolderText,
+    Kind,
     ListOf,
     MapOf,
     OneOf,
     Pattern,
+    Reading,
     Seconds,
     Shape,
     Text,
@@ -21,6 +24,7 @@ from codex_py.config.kinds import (
     Whole,
 )
 from codex_py.config.record import Record, Section, setting
+from codex_py.protocol.compaction import CompactionWay
 from codex_py.protocol.policy import NetworkAccess
 
 REASONING_EFFORT = OneOf("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra", "persistent")
@@ -37,6 +41,9 @@ PROVIDER_AUTH = Shape(
         "refresh_interval_ms": Whole(0),
     }
 )
+
+# By the tool's own annotations, always, never.
+TOOL_APPROVAL = OneOf("auto", "prompt", "approve")
 
 MCP_SERVER = Shape(
     {
@@ -56,6 +63,11 @@ MCP_SERVER = Shape(
         "enabled_tools": ListOf(Text()),
         "disabled_tools": ListOf(Text()),
         "scopes": ListOf(Text()),
+        "startup_timeout_ms": Whole(1),
+        "sampling": Flag(),
+        "supports_parallel_tool_calls": Flag(),
+        "default_tools_approval_mode": TOOL_APPROVAL,
+        "tools": MapOf(Shape({"approval_mode": TOOL_APPROVAL})),
     }
 )
 
@@ -73,6 +85,10 @@ MCP_SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
         "required": False,
         "enabled_tools": ["search"],
         "disabled_tools": ["delete"],
+        "default_tools_approval_mode": "auto",
+        "tools": {"search": {"approval_mode": "approve"}},
+        "supports_parallel_tool_calls": False,
+        "sampling": False,
     },
     "remote": {
         "url": "https://mcp.example.com/mcp",
@@ -80,6 +96,7 @@ MCP_SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
         "http_headers": {"x-team": "core"},
         "env_http_headers": {"x-org": "ORG_ID"},
         "scopes": ["read"],
+        "startup_timeout_ms": 10000,
     },
 }
 
@@ -147,6 +164,13 @@ class ProviderConfig(Record):
     websocket_connect_timeout_ms: int | None = setting(
         Whole(1), "accepted for other programs; there is no WebSocket here", default=None, sample=15000
     )
+    compaction: CompactionWay | None = setting(
+        OneOf("local", "remote", "in-band"),
+        "how a long history is compacted: by a summary of the model, by the server's `/responses/compact`, or by an"
+        " item the server answers with; the last for OpenAI and Azure, the first for others",
+        default=None,
+        sample="local",
+    )
     requires_openai_auth: bool = setting(Flag(), "send the OpenAI login or key of this machine", default=False)
     supports_websockets: bool = setting(
         Flag(), "accepted for other programs; there is no WebSocket here", default=False
@@ -198,6 +222,11 @@ class SandboxRules(Record):
         "paths and patterns commands must not read; `auth.json` in $CODEX_HOME always is one",
         default=("~/.ssh", "~/.aws", "~/.gnupg"),
     )
+    allow_partial: bool = setting(
+        Flag(),
+        "run commands without a question where the sandbox cannot hold everything, as with Landlock alone",
+        default=False,
+    )
 
 
 class ShellEnvironmentPolicy(Record):
@@ -242,6 +271,9 @@ class Skills(Record):
     include_instructions: bool = setting(Flag(), "tell the model which skills there are", default=True)
     max_context_tokens: int | None = setting(Whole(1), "tokens that list may take", default=None, sample=4000)
     tool: bool = setting(Flag(), "offer the model a tool that lists and reads skills", default=False)
+    never_install_mcp: tuple[str, ...] = setting(
+        ListOf(Text()), "skills whose missing MCP servers are not asked about", default=()
+    )
     roots: tuple[str, ...] = setting(ListOf(FolderText()), "folders with skills, besides the usual ones", default=())
     extra_user_roots: tuple[str, ...] = setting(
         ListOf(FolderText()), "more folders of the user's own skills", default=()
@@ -254,6 +286,52 @@ class Skills(Record):
         "skills switched on or off; entries of all layers count, the last one wins",
         default=(),
     )
+
+
+WEB_SEARCH_TOOL = Shape(
+    {
+        "context_size": OneOf("low", "medium", "high"),
+        "allowed_domains": ListOf(Text()),
+        "location": Shape({"country": Text(), "region": Text(), "city": Text(), "timezone": Text()}),
+    }
+)
+
+
+class WebSearchTool(Kind):
+    """How the provider searches; `true` and `false`, an older form, say nothing that `web_search` does not."""
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> dict[str, Any]:
+        return {} if isinstance(value, bool) else WEB_SEARCH_TOOL.check(value, path, reading)
+
+
+class Tools(Record):
+    """`[tools]`."""
+
+    web_search: Mapping[str, Any] = setting(
+        WebSearchTool(),
+        "how the provider searches the web; whether it does is said by `web_search` at the top",
+        default={},
+        sample={
+            "context_size": "medium",
+            "allowed_domains": ["docs.python.org"],
+            "location": {"country": "GB", "region": "England", "city": "London", "timezone": "Europe/London"},
+        },
+    )
+    view_image: bool = setting(Flag(), "the older form of `features.view_image`; false in either counts", default=True)
+
+
+class Features(Record):
+    """`[features]`."""
+
+    shell_tool: bool = setting(Flag(), "offer the model the tools that run commands", default=True)
+    view_image: bool = setting(Flag(), "offer the model the tool that looks at pictures", default=True)
+    web_search_request: bool | None = setting(
+        Flag(),
+        'the older form of `web_search = "live"`; counts where nobody says `web_search`',
+        default=None,
+        sample=True,
+    )
+    web_search_cached: bool | None = setting(Flag(), 'the same for `web_search = "cached"`', default=None, sample=True)
 
 
 class History(Record):

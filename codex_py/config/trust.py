@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.config.files import read_regular
 from codex_py.config.kinds import expand_home
+from codex_py.paths import is_file
 from codex_py.protocol.encoding import as_object
 
 Trust: TypeAlias = Literal["trusted", "untrusted", "unknown"]
@@ -74,7 +75,7 @@ def main_checkout(root: Path) -> Path | None:
 def _has_marker(folder: Path, marker: str) -> bool:
     path = folder / marker
     # An empty `.git` folder is no repository: sandboxes leave such placeholders in folders they protect.
-    return os.path.lexists(path / "HEAD") or path.is_file() if marker == ".git" else os.path.lexists(path)
+    return os.path.lexists(path / "HEAD") or is_file(path) if marker == ".git" else os.path.lexists(path)
 
 
 def _scope(folder: Path, project_root: Path | None) -> Iterator[Path]:

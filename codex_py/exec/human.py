@@ -7,10 +7,12 @@ from typing import Final
 
 from codex_py.exec.jsonl import describe_retry
 from codex_py.protocol import events
-from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.encoding import encode_json
+from codex_py.protocol.policy import approval_name, describe_sandbox
+from codex_py.text.age import describe_seconds
+from codex_py.text.excerpt import ends_of
 from codex_py.text.sanitize import sanitize, sanitize_line
 
-_OUTPUT_LINES: Final = 24
 _RULE: Final = "--------"
 _BOLD: Final = "1"
 _DIM: Final = "2"
@@ -19,15 +21,15 @@ _GREEN: Final = "32"
 _YELLOW: Final = "33"
 _MAGENTA: Final = "35"
 _CYAN: Final = "36"
+_SHOWN_ARGUMENTS: Final = 500
 _STEP_MARKS: Final = {"completed": ("[x]", _GREEN), "in_progress": ("[>]", _YELLOW), "pending": ("[ ]", _DIM)}
 
 
 class HumanPrinter:
     """A listener that writes lines through `write`. Everything from outside is made harmless first."""
 
-    def __init__(self, write: Callable[[str], None], *, prompt: str, version: str, color: bool) -> None:
+    def __init__(self, write: Callable[[str], None], *, version: str, color: bool) -> None:
         self._write = write
-        self._prompt = prompt
         self._version = version
         self._color = color
         self._last_shown: str | None = None
@@ -39,9 +41,9 @@ class HumanPrinter:
         match event:
             case events.SessionStarted():
                 self._banner(event)
-            case events.TurnStarted():
+            case events.TurnStarted(_, messages):
                 self._line(self._paint("user", _CYAN))
-                self._line(sanitize(self._prompt))
+                self._line(sanitize("\n".join(messages)))
             case events.MessageDone(text):
                 self._line(self._paint("codex", _MAGENTA, _BOLD))
                 self._line(sanitize(text))
@@ -56,10 +58,17 @@ class HumanPrinter:
             case events.TurnInterrupted():
                 self._line(self._paint("turn interrupted", _YELLOW))
             case events.TurnCompleted():
-                self._line(self._paint("tokens used", _DIM))
-                self._line(f"{event.usage.uncached_total:,}")
+                self._usage(event)
             case _:
                 self._tool(event)
+
+    def _usage(self, event: events.TurnCompleted) -> None:
+        self._line(self._paint(f"turn: {event.turn_usage.in_words()}", _DIM))
+        if event.usage != event.turn_usage:
+            self._line(self._paint(f"session: {event.usage.in_words()}", _DIM))
+        # Last, because scripts that know Codex CLI look for it here.
+        self._line(self._paint("tokens used", _DIM))
+        self._line(f"{event.usage.uncached_total:,}")
 
     def _retry(self, line: str) -> None:
         """A server that is waited for says the same again and again: that is one line."""
@@ -77,6 +86,12 @@ class HumanPrinter:
                 self._line(self._paint("apply patch", _CYAN))
             case events.PatchFinished():
                 self._patch_finished(event)
+            case events.McpCallStarted() | events.McpCallProgress() | events.McpCallFinished():
+                self._mcp_call(event)
+            case events.CompactionStarted(_, tokens):
+                self._line(self._paint("compacting context:", _CYAN) + f" about {tokens:,} tokens")
+            case events.ContextCompacted(before, after):
+                self._line(self._paint("context compacted:", _CYAN) + f" about {before:,} tokens before, {after:,} now")
             case events.PlanUpdated():
                 self._plan(event)
             case events.SkillUsed(name, _, path, kind):
@@ -92,7 +107,7 @@ class HumanPrinter:
             "workdir": str(event.cwd),
             "model": event.model,
             "provider": event.provider,
-            "approval": event.approval,
+            "approval": approval_name(event.approval),
             "sandbox": describe_sandbox(event.sandbox),
             "reasoning effort": event.effort or "none",
             "reasoning summaries": event.summary or "none",
@@ -131,6 +146,20 @@ class HumanPrinter:
                 self._line(self._paint(f" exited {code} in {took}:", _RED))
         self._output(event.output)
 
+    def _mcp_call(self, event: events.McpCallStarted | events.McpCallProgress | events.McpCallFinished) -> None:
+        match event:
+            case events.McpCallStarted(_, server, tool, arguments):
+                shown = f"{server}.{tool} {encode_json(arguments).decode(errors='replace')[:_SHOWN_ARGUMENTS]}"
+                self._line(f"{self._paint('mcp:', _CYAN)} {sanitize_line(shown)}")
+            case events.McpCallProgress(_, done, total, message):
+                far = f"{done:g}" + (f" of {total:g}" if total else "")
+                self._line(self._paint(f" {sanitize_line(f'{far} {message}'.strip())}", _DIM))
+            case events.McpCallFinished(_, server, tool):
+                colour = {"completed": _GREEN, "failed": _RED, "declined": _YELLOW}[event.status]
+                name = sanitize_line(f"{server}.{tool}")
+                self._line(self._paint(f" {name} {event.status} in {describe_seconds(event.seconds)}:", colour))
+                self._output(event.error or event.output)
+
     def _patch_finished(self, event: events.PatchFinished) -> None:
         self._line(self._paint("patch: completed", _GREEN) if event.ok else self._paint("patch: failed", _RED))
         for change in event.changes:
@@ -150,12 +179,7 @@ class HumanPrinter:
             self._line(f"{self._paint(mark, colour)} {sanitize_line(step.text)}")
 
     def _output(self, output: str) -> None:
-        """A long output is shown by its ends: an error is at the end, what ran is at the start."""
-        lines = sanitize(output).rstrip("\n").split("\n") if output.strip() else []
-        if len(lines) > _OUTPUT_LINES:
-            half = _OUTPUT_LINES // 2
-            lines = [*lines[:half], f"… {len(lines) - 2 * half} more lines …", *lines[-half:]]
-        for line in lines:
+        for line in ends_of(output):
             self._line(self._paint(line, _DIM))
 
     def _paint_diff(self, line: str) -> str:
@@ -174,28 +198,3 @@ class HumanPrinter:
 
     def _line(self, text: str) -> None:
         self._write(text + "\n")
-
-
-def describe_sandbox(policy: SandboxPolicy) -> str:
-    """A policy in one line, with the folders that can be written beside the working directory."""
-    match policy:
-        case ReadOnly():
-            return "read-only"
-        case DangerFullAccess():
-            return "danger-full-access"
-        case WorkspaceWrite():
-            extra = [] if policy.exclude_slash_tmp else ["/tmp"]
-            extra += [] if policy.exclude_tmpdir_env_var else ["$TMPDIR"]
-            writable = ", ".join(["workdir", *extra, *map(str, policy.writable_roots)])
-            network = {True: " (network access enabled)", "loopback": " (network: loopback only)"}
-            return f"workspace-write [{writable}]{network.get(policy.network_access, '')}"
-
-
-def describe_seconds(seconds: float) -> str:
-    """A duration a person reads at a glance: `35ms`, `2.4s`, `3m 05s`."""
-    if seconds < 1:
-        return f"{round(seconds * 1000)}ms"
-    if seconds < 60:
-        return f"{seconds:.1f}s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}m {rest:02d}s"

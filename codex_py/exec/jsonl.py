@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from codex_py.exec import schema
 from codex_py.exec.schema import Item, Line
 from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
 
+# A line with its newline stays below 64 KiB: some readers, one of the SDKs among them, take no longer ones.
+MOST_BYTES: Final = 64 * 1024 - 1
+# What a line about a patch holds beside the list of its files.
+_AROUND_CHANGES: Final = 256
+# What one of these holds beside its path.
+_CHANGE_BYTES: Final = 64
+
 
 class JsonlPrinter:
-    """A listener that writes lines through `write`, whole and in order. Item ids count up over the run."""
+    """A listener that writes lines through `write`, in order. Item ids count up over the run.
 
-    def __init__(self, write: Callable[[bytes], None]) -> None:
+    A line longer than `MOST_BYTES` is shortened. The model's messages are whole all the same, unless the reader is
+    known to take `short_messages` only.
+    """
+
+    def __init__(self, write: Callable[[bytes], None], *, short_messages: bool = False) -> None:
         self._write = write
+        self._short_messages = short_messages
         self._next_item = 0
-        self._open: dict[str, str] = {}
+        # Several for one call when a model gives two calls the same id.
+        self._open: dict[str, list[str]] = {}
         self._skills: list[events.SkillUsed] = []
         self._todo: Item | None = None
 
     def __call__(self, event: events.Event) -> None:
+        whole = isinstance(event, events.MessageDone) and not self._short_messages
         for line in self._lines(event):
-            self._write(_one_line(encode_json(line)) + b"\n")
+            encoded = _encode(line)
+            if len(encoded) >= MOST_BYTES and not whole:
+                encoded = _encode_short(line)
+            self._write(encoded + b"\n")
 
     def _lines(self, event: events.Event) -> Iterator[Line]:
         match event:
@@ -37,7 +55,7 @@ class JsonlPrinter:
                 self._skills.append(event)
             case events.TurnCompleted():
                 yield from self._todo_ended()
-                yield schema.turn_completed(event.usage, self._skills)
+                yield schema.turn_completed(event.usage, event.turn_usage, self._skills)
             case events.TurnFailed(_, message):
                 yield from self._todo_ended()
                 yield schema.error(message)
@@ -59,16 +77,19 @@ class JsonlPrinter:
             case events.ReasoningDone(text):
                 yield schema.item_completed(schema.reasoning(self._item_id(), text))
             case events.CommandStarted(call_id):
-                yield schema.item_started(schema.command_started(self._item_id(call_id), event))
+                yield schema.item_started(schema.command_started(self._started_id(call_id), event))
             case events.CommandFinished(call_id, status="in_progress"):
-                yield schema.item_updated(schema.command_finished(self._item_id(call_id), event))
+                yield schema.item_updated(schema.command_finished(self._open_id(call_id), event))
             case events.CommandFinished(call_id):
                 yield schema.item_completed(schema.command_finished(self._ended_id(call_id), event))
-            case events.PatchStarted(call_id, changes):
-                yield schema.item_started(schema.file_change(self._item_id(call_id), changes, "in_progress"))
-            case events.PatchFinished(call_id, changes, ok):
-                status = "completed" if ok else "failed"
-                yield schema.item_completed(schema.file_change(self._ended_id(call_id), changes, status))
+            case events.PatchFinished(_, changes, ok):
+                yield from self._patch_ended(changes, "completed" if ok else "failed")
+            case events.McpCallStarted(call_id):
+                yield schema.item_started(schema.mcp_call_started(self._started_id(call_id), event))
+            case events.McpCallFinished(call_id):
+                yield schema.item_completed(schema.mcp_call_finished(self._ended_id(call_id), event))
+            case events.ContextCompacted():
+                yield schema.item_completed(schema.context_compaction(self._item_id(), event))
             case events.PlanUpdated(steps):
                 yield self._todo_changed(steps)
             case events.WebSearched():
@@ -77,6 +98,11 @@ class JsonlPrinter:
                 yield schema.item_completed(item)
             case _:
                 pass
+
+    def _patch_ended(self, changes: Sequence[events.FileChange], status: schema.PatchStatus) -> Iterator[Line]:
+        """One item, or several when there are more files than a line can name."""
+        for some in _batches(changes):
+            yield schema.item_completed(schema.file_change(self._item_id(), some, status))
 
     def _todo_changed(self, steps: Sequence[events.PlanStep]) -> Line:
         """The list is one item, from its first showing to the end of the turn."""
@@ -91,24 +117,50 @@ class JsonlPrinter:
             yield schema.item_completed(self._todo)
             self._todo = None
 
-    def _item_id(self, call_id: str | None = None) -> str:
-        """The id of the item a call opened, or a new one."""
-        if call_id is not None and call_id in self._open:
-            return self._open[call_id]
+    def _item_id(self) -> str:
+        """A new one."""
         item_id = f"item_{self._next_item}"
         self._next_item += 1
-        if call_id is not None:
-            self._open[call_id] = item_id
         return item_id
+
+    def _started_id(self, call_id: str) -> str:
+        item_id = self._item_id()
+        self._open.setdefault(call_id, []).append(item_id)
+        return item_id
+
+    def _open_id(self, call_id: str) -> str:
+        """The id of the item a call opened, the first of them; a new one when nothing was told of its start."""
+        opened = self._open.get(call_id)
+        return opened[0] if opened else self._started_id(call_id)
 
     def _ended_id(self, call_id: str) -> str:
-        item_id = self._item_id(call_id)
-        del self._open[call_id]
+        item_id = self._open_id(call_id)
+        self._open[call_id].remove(item_id)
         return item_id
 
 
-def _one_line(text: bytes) -> bytes:
+def _encode_short(line: Line) -> bytes:
+    from codex_py.text.shorten import shortened  # the seam: hardly any line is so long
+
+    return _encode(shortened({**line, "shortened": True}, MOST_BYTES - 1, _encode))
+
+
+def _batches(changes: Sequence[events.FileChange]) -> Iterator[Sequence[events.FileChange]]:
+    """The changes in groups that fit into a line each; one group when there are none."""
+    start, room = 0, MOST_BYTES - _AROUND_CHANGES
+    left = room
+    for position, change in enumerate(changes):
+        size = len(_encode(str(change.path))) + _CHANGE_BYTES
+        if size > left and position > start:
+            yield changes[start:position]
+            start, left = position, room
+        left -= size
+    yield changes[start:]
+
+
+def _encode(value: object) -> bytes:
     """JSON that also those readers see as one line who break lines at U+2028, U+2029 and U+0085, as Node does."""
+    text = encode_json(value)
     for separator in ("\u2028", "\u2029", "\x85"):
         text = text.replace(separator.encode(), rf"\u{ord(separator):04x}".encode())
     return text

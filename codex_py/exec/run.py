@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import select
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -16,17 +14,21 @@ from codex_py.core.session import Session
 from codex_py.errors import UserError
 from codex_py.exec.human import HumanPrinter
 from codex_py.exec.jsonl import JsonlPrinter
+from codex_py.exec.writing import Output
 from codex_py.protocol import events
 from codex_py.protocol.input import ImageInput, TextInput
-from codex_py.protocol.ops import UserTurn
+from codex_py.protocol.ops import Compact, UserTurn
 from codex_py.protocol.value import Value
 from codex_py.text.sanitize import sanitize
 
-_EXIT_STATUS: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+_EXIT_STATUS: Final[dict[int, int]] = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
 class ExecRequest(Value):
-    """What one run is asked to do and where its results go."""
+    """What one run is asked to do and where its results go.
+
+    `short_messages` says that whoever reads the JSON lines takes none of 64 KiB, be it the answer.
+    """
 
     prompt: str
     version: str
@@ -34,23 +36,31 @@ class ExecRequest(Value):
     output_schema: dict[str, Any] | None = None
     last_message_file: Path | None = None
     json_lines: bool = False
+    short_messages: bool = False
     color: Literal["auto", "always", "never"] = "auto"
     hide_reasoning: bool = False
 
 
-@dataclass(slots=True)
 class _Outcome:
     """What became of the turn, as the events told it."""
 
-    completed: bool = False
-    last_message: str | None = None
-    signal: signal.Signals | None = None
-    stdout_closed: bool = False
+    def __init__(self) -> None:
+        self.completed = False
+        self.last_message: str | None = None
+        self.signal: int | None = None
+        self.interrupted = False
+        self.stdout_closed = False
+        self.output = Output()
 
     def __call__(self, event: events.Event) -> None:
         if isinstance(event, events.TurnCompleted):
             self.completed = True
             self.last_message = event.last_message
+
+    def note_signal(self, number: int, _: object) -> None:
+        """Called between any two instructions: it only remembers."""
+        self.signal = self.signal or number
+        self.output.hurry()
 
     @property
     def status(self) -> int:
@@ -63,37 +73,53 @@ async def run_exec(session: Session, request: ExecRequest) -> int:
     """Run the turn, print it, and give back the exit status: 0, 1, or 130, 143, 129 after a signal."""
     outcome = _Outcome()
 
+    def interrupt() -> None:
+        # A second one would cut off the recording of the first.
+        if not outcome.interrupted:
+            outcome.interrupted = True
+            session.interrupt()
+
     def on_stdout_closed() -> None:
         outcome.stdout_closed = True
-        session.interrupt()
+        interrupt()
 
-    printer = _printer(request, on_stdout_closed)
+    printer = _printer(request, outcome.output, on_stdout_closed)
     session.subscribe(outcome)
     session.subscribe(_without_reasoning(printer) if request.hide_reasoning else printer)
     loop = asyncio.get_running_loop()
 
-    def on_signal(number: signal.Signals) -> None:
-        if outcome.signal is not None:
-            return
-        outcome.signal = number
-        session.interrupt()
-
     for number in _EXIT_STATUS:
-        loop.add_signal_handler(number, on_signal, number)
-    inputs = (*(ImageInput(path) for path in request.images), TextInput(request.prompt))
-    await session.submit(UserTurn(inputs, request.output_schema))
+        loop.add_signal_handler(number, interrupt)
+        # The loop does not run while a reader that takes nothing holds up a write; this reaches the write itself.
+        signal.signal(number, outcome.note_signal)
+    await session.submit(_op_for(request, resumed=len(session.history) > 0))
     if outcome.completed:
         _deliver(request, outcome)
     return outcome.status
 
 
-def _printer(request: ExecRequest, on_stdout_closed: Callable[[], None]) -> Callable[[events.Event], None]:
+def _op_for(request: ExecRequest, *, resumed: bool) -> UserTurn | Compact:
+    """What is asked of the session: a turn, or with the prompt `/compact [FOCUS]` that it compacts its history."""
+    words = request.prompt.split(maxsplit=1)
+    if words[:1] == ["/compact"] and resumed and not request.images:
+        return Compact("".join(words[1:]).strip())
+    inputs = (*(ImageInput(path) for path in request.images), TextInput(request.prompt))
+    return UserTurn(inputs, request.output_schema)
+
+
+def _printer(
+    request: ExecRequest, output: Output, on_stdout_closed: Callable[[], None]
+) -> Callable[[events.Event], None]:
     if request.json_lines:
-        return JsonlPrinter(_StdoutLines(on_stdout_closed))
+        return JsonlPrinter(_StdoutLines(output, on_stdout_closed), short_messages=request.short_messages)
     color = request.color == "always" or (
         request.color == "auto" and sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     )
-    return HumanPrinter(_write_stderr, prompt=request.prompt, version=request.version, color=color)
+
+    def write(text: str) -> None:
+        _write_stderr(output, text)
+
+    return HumanPrinter(write, version=request.version, color=color)
 
 
 def _without_reasoning(listener: Callable[[events.Event], None]) -> Callable[[events.Event], None]:
@@ -105,9 +131,10 @@ def _without_reasoning(listener: Callable[[events.Event], None]) -> Callable[[ev
 
 
 class _StdoutLines:
-    """Whole lines to stdout, each written at once; a reader that went away is told once and then forgotten."""
+    """Whole lines to stdout; a reader that went away is told once and then forgotten."""
 
-    def __init__(self, on_closed: Callable[[], None]) -> None:
+    def __init__(self, output: Output, on_closed: Callable[[], None]) -> None:
+        self._output = output
         self._on_closed = on_closed
         self._closed = False
 
@@ -115,25 +142,25 @@ class _StdoutLines:
         if self._closed:
             return
         try:
-            write_all(sys.stdout.fileno(), line)
+            self._output.write(sys.stdout.fileno(), line)
         except OSError as error:
             self._closed = True
-            _tell_failed_stdout(error)
+            _tell_failed_stdout(self._output, error)
             self._on_closed()
 
 
-def _write_stderr(text: str) -> None:
+def _write_stderr(output: Output, text: str) -> None:
     try:
-        write_all(sys.stderr.fileno(), text.encode(errors="backslashreplace"))
+        output.write(sys.stderr.fileno(), text.encode(errors="backslashreplace"))
     except OSError:
         # Nobody reads the talk; the work and its result do not depend on it.
         return
 
 
-def _tell_failed_stdout(error: OSError) -> None:
-    """A reader that went away knows it; a full disk has to be told."""
-    if not isinstance(error, BrokenPipeError):
-        _write_stderr(f"error: cannot write to stdout: {error.strerror}\n")
+def _tell_failed_stdout(output: Output, error: OSError) -> None:
+    """A reader that went away or stands still knows it; a full disk has to be told."""
+    if not isinstance(error, BrokenPipeError | TimeoutError):
+        _write_stderr(output, f"error: cannot write to stdout: {error.strerror}\n")
 
 
 def _deliver(request: ExecRequest, outcome: _Outcome) -> None:
@@ -142,9 +169,10 @@ def _deliver(request: ExecRequest, outcome: _Outcome) -> None:
         _print_answer(outcome, outcome.last_message)
     if request.last_message_file is not None:
         try:
-            request.last_message_file.write_bytes((outcome.last_message or "").encode(errors="replace"))
+            message = (outcome.last_message or "").encode(errors="replace")
+            outcome.output.write_file(request.last_message_file, message)
         except OSError as error:
-            raise UserError(f"cannot write `{request.last_message_file}`: {error.strerror}") from error
+            raise UserError(f"cannot write `{request.last_message_file}`: {error.strerror or error}") from error
 
 
 def _print_answer(outcome: _Outcome, message: str) -> None:
@@ -154,18 +182,7 @@ def _print_answer(outcome: _Outcome, message: str) -> None:
             return
         message = sanitize(message)
     try:
-        write_all(sys.stdout.fileno(), message.encode(errors="replace") + b"\n")
+        outcome.output.write(sys.stdout.fileno(), message.encode(errors="replace") + b"\n")
     except OSError as error:
-        _tell_failed_stdout(error)
+        _tell_failed_stdout(outcome.output, error)
         outcome.stdout_closed = True
-
-
-def write_all(descriptor: int, content: bytes) -> None:
-    """Write every byte, also to a pipe that takes them in pieces; raise `OSError` when the reader is gone."""
-    view = memoryview(content)
-    while view:
-        try:
-            view = view[os.write(descriptor, view) :]
-        except BlockingIOError:
-            # Somebody made the pipe non-blocking; it is shared with whoever holds the other end.
-            select.select([], [descriptor], [])

@@ -13,7 +13,8 @@ from codex_py.protocol.usage import TokenUsage
 
 Line: TypeAlias = dict[str, Any]
 Item: TypeAlias = dict[str, Any]
-Status: TypeAlias = Literal["in_progress", "completed", "failed", "declined"]
+CommandStatus: TypeAlias = Literal["in_progress", "completed", "failed", "declined"]
+PatchStatus: TypeAlias = Literal["completed", "failed"]
 
 TURN_STARTED: Final[Line] = {"type": "turn.started"}
 
@@ -22,23 +23,16 @@ def thread_started(thread_id: str) -> Line:
     return {"type": "thread.started", "thread_id": thread_id}
 
 
-def turn_completed(usage: TokenUsage, skills: Sequence[events.SkillUsed] = ()) -> Line:
-    """`usage` counts the whole thread, earlier runs included.
+def turn_completed(
+    usage: TokenUsage, turn_usage: TokenUsage | None = None, skills: Sequence[events.SkillUsed] = ()
+) -> Line:
+    """`usage` counts the whole thread, earlier runs included; `turn_usage` is of this turn.
 
-    `skills_used` is an addition of this program, only there when a skill was: strict readers of the published types
-    meet no line and no item they do not know.
+    `turn_usage` and `skills_used` are additions of this program, only there when the turn is not the whole thread and
+    when a skill was used: strict readers of the published types meet no line and no item they do not know.
     """
-    return {
-        "type": "turn.completed",
-        "usage": {
-            "input_tokens": usage.input_tokens,
-            "cached_input_tokens": usage.cached_input_tokens,
-            "cache_write_input_tokens": 0,
-            "output_tokens": usage.output_tokens,
-            "reasoning_output_tokens": usage.reasoning_output_tokens,
-        },
-        **_skills_used(skills),
-    }
+    own = {} if turn_usage is None or turn_usage == usage else {"turn_usage": _counts(turn_usage)}
+    return {"type": "turn.completed", "usage": _counts(usage), **own, **_skills_used(skills)}
 
 
 def skill_used(use: events.SkillUsed) -> dict[str, str]:
@@ -88,13 +82,36 @@ def command_finished(item_id: str, event: events.CommandFinished) -> Item:
     return _command(item_id, event.command, event.output, event.exit_code, event.status)
 
 
-def file_change(item_id: str, changes: Sequence[events.FileChange], status: Status) -> Item:
+def file_change(item_id: str, changes: Sequence[events.FileChange], status: PatchStatus) -> Item:
+    """A patch that is over. There is no line for one that begins: one of the SDKs refuses it."""
     listed = [{"path": str(change.path), "kind": change.kind} for change in changes]
     return {"id": item_id, "type": "file_change", "changes": listed, "status": status}
 
 
+def mcp_call_started(item_id: str, event: events.McpCallStarted) -> Item:
+    return _mcp_call(item_id, event, None, None, "in_progress")
+
+
+def mcp_call_finished(item_id: str, event: events.McpCallFinished) -> Item:
+    """A call that was not permitted has failed, with the reason as its error."""
+    error = None if event.error is None else {"message": event.error}
+    return _mcp_call(item_id, event, event.result, error, "completed" if event.status == "completed" else "failed")
+
+
 def web_search(item_id: str, event: events.WebSearched) -> Item:
     return {"id": item_id, "type": "web_search", "query": event.query, "action": event.action}
+
+
+def context_compaction(item_id: str, event: events.ContextCompacted) -> Item:
+    """The history was replaced by a summary; an addition of this program. The tokens are estimates."""
+    return {
+        "id": item_id,
+        "type": "context_compaction",
+        "before_tokens": event.before_tokens,
+        "after_tokens": event.after_tokens,
+        "how": event.how,
+        "reason": event.reason,
+    }
 
 
 def todo_list(item_id: str, steps: Sequence[events.PlanStep]) -> Item:
@@ -103,16 +120,47 @@ def todo_list(item_id: str, steps: Sequence[events.PlanStep]) -> Item:
     return {"id": item_id, "type": "todo_list", "items": items}
 
 
+def _counts(usage: TokenUsage) -> dict[str, int]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "cached_input_tokens": usage.cached_input_tokens,
+        "cache_write_input_tokens": usage.cache_write_input_tokens,
+        "output_tokens": usage.output_tokens,
+        "reasoning_output_tokens": usage.reasoning_output_tokens,
+    }
+
+
 def _skills_used(skills: Sequence[events.SkillUsed]) -> dict[str, Any]:
     return {"skills_used": [skill_used(use) for use in skills]} if skills else {}
 
 
-def _command(item_id: str, command: str, output: str, exit_code: int | None, status: Status) -> Item:
+def _command(item_id: str, command: str, output: str, exit_code: int | None, status: CommandStatus) -> Item:
+    """A refused command counts as failed, for the SDKs know no other word; `declined` is an addition."""
     return {
         "id": item_id,
         "type": "command_execution",
         "command": command,
         "aggregated_output": output,
         "exit_code": exit_code,
+        "status": "failed" if status == "declined" else status,
+        **({"declined": True} if status == "declined" else {}),
+    }
+
+
+def _mcp_call(
+    item_id: str,
+    event: events.McpCallStarted | events.McpCallFinished,
+    result: dict[str, Any] | None,
+    error: dict[str, str] | None,
+    status: str,
+) -> Item:
+    return {
+        "id": item_id,
+        "type": "mcp_tool_call",
+        "server": event.server,
+        "tool": event.tool,
+        "arguments": event.arguments,
+        "result": result,
+        "error": error,
         "status": status,
     }

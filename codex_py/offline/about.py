@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 CONNECT: Final = (
-    "To connect one: set `OPENAI_API_KEY`; or describe a provider of your own under "
+    "To connect one: sign in with `codex-py login`, or set `OPENAI_API_KEY`; or describe a provider of your own under "
     '`[model_providers.x]` in `$CODEX_HOME/config.toml` and choose it with `model_provider = "x"`; or '
     "run a local model with "
     "`--oss` and Ollama. Then leave out `--offline`."

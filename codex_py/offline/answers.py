@@ -21,6 +21,12 @@ from codex_py.offline.tour import tour
 from codex_py.protocol.encoding import encode_json
 
 _LONGEST_ANSWER: Final = 24_000
+# How a host asks for a summary of a conversation that has grown too long.
+_HANDOFF: Final = "The conversation above is about to be replaced by a summary"
+_SUMMARY: Final = (
+    "The rules keep nothing of a conversation and so can sum up nothing. What counts is what the user says next and the"
+    " files as they are now."
+)
 
 
 def answer(conversation: Conversation) -> Reply:
@@ -36,6 +42,8 @@ def answer(conversation: Conversation) -> Reply:
 
 
 def _script(conversation: Conversation) -> Script:
+    if conversation.prompt.startswith(_HANDOFF):
+        return _told(_SUMMARY)
     wish: Intent = choose_intent(conversation.prompt) if conversation.prompt else Greet()
     match wish:
         case Tour():

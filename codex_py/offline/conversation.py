@@ -21,6 +21,7 @@ _CONTEXT: Final = (
     "<subagent_notification>",
     "<hook_prompt>",
     "<content_filter_guidance>",
+    "<conversation_summary>",
     "<image name=",
     "</image>",
 )

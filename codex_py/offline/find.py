@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from codex_py.offline.intent import Find
 from codex_py.offline.pattern import Pattern
 from codex_py.offline.result import Result
-from codex_py.offline.script import Request, Script, look, look_at_all
+from codex_py.offline.script import Request, Script, look, look_at_all, require
 from codex_py.offline.text import clip, count, ticked
 
 _NO_PROGRAM: Final = 127
@@ -30,11 +30,13 @@ class Match(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """`total` is exact also where the shown `matches` are not all."""
+    """`total` and `files` count also what is not among `matches`; `at_least` where that could not be counted."""
 
     matches: tuple[Match, ...]
     per_file: Counter[str]
     total: int
+    files: int
+    at_least: bool = False
 
 
 def find(wish: Find) -> Script:
@@ -59,13 +61,23 @@ def _search(needle: str, *, ignore_case: bool) -> Generator[tuple[Request, ...],
     if shown.exit_code == _NO_PROGRAM:
         grep = f"grep -rI --exclude-dir=.git --exclude-dir=node_modules --exclude-dir=.venv{case} -F -e {text}"
         search, counting = f"{grep} -n .", f"{grep} -c . | grep -v ':0$'"
-        shown = yield from look(search)
+        shown = require((yield from look(search)), "grep")
     matches = tuple(match for line in shown.lines if (match := _match(line)))
     per_file = Counter(match.path for match in matches)
-    if shown.cut:
-        (counts,) = yield from look_at_all([counting])
-        per_file = Counter(_counts(counts)) or per_file
-    return Matches(matches, per_file, sum(per_file.values()))
+    if not shown.cut:
+        return Matches(matches, per_file, sum(per_file.values()), len(per_file))
+    # The files may be too many to show as well, so that they are counted where they are.
+    tally, most = yield from look_at_all(
+        [
+            f"{counting} | awk -F: '{{ lines += $NF }} END {{ print NR, lines + 0 }}'",
+            f"{counting} | awk -F: '{{ print $NF \":\" $0 }}' | sort -t: -k1,1rn -k2 | head -n 40 | cut -d: -f2-",
+        ]
+    )
+    numbers = tally.text.split()
+    if len(numbers) != 2 or not all(number.isdigit() for number in numbers):
+        return Matches(matches, per_file, len(matches), len(per_file), at_least=True)
+    files, total = map(int, numbers)
+    return Matches(matches, Counter(_counts(most)) or per_file, total, files)
 
 
 def _search_names(needle: str) -> Generator[tuple[Request, ...], tuple[Result, ...], list[str]]:
@@ -100,9 +112,8 @@ def report(needle: str, found: Matches, names: list[str], *, definition: bool, f
     lines: list[str] = []
     if found.total:
         case = " when upper and lower case are taken as the same" if folded else ""
-        lines.append(
-            f"{shown_needle} is on {count(found.total, 'line')} in {count(len(found.per_file), 'file')}{case}:"
-        )
+        least = "at least " if found.at_least else ""
+        lines.append(f"{shown_needle} is on {least}{count(found.total, 'line')} in {count(found.files, 'file')}{case}:")
         lines += _places(needle, found, definition=definition)
     else:
         lines.append(f"{shown_needle} is in no file's text.")

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from codex_py.offline.pattern import Pattern
+
 _BY_SUFFIX: Final[Mapping[str, str]] = MappingProxyType(
     {
         suffix: language
@@ -56,6 +58,25 @@ _BY_SUFFIX: Final[Mapping[str, str]] = MappingProxyType(
         for suffix in suffixes.split()
     }
 )
+_BY_INTERPRETER: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        name: suffix
+        for suffix, names in {
+            ".py": "python python2 python3 pypy pypy3",
+            ".sh": "sh bash dash zsh ksh fish",
+            ".js": "node nodejs bun",
+            ".ts": "deno ts-node tsx",
+            ".rb": "ruby",
+            ".pl": "perl",
+            ".php": "php",
+            ".lua": "lua luajit",
+            ".r": "Rscript",
+            ".ps1": "pwsh",
+        }.items()
+        for name in names.split()
+    }
+)
+_FIRST_LINE: Final = Pattern(r"#!\s*\S*?/(?:env\s+(?:-S\s+)?)?([\w-]+?)[\d.]*(?:\s|$)")
 _OTHER: Final[Mapping[str, str]] = MappingProxyType(
     {
         suffix: kind
@@ -89,6 +110,12 @@ def count_languages(suffixes: Mapping[str, int]) -> tuple[list[tuple[str, int]],
         else:
             rest += number
     return _ranked(languages.items()), _ranked(formats.items()), rest
+
+
+def suffix_of_script(first_line: str) -> str:
+    """The suffix a script might have by the interpreter its first line names; '' for any other line."""
+    found = _FIRST_LINE.match(first_line)
+    return _BY_INTERPRETER.get(found[1], "") if found else ""
 
 
 def _ranked(counts: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:

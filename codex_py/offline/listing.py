@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from codex_py.offline.result import Result
-from codex_py.offline.script import Request, look, look_at_all
+from codex_py.offline.script import Request, look, look_at_all, require
 
 _SKIPPED: Final = (
     ".git",
@@ -24,9 +24,10 @@ _SKIPPED: Final = (
     ".pytest_cache",
 )
 _PRUNE: Final = " -o ".join(f"-name {name}" for name in _SKIPPED)
-FIND_FILES: Final = rf"find . \( {_PRUNE} \) -prune -o \( -type f -o -type l \) -print"
+FIND_FILES: Final = rf"find . \( {_PRUNE} \) -prune -o \( -type f -o -type l \) -print 2>/dev/null"
 _GIT_FILES: Final = "git -c core.quotePath=false ls-files"
-_NEW_FILES: Final = f"{_GIT_FILES} --others --exclude-standard"
+# Git warns of folders it may not enter, on lines that look like names.
+_NEW_FILES: Final = f"{_GIT_FILES} --others --exclude-standard 2>/dev/null"
 # What the rest of a tour wants to know by name; asked for separately when the whole list is too long to show.
 _NOTABLE: Final = (
     r"^[^/]*$|(^|/)(tests?|specs?|__tests__)/|(^|/)test_[^/]*$|[._](test|spec)s?\.[a-z]+$"
@@ -74,7 +75,7 @@ def list_files(place: Place, root: str | None) -> Generator[tuple[Request, ...],
             return (yield from _tallied(listed, _GIT_FILES, root, tracked=True, untracked=len(new.lines)))
         if new.ok and new.text.strip():
             return (yield from _tallied(new, _NEW_FILES, root, tracked=False, untracked=len(new.lines)))
-    found = yield from look(FIND_FILES, root)
+    found = require((yield from look(FIND_FILES, root)), "find")
     return (yield from _tallied(found, FIND_FILES, root, tracked=False, untracked=0))
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from codex_py.offline.conversation import Conversation, Step
 from codex_py.offline.result import Result, joined, read_result
-from codex_py.offline.script import Command, Outline, Patch, Request, Script
+from codex_py.offline.script import Command, Impossible, Outline, Patch, Request, Script
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 
 NOTICE: Final = "(offline model: fixed rules, no AI)"
@@ -47,10 +47,6 @@ class _Unanswered(Exception):
         self.calls = tuple(calls)
 
 
-class _Impossible(Exception):
-    """The script cannot go on; the message is the answer."""
-
-
 def play(script: Script, conversation: Conversation) -> Reply:
     """The next thing to do: calls whose results the script needs, or what it says in the end."""
     if len(conversation.steps) > _MOST_STEPS:
@@ -64,7 +60,7 @@ def play(script: Script, conversation: Conversation) -> Reply:
         return _final(str(end.value))
     except _Unanswered as needed:
         return Make(needed.calls)
-    except _Impossible as reason:
+    except Impossible as reason:
         return _final(str(reason))
     finally:
         script.close()
@@ -92,7 +88,7 @@ class _Replay:
         results = [self._finished(result) for result in results]
         for request, result in zip(requests, results, strict=True):
             if isinstance(request, Command) and result.exit_code is None and result.running is None:
-                raise _Impossible(f"`{_short(request.cmd)}` was not run:\n\n```\n{result.text[:2000].strip()}\n```")
+                raise Impossible(f"`{_short(request.cmd)}` was not run:\n\n```\n{result.text[:2000].strip()}\n```")
         return results
 
     def _take(self, call: Call) -> Step | None:
@@ -139,7 +135,7 @@ def _call_for(request: Request, tools: Mapping[str, dict[str, Any]]) -> Call:
 
 def _exec_call(command: Command, tools: Mapping[str, dict[str, Any]]) -> Call:
     if "exec_command" not in tools:
-        raise _Impossible(
+        raise Impossible(
             f"I wanted to run `{_short(command.cmd)}`, but this request offers no `exec_command` tool, so "
             f"nothing was run."
         )

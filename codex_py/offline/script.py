@@ -7,9 +7,12 @@ from the request, so nothing is kept between two requests.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from codex_py.offline.result import Result
+
+# What a shell answers for a program it does not find.
+_NO_PROGRAM: Final = 127
 
 
 class Command(NamedTuple):
@@ -38,6 +41,10 @@ Request: TypeAlias = Command | Patch | Outline
 Script: TypeAlias = Generator[tuple[Request, ...], tuple[Result, ...], str]
 
 
+class Impossible(Exception):
+    """Nothing can be found out; the text tells the user why."""
+
+
 def ask(request: Request) -> Generator[tuple[Request, ...], tuple[Result, ...], Result]:
     """Make one call and give back its result."""
     (result,) = yield (request,)
@@ -56,3 +63,10 @@ def look_at_all(
     if not commands:
         return []
     return list((yield tuple(Command(cmd, workdir) for cmd in commands)))
+
+
+def require(result: Result, program: str) -> Result:
+    """The result, unless the program that was to bring it is missing: then nothing can be said. Raises `Impossible`."""
+    if result.exit_code == _NO_PROGRAM:
+        raise Impossible(f"I could not look at the files: `{program}` is not there where commands run.")
+    return result

@@ -13,7 +13,7 @@ from codex_py.offline.intent import RunTests
 from codex_py.offline.listing import find_place
 from codex_py.offline.result import Result
 from codex_py.offline.runners import PYTHONS, NoRunner, Runner, Surroundings, choose_runner
-from codex_py.offline.script import Command, Request, Script, ask, look, look_at_all
+from codex_py.offline.script import Command, Request, Script, ask, look, look_at_all, require
 from codex_py.offline.text import excerpt, ticked
 from codex_py.offline.verdict import Verdict, counts_text, failure_list
 
@@ -26,7 +26,9 @@ _TEST_FILES: Final = (
     r"-name 'test_*.py' -o -name '*_test.py' -o -name '*.test.*' -o -name '*.spec.*' -o -path '*/test/*.*js' "
     r"-o -path '*/tests/*.*js' -o -path '*/__tests__/*' \) -print | sort | head -n 200"
 )
-_ENTRIES: Final = "ls -Ap . ; ls -dp scripts/* script/* bin/* test/__init__.py tests/__init__.py 2>/dev/null ; true"
+_ENTRIES: Final = (
+    "ls -Ap . || exit; ls -dp scripts/* script/* bin/* test/__init__.py tests/__init__.py 2>/dev/null ; true"
+)
 _READ: Final = ("pyproject.toml", "setup.cfg", "tox.ini", "package.json", "Makefile", "makefile", "GNUmakefile")
 _HAS_PYTEST: Final = "import importlib.util as u, sys; sys.exit(not u.find_spec('pytest'))"
 _PROBE: Final = (
@@ -63,7 +65,7 @@ def _choose(
     root: str | None, wish: RunTests
 ) -> Generator[tuple[Request, ...], tuple[Result, ...], tuple[Runner | NoRunner | None, str | None]]:
     entries, files = yield from look_at_all([_ENTRIES, _TEST_FILES], root)
-    names = frozenset(line.removeprefix("./") for line in entries.lines)
+    names = frozenset(line.removeprefix("./") for line in require(entries, "ls").lines)
     test_files = tuple(line.removeprefix("./") for line in files.lines)
     wanted = [name for name in _READ if name in names]
     texts = yield from look_at_all([f"head -c 24000 {name}" for name in wanted], root)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _LONGEST_LINE = 200
 
 
@@ -29,6 +31,12 @@ def excerpt(text: str, *, head: int = 40, tail: int = 20) -> str:
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """`1 file`, `2 files`."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(things: Sequence[str], most: int) -> str:
+    """`a, b and 3 more`."""
+    more = f" and {len(things) - most} more" if len(things) > most else ""
+    return f"{', '.join(things[:most])}{more}"
 
 
 def ticked(text: str) -> str:

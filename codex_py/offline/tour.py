@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Generator
+from collections import Counter
+from collections.abc import Generator, Sequence
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from codex_py.offline.conversation import Conversation
 from codex_py.offline.intent import Tour
-from codex_py.offline.languages import count_languages
-from codex_py.offline.listing import Listing, Place, find_place, list_files
+from codex_py.offline.languages import count_languages, suffix_of_script
+from codex_py.offline.listing import Listing, Place, find_place, list_files, suffix_of
 from codex_py.offline.manifests import MANIFESTS, Manifest, read_manifests
 from codex_py.offline.pattern import Pattern
 from codex_py.offline.readme import Readme, read_readme
 from codex_py.offline.result import Result
 from codex_py.offline.script import Request, Script, look, look_at_all
-from codex_py.offline.text import clip, count, ticked
+from codex_py.offline.text import clip, count, listed, ticked
 
 _README: Final = Pattern(r"(?:docs/|\.github/)?readme(?:\.(?:md|markdown|mdx|rst|txt|adoc|org))?", re.IGNORECASE)
+# Files without a suffix that are looked into, for the interpreter their first line may name.
+_MOST_BARE: Final = 200
 _README_ORDER: Final = (".md", ".markdown", ".mdx", ".rst", "", ".txt", ".adoc", ".org")
 _TEST_FOLDER: Final = Pattern(r"((?:[^/]+/)*?(?:tests?|specs?|__tests__))/", re.IGNORECASE)
 _TEST_FILE: Final = Pattern(
@@ -44,6 +47,15 @@ class Evidence(NamedTuple):
     readme_file: str
     readme: Readme
     manifests: tuple[Manifest, ...]
+    unreadable: bool = False
+
+
+class _Texts(NamedTuple):
+    """What the files say. `readme` is the name of one, or empty."""
+
+    listing: Listing
+    readme: str
+    by_file: dict[str, str]
 
 
 def tour(conversation: Conversation, wish: Tour) -> Script:
@@ -54,10 +66,10 @@ def tour(conversation: Conversation, wish: Tour) -> Script:
     if root is None and place.prefix and not _describes_itself(listing):
         root = place.top
         listing = yield from list_files(place, root)
-    readme_file, readme, manifests = yield from _read(listing)
+    texts = yield from _read(listing)
     folder = yield from _folder_name(conversation, place, root)
     inside = place.prefix.rstrip("/") if root is not None else ""
-    return describe(Evidence(folder, inside, listing, readme_file, readme, manifests))
+    return describe(_evidence(folder, inside, texts))
 
 
 def _describes_itself(listing: Listing) -> bool:
@@ -73,15 +85,37 @@ def _folder_name(
     return PurePosixPath(where).name or where
 
 
-def _read(
-    listing: Listing,
-) -> Generator[tuple[Request, ...], tuple[Result, ...], tuple[str, Readme, tuple[Manifest, ...]]]:
-    readmes = sorted((path for path in listing.paths if _README.fullmatch(path)), key=_readme_rank)[:1]
-    files = [*readmes, *(name for name in MANIFESTS if name in listing.paths)]
-    results = yield from look_at_all([f"head -c 24000 {shlex.quote(file)}" for file in files], listing.root)
-    texts = {file: result.text for file, result in zip(files, results, strict=True) if result.ok}
-    readme = read_readme(texts.pop(readmes[0], "")) if readmes else Readme("", "", ())
-    return readmes[0] if readmes else "", readme, tuple(read_manifests(texts))
+def _read(listing: Listing) -> Generator[tuple[Request, ...], tuple[Result, ...], _Texts]:
+    readme = min((path for path in listing.paths if _README.fullmatch(path)), key=_readme_rank, default="")
+    files = [*filter(None, [readme]), *(name for name in MANIFESTS if name in listing.paths)]
+    bare = [path for path in listing.paths if not suffix_of(path) and not PurePosixPath(path).name.startswith(".")]
+    commands = [f"head -c 24000 {shlex.quote(file)}" for file in files]
+    if bare and listing.complete:
+        names = " ".join(shlex.quote(path) for path in bare[:_MOST_BARE])
+        commands.append(f"grep -m1 -nIHs -D skip '^#!' -- {names}")
+    results = yield from look_at_all(commands, listing.root)
+    by_file = {file: result.text for file, result in zip(files, results, strict=False) if result.ok}
+    scripts = results[len(files)].lines if len(results) > len(files) else []
+    return _Texts(with_scripts(listing, scripts), readme, by_file)
+
+
+def with_scripts(listing: Listing, found: Sequence[str]) -> Listing:
+    """The listing with the files counted as scripts whose first line says so: `path:1:#!interpreter`."""
+    suffixes = Counter(listing.suffixes)
+    for line in found:
+        _, first, text = line.partition(":1:")
+        if first and (suffix := suffix_of_script(text)):
+            suffixes[suffix] += 1
+            suffixes[""] -= 1
+    return listing._replace(suffixes=+suffixes)
+
+
+def _evidence(folder: str, inside: str, texts: _Texts) -> Evidence:
+    manifests = {file: text for file, text in texts.by_file.items() if file != texts.readme}
+    told = texts.by_file.get(texts.readme)
+    readme = Readme("", "", ()) if told is None else read_readme(told)
+    unreadable = bool(texts.readme) and told is None
+    return Evidence(folder, inside, texts.listing, texts.readme, readme, tuple(read_manifests(manifests)), unreadable)
 
 
 def _readme_rank(path: str) -> tuple[int, int]:
@@ -101,9 +135,8 @@ def describe(evidence: Evidence) -> str:
     lines.append(f"- **Entry points:** {_entries(listing, manifests)}")
     lines.append(f"- **How to run:** {_how_to_run(evidence)}")
     if listing.tops:
-        tops = ", ".join(f"`{top}/` ({number})" for top, number in listing.tops.most_common(8))
-        more = len(listing.tops) - 8
-        lines.append(f"- **Folders:** {tops}{f' and {more} more' if more > 0 else ''}")
+        tops = [f"`{top}/` ({number})" for top, number in listing.tops.most_common()]
+        lines.append(f"- **Folders:** {listed(tops, 8)}")
     if evidence.inside:
         lines.append(f"- You are in `{evidence.inside}/` of it.")
     return "\n".join(lines)
@@ -115,6 +148,7 @@ def _headline(evidence: Evidence, name: str) -> str:
     if readme.paragraph and (readme.opens or not described):
         return f"{first}: {readme.paragraph}\n\n(from `{evidence.readme_file}`)"
     lack = "begins with how to use it" if readme.paragraph else "has no text to go by"
+    lack = "cannot be read" if evidence.unreadable else lack
     why = f"`{evidence.readme_file}` {lack}" if evidence.readme_file else "There is no README"
     if described:
         source = next(m.file for m in evidence.manifests if m.description)
@@ -132,10 +166,10 @@ def _file_count(listing: Listing) -> str:
 
 def _language_lines(listing: Listing) -> list[str]:
     languages, formats, rest = count_languages(listing.suffixes)
-    named = [f"{language} ({count(number, 'file')})" for language, number in languages[:8]]
-    others = [f"{kind} ({number})" for kind, number in formats[:8]] + ([f"other ({rest})"] if rest else [])
-    lines = [f"- **Languages:** {', '.join(named) if named else 'no source code in a language I know'}"]
-    return [*lines, f"- **Other files:** {', '.join(others)}"] if others else lines
+    named = [f"{language} ({count(number, 'file')})" for language, number in languages]
+    others = [f"{kind} ({number})" for kind, number in formats] + ([f"other ({rest})"] if rest else [])
+    lines = [f"- **Languages:** {listed(named, 8) if named else 'no source code in a language I know'}"]
+    return [*lines, f"- **Other files:** {listed(others, 9)}"] if others else lines
 
 
 def _tests(listing: Listing) -> str:
@@ -165,7 +199,7 @@ def _entries(listing: Listing, manifests: tuple[Manifest, ...]) -> str:
         *(ticked(path) for path in sorted(found, key=lambda path: path.count("/"))),
         *map(ticked, scripts),
     ]
-    return ", ".join(entries[:8]) if entries else "none found by name"
+    return listed(entries, 8) if entries else "none found by name"
 
 
 def _how_to_run(evidence: Evidence) -> str:

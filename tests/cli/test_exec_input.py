@@ -80,7 +80,7 @@ def test_an_open_but_silent_pipe_does_not_hold_up_a_prompt(place: Place) -> None
     with FakeResponses([say("done")]) as model:
         place.use_model(model.base_url)
         with start(place, "exec", "go", stdin="open") as running:
-            ended = running.wait(timeout=20)
+            ended = running.wait()
 
     assert (ended.status, ended.stdout) == (0, b"done\n")
     assert model.requests[0].texts("user")[-1] == "go"
@@ -258,6 +258,17 @@ def test_keys_do_not_reach_commands_nor_any_output(place: Place) -> None:
     [rollout] = place.rollouts()
     for text in (output, ended.out, ended.err, rollout.read_text()):
         assert secret not in text
+
+
+def test_a_key_in_a_prompt_is_sent_and_not_shown(place: Place) -> None:
+    secret = "sk-test-0123456789abcdef"
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url, env_key="FAKE_KEY")
+        ended = run(place.with_env(FAKE_KEY=secret), "exec", f"is {secret} still good?")
+
+    assert model.requests[0].texts("user")[-1] == f"is {secret} still good?"
+    assert "\nis [redacted] still good?\n" in ended.err
+    assert secret not in ended.err
 
 
 @pytest.mark.parametrize("variable", ["CODEX_API_KEY", "OPENAI_API_KEY"])

@@ -133,6 +133,7 @@ exec
 no
 codex
 It says hi.
+turn: 12,000 tokens in (8% cached), 345 out
 tokens used
 11,345
 """
@@ -218,13 +219,9 @@ def test_json_lines_tell_a_whole_turn(place: Place) -> None:
         *started_and_completed(
             command("item_3", no, "", None, "in_progress"), command("item_3", no, "no\n", 3, "failed")
         ),
-        *started_and_completed(change("item_4", new, "add", "in_progress"), change("item_4", new, "add", "completed")),
-        *started_and_completed(
-            change("item_5", new, "update", "in_progress"), change("item_5", new, "update", "completed")
-        ),
-        *started_and_completed(
-            change("item_6", new, "delete", "in_progress"), change("item_6", new, "delete", "completed")
-        ),
+        {"type": "item.completed", "item": change("item_4", new, "add", "completed")},
+        {"type": "item.completed", "item": change("item_5", new, "update", "completed")},
+        {"type": "item.completed", "item": change("item_6", new, "delete", "completed")},
         done("item_7", "agent_message", "done"),
         usage(201, 41, 21, 6),
     ]
@@ -336,6 +333,16 @@ def test_end_turn_false_asks_once_more(place: Place) -> None:
     assert model.requests[1].texts("assistant") == ["wait"]
 
 
+def test_a_model_that_goes_on_without_a_word_is_stopped(place: Place) -> None:
+    with FakeResponses(repeat([completed(end_turn=False)])) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--json", "go")
+
+    assert (ended.status, len(model.requests)) == (1, 10)
+    message = "the model said nothing 10 times and asked to go on"
+    assert ended.events[-1] == {"type": "turn.failed", "error": {"message": message}}
+
+
 def test_the_last_message_goes_to_a_file_too(place: Place) -> None:
     target = place.home / "last message.txt"
     with FakeResponses([say("one"), say("the answer\n")]) as model:
@@ -379,6 +386,21 @@ def test_parallel_calls_are_answered_in_their_order(place: Place) -> None:
 
     outputs = [one["call_id"] for one in model.requests[1].input if one["type"] == "function_call_output"]
     assert (ended.status, outputs) == (0, ["slow", "quick"])
+
+
+def test_two_calls_with_one_id_are_two_items(place: Place) -> None:
+    twins = [call("same", "exec_command", {"cmd": f"echo {word}"}) for word in ("one", "two")]
+    with FakeResponses(twins, [say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--json", "-s", "danger-full-access", "go")
+
+    outputs = [one["output"].splitlines()[-1] for one in model.requests[1].input if one["type"].endswith("_output")]
+    ids = {
+        kind: [event["item"]["id"] for event in ended.events if event["type"] == kind]
+        for kind in ("item.started", "item.completed")
+    }
+    assert (ended.status, outputs) == (0, ["one", "two"])
+    assert ids == {"item.started": ["item_0", "item_1"], "item.completed": ["item_0", "item_1", "item_2"]}
 
 
 def test_the_skills_of_a_failed_turn_are_told_too(place: Place) -> None:

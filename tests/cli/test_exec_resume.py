@@ -72,19 +72,35 @@ def test_a_resumed_session_takes_its_prompt_like_a_new_one(
 
 
 def test_usage_counts_the_earlier_runs(place: Place) -> None:
-    spent = completed(tokens(100, 10, cached=40, reasoning=5))
-    with FakeResponses([say("one"), spent], [say("two"), spent]) as model:
+    first = completed(tokens(100, 10, cached=40, reasoning=5, written=7))
+    second = completed(tokens(300, 30, cached=100, reasoning=20))
+    with FakeResponses([say("one"), first], [say("two"), second], [say("three"), second]) as model:
         place.use_model(model.base_url)
-        run(place, "exec", "first")
-        ended = run(place, "exec", "resume", "--last", "--json", "next")
+        alone = run(place, "exec", "--json", "first")
+        after = run(place, "exec", "resume", "--last", "--json", "next")
+        told = run(place, "exec", "resume", "--last", "and then")
 
-    assert ended.events[-1]["usage"] == {
-        "input_tokens": 200,
-        "cached_input_tokens": 80,
-        "cache_write_input_tokens": 0,
-        "output_tokens": 20,
-        "reasoning_output_tokens": 10,
+    def counts(given: int, cached: int, written: int, taken: int, thinking: int) -> dict[str, int]:
+        return {
+            "input_tokens": given,
+            "cached_input_tokens": cached,
+            "cache_write_input_tokens": written,
+            "output_tokens": taken,
+            "reasoning_output_tokens": thinking,
+        }
+
+    assert alone.events[-1] == {"type": "turn.completed", "usage": counts(100, 40, 7, 10, 5)}
+    assert after.events[-1] == {
+        "type": "turn.completed",
+        "usage": counts(400, 140, 7, 40, 25),
+        "turn_usage": counts(300, 100, 0, 30, 20),
     }
+    assert told.err.splitlines()[-4:] == [
+        "turn: 300 tokens in (33% cached), 30 out",
+        "session: 700 tokens in (34% cached), 70 out",
+        "tokens used",
+        "530",
+    ]
 
 
 def test_settings_that_changed_are_appended(place: Place) -> None:

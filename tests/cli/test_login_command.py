@@ -126,6 +126,18 @@ def test_a_sign_in_can_be_cancelled_and_its_port_taken_over(place: Place) -> Non
     assert ended.status == 0
 
 
+def test_a_program_that_holds_the_port_and_says_nothing_is_asked_once(place: Place) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        ended = run(place, "login", "--no-browser", "--port", str(port))
+        silent.setblocking(False)
+        silent.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+    assert ended.status == 1
+    assert ended.err.startswith(f"error: cannot wait for the browser on port {port}: ")
+
+
 def test_nonsense_on_the_callback_port_disturbs_nothing(place: Place) -> None:
     with FakeIssuer() as issuer, browser_login(place, issuer) as running:
         page = sign_in_page(running)

@@ -94,7 +94,7 @@ def test_models_that_cannot_be_listed_are_one_line(place: Place, arguments: list
 
 @pytest.mark.parametrize(
     "content",
-    ["", "[]", "{}", "nonsense", '{"data": 7}', '{"data": [7, {}, {"id": 3}, {"id": ""}]}', '{"models": {"a": 1}}'],
+    ["[]", '{"data": null}', '{"data": 7}', '{"data": [7, {}, {"id": 3}, {"id": ""}]}', '{"models": {"a": 1}}'],
 )
 def test_a_list_without_models_is_an_empty_one(place: Place, content: str) -> None:
     with FakeResponses(get={"/v1/models": status(200, content)}) as model:
@@ -103,6 +103,20 @@ def test_a_list_without_models_is_an_empty_one(place: Place, content: str) -> No
 
     assert (ended.status, ended.out) == (0, "")
     assert ended.err == "the provider `fake` offers no models\n"
+
+
+@pytest.mark.parametrize("content", ["", "{}", "<html>a router</html>", '"models"'])
+def test_an_answer_that_is_no_list_is_told_from_an_empty_one(place: Place, content: str) -> None:
+    page = status(200, content)
+    with FakeResponses([say("fine")], get={"/v1/models": page, "/api/tags": page}) as model:
+        place.use_model(model.base_url)
+        listed = run(place, "models")
+        asked = run(place.with_env(CODEX_OSS_BASE_URL=model.base_url), "exec", "--oss", "hi")
+
+    assert (listed.status, listed.out) == (1, "")
+    assert "answered with something else than a list of models" in listed.err
+    # It may serve the model all the same, and says what it is when it does not.
+    assert (asked.status, asked.out) == (0, "fine\n")
 
 
 def test_the_offline_rules_are_a_model_too(place: Place) -> None:

@@ -1,0 +1,125 @@
+"""`codex-py completions`: what a shell needs to complete commands, flags, and skill names after a `$`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from codex_py.cli.exec import exec_parser
+from codex_py.cli.main import COMMANDS, OF_SESSIONS, OF_TERMINAL
+from codex_py.cli.options import Parser
+from codex_py.cli.repl import terminal_parser
+from codex_py.config.load import ConfigRequest, load_config
+from codex_py.core.skill_sources import skill_rules, skill_sources
+from codex_py.errors import UsageError, UserError
+from codex_py.paths import codex_home
+from codex_py.skills.service import SkillService
+
+_SHELLS: Final = ("bash", "zsh", "fish")
+_HELP: Final = """usage: codex-py completions bash|zsh|fish
+
+Print a script that teaches a shell to complete `codex-py`: commands, flags, and skill names after a `$`.
+
+  bash  codex-py completions bash > ~/.local/share/bash-completion/completions/codex-py
+  zsh   codex-py completions zsh > "${fpath[1]}/_codex-py"
+  fish  codex-py completions fish > ~/.config/fish/completions/codex-py.fish
+
+In bash and zsh quote the `$`: '$lint or \\$lint; the completion does it for you."""
+
+_BASH: Final = """# codex-py: completion for bash
+_codex_py() {
+  local word="${COMP_WORDS[COMP_CWORD]}" bare
+  bare="${word#[\\\\\\"\\']}"
+  COMPREPLY=()
+  if [[ $bare == '$'* ]]; then
+    local name
+    while IFS= read -r name; do
+      [[ "\\$$name" == "$bare"* ]] && COMPREPLY+=("\\\\\\$$name")
+    done < <(codex-py completions --skills 2>/dev/null)
+  elif [[ $word == -* ]]; then
+    local flags="@TERMINAL_FLAGS@"
+    [[ " ${COMP_WORDS[*]} " == *" exec "* ]] && flags="@EXEC_FLAGS@"
+    COMPREPLY=($(compgen -W "$flags" -- "$word"))
+  elif (( COMP_CWORD == 1 )); then
+    COMPREPLY=($(compgen -W "@COMMANDS@" -- "$word"))
+  else
+    COMPREPLY=($(compgen -f -- "$word"))
+  fi
+}
+complete -o bashdefault -F _codex_py codex-py
+"""
+_ZSH: Final = """#compdef codex-py
+# codex-py: completion for zsh
+_codex_py() {
+  local word="${words[CURRENT]}"
+  local bare="${${word#[\\\\\\"\\']}}"
+  if [[ $bare == '$'* ]]; then
+    local -a names
+    names=("${(@f)$(codex-py completions --skills 2>/dev/null)}")
+    compadd -U -Q -S ' ' -- ${${(M)names:#${bare#\\$}*}/#/\\\\$}
+  elif [[ $word == -* ]]; then
+    if (( ${words[(I)exec]} )); then
+      compadd -- @EXEC_FLAGS@
+    else
+      compadd -- @TERMINAL_FLAGS@
+    fi
+  elif (( CURRENT == 2 )); then
+    compadd -- @COMMANDS@
+  else
+    _files
+  fi
+}
+compdef _codex_py codex-py
+"""
+_FISH: Final = """# codex-py: completion for fish
+function __codex_py_skills
+  for name in (codex-py completions --skills 2>/dev/null)
+    echo "\\$$name"
+  end
+end
+complete -c codex-py -n __fish_use_subcommand -f -a "@COMMANDS@"
+complete -c codex-py -n "string match -q -- '*\\$*' (commandline -ct)" -f -a "(__codex_py_skills)"
+@FISH_FLAGS@
+"""
+_SCRIPTS: Final = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Print the script of a shell, or the names of the skills of this folder."""
+    match list(arguments):
+        case ["-h" | "--help"]:
+            print(_HELP)
+        case ["--skills"]:
+            print("\n".join(_skill_names()))
+        case [shell] if shell in _SHELLS:
+            print(_filled(_SCRIPTS[shell]), end="")
+        case _:
+            raise UsageError("name one shell: `bash`, `zsh` or `fish`", hint="see `codex-py completions --help`")
+    return 0
+
+
+def _filled(script: str) -> str:
+    terminal, exec_flags = _flags(terminal_parser()), _flags(exec_parser())
+    commands = [*COMMANDS, *OF_SESSIONS, *OF_TERMINAL, "review"]
+    fish = [f"complete -c codex-py -l {flag.removeprefix('--')}" for flag in terminal if flag.startswith("--")]
+    filled = script.replace("@COMMANDS@", " ".join(commands)).replace("@TERMINAL_FLAGS@", " ".join(terminal))
+    return filled.replace("@EXEC_FLAGS@", " ".join(exec_flags)).replace("@FISH_FLAGS@", "\n".join(fish))
+
+
+def _flags(parser: Parser) -> list[str]:
+    return sorted(set(parser.flags()))
+
+
+def _skill_names() -> list[str]:
+    """The skills that can be picked here; a broken configuration offers none."""
+    try:
+        home = codex_home(os.environ)
+        cwd = Path.cwd()
+        loaded = load_config(ConfigRequest(home=home, cwd=cwd, env=os.environ))
+    except (UserError, OSError):
+        return []
+    sources = skill_sources(loaded, home=home, cwd=cwd, env=os.environ)
+    catalog = SkillService(home / "cache" / "skills").catalog(sources, skill_rules(loaded.config))
+    return sorted({skill.name for skill in catalog.enabled() if skill.user_invocable})

@@ -1,0 +1,27 @@
+"""Where the console script begins: a signal while the program is still being loaded ends it without a word.
+
+For nobody else to import.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+
+def _leave(number: int, _: object) -> None:
+    # Nothing has been begun, so that there is nothing to clean up and nobody to tell.
+    os._exit(128 + number)
+
+
+# A shell that started this in the background has interrupts ignored, as `nohup` has hangups, and then they stay so.
+for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(_number) in (signal.default_int_handler, signal.SIG_DFL):
+        signal.signal(_number, _leave)
+
+
+def main() -> None:
+    """The console script. Ends the process itself."""
+    from codex_py.cli.main import main as begin
+
+    begin()

@@ -1,0 +1,177 @@
+"""`codex-py`, alone or with a prompt: the terminal session, its command line, and what is settled before the prompt."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import os
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from codex_py.cli.options import Parser, add_config_flags, add_model_flags, add_place_flags, find_folders
+from codex_py.cli.settings import config_request, find_images, load_settings, working_directory
+from codex_py.config.edit import trust_project
+from codex_py.config.schema import APPROVAL_POLICIES
+from codex_py.errors import UsageError
+from codex_py.paths import codex_home
+from codex_py.ui.repl.settings import read_tui
+from codex_py.ui.repl.start import Errand, Place
+from codex_py.ui.repl.terminal import is_capable
+
+if TYPE_CHECKING:
+    from codex_py.core.build import ResumeTarget
+    from codex_py.core.session import Session
+
+_ORIGINATOR: Final = "codex_cli_rs"
+_OFFLINE: Final = "offline"
+_USAGE: Final = """codex-py [OPTIONS] [PROMPT]
+       codex-py resume [OPTIONS] [SESSION | --last] [PROMPT]
+       codex-py fork [OPTIONS] [SESSION | --last] [PROMPT]"""
+_DESCRIPTION: Final = """Work with the model in this terminal.
+
+`resume` goes on with an earlier session and `fork` with a copy of it; without a session they offer those of this
+directory. `codex-py --help` lists the other commands.
+"""
+_EPILOG: Final = """examples:
+  codex-py
+  codex-py "why does the login test fail?"
+  codex-py resume --last
+  codex-py --offline
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Settle what can be wrong before anything is drawn, then draw; give back the exit status."""
+    parser = terminal_parser()
+    flags, behind = _split_at_dashes(arguments)
+    if "-h" in flags or "--help" in flags:
+        print(parser.format_help().rstrip())
+        return 0
+    given = parser.parse_intermixed_args(flags)
+    errand = _read_errand(given, behind)
+    host = _Host(given)
+    if given.trust:
+        trust_project(host.home, host.cwd)
+    place = host.place()
+    return asyncio.run(_run(host, place, errand))
+
+
+async def _run(host: _Host, place: Place, errand: Errand) -> int:
+    gc.enable()
+    if not is_capable(place.env) or place.tui.screen_reader:
+        # Nothing of what draws is loaded for a terminal that cannot be drawn on.
+        from codex_py.ui.repl.lines import run_in_lines
+
+        return await run_in_lines(host, place, errand)
+    from codex_py.ui.repl.app import FrontEnd
+
+    front = FrontEnd(place)
+    return await front.run(host, errand)
+
+
+class _Host:
+    """Reads the configuration and opens sessions, as the command line wants them."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self._given = given
+        self.home = codex_home(os.environ)
+        self.cwd = working_directory(given.cd)
+
+    def place(self) -> Place:
+        """The settings as they are now."""
+        loaded = load_settings(self._given, self.home, self.cwd)
+        return Place(
+            home=self.home,
+            cwd=self.cwd,
+            env=os.environ,
+            loaded=loaded,
+            tui=read_tui(loaded.config.tui, os.environ),
+            request=config_request(self._given, self.home, self.cwd),
+        )
+
+    @property
+    def is_ephemeral(self) -> bool:
+        return bool(self._given.ephemeral)
+
+    def use(self, provider: str) -> None:
+        """Ask another provider from now on: `offline`, `ollama` or `lmstudio`."""
+        self._given.offline = provider == _OFFLINE
+        self._given.oss = provider != _OFFLINE
+        self._given.local_provider = None if provider == _OFFLINE else provider
+
+    @asynccontextmanager
+    async def open(self, place: Place, target: ResumeTarget | None) -> AsyncGenerator[Session, None]:
+        """A session, closed at the end; raise `UserError` when there can be none."""
+        from codex_py.core.build import SessionRequest, open_session  # the seam: after the prompt is on the screen
+
+        config = place.loaded.config
+        request = SessionRequest(
+            loaded=place.loaded,
+            home=place.home,
+            cwd=place.cwd,
+            env=place.env,
+            originator=os.environ.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR,
+            approval="never" if self._given.bypass else config.approval_policy,
+            ephemeral=self._given.ephemeral,
+            resume=target,
+            ignore_rules=self._given.ignore_rules,
+            install_dependencies=self._given.install_dependencies,
+            extra_roots=find_folders(self._given.add_dir),
+            can_ask=True,
+        )
+        if config.model_provider != _OFFLINE:
+            async with open_session(request) as session:
+                yield session
+            return
+        from codex_py.offline.server import OfflineModel  # the seam: only for the rules
+
+        async with OfflineModel() as model, open_session(request, offline_url=model.base_url) as session:
+            yield session
+
+
+def terminal_parser() -> Parser:
+    """The flags of the terminal session."""
+    parser = Parser("codex-py", description=_DESCRIPTION, epilog=_EPILOG)
+    parser.usage = _USAGE
+    parser.add_argument("words", nargs="*", metavar="PROMPT", help="what to do first")
+    parser.add_argument("-i", "--image", action="append", default=[], metavar="FILE", help="attach a picture to it")
+    add_place_flags(parser)
+    parser.add_argument(
+        "-a",
+        "--ask-for-approval",
+        choices=APPROVAL_POLICIES,
+        dest="approval",
+        help="when commands need a yes (default: on-request)",
+    )
+    add_model_flags(parser)
+    session = parser.add_argument_group("session")
+    session.add_argument("--ephemeral", action="store_true", help="keep no session file")
+    session.add_argument("--last", action="store_true", help="resume, fork: the newest session of this directory")
+    session.add_argument("--all", action="store_true", help="with --last: of any directory")
+    session.add_argument("--turn", type=int, metavar="N", help="fork: leave the session at the end of its turn N")
+    add_config_flags(parser)
+    return parser
+
+
+def _split_at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    words = list(arguments)
+    place = words.index("--") if "--" in words else len(words)
+    return words[:place], words[place + 1 :]
+
+
+def _read_errand(given: argparse.Namespace, behind: Sequence[str]) -> Errand:
+    """Tell a prompt from `resume …` and `fork …`; `UsageError` for what makes no sense."""
+    words: list[str] = list(given.words)
+    verb = words.pop(0) if words and words[0] in ("resume", "fork") else None
+    if verb is None and (given.last or given.all):
+        raise UsageError("`--last` and `--all` go with `resume` and `fork`", hint="try `codex-py resume --last`")
+    if given.turn is not None and verb != "fork":
+        raise UsageError("`--turn` goes with `fork`", hint="try `codex-py fork --last --turn 1`")
+    named = words.pop(0) if verb and not given.last and words else None
+    words += behind
+    if len(words) > 1:
+        raise UsageError(f"more than one prompt: `{words[1]}`", hint="quote the prompt")
+    chosen: dict[str, Any] = {"session": named, "last": given.last, "anywhere": given.all, "turn": given.turn}
+    return Errand(words[0] if words else "", find_images(given.image), verb, **chosen)

@@ -1,0 +1,74 @@
+"""What the command line of a session means: the folder to work in, the settings in force, the pictures."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.errors import UsageError, UserError
+from codex_py.paths import is_folder, is_there
+
+_OFFLINE: Final = "offline"
+
+
+def working_directory(chosen: str | None) -> Path:
+    """The real path of the directory to work in."""
+    try:
+        cwd = Path(chosen or ".").resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "too many links"
+        raise UserError(f"cannot work in `{chosen or '.'}`: {reason}", hint="name a directory with -C") from error
+    if not is_folder(cwd):
+        raise UserError(f"cannot work in `{chosen}`: not a directory")
+    return cwd
+
+
+def load_settings(given: argparse.Namespace, home: Path, cwd: Path) -> LoadedConfig:
+    """The configuration in force. `--oss` alone means the local server that the configuration names."""
+    if given.offline and (given.oss or given.local_provider):
+        raise UsageError(
+            "`--offline` and `--oss` exclude each other", hint="the first asks no model, the second a local one"
+        )
+    loaded = load_config(config_request(given, home, cwd))
+    preferred = loaded.config.oss_provider
+    if given.oss and not given.local_provider and preferred:
+        given.local_provider = preferred
+        return load_config(config_request(given, home, cwd))
+    return loaded
+
+
+def config_request(given: argparse.Namespace, home: Path, cwd: Path) -> ConfigRequest:
+    """The configuration that the flags ask for."""
+    flags: dict[str, Any] = {f"features.{feature}": True for feature in given.enable}
+    flags |= {f"features.{feature}": False for feature in given.disable}
+    sandbox = (
+        "danger-full-access" if given.bypass else given.sandbox or ("workspace-write" if given.full_auto else None)
+    )
+    chosen = {"model": given.model, "sandbox_mode": sandbox}
+    flags |= {key: value for key, value in chosen.items() if value is not None}
+    if given.offline:
+        flags |= {"model_provider": _OFFLINE}
+    elif given.oss or given.local_provider:
+        flags |= {"model_provider": given.local_provider or "ollama"}
+    return ConfigRequest(
+        home=home,
+        cwd=cwd,
+        env=os.environ,
+        overrides=tuple(given.config),
+        flags=flags,
+        profile=given.profile,
+        strict=given.strict_config,
+        ignore_user=given.ignore_user_config,
+    )
+
+
+def find_images(given: Sequence[str]) -> tuple[Path, ...]:
+    """The pictures as absolute paths. One flag may name several, split at commas, unless a file has that very name."""
+    names: list[str] = []
+    for value in given:
+        names += [value] if is_there(Path(value)) else value.split(",")
+    return tuple(Path(name).absolute() for name in names if name)

@@ -1,0 +1,58 @@
+"""Writing to stdout, stderr and files, whoever reads there and however slowly."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from typing import Final
+
+# What a pipe that is ready takes without making anybody wait.
+_PIECE_BYTES: Final = select.PIPE_BUF
+_STEP_MS: Final = 250
+_LAST_SECONDS: Final = 1.0
+
+
+class Output:
+    """Writes to descriptors. A reader that takes nothing is waited for, but after `hurry` no longer than a second."""
+
+    def __init__(self) -> None:
+        self._deadline: float | None = None
+        self._given_up: set[int] = set()
+
+    def hurry(self) -> None:
+        """The program is to end; safe to call from a signal handler."""
+        if self._deadline is None:
+            self._deadline = time.monotonic() + _LAST_SECONDS
+
+    def write(self, descriptor: int, content: bytes) -> None:
+        """Write every byte, also to a pipe that takes them in pieces.
+
+        Raises `OSError` when the reader is gone, and `TimeoutError`, which is one, when it is waited for no longer.
+        """
+        ready = select.poll()
+        ready.register(descriptor, select.POLLOUT)
+        view = memoryview(content)
+        while view:
+            self._wait(descriptor, ready)
+            try:
+                view = view[os.write(descriptor, view[:_PIECE_BYTES]) :]
+            except BlockingIOError:
+                # Somebody made the pipe non-blocking; it is shared with whoever holds the other end.
+                continue
+
+    def write_file(self, path: str | os.PathLike[str], content: bytes) -> None:
+        """Replace what a file holds. A FIFO that nobody reads is an `OSError` at once."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o666)
+        try:
+            self.write(descriptor, content)
+        finally:
+            os.close(descriptor)
+
+    def _wait(self, descriptor: int, ready: select.poll) -> None:
+        # In steps: a signal does not end the wait by itself.
+        while descriptor in self._given_up or not ready.poll(_STEP_MS):
+            if self._deadline is not None and time.monotonic() > self._deadline:
+                self._given_up.add(descriptor)
+                raise TimeoutError("nobody takes what is written")

@@ -1,0 +1,44 @@
+"""`codex-py completions`: scripts that the shell can read, and the names after a `$`."""
+
+from __future__ import annotations
+
+import subprocess
+
+from tests.support.home import Place
+from tests.support.process import run
+
+SKILL = "---\nname: lint\ndescription: Find what is wrong.\n---\n\nLook.\n"
+COMPLETE = """
+source "$1"
+COMP_WORDS=(codex-py "$2"); COMP_CWORD=1
+_codex_py
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def completed(place: Place, word: str) -> list[str]:
+    """What bash offers for the first word behind the command."""
+    script = place.write("completion.bash", run(place, "completions", "bash").stdout)
+    argv = ["bash", "-c", COMPLETE, "bash", str(script), word]
+    return subprocess.check_output(argv, env=place.env, cwd=place.repo, text=True).split()
+
+
+def test_bash_completes_commands_flags_and_skills(place: Place) -> None:
+    place.write(".agents/skills/lint/SKILL.md", SKILL)
+
+    assert completed(place, "ex") == ["exec"]
+    assert completed(place, "--sand") == ["--sandbox"]
+    assert completed(place, "\\$li") == ["\\$lint"]
+
+
+def test_every_shell_has_a_script(place: Place) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        script = run(place, "completions", shell).out
+        assert "codex-py completions --skills" in script and "@" not in script.replace("${(@f)", "")
+
+
+def test_another_shell_is_an_error(place: Place) -> None:
+    finished = run(place, "completions", "tcsh")
+
+    assert (finished.status, finished.out) == (2, "")
+    assert "`bash`, `zsh` or `fish`" in finished.err

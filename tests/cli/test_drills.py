@@ -1,0 +1,56 @@
+"""A few rounds of each drill; `scripts/drill` runs as many as one likes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.drills.crash import crash_drill
+from tests.drills.disk import disk_drill
+from tests.drills.mutations import mutated, recorded
+from tests.drills.sse import sse_drill
+
+DRILL = Path(__file__).parents[2] / "scripts" / "drill"
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_sessions_lose_nothing_and_repeat_nothing(tmp_path: Path, seed: int) -> None:
+    report = crash_drill(tmp_path, rounds=3, seed=seed)
+    assert (report.rounds, report.problems) == (3, [])
+
+
+def test_a_disk_that_fills_up_costs_the_record_and_not_the_work(tmp_path: Path) -> None:
+    report = disk_drill(tmp_path, rounds=4, seed=1)
+    assert (report.rounds, report.problems) == (4, [])
+    assert report.counts["with a full disk"] > 0
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_mutated_answer_is_an_answer_or_one_error(tmp_path: Path, seed: int) -> None:
+    report = sse_drill(tmp_path, rounds=50, seed=seed)
+    assert (report.rounds, report.counts.total(), report.problems) == (50, 50, [])
+    assert report.counts["completed"] > 0
+    assert report.counts["failed"] > 0
+
+
+def test_the_recorded_answers_are_answers(tmp_path: Path) -> None:
+    assert len(recorded()) >= 8
+    assert all(b"data: " in one for one in recorded())
+
+
+def test_a_seed_says_which_mutations() -> None:
+    import random
+
+    first, second = ([mutated(random.Random(seed)) for seed in range(20)] for _ in range(2))
+    assert first == second
+
+
+def test_the_command_runs_a_drill_and_reports(tmp_path: Path) -> None:
+    command = [sys.executable, str(DRILL), "sse", "--rounds", "5", "--seed", "3"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("sse: 5 rounds: ")
+    assert "0 problems" in ended.stdout

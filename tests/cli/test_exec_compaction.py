@@ -1,0 +1,91 @@
+"""`exec` and a history that gets too long: what a script and a person see."""
+
+from __future__ import annotations
+
+import json
+
+from tests.support.fake_responses import FakeResponses, call, completed, say, tokens
+from tests.support.home import MODEL, Place
+from tests.support.process import run
+
+FULL = completed(tokens(300_000, 10))
+WORK = [call("c", "exec_command", {"cmd": "true", "login": False}), FULL]
+
+
+def test_a_script_gets_an_item_and_the_answer(place: Place) -> None:
+    with FakeResponses(WORK, [say("the summary"), completed(tokens(40, 10))], [say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--json", "go")
+    [item] = [event["item"] for event in ended.events if event.get("item", {}).get("type") == "context_compaction"]
+    assert item == {
+        "id": "item_1",
+        "type": "context_compaction",
+        "before_tokens": item["before_tokens"],
+        "after_tokens": item["after_tokens"],
+        "how": "local",
+        "reason": "context_limit",
+    }
+    assert item["before_tokens"] > 300_000 > item["after_tokens"]
+    assert ended.status == 0
+    assert ended.events[-1]["usage"]["input_tokens"] == 300_040
+    assert ended.events[-2]["item"]["text"] == "done"
+
+
+def test_a_person_sees_the_tokens_before_and_after(place: Place) -> None:
+    with FakeResponses(WORK, [say("the summary")], [say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "go")
+    [line] = [line for line in ended.err.splitlines() if line.startswith("context compacted:")]
+    assert line.startswith("context compacted: about 300,0")
+    assert "the summary" not in ended.err
+    assert ended.out == "done\n"
+
+
+def test_a_stored_session_is_compacted_on_request(place: Place) -> None:
+    with FakeResponses([say("one")], [say("the summary")], [say("two")]) as model:
+        place.use_model(model.base_url)
+        first = run(place, "exec", "--json", "first")
+        thread = json.loads(first.out.splitlines()[0])["thread_id"]
+        compacted = run(place, "exec", "resume", thread, "/compact\nkeep the names\n")
+        second = run(place, "exec", "resume", thread, "second")
+        shown = run(place, "sessions", "show", thread)
+    assert "\nuser\nfirst\nsummary\nthe summary\n\n--- turn 2 " in shown.out
+    assert (compacted.status, compacted.out) == (0, "")
+    assert "context compacted:" in compacted.err
+    assert model.requests[1].texts("user")[-1].endswith("dwell on this: keep the names")
+    assert (second.status, second.out) == (0, "two\n")
+    assert model.requests[2].window == 1
+
+
+def test_a_session_that_is_resumed_with_a_smaller_model_is_compacted_by_the_larger(place: Place) -> None:
+    script = [[say("one"), completed(tokens(20_000, 10))], [say("the summary")], [say("two")]]
+    with FakeResponses(*script) as model:
+        place.use_model(model.base_url, '[models."small"]\ncontext_window = 10000\n')
+        run(place, "exec", "first")
+        ended = run(place, "exec", "resume", "--last", "-m", "small", "second")
+    assert (ended.status, ended.out) == (0, "two\n")
+    assert [request.body["model"] for request in model.requests] == [MODEL, MODEL, "small"]
+
+
+def test_a_compaction_that_fails_is_a_failed_run(place: Place) -> None:
+    with FakeResponses([say("one")], [say("")]) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", "first")
+        ended = run(place, "exec", "resume", "--last", "/compact")
+    assert ended.status == 1
+    assert ended.err.splitlines()[-1] == "ERROR: the model wrote no summary"
+
+
+def test_the_word_alone_begins_no_compaction_of_nothing(place: Place) -> None:
+    with FakeResponses([say("what is that?")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "/compact")
+    assert (ended.status, ended.out) == (0, "what is that?\n")
+
+
+def test_a_summary_prompt_that_cannot_be_read_is_told_at_once(place: Place) -> None:
+    with FakeResponses() as model:
+        place.use_model(model.base_url, 'experimental_compact_prompt_file = "missing.md"')
+        ended = run(place, "exec", "go")
+    assert ended.status == 1
+    assert "cannot read `experimental_compact_prompt_file`" in ended.err

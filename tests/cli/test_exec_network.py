@@ -1,0 +1,210 @@
+"""The network as it is: proxies, certificates of one's own, old and odd servers, compression nobody asked for."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import signal
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from tests.support.home import Place
+from tests.support.process import COMMAND, Finished, Running, run
+from tests.support.wire import Authority, Proxy, WireServer, answer, sse
+
+# Resolves nowhere: only a proxy can know it.
+HOST = "models.invalid"
+CHUNKED = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
+
+
+def ask(place: Place, base_url: str, **provider: float) -> Finished:
+    place.use_model(base_url, request_max_retries=1, stream_max_retries=1, **{"connect_retry_seconds": 0, **provider})
+    return run(place, "exec", "go")
+
+
+def final(ended: Finished) -> str:
+    """The one error of a turn that failed."""
+    [line] = [line for line in ended.err.splitlines() if line.startswith("ERROR:") and "Reconnecting" not in line]
+    assert (ended.status, ended.stdout) == (1, b"")
+    return line
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+# Servers
+
+
+def chunked(body: bytes, after: bytes = b"") -> bytes:
+    return CHUNKED + b"\r\n%x\r\n%b\r\n0\r\n%b\r\n" % (len(body), body, after)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        answer(sse()),
+        answer(sse(), "connection: close"),
+        answer(sse(), version="HTTP/1.0"),
+        b"HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + sse(),
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" + answer(sse()),
+        chunked(sse(), b"x-checksum: 1\r\n"),
+        answer(gzip.compress(sse()), "content-encoding: gzip"),
+        answer(zlib.compress(sse()), "content-encoding: deflate"),
+        answer(sse(), *(f"x-noise-{n}: {'y' * 500}" for n in range(100))),
+        answer(b"\xef\xbb\xbf" + sse().replace(b"\n", b"\r\n")),
+    ],
+)
+def test_old_and_odd_servers_are_understood(place: Place, said: bytes) -> None:
+    with WireServer(said) as server:
+        ended = ask(place, f"http://127.0.0.1:{server.port}/v1")
+    assert (ended.status, ended.stdout, len(server.requests)) == (0, b"done\n", 1), ended.err
+    assert b"\r\nexpect:" not in server.requests[0].lower()
+
+
+@pytest.mark.parametrize(
+    ("said", "words", "requests"),
+    [
+        (answer(b"\x1b\x00br", "content-encoding: br"), ["`br`", "compression"], 1),
+        (answer(b"(\xb5/\xfd", "content-encoding: zstd"), ["`zstd`", "compression"], 1),
+        (answer(b"not gzip", "content-encoding: gzip"), ["cut off"], 2),
+        (answer(sse(), *(f"x-flood-{n}: {'y' * 1000}" for n in range(500))), ["no answer from"], 2),
+        (b"HTTP/1.1 103 Early Hints\r\n\r\n" * 500, ["no answer from"], 2),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", ["does not speak HTTP"], 2),
+    ],
+)
+def test_what_cannot_be_read_is_one_error(place: Place, said: bytes, words: list[str], requests: int) -> None:
+    with WireServer(said) as server:
+        ended = ask(place, f"http://127.0.0.1:{server.port}/v1")
+    assert [word for word in words if word not in final(ended)] == []
+    assert len(server.requests) == requests
+
+
+# Certificates
+
+
+@pytest.mark.parametrize("variable", ["CODEX_CA_CERTIFICATE", "SSL_CERT_FILE"])
+def test_an_authority_of_ones_own_is_named_by_a_variable(place: Place, authority: Authority, variable: str) -> None:
+    with WireServer(answer(sse()), tls=authority.server("127.0.0.1")) as server:
+        base_url = f"https://127.0.0.1:{server.port}/v1"
+        refused = ask(place, base_url)
+        ended = ask(place.with_env(**{variable: str(authority.file)}), base_url)
+    assert "is not trusted" in final(refused)
+    assert "CODEX_CA_CERTIFICATE" in final(refused)
+    # A certificate does not get better by asking again.
+    assert "Reconnecting" not in refused.err
+    assert (ended.status, ended.stdout, len(server.requests)) == (0, b"done\n", 1)
+
+
+def test_the_variable_of_this_program_goes_before_the_common_one(place: Place, authority: Authority) -> None:
+    place = place.with_env(CODEX_CA_CERTIFICATE=str(authority.file), SSL_CERT_FILE="/nowhere.pem")
+    with WireServer(answer(sse()), tls=authority.server("127.0.0.1")) as server:
+        assert ask(place, f"https://127.0.0.1:{server.port}/v1").stdout == b"done\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "expired", "reason"),
+    [("127.0.0.1", True, "expired"), ("elsewhere.example", False, "127.0.0.1")],
+)
+def test_a_certificate_that_is_not_right_is_named(
+    place: Place, authority: Authority, name: str, expired: bool, reason: str
+) -> None:
+    past = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+    tls = authority.server(name, **({"not_after": past} if expired else {}))
+    with WireServer(answer(sse()), tls=tls) as server:
+        ended = ask(place.with_env(SSL_CERT_FILE=str(authority.file)), f"https://127.0.0.1:{server.port}/v1")
+    assert "is not trusted" in final(ended)
+    assert reason in final(ended)
+    assert server.requests == []
+
+
+def test_a_certificate_file_that_is_not_there_is_named(place: Place, tmp_path: Path) -> None:
+    place = place.with_env(CODEX_CA_CERTIFICATE=str(tmp_path / "absent.pem"))
+    ended = ask(place, "https://127.0.0.1:9/v1")
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1)
+    assert ended.err.startswith(f"error: cannot read the certificate file `{tmp_path / 'absent.pem'}`")
+
+
+# Proxies
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
+def test_a_proxy_leads_to_a_server_that_only_it_can_reach(place: Place, authority: Authority, variable: str) -> None:
+    with (
+        WireServer(answer(sse()), tls=authority.server(HOST)) as server,
+        Proxy(server.port) as proxy,
+    ):
+        place = place.with_env(
+            **{variable: f"http://user:word@127.0.0.1:{proxy.port}", "CODEX_CA_CERTIFICATE": str(authority.file)}
+        )
+        ended = ask(place, f"https://{HOST}/v1")
+    assert (ended.status, ended.stdout) == (0, b"done\n"), ended.err
+    [head] = proxy.asked
+    assert head.startswith(b"CONNECT models.invalid:443 HTTP/1.1\r\n")
+    assert b"proxy-authorization: basic " in head.lower()
+    assert server.requests[0].startswith(b"POST /v1/responses HTTP/1.1\r\n")
+
+
+def test_no_proxy_excepts_a_server(place: Place) -> None:
+    with Proxy() as proxy:
+        place = place.with_env(HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}", NO_PROXY="example.com,.invalid")
+        ended = ask(place, f"https://{HOST}/v1")
+    assert proxy.asked == []
+    assert f"cannot connect to `{HOST}`" in final(ended)
+
+
+@pytest.mark.parametrize(
+    ("status", "requests"), [("407 Proxy Authentication Required", 1), ("403 Forbidden", 1), ("502 Bad Gateway", 2)]
+)
+def test_a_proxy_that_refuses_is_named(place: Place, status: str, requests: int) -> None:
+    with Proxy(refuse=f"HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n".encode()) as proxy:
+        ended = ask(place.with_env(HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}"), f"https://{HOST}/v1")
+    assert f"the proxy refused to connect to `{HOST}`: {status}" in final(ended)
+    assert len(proxy.asked) == requests
+
+
+def test_a_proxy_that_is_not_there_is_hinted_at(place: Place) -> None:
+    ended = ask(place.with_env(HTTPS_PROXY="http://127.0.0.1:9"), f"https://{HOST}/v1")
+    assert "the environment names a proxy" in final(ended)
+
+
+def test_a_proxy_of_a_kind_that_is_not_spoken_is_one_line(place: Place) -> None:
+    ended = ask(place.with_env(ALL_PROXY="socks5://127.0.0.1:9"), f"https://{HOST}/v1")
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1)
+    assert ended.err.startswith("error: cannot use the proxy settings of the environment: ")
+
+
+# Names
+
+_NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount", "--net", "sh", "-ec")
+# Brings up the loopback, takes the port of a resolver and never answers, and becomes the program.
+_SILENT_RESOLVER = """
+import fcntl, os, socket, struct, sys
+resolver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+fcntl.ioctl(resolver, 0x8914, struct.pack("16sH14x", b"lo", 1))
+resolver.bind(("127.0.0.1", 53))
+resolver.set_inheritable(True)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_a_resolver_that_does_not_answer_holds_up_no_exit(place: Place, tmp_path: Path) -> None:
+    """The look-up would go on for a minute."""
+    settings = tmp_path / "resolv.conf"
+    settings.write_text("nameserver 127.0.0.1\noptions timeout:30 attempts:2\n")
+    if subprocess.run([*_NAMESPACE, f"mount --bind {settings} /etc/resolv.conf"], capture_output=True).returncode != 0:
+        pytest.skip("no namespaces of our own here")
+    place.use_model(f"http://{HOST}/v1")
+    script = f'mount --bind {settings} /etc/resolv.conf; exec {sys.executable} -c "$0" "$@"'
+    command = [*_NAMESPACE, script, _SILENT_RESOLVER, COMMAND, "exec", "go"]
+    with Running(command, env=place.env, cwd=place.repo) as running:
+        running.wait_until(lambda one: one.stderr.endswith(b"user\ngo\n"))
+        running.send_signal(signal.SIGTERM)
+        ended = running.wait(timeout=20)
+    assert ended.status == 143
+    assert "turn interrupted" in ended.err
