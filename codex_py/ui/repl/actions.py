@@ -1,0 +1,89 @@
+"""What the session's own keys do: edit, attach, unfold, read it all, plan mode, help."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from codex_py.protocol import events
+from codex_py.render.entry import Flow
+from codex_py.render.theme import Theme
+from codex_py.render.transcript import render_items
+from codex_py.ui.repl.desk import Desk
+from codex_py.ui.repl.editor import edit_text, temporary_file
+from codex_py.ui.repl.input import Composer
+from codex_py.ui.repl.paste import clipboard_picture
+from codex_py.ui.repl.tasks import SideTasks
+
+_FOLDED: Final = (events.CommandFinished, events.PatchFinished, events.ReasoningDone)
+
+
+class Actions:
+    """A listener of the session, which knows what can be unfolded, and the actions by their names."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        composer: Composer,
+        *,
+        tasks: SideTasks,
+        look: Callable[[], tuple[int, Theme]],
+        run_command: Callable[[str], None],
+    ) -> None:
+        self._desk = desk
+        self._composer = composer
+        self._tasks = tasks
+        self._look = look
+        self._run_command = run_command
+        self._folded: events.Event | None = None
+
+    def note_event(self, event: events.Event) -> None:
+        """Remember what can be unfolded."""
+        if isinstance(event, _FOLDED):
+            self._folded = event
+
+    def by_name(self) -> Mapping[str, Callable[[], object]]:
+        """What each key does."""
+        return {
+            "edit": lambda: self._tasks.start(self._edit()),
+            "paste_image": lambda: self._tasks.start(self._paste_image()),
+            "transcript": lambda: self._tasks.start(self._read_transcript()),
+            "expand": self._expand,
+            "plan_mode": lambda: self._run_command("plan"),
+            "help": lambda: self._run_command("help"),
+        }
+
+    def _expand(self) -> None:
+        if self._folded is None:
+            self._desk.voice.note("there is nothing to unfold yet")
+        else:
+            self._desk.voice.event(self._folded, expanded=True)
+
+    async def _edit(self) -> None:
+        before = self._composer.chips.expand(self._composer.text)
+        after = await edit_text(before, self._desk.front.run_program, self._desk.place.env)
+        if after is None:
+            self._desk.voice.fail("no editor could be started", hint="set EDITOR")
+        elif after != before:
+            self._composer.set_text(after)
+
+    async def _paste_image(self) -> None:
+        picture = await clipboard_picture(self._desk.place.env)
+        if picture is None:
+            self._desk.voice.note("there is no picture in the clipboard that can be read from here")
+        else:
+            self._composer.attach(picture)
+
+    async def _read_transcript(self) -> None:
+        """The whole session, unfolded, in a pager."""
+        width, theme = self._look()
+        session, flow = self._desk.session, Flow()
+        entries = render_items(session.history.items, cwd=self._desk.cwd, expanded=True)
+        lines = [line for entry in entries for line in flow.lines(entry, width=width, theme=theme)]
+        pager = shutil.which("less", path=self._desk.place.env.get("PATH"))
+        if pager is None:
+            self._desk.voice.fail("there is no `less` to read it in", hint="`codex-py sessions show` prints it")
+            return
+        with temporary_file("\n".join(lines) + "\n", ".txt") as path:
+            await self._desk.front.run_program([pager, "-R", "-S", "+G", str(path)])

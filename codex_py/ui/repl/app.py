@@ -1,0 +1,298 @@
+"""The terminal session as a program: the screen, the keys, and one session after the other until the user leaves.
+
+What is imported here stands between the start and the prompt; what draws events and runs a session comes after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Generator, Sequence
+from importlib import import_module
+from typing import Any, Final, cast
+
+from prompt_toolkit.application import Application, in_terminal, run_in_terminal
+from prompt_toolkit.application.current import set_app
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.key_binding import DynamicKeyBindings, KeyBindingsBase
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.styles import BaseStyle, DynamicStyle, Style
+
+from codex_py.render.theme import Theme, theme_named
+from codex_py.ui.repl.bindings import session_bindings
+from codex_py.ui.repl.controls import Controls
+from codex_py.ui.repl.history import FILE, PromptHistory
+from codex_py.ui.repl.input import Composer
+from codex_py.ui.repl.keys import resolve_keys
+from codex_py.ui.repl.layout import Surroundings, build_layout
+from codex_py.ui.repl.notify import FOCUS_REPORTS_OFF, FOCUS_REPORTS_ON
+from codex_py.ui.repl.panel import Panels
+from codex_py.ui.repl.screen import Screen, terminal_output
+from codex_py.ui.repl.start import Errand, Host, Place
+from codex_py.ui.repl.terminal import give_back, learn_keys, opening, terminal_input, title_sequence
+
+_REDRAW_SECONDS: Final = 0.06
+_FRAME_SECONDS: Final = 0.12
+_STATUS: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+_DEPTHS: Final = {
+    "none": ColorDepth.DEPTH_1_BIT,
+    "16": ColorDepth.DEPTH_4_BIT,
+    "256": ColorDepth.DEPTH_8_BIT,
+    "truecolor": ColorDepth.DEPTH_24_BIT,
+}
+
+
+class FrontEnd:
+    """The screen, the input, the panels and the keys. `controls.seat` is the session in front."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.theme: Theme = theme_named(place.tui.theme, place.env)
+        self.screen = Screen(terminal_output(sys.stdout, place.env.get("TERM", "")))
+        self.composer = Composer(_history(place), self.screen.draw)
+        self.panels = Panels(self._panel_changed)
+        self.controls = Controls(self.composer, place.cwd, draw=self.screen.draw, quit_early=self.close)
+        keys, self.key_warnings = resolve_keys(place.tui.keymap)
+        self._bindings = session_bindings(keys, self.composer, self.controls, suspend=self._suspend)
+        self._status = 0
+        self._has_lent = False
+        self._bug: BaseException | None = None
+        self._redraw: asyncio.TimerHandle | None = None
+        self._style = self._style_of_theme()
+        layout = build_layout(self.screen, self.composer, self.panels, self._surroundings())
+        self._typed = layout.current_window
+        self.app: Application[None] = Application(
+            layout=layout,
+            key_bindings=DynamicKeyBindings(self._bindings_in_front),
+            style=DynamicStyle(self._style_now),
+            color_depth=lambda: _DEPTHS[self.theme.depth],
+            editing_mode=EditingMode.VI if place.tui.vim else EditingMode.EMACS,
+            input=terminal_input(sys.stdin),
+            output=self.screen.output,
+            erase_when_done=True,
+            include_default_pygments_style=False,
+        )
+        # An Escape is told from the sequences that begin with one by what comes within this time.
+        self.app.ttimeoutlen = 0.05
+        self.app.timeoutlen = 0.15
+        self.screen.attach(self.app)
+
+    async def run(self, host: Host, errand: Errand) -> int:
+        """Draw, and go through sessions; the exit status. The terminal is as before when this returns or raises."""
+        learn_keys()
+        title = self.place.tui.title
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._note_bug)
+        for number in _STATUS:
+            loop.add_signal_handler(number, self._on_signal, number)
+        try:
+            self.screen.emit(opening(self.place.cwd, title=title))
+            await self._run(host, errand)
+        finally:
+            for number in _STATUS:
+                loop.remove_signal_handler(number)
+            loop.set_exception_handler(None)
+            self.screen.write_rest()
+            give_back(sys.stdout.fileno(), title=title)
+        if self._bug is not None:
+            raise _first_of(self._bug)
+        return self._status
+
+    def set_theme(self, name: str) -> None:
+        """Draw in another theme from now on; raise `UserError` for none that there is."""
+        self.theme = theme_named(name, self.place.env)
+        self._style = self._style_of_theme()
+        self.screen.draw()
+
+    def set_vim(self, *, on: bool) -> None:
+        """Edit with the keys of vi, or with those of Emacs."""
+        self.app.editing_mode = EditingMode.VI if on else EditingMode.EMACS
+        self.screen.draw()
+
+    def draw_soon(self) -> None:
+        """Draw again, not more often than somebody can see; keys do not wait for this."""
+        if self._redraw is None:
+            self._redraw = asyncio.get_running_loop().call_later(_REDRAW_SECONDS, self._draw_now)
+
+    def note_working(self, *, working: bool) -> None:
+        """Tell it in the window's title, and keep the wheel turning."""
+        seat = self.controls.seat
+        if self.place.tui.title:
+            self.screen.emit(title_sequence(seat.cwd if seat else self.place.cwd, working=working))
+        if working:
+            self._turn_wheel()
+
+    async def run_program(self, argv: Sequence[str]) -> int:
+        """Run a program on the terminal; its status, 127 when it cannot be started."""
+        # Whoever calls may come from outside of the application.
+        with set_app(self.app):
+            async with in_terminal():
+                return await self._run_in_front(argv)
+
+    async def _run_in_front(self, argv: Sequence[str]) -> int:
+        with self._lent():
+            try:
+                running = await asyncio.create_subprocess_exec(*argv, env=dict(self.place.env), cwd=self.place.cwd)
+            except (OSError, ValueError):
+                return 127
+            try:
+                return await running.wait()
+            except asyncio.CancelledError:
+                with contextlib.suppress(ProcessLookupError):
+                    running.terminate()
+                raise
+
+    @contextlib.contextmanager
+    def _lent(self) -> Generator[None]:
+        """The terminal is another program's: so are Ctrl-C and what it reports."""
+        self._has_lent = True
+        self.screen.emit(FOCUS_REPORTS_OFF)
+        try:
+            yield
+        finally:
+            self._has_lent = False
+            self.screen.emit(FOCUS_REPORTS_ON)
+
+    def _suspend(self) -> None:
+        """Ctrl-Z: back to the shell that started it, until that brings it to the front again."""
+
+        def stop() -> None:
+            with self._lent():
+                os.kill(0, signal.SIGTSTP)
+
+        run_in_terminal(stop)
+
+    def close(self) -> None:
+        """Stop drawing."""
+        if self.app.is_running and self.app.future is not None and not self.app.future.done():
+            self.app.exit()
+
+    async def _run(self, host: Host, errand: Errand) -> None:
+        """Until the sessions are through, or nothing can be drawn any more."""
+        # First, so that it is there to hear of the first drawing.
+        working = asyncio.create_task(self._sessions(host, errand))
+        drawing = asyncio.create_task(self.app.run_async(set_exception_handler=False, handle_sigint=False))
+        try:
+            await asyncio.wait([drawing, working], return_when=asyncio.FIRST_COMPLETED)
+            if drawing.done() and not working.done():
+                self.controls.quit()
+                working.cancel()
+        finally:
+            self.close()
+            with contextlib.suppress(EOFError, asyncio.CancelledError):
+                await drawing
+            try:
+                await working
+            except asyncio.CancelledError:
+                pass
+            except BaseExceptionGroup as several:
+                self._bug = several
+
+    async def _sessions(self, host: Host, errand: Errand) -> None:
+        drawn = asyncio.Event()
+
+        def note_drawn(_: Application[None]) -> None:
+            drawn.set()
+
+        self.app.after_render += note_drawn
+        await drawn.wait()
+        self.app.after_render -= note_drawn
+        # Only now, that the prompt is on the screen: this brings all that draws events and runs a session.
+        journey = await asyncio.to_thread(import_module, "codex_py.ui.repl.sessions")
+        await journey.Journey(self, host).run(errand)
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        if number == signal.SIGINT and self._has_lent:
+            return
+        self._status = _STATUS[number]
+        self.controls.quit()
+
+    def _note_bug(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, BaseException) and self._bug is None:
+            self._bug = error
+            self.close()
+
+    def _draw_now(self) -> None:
+        self._redraw = None
+        self.screen.draw()
+
+    def _turn_wheel(self) -> None:
+        seat = self.controls.seat
+        if seat is not None and seat.surroundings.is_working():
+            self.draw_soon()
+            asyncio.get_running_loop().call_later(_FRAME_SECONDS, self._turn_wheel)
+
+    def _panel_changed(self) -> None:
+        self.app.layout.focus(self.panels.open.container if self.panels.open else self._typed)
+        self.screen.draw()
+
+    def _bindings_in_front(self) -> KeyBindingsBase:
+        return self.panels.open.bindings if self.panels.open else self._bindings
+
+    def _style_now(self) -> BaseStyle:
+        return self._style
+
+    def _style_of_theme(self) -> Style:
+        return Style.from_dict(dict(self.theme.prompt_toolkit_styles()))
+
+    def _surroundings(self) -> Surroundings:
+        """Those of the session in front, and something modest while there is none."""
+
+        def of_seat() -> Surroundings:
+            return self.controls.seat.surroundings if self.controls.seat else _NOBODY
+
+        def live(width: int, height: int) -> StyleAndTextTuples:
+            return of_seat().live(width, height)
+
+        def queued(width: int) -> StyleAndTextTuples:
+            return of_seat().queued(width)
+
+        def status(width: int) -> StyleAndTextTuples:
+            if self.controls.quits_next:
+                return [("class:warn", "  press Ctrl-C again to quit"[:width])]
+            return of_seat().status(width)
+
+        return Surroundings(
+            live=live,
+            has_live=lambda: of_seat().has_live(),
+            is_working=lambda: of_seat().is_working(),
+            queued=queued,
+            has_queued=lambda: of_seat().has_queued(),
+            status=status,
+        )
+
+
+def _first_of(error: BaseException) -> BaseException:
+    """The error that the others came of."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
+
+
+def _nothing(*_: int) -> StyleAndTextTuples:
+    return []
+
+
+def _starting(width: int) -> StyleAndTextTuples:
+    return [("class:status", "  starting…"[:width])]
+
+
+_NOBODY: Final = Surroundings(
+    live=_nothing,
+    has_live=lambda: False,
+    is_working=lambda: False,
+    queued=_nothing,
+    has_queued=lambda: False,
+    status=_starting,
+)
+
+
+def _history(place: Place) -> PromptHistory:
+    kept = place.loaded.config.history
+    path = place.home / FILE if kept.persistence == "save-all" else None
+    return PromptHistory(path, most_bytes=kept.max_bytes)

@@ -1,0 +1,112 @@
+"""From keys to what they do: the input's own keys, those of the menu, and those of the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from prompt_toolkit.application.current import get_app
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+from prompt_toolkit.key_binding.vi_state import InputMode
+from prompt_toolkit.keys import Keys
+
+from codex_py.ui.repl.controls import Controls
+from codex_py.ui.repl.input import Composer
+from codex_py.ui.repl.keys import bind
+from codex_py.ui.repl.terminal import FOCUS_IN, FOCUS_OUT
+
+# What only the session can do.
+_OF_SESSION: Final = ("edit", "paste_image", "expand", "transcript", "plan_mode", "help")
+
+
+def session_bindings(
+    keys: Mapping[str, tuple[str, ...]], composer: Composer, controls: Controls, *, suspend: Callable[[], None]
+) -> KeyBindings:
+    """All keys that count while the input is in front. `suspend` gives the terminal back to the shell for a while."""
+    bindings = KeyBindings()
+    menu = composer.menu
+    is_open = Condition(lambda: menu.is_open)
+    actions: dict[str, Callable[[], None]] = {
+        **{name: lambda name=name: controls.press(name) for name in _OF_SESSION},
+        "steer": controls.steer,
+        "clear": controls.clear,
+        "suspend": suspend,
+        "redraw": lambda: get_app().renderer.clear(),
+        "history_search": composer.search_history,
+        "submit": lambda: _submit(composer, controls),
+        "newline": lambda: composer.buffer.newline(copy_margin=False),
+    }
+    for name, act in actions.items():
+        bind(bindings, keys[name], _press(act))
+    bind(bindings, keys["complete"], lambda _: composer.accept(), when=is_open)
+    bind(bindings, keys["interrupt"], lambda _: _escape(composer, controls), when=Condition(_escape_is_ours) | is_open)
+    bind(bindings, keys["quit"], _press(controls.quit), when=Condition(lambda: not composer.text))
+    _bind_movement(bindings, composer, controls)
+
+    @bindings.add(Keys.BracketedPaste)
+    def _(event: KeyPressEvent) -> None:
+        controls.paste(event.data)
+
+    bindings.add(FOCUS_IN)(_press(lambda: controls.note_focus(has_focus=True)))
+    bindings.add(FOCUS_OUT)(_press(lambda: controls.note_focus(has_focus=False)))
+    bindings.add("?", filter=Condition(lambda: not composer.text))(_press(lambda: controls.press("help")))
+    return bindings
+
+
+def _bind_movement(bindings: KeyBindings, composer: Composer, controls: Controls) -> None:
+    menu = composer.menu
+    is_open = Condition(lambda: menu.is_open)
+    at_top = Condition(lambda: composer.buffer.document.cursor_position_row == 0)
+    at_bottom = Condition(lambda: composer.buffer.document.on_last_line)
+    for keys, by in ((("up", "c-p"), -1), (("down", "c-n"), 1)):
+        for key in keys:
+            bindings.add(key, filter=is_open)(_press(lambda by=by: menu.move(by)))
+    bindings.add("up", filter=~is_open & at_top)(_press(controls.older))
+    bindings.add("down", filter=~is_open & at_bottom & Condition(lambda: composer.history.is_browsing))(
+        _press(composer.newer)
+    )
+    typing = Condition(lambda: not _is_navigating())
+    for key in ("backspace", "c-h"):
+        bindings.add(key, filter=typing)(_press(composer.delete_before))
+
+
+def _submit(composer: Composer, controls: Controls) -> None:
+    """Enter: takes what the menu offers, and sends when that is a whole command or there is no menu."""
+    text = composer.buffer.document
+    if composer.menu.is_open:
+        is_search = composer.menu.is_search
+        offer = composer.accept()
+        if is_search or (offer is not None and not offer.runs):
+            return
+    elif text.char_before_cursor == "\\" and text.is_cursor_at_the_end:
+        composer.buffer.delete_before_cursor(1)
+        composer.buffer.newline(copy_margin=False)
+        return
+    controls.submit()
+
+
+def _escape(composer: Composer, controls: Controls) -> None:
+    if composer.menu.is_open:
+        composer.close_menu()
+    else:
+        controls.interrupt()
+
+
+def _escape_is_ours() -> bool:
+    """In vi mode the first Escape ends the typing."""
+    return get_app().editing_mode is not EditingMode.VI or _is_navigating()
+
+
+def _is_navigating() -> bool:
+    app = get_app()
+    return app.editing_mode is EditingMode.VI and app.vi_state.input_mode is InputMode.NAVIGATION
+
+
+def _press(act: Callable[[], object]) -> Callable[[KeyPressEvent], None]:
+    def pressed(_: KeyPressEvent) -> None:
+        act()
+
+    return pressed

@@ -1,0 +1,113 @@
+"""Chips: short marks in the input that stand for more: a large paste, a picture, a skill that was picked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from codex_py.protocol.input import ImageInput, SkillInput, TextInput, UserInput
+from codex_py.protocol.value import Value
+
+FOLD_LINES: Final = 10
+FOLD_CHARACTERS: Final = 1000
+
+
+class Pasted(Value):
+    """Text that was too long to be shown."""
+
+    text: str
+
+
+class Picture(Value):
+    path: Path
+
+
+class PickedSkill(Value):
+    name: str
+    path: Path
+
+
+Chip: TypeAlias = Pasted | Picture | PickedSkill
+
+
+class Composed(Value):
+    """A message ready to go: as it was `typed`, chips and all, and what the session gets of it."""
+
+    typed: str
+    text: str
+    inputs: tuple[UserInput, ...]
+
+    def mentioning(self, text: str, skill: str, path: Path) -> Composed:
+        """The same message in other words, with one more skill."""
+        others = [one for one in self.inputs if not isinstance(one, TextInput)]
+        return Composed(text, text, (*others, SkillInput(skill, path), TextInput(text)))
+
+
+class Chips:
+    """The chips of one input, by their marks."""
+
+    def __init__(self) -> None:
+        self._chips: dict[str, Chip] = {}
+        self._numbers = {"paste": 0, "image": 0}
+
+    def paste(self, text: str) -> str:
+        """The mark for a large paste."""
+        lines = text.count("\n") + 1
+        size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
+        return self._add(f"[Pasted text #{self._next('paste')} · {size}]", Pasted(text))
+
+    def picture(self, path: Path) -> str:
+        """The mark for a picture."""
+        return self._add(f"[Image #{self._next('image')} {_plain(path.name)}]", Picture(path))
+
+    def skill(self, name: str, path: Path) -> str:
+        """The mark for a skill: its name with a `$`."""
+        return self._add(f"${name}", PickedSkill(name, path))
+
+    def marks_in(self, text: str) -> list[tuple[int, int]]:
+        """Where in a text a mark stands: its beginning and its end."""
+        if not self._chips:
+            return []
+        longest_first = sorted(self._chips, key=len, reverse=True)
+        pattern = "|".join(re.escape(mark) + (r"(?![\w:-])" if mark.startswith("$") else "") for mark in longest_first)
+        return [match.span() for match in re.finditer(pattern, text)]
+
+    def mark_ending_at(self, text: str, position: int) -> int:
+        """The length of the mark right before a position; 0 when there is none. A skill is deleted letter by letter."""
+        return next((end - start for start, end in self.marks_in(text) if end == position and text[start] == "["), 0)
+
+    def expand(self, text: str) -> str:
+        """The text with every folded paste in its place."""
+        parts: list[str] = []
+        last = 0
+        for start, end in self.marks_in(text):
+            chip = self._chips[text[start:end]]
+            parts += [text[last:start], chip.text if isinstance(chip, Pasted) else text[start:end]]
+            last = end
+        return "".join([*parts, text[last:]])
+
+    def compose(self, typed: str) -> Composed:
+        """What the session gets: pictures and skills of their own, then the text."""
+        used = [self._chips[typed[start:end]] for start, end in self.marks_in(typed)]
+        pictures = [ImageInput(chip.path) for chip in used if isinstance(chip, Picture)]
+        skills = [SkillInput(chip.name, chip.path) for chip in used if isinstance(chip, PickedSkill)]
+        text = self.expand(typed)
+        return Composed(typed, text, (*dict.fromkeys(pictures), *dict.fromkeys(skills), TextInput(text)))
+
+    def _add(self, mark: str, chip: Chip) -> str:
+        self._chips[mark] = chip
+        return mark
+
+    def _next(self, kind: str) -> int:
+        self._numbers[kind] += 1
+        return self._numbers[kind]
+
+
+def is_large(text: str) -> bool:
+    """Whether a paste is folded to a chip."""
+    return len(text) > FOLD_CHARACTERS or text.count("\n") >= FOLD_LINES
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^\w.\- ]", "_", name)[-40:]

@@ -1,0 +1,109 @@
+"""`/model`, `/approvals`, `/sandbox`, `/plan`, `/theme`, `/vim`: how the session and the screen behave from now on."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from codex_py.config.edit import set_value
+from codex_py.config.schema import APPROVAL_POLICIES, SANDBOX_MODES
+from codex_py.core.offered_models import offered_models
+from codex_py.errors import UserError
+from codex_py.protocol.ops import OverrideTurnContext
+from codex_py.protocol.policy import mode_of
+from codex_py.ui.repl.desk import Desk
+from codex_py.ui.repl.panels.models import ModelChoice, choose_model
+from codex_py.ui.repl.panels.policies import choose_approval, choose_sandbox
+from codex_py.ui.repl.panels.themes import choose_theme
+from codex_py.ui.repl.slash import Command
+
+
+async def _model(desk: Desk, words: str) -> None:
+    now = desk.session.settings.model
+    config = desk.place.loaded.config
+    if words:
+        name, _, effort = words.partition(" ")
+        chosen: ModelChoice | None = ModelChoice(name, effort.strip() or None)
+    else:
+        chosen = await choose_model(
+            desk.asker,
+            lambda: offered_models(config, config.model_provider, env=desk.place.env, home=desk.place.home),
+            current=now.model,
+            effort=now.effort,
+        )
+    if chosen is not None:
+        await desk.session.submit(OverrideTurnContext(model=chosen.model, effort=chosen.effort))
+        after = desk.session.settings.model
+        desk.voice.note(f"model: {after.model}" + (f", effort {after.effort}" if after.effort else ""))
+
+
+async def _approvals(desk: Desk, words: str) -> None:
+    allowed = desk.place.loaded.requirements.approval_policies
+    chosen: Any = _one_of(words, APPROVAL_POLICIES) if words else None
+    chosen = chosen or await choose_approval(desk.asker, desk.session.settings.approval, allowed)
+    if chosen is not None:
+        await desk.session.submit(OverrideTurnContext(approval=chosen))
+        desk.voice.note(f"approvals: {chosen}")
+
+
+async def _sandbox(desk: Desk, words: str) -> None:
+    allowed = desk.place.loaded.requirements.sandbox_modes
+    current = mode_of(desk.session.settings.sandbox_policy)
+    chosen: Any = _one_of(words, SANDBOX_MODES) if words else None
+    chosen = chosen or await choose_sandbox(desk.asker, current, allowed)
+    if chosen is not None:
+        await desk.session.submit(OverrideTurnContext(sandbox=chosen))
+        desk.voice.note(f"sandbox: {chosen}")
+
+
+async def _plan(desk: Desk, words: str) -> None:
+    is_on = desk.session.settings.plan
+    if not words or not is_on:
+        await desk.session.submit(OverrideTurnContext(plan=not is_on or bool(words)))
+        desk.voice.note(
+            "plan mode is off"
+            if desk.session.settings.plan is False
+            else "plan mode: nothing is written until you accept a plan"
+        )
+    if words:
+        desk.front.say(words)
+
+
+async def _theme(desk: Desk, words: str) -> None:
+    chosen = words or await choose_theme(desk.asker, desk.theme, desk.front.set_theme)
+    if chosen is None:
+        return
+    desk.front.set_theme(chosen)
+    desk.theme = chosen
+    _keep(desk, "theme", chosen)
+    desk.voice.note(f"theme: {chosen}")
+
+
+async def _vim(desk: Desk, words: str) -> None:
+    desk.is_vim = words != "off" if words else not desk.is_vim
+    desk.front.set_vim(on=desk.is_vim)
+    _keep(desk, "vim_mode_default", desk.is_vim)
+    desk.voice.note(f"vi keys are {'on' if desk.is_vim else 'off'}")
+
+
+def _keep(desk: Desk, key: str, value: str | bool) -> None:
+    """Remember it in the user's file; that it cannot be is no reason not to do it now."""
+    try:
+        set_value(desk.place.home / "config.toml", ("tui", key), value)
+    except UserError as error:
+        desk.voice.fail(f"it counts for this session only: {error}", hint=error.hint)
+
+
+def _one_of(word: str, words: tuple[Any, ...]) -> object:
+    if word not in words:
+        raise UserError(f"`{word}` is none of {', '.join(f'`{one}`' for one in cast('tuple[str, ...]', words))}")
+    return word
+
+
+SETTINGS: Final = (
+    Command("model", "choose the model and how long it thinks", _model, "[NAME [EFFORT]]"),
+    Command("approvals", "choose when commands need your yes", _approvals, "[POLICY]"),
+    Command("sandbox", "choose what commands may change", _sandbox, "[MODE]"),
+    Command("plan", "plan mode on and off: nothing is written until you accept a plan", _plan, "[WISH]"),
+    Command("theme", "choose the colours", _theme, "[NAME]"),
+    Command("vim", "vi keys on and off", _vim, "[on|off]"),
+)

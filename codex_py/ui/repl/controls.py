@@ -1,0 +1,107 @@
+"""What keys do to the input and to the session in front, if there is one yet."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from codex_py.ui.repl.input import Composer
+from codex_py.ui.repl.seat import Seat
+
+_QUIT_SECONDS: Final = 2.0
+
+
+class Controls:
+    """Stands between the keys and the session. `quit_early` leaves while no session is open yet."""
+
+    def __init__(
+        self, composer: Composer, cwd: Path, *, draw: Callable[[], None], quit_early: Callable[[], None]
+    ) -> None:
+        self.seat: Seat | None = None
+        self._composer = composer
+        self._cwd = cwd
+        self._draw = draw
+        self._quit_early = quit_early
+        self._submits_later = False
+        self._asked_at = -_QUIT_SECONDS
+
+    @property
+    def quits_next(self) -> bool:
+        """Whether another Ctrl-C leaves."""
+        return time.monotonic() - self._asked_at < _QUIT_SECONDS
+
+    def take_seat(self, seat: Seat | None) -> None:
+        """Put another session in front; what was sent before there was one goes to it."""
+        self.seat = seat
+        self._composer.menu.use(seat.sources if seat else ())
+        if seat and self._submits_later:
+            self._submits_later = False
+            self.submit()
+        self._draw()
+
+    def submit(self) -> None:
+        """Send what is typed."""
+        if self.seat is None:
+            self._submits_later = True
+            return
+        typed = self._composer.text
+        if typed.strip() and not self.seat.submit(self._composer.take()):
+            self._composer.set_text(typed)
+
+    def steer(self) -> None:
+        """Say what is typed to the running turn."""
+        if self.seat is not None and self._composer.text.strip():
+            self.seat.steer(self._composer.take())
+
+    def press(self, action: str) -> None:
+        """Do something that only the session can do."""
+        if self.seat is not None:
+            self.seat.press(action)
+
+    def interrupt(self) -> None:
+        """Stop the turn; what was queued comes back into the input."""
+        waiting = self.seat.interrupt() if self.seat else None
+        if waiting:
+            self._composer.put_back(waiting)
+
+    def clear(self) -> None:
+        """Ctrl-C: the menu, the text or the turn goes, in this order; the second one in a row leaves."""
+        if self.quits_next:
+            self.quit()
+            return
+        if self._composer.menu.is_open:
+            self._composer.close_menu()
+        elif self._composer.text:
+            self._composer.set_text("")
+        else:
+            self.interrupt()
+        self._asked_at = time.monotonic()
+        asyncio.get_running_loop().call_later(_QUIT_SECONDS + 0.05, self._draw)
+        self._draw()
+
+    def quit(self) -> None:
+        """Leave."""
+        if self.seat is not None:
+            self.seat.leave()
+        else:
+            self._quit_early()
+
+    def older(self) -> None:
+        """The message queued last, else the one typed before."""
+        queued = self.seat.take_last_queued() if self.seat and not self._composer.text else None
+        if queued is not None:
+            self._composer.set_text(queued)
+        else:
+            self._composer.older()
+
+    def paste(self, text: str) -> None:
+        """Take a paste."""
+        self._composer.paste(text, self.seat.cwd if self.seat else self._cwd)
+
+    def note_focus(self, *, has_focus: bool) -> None:
+        """The window has got or lost the focus."""
+        if self.seat is not None:
+            self.seat.note_focus(has_focus=has_focus)

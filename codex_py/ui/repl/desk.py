@@ -1,0 +1,124 @@
+"""What slash commands act on: the session, its surroundings, and the front end they were typed into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from codex_py.core.build import ResumeTarget
+from codex_py.core.session import Session
+from codex_py.protocol.events import Event, TurnCompleted, TurnFailed, TurnInterrupted, UsageReported
+from codex_py.protocol.ops import Op
+from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.value import Value
+from codex_py.render.entry import Entry
+from codex_py.skills.model import SkillCatalog
+from codex_py.ui.repl.panels.forms import Asker
+from codex_py.ui.repl.start import Place
+
+
+class Quit(Value):
+    """Leave the program."""
+
+
+class OpenSession(Value):
+    """Go on with another session: a stored one, or a new one for None."""
+
+    target: ResumeTarget | None = None
+
+
+Destination: TypeAlias = Quit | OpenSession
+
+
+class Voice(Protocol):
+    """How things are told to the user, for good."""
+
+    def note(self, text: str) -> None:
+        """Something that was done, in a line or a few."""
+        ...
+
+    def fail(self, message: str, *, hint: str | None = None) -> None:
+        """Something that could not be done."""
+        ...
+
+    def show(self, entry: Entry) -> None: ...
+
+    def event(self, event: Event, *, expanded: bool = False) -> None: ...
+
+
+class Front(Protocol):
+    """What the front end does for a command."""
+
+    def leave(self, destination: Destination) -> None: ...
+
+    def say(self, text: str) -> None:
+        """Send a message as if it had been typed."""
+        ...
+
+    def begin(self, op: Op) -> None:
+        """Begin a turn of another kind."""
+        ...
+
+    def insert_skill(self, name: str, path: Path) -> None: ...
+
+    def set_theme(self, name: str) -> None:
+        """Draw in another theme from now on; raise `UserError` for none that there is."""
+        ...
+
+    def set_vim(self, *, on: bool) -> None: ...
+
+    async def run_program(self, argv: Sequence[str]) -> int:
+        """Run a program on the terminal and wait for its end; its status, 127 when it cannot be started."""
+        ...
+
+    def emit(self, sequence: str) -> None:
+        """Send an escape sequence that shows nothing."""
+        ...
+
+
+class Desk:
+    """Everything a command may use. `usage` is that of the whole session."""
+
+    def __init__(self, place: Place, session: Session, *, asker: Asker, voice: Voice, front: Front) -> None:
+        self.place = place
+        self.session = session
+        self.asker = asker
+        self.voice = voice
+        self.front = front
+        self.theme = place.tui.theme
+        self.is_vim = place.tui.vim
+        self._usage = TokenUsage()
+        self.reload()
+
+    @property
+    def cwd(self) -> Path:
+        """The folder the session works in."""
+        return self.session.settings.cwd
+
+    @property
+    def user_home(self) -> str:
+        """The user's own folder, shown as `~`; empty where there is none."""
+        return self.place.env.get("HOME", "")
+
+    def usage(self) -> TokenUsage:
+        return self._usage
+
+    def catalog(self) -> SkillCatalog:
+        """The skills there are."""
+        return self.session.skills.catalog
+
+    def reload(self) -> None:
+        """Look at the skills again. Not in the middle of a turn, which goes on with those it began with."""
+        settings = self.session.settings
+        self.session.skills.refresh(settings.cwd, settings.model.context_window)
+
+    def note_event(self, event: Event) -> None:
+        """A listener of the session."""
+        match event:
+            case UsageReported(_, total):
+                self._usage = total
+            case TurnCompleted() | TurnFailed() | TurnInterrupted():
+                self.reload()
+            case _:
+                pass

@@ -1,0 +1,28 @@
+"""The first lines of a session, from what it tells when it begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from codex_py import __version__
+from codex_py.protocol.events import SessionStarted
+from codex_py.render.banner import Banner
+from codex_py.ui.repl.desk import Desk
+
+
+def banner_of(started: SessionStarted, desk: Desk, warnings: tuple[str, ...] = ()) -> Banner:
+    """The banner; `warnings` come beside those about the user's settings of the terminal."""
+    notice = (started.notice,) if started.notice else ()
+    return Banner(
+        version=__version__,
+        model=started.model,
+        provider=started.provider,
+        cwd=started.cwd,
+        sandbox=started.sandbox,
+        approval=started.approval,
+        effort=started.effort,
+        skills=len(desk.catalog().enabled()),
+        resumed=started.resumed,
+        warnings=(*notice, *desk.place.tui.warnings, *warnings),
+        home=Path(desk.user_home) if desk.user_home else None,
+    )

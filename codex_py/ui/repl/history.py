@@ -1,0 +1,156 @@
+"""What was typed before, in `history.jsonl` of the user's folder: one line of JSON a message, shared with Codex CLI."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from codex_py.paths import make_private_dir, open_private
+from codex_py.protocol.encoding import as_object, decode_json, encode_json
+from codex_py.ui.repl.fuzzy import best
+from codex_py.ui.repl.menu import MOST_OFFERS, Offer, Word
+
+FILE: Final = "history.jsonl"
+# Of a longer file the end is read: about ten thousand messages.
+_MOST_READ: Final = 1024 * 1024
+_LONGEST: Final = 100 * 1024
+
+
+class PromptHistory:
+    """Messages, oldest first. With `path` None they last as long as this object; `most_bytes` bounds the file."""
+
+    def __init__(self, path: Path | None, *, most_bytes: int | None = None) -> None:
+        self._path = path
+        self._most_bytes = most_bytes
+        self._known: list[str] = []
+        self._is_read = False
+        self._place: int | None = None
+        self._draft = ""
+
+    def add(self, text: str, *, session_id: str) -> None:
+        """Remember a message; the same one twice running counts once. A file that cannot be written costs nothing."""
+        self._place = None
+        known = self._messages()
+        if not text.strip() or (known and known[-1] == text):
+            return
+        known.append(text)
+        if self._path is not None and len(text) <= _LONGEST:
+            line = encode_json({"session_id": session_id, "ts": int(time.time()), "text": text}) + b"\n"
+            with contextlib.suppress(OSError):
+                _append(self._path, line, self._most_bytes)
+
+    def older(self, draft: str) -> str | None:
+        """The message before the one that was shown last; None at the end. `draft` comes back by `newer`."""
+        known = self._messages()
+        if self._place is None:
+            self._place, self._draft = len(known), draft
+        if self._place == 0:
+            return None
+        self._place -= 1
+        return known[self._place]
+
+    def newer(self) -> str | None:
+        """The message after it, or at last the draft."""
+        if self._place is None:
+            return None
+        known = self._messages()
+        self._place += 1
+        if self._place < len(known):
+            return known[self._place]
+        self._place = None
+        return self._draft
+
+    @property
+    def is_browsing(self) -> bool:
+        """Whether the input shows an older message."""
+        return self._place is not None
+
+    def stop_browsing(self) -> None:
+        self._place = None
+
+    def latest_first(self) -> list[str]:
+        """Every message once, the one typed last first."""
+        return list(dict.fromkeys(reversed(self._messages())))
+
+    def _messages(self) -> list[str]:
+        if not self._is_read:
+            self._is_read = True
+            if self._path is not None:
+                self._known[:0] = read_messages(self._path)
+        return self._known
+
+
+class HistorySource:
+    """The history as something to search in; the whole input is what is searched for."""
+
+    title = "history"
+
+    def __init__(self, messages: Callable[[], Sequence[str]]) -> None:
+        self._messages = messages
+
+    def word_at(self, before: str) -> Word | None:
+        return Word(0, before)
+
+    def offers(self, query: str) -> Sequence[Offer]:
+        found = best(query, self._messages(), key=lambda text: (text[:500],), limit=MOST_OFFERS)
+        return [Offer(_one_line(text), "", _rest_of(text), text) for text in found]
+
+
+def read_messages(path: Path) -> list[str]:
+    """The messages in a history file, oldest first; lines that are none are passed over."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return []
+    try:
+        size = os.fstat(descriptor).st_size
+        raw = os.pread(descriptor, _MOST_READ, max(0, size - _MOST_READ))
+    except OSError:
+        return []
+    finally:
+        os.close(descriptor)
+    lines = raw.split(b"\n")
+    return list(_texts(lines[1:] if size > _MOST_READ else lines))
+
+
+def _texts(lines: Iterable[bytes]) -> Iterable[str]:
+    for line in lines:
+        try:
+            text = as_object(decode_json(line)).get("text") if line.strip() else None
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(text, str) and text:
+            yield text
+
+
+def _append(path: Path, line: bytes, most_bytes: int | None) -> None:
+    make_private_dir(path.parent)
+    descriptor = open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.write(descriptor, line)
+        size = os.fstat(descriptor).st_size
+        if most_bytes is not None and size > most_bytes:
+            _drop_oldest(descriptor, size, most_bytes)
+    finally:
+        os.close(descriptor)
+
+
+def _drop_oldest(descriptor: int, size: int, most_bytes: int) -> None:
+    """Keep the newest lines, four fifths of what is allowed, so that this is not done for each line."""
+    kept = os.pread(descriptor, most_bytes * 4 // 5, max(0, size - most_bytes * 4 // 5)).partition(b"\n")[2]
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, kept)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text[:200].split())
+
+
+def _rest_of(text: str) -> str:
+    return _one_line(text.partition("\n")[2]) if "\n" in text else ""

@@ -1,0 +1,153 @@
+"""The input: one buffer with chips in it, the menu that goes with it, and what is typed before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.formatted_text.utils import fragment_list_to_text
+from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
+from prompt_toolkit.layout.utils import explode_text_fragments
+
+from codex_py.ui.repl.chips import Chips, Composed, PickedSkill, is_large
+from codex_py.ui.repl.history import HistorySource, PromptHistory
+from codex_py.ui.repl.menu import Menu, Offer
+from codex_py.ui.repl.paste import picture_path
+
+
+class Composer:
+    """What is being typed. `changed` is called whenever something of it has to be drawn again."""
+
+    def __init__(self, history: PromptHistory, changed: Callable[[], None]) -> None:
+        self.menu = Menu()
+        self.history = history
+        self.chips = Chips()
+        self._changed = changed
+        self._before_search = ""
+        self.buffer = Buffer(multiline=True, on_text_changed=self._update, on_cursor_position_changed=self._update)
+
+    @property
+    def text(self) -> str:
+        return self.buffer.text
+
+    @property
+    def is_shell(self) -> bool:
+        """Whether a command line for the shell is being typed."""
+        return self.text.startswith("!")
+
+    def take(self) -> Composed:
+        """The message as it stands; the input is empty afterwards."""
+        composed = self.chips.compose(self.text.strip())
+        self.chips = Chips()
+        self.set_text("")
+        return composed
+
+    def set_text(self, text: str) -> None:
+        """Put a text into the input, the cursor at its end."""
+        self.menu.close()
+        self.history.stop_browsing()
+        self.buffer.set_document(Document(text, len(text)), bypass_readonly=True)
+        self.menu.close()
+        self._changed()
+
+    def put_back(self, messages: Sequence[str]) -> None:
+        """Put messages that were not sent before what is typed by now."""
+        self.set_text("\n".join(filter(None, [*messages, self.text])))
+
+    def paste(self, text: str, cwd: Path) -> None:
+        """Insert a paste: a large one folded, the path of a picture as that picture."""
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        if picture := picture_path(text, cwd):
+            self.attach(picture)
+        else:
+            self.buffer.insert_text(self.chips.paste(text) if is_large(text) else text)
+
+    def attach(self, picture: Path) -> None:
+        """Attach a picture."""
+        self.buffer.insert_text(self.chips.picture(picture) + " ")
+
+    def insert_skill(self, name: str, path: Path) -> None:
+        """Mention a skill, as itself."""
+        self.buffer.insert_text(self.chips.skill(name, path) + " ")
+
+    def delete_before(self) -> None:
+        """Delete the chip before the cursor as a whole, else the character."""
+        length = self.chips.mark_ending_at(self.text, self.buffer.cursor_position)
+        self.buffer.delete_before_cursor(length or 1)
+
+    def accept(self) -> Offer | None:
+        """Take what the menu offers into the text."""
+        offer = self.menu.chosen
+        if offer is None:
+            return None
+        if self.menu.is_search:
+            self.set_text(offer.insert)
+            return offer
+        word = self.menu.word
+        if isinstance(offer.chip, PickedSkill):
+            self.chips.skill(offer.chip.name, offer.chip.path)
+        self.buffer.delete_before_cursor(self.buffer.cursor_position - word.start)
+        after = self.buffer.document.text_after_cursor
+        self.buffer.insert_text(offer.insert.rstrip() if after.startswith((" ", "\n")) else offer.insert)
+        self.menu.close()
+        self._changed()
+        return offer
+
+    def search_history(self) -> None:
+        """Look for what is typed in the history; once more goes to the next one that fits."""
+        if self.menu.is_search:
+            self.menu.move(1)
+            return
+        self._before_search = self.text
+        self.menu.search(HistorySource(self.history.latest_first), self.buffer.document)
+
+    def close_menu(self) -> None:
+        """Close the menu; after a search the input is as it was before."""
+        was_search = self.menu.is_search
+        self.menu.close()
+        if was_search:
+            self.set_text(self._before_search)
+        self._changed()
+
+    def older(self) -> None:
+        """Show the message typed before the one that is shown."""
+        self._show(self.history.older(self.text))
+
+    def newer(self) -> None:
+        self._show(self.history.newer())
+
+    def refresh_menu(self) -> None:
+        """Offer again: there is more to choose from than before."""
+        if self.menu.source is not None or "@" in self.text:
+            self.menu.update(self.buffer.document)
+            self._changed()
+
+    def _show(self, text: str | None) -> None:
+        if text is not None:
+            self.buffer.set_document(Document(text, len(text)), bypass_readonly=True)
+            self.menu.close()
+
+    def _update(self, _: Buffer) -> None:
+        if not self.history.is_browsing or self.menu.is_search:
+            self.menu.update(self.buffer.document)
+
+
+class ChipStyle(Processor):
+    """Draws chips so that they are told from text."""
+
+    def __init__(self, composer: Composer) -> None:
+        self._composer = composer
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        text = fragment_list_to_text(transformation_input.fragments)
+        marks = self._composer.chips.marks_in(text)
+        if not marks:
+            return Transformation(transformation_input.fragments)
+        letters: StyleAndTextTuples = list(explode_text_fragments(transformation_input.fragments))
+        for start, end in marks:
+            for place in range(start, min(end, len(letters))):
+                letters[place] = ("class:skill", letters[place][1])
+        return Transformation(letters)

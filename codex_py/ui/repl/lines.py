@@ -1,0 +1,280 @@
+"""The terminal session in plain lines: for a terminal that cannot be drawn on, for pipes, and for screen readers.
+
+Nothing is ever drawn again: what happens is said once, in words, and what is typed is read line by line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import sys
+import termios
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from pathlib import Path
+from typing import Final
+
+from codex_py.core.session import Session
+from codex_py.errors import LoginNeeded, UserError
+from codex_py.protocol import events
+from codex_py.protocol.input import ImageInput, TextInput
+from codex_py.protocol.ops import Answer, Begin, Op, UserShell, UserTurn
+from codex_py.render.banner import banner_lines
+from codex_py.render.entry import Entry
+from codex_py.render.lines import to_lines
+from codex_py.render.plain import plain_lines
+from codex_py.render.theme import Theme
+from codex_py.text.sanitize import sanitize
+from codex_py.ui.repl.commands import COMMANDS
+from codex_py.ui.repl.desk import Desk, Destination, OpenSession, Quit
+from codex_py.ui.repl.first import first_destination, way_back
+from codex_py.ui.repl.greeting import banner_of
+from codex_py.ui.repl.panels.askers import LineAsker
+from codex_py.ui.repl.panels.questions import QuestionDesk
+from codex_py.ui.repl.slash import find_command
+from codex_py.ui.repl.start import Errand, Host, Place
+from codex_py.ui.repl.welcome import reach_a_model, settle_trust
+
+_MONO: Final = Theme("mono", "none")
+_WIDTH: Final = 80
+_WEIGHT: Final = re.compile(r"\x1b\[[0-9;]*m")
+_QUIT_SECONDS: Final = 2.0
+_STATUS: Final = {signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+
+async def run_in_lines(host: Host, place: Place, errand: Errand) -> int:
+    """Go through sessions until the input ends or the user quits; the exit status."""
+    talk = _Talk()
+    loop = asyncio.get_running_loop()
+    for number, status in _STATUS.items():
+        loop.add_signal_handler(number, talk.end, status)
+    loop.add_signal_handler(signal.SIGINT, talk.interrupt)
+    asker = LineAsker(talk.read, talk.write)
+    settled = await settle_trust(asker, host, place)
+    destination: Destination = Quit()
+    if settled is not None:
+        place = settled
+        destination = await first_destination(asker, place, errand)
+    before: OpenSession | None = None
+    while isinstance(destination, OpenSession):
+        try:
+            async with host.open(place, destination.target) as session:
+                destination = await _LineSession(talk, asker, place, session).run(errand)
+                before = way_back(session, is_ephemeral=host.is_ephemeral)
+                errand = Errand()
+        except LoginNeeded:
+            if not (sys.stdin.isatty() and await reach_a_model(asker, host, talk.run_program)):
+                raise
+            place = host.place()
+        except UserError as error:
+            if before is None:
+                raise
+            talk.fail(str(error), hint=error.hint)
+            destination, before = before, None
+    return talk.status
+
+
+class _Talk:
+    """The lines that come in, and those that go out."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.on_interrupt: Callable[[], bool] = lambda: False
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self._loop = asyncio.get_running_loop()
+        self._ended = False
+        self._asked_at = -_QUIT_SECONDS
+        # A thread of its own, which nobody waits for: a read of a terminal cannot be taken back.
+        threading.Thread(target=self._read_on, daemon=True).start()
+
+    async def read(self, prompt: str, hidden: bool = False) -> str | None:
+        """The next line, None at the end of the input. A hidden one is not shown while it is typed."""
+        if self._ended:
+            return None
+        with _unseen() if hidden else contextlib.nullcontext():
+            self._put(prompt)
+            line = await self._lines.get()
+        if hidden:
+            self._put("\n")
+        self._ended = line is None
+        return line
+
+    def write(self, text: str) -> None:
+        """Say something, in a line or more, harmless."""
+        self._put(sanitize(text) + "\n")
+
+    def fail(self, message: str, *, hint: str | None = None) -> None:
+        """Say what could not be done."""
+        self.write(f"error: {message}" + (f"; {hint}" if hint else ""))
+
+    def interrupt(self) -> None:
+        """Ctrl-C: what runs stops; with nothing to stop, the second one in a row leaves."""
+        if self.on_interrupt():
+            return
+        if time.monotonic() - self._asked_at < _QUIT_SECONDS:
+            self.end(130)
+            return
+        self._asked_at = time.monotonic()
+        self.write("\npress Ctrl-C again to quit")
+
+    def end(self, status: int) -> None:
+        """Leave."""
+        self.status = status
+        self._lines.put_nowait(None)
+        self.on_interrupt()
+
+    async def run_program(self, argv: Sequence[str]) -> int:
+        """Run a program on the terminal; its status, 127 when it cannot be started."""
+        try:
+            running = await asyncio.create_subprocess_exec(*argv)
+        except (OSError, ValueError):
+            return 127
+        return await running.wait()
+
+    def _read_on(self) -> None:
+        with contextlib.suppress(RuntimeError):
+            for line in sys.stdin:
+                self._loop.call_soon_threadsafe(self._lines.put_nowait, line.rstrip("\r\n"))
+            self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
+
+    @staticmethod
+    def _put(text: str) -> None:
+        with contextlib.suppress(OSError):
+            os.write(sys.stdout.fileno(), text.encode(errors="replace"))
+
+
+class _Voice:
+    def __init__(self, talk: _Talk, cwd: Callable[[], Path]) -> None:
+        self._talk = talk
+        self._cwd = cwd
+
+    def note(self, text: str) -> None:
+        self._talk.write(text)
+
+    def fail(self, message: str, *, hint: str | None = None) -> None:
+        self._talk.fail(message, hint=hint)
+
+    def show(self, entry: Entry) -> None:
+        self._talk.write(_bare(to_lines(entry, width=_WIDTH, theme=_MONO)))
+
+    def event(self, event: events.Event, *, expanded: bool = False) -> None:
+        for line in plain_lines(event, expanded=expanded, cwd=self._cwd()):
+            self._talk.write(line)
+
+
+class _LineSession:
+    """One session, and the front end of its commands."""
+
+    def __init__(self, talk: _Talk, asker: LineAsker, place: Place, session: Session) -> None:
+        self._talk = talk
+        self._session = session
+        self._place = place
+        self._destination: Destination | None = None
+        self._waiting: list[Op] = []
+        self._running: asyncio.Task[None] | None = None
+        self._voice = _Voice(talk, lambda: session.settings.cwd)
+        self._desk = Desk(place, session, asker=asker, voice=self._voice, front=self)
+        self._questions = QuestionDesk(asker, lambda question, value: session.submit(Answer(question, value)))
+        self.run_program = talk.run_program
+
+    async def run(self, errand: Errand) -> Destination:
+        """Until it is left, or the input ends."""
+        for listener in (self._greet, self._desk.note_event, self._questions.note_event, self._voice.event):
+            self._session.subscribe(listener)
+        self._talk.on_interrupt = self._interrupt
+        asking = asyncio.create_task(self._questions.run())
+        try:
+            await self._session.submit(Begin())
+            if errand.prompt or errand.images:
+                pictures = tuple(ImageInput(path) for path in errand.images)
+                self.begin(UserTurn((*pictures, TextInput(errand.prompt))))
+            while self._destination is None:
+                while self._waiting:
+                    await self._carry_out(self._waiting.pop(0))
+                await self._next_line()
+        finally:
+            asking.cancel()
+            self._talk.on_interrupt = lambda: False
+        return self._destination
+
+    def leave(self, destination: Destination) -> None:
+        self._destination = destination
+
+    def say(self, text: str) -> None:
+        self.begin(UserTurn((TextInput(text),)))
+
+    def begin(self, op: Op) -> None:
+        self._waiting.append(op)
+
+    def insert_skill(self, name: str, path: Path) -> None:
+        self._voice.note(f"to use it, write ${name} in your message")
+
+    def set_theme(self, name: str) -> None:
+        """Nothing is drawn here."""
+
+    def set_vim(self, *, on: bool) -> None:
+        """Lines are edited by the terminal."""
+
+    def emit(self, sequence: str) -> None:
+        """A terminal that cannot be drawn on gets no escape sequences."""
+
+    async def _next_line(self) -> None:
+        line = await self._talk.read("> " if sys.stdin.isatty() else "")
+        if line is None:
+            self._destination = Quit()
+        elif line.startswith("!") and line[1:].strip():
+            self.begin(UserShell(line[1:].strip()))
+        elif (asked := find_command(line.strip(), COMMANDS)) is not None:
+            await self._guarded(asked.command.run(self._desk, asked.words))
+        elif line.strip():
+            self.say(line)
+
+    async def _carry_out(self, op: Op) -> None:
+        self._running = asyncio.create_task(self._guarded(self._session.submit(op)))
+        try:
+            await self._running
+        finally:
+            self._running = None
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except UserError as error:
+            self._voice.fail(str(error), hint=error.hint)
+
+    def _interrupt(self) -> bool:
+        if self._running is None:
+            return False
+        self._session.interrupt()
+        return True
+
+    def _greet(self, event: events.Event) -> None:
+        if isinstance(event, events.SessionStarted):
+            banner = banner_of(event, self._desk)
+            self._talk.write(_bare(banner_lines(banner, width=_WIDTH, theme=_MONO)))
+
+
+def _bare(lines: Sequence[str]) -> str:
+    """Lines without weight and slant, which are escape sequences too."""
+    return "\n".join(_WEIGHT.sub("", line) for line in lines)
+
+
+@contextlib.contextmanager
+def _unseen() -> Generator[None]:
+    """Nothing that is typed is shown; where the input is no terminal, nothing is anyway."""
+    try:
+        before = termios.tcgetattr(sys.stdin.fileno())
+    except (termios.error, OSError, ValueError):
+        yield
+        return
+    quiet = [*before]
+    quiet[3] = before[3] & ~termios.ECHO
+    termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)

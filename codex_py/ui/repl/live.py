@@ -1,0 +1,208 @@
+"""The live part above the input: the message that streams in, commands that run, the plan, and what goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+
+from codex_py.protocol import events
+from codex_py.render.lines import to_fragments
+from codex_py.render.markdown import MarkdownStream
+from codex_py.render.plan import render_plan
+from codex_py.render.theme import Theme
+from codex_py.text.sanitize import sanitize_line
+from codex_py.ui.repl.desk import Voice
+from codex_py.ui.repl.menu import fitted
+from codex_py.ui.repl.running import FRAME_SECONDS, RunningCommands
+
+_FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_LONGEST_HEADING: Final = 60
+
+Row = list[tuple[str, str]]
+
+
+class Live:
+    """A listener of a session that keeps what is under way, and gives to `voice` what is finished.
+
+    `changed` is called when it has to be drawn again. `theme` is asked each time.
+    """
+
+    def __init__(
+        self,
+        voice: Voice,
+        theme: Callable[[], Theme],
+        changed: Callable[[], None],
+        *,
+        animated: bool = True,
+        hides_reasoning: bool = False,
+    ) -> None:
+        self._voice = voice
+        self.theme = theme
+        self._changed = changed
+        self._animated = animated
+        self._hides_reasoning = hides_reasoning
+        # What was seen as it came is not shown again as a whole.
+        self._has_streamed = False
+        self._stream: MarkdownStream | None = None
+        self._thought = ""
+        self._doing = ""
+        self._trouble = ""
+        self._plan: events.PlanUpdated | None = None
+        self._began: float | None = None
+        self.commands = RunningCommands()
+
+    @property
+    def is_working(self) -> bool:
+        """Whether a turn is under way."""
+        return self._began is not None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to draw."""
+        return not (self.is_working or self._stream or self._plan or len(self.commands))
+
+    def begin(self) -> None:
+        """A turn begins."""
+        self._began = time.monotonic()
+        self._doing, self._trouble, self._thought = "Working", "", ""
+        self._has_streamed = False
+
+    def end(self) -> None:
+        """It is over, however it ended."""
+        self.finish_text()
+        self._finish_plan()
+        self._began = None
+        self._changed()
+
+    def note_event(self, event: events.Event) -> None:
+        """Take in what happened."""
+        if not isinstance(event, events.Retrying):
+            self._trouble = ""
+        match event:
+            case events.TextDelta(text):
+                self._stream_text(text)
+            case events.ReasoningDelta(text):
+                self._think(text)
+            case events.MessageDone():
+                self.finish_text()
+                if not self._has_streamed:
+                    self._voice.event(event)
+                self._has_streamed = False
+            case events.ReasoningDone():
+                self._thought = ""
+                if not self._hides_reasoning:
+                    self._voice.event(event)
+            case events.PlanUpdated():
+                self._plan = event
+            case events.Retrying(message, attempt, limit):
+                of = f" of {limit}" if limit else ""
+                self._trouble = f"{message} · try {attempt}{of}"
+            case events.CompactionStarted():
+                self._doing = "Compacting the context"
+                self._voice.event(event)
+            case events.ContextCompacted():
+                self._doing = "Working"
+                self._voice.event(event)
+            case events.CommandStarted() | events.McpCallStarted():
+                self.finish_text()
+                self.commands.note_event(event)
+            case events.CommandOutput() | events.McpCallProgress():
+                self.commands.note_event(event)
+            case _:
+                self._finished(event)
+        self._changed()
+
+    def finish_text(self) -> None:
+        """The message that streams in is over, or something comes between."""
+        if self._stream is not None:
+            for entry in self._stream.finish():
+                self._voice.show(entry)
+            self._stream = None
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """At most `height` rows; of what does not fit the end is seen."""
+        theme = self.theme()
+        foot = self._working_row(width)
+        rows = [row for block in self._blocks(width, theme) for row in block]
+        room = max(0, height - len(foot))
+        return [*(rows[-room:] if room else []), *foot]
+
+    def fragments(self, width: int, height: int) -> StyleAndTextTuples:
+        """The same as text of prompt_toolkit."""
+        parts: StyleAndTextTuples = []
+        for number, row in enumerate(self.rows(width, height)):
+            if number:
+                parts.append(("", "\n"))
+            parts.extend(row)
+        return parts
+
+    def _blocks(self, width: int, theme: Theme) -> list[list[Row]]:
+        block = self._stream.open_block() if self._stream else None
+        blocks = [to_fragments(block, width=width, theme=theme)] if block else []
+        if running := self.commands.entry(animated=self._animated):
+            blocks.append(to_fragments(running, width=width, theme=theme))
+        if self._plan is not None:
+            blocks.append(to_fragments(render_plan(self._plan), width=width, theme=theme))
+        return [[[], *rows] for rows in blocks if rows]
+
+    def _working_row(self, width: int) -> list[Row]:
+        if self._began is None:
+            return []
+        seconds = time.monotonic() - self._began
+        frame = _FRAMES[int(seconds / FRAME_SECONDS) % len(_FRAMES)] if self._animated else "…"
+        doing = f"Thinking: {self._heading()}" if self._thought else self._doing
+        row: Row = [("class:accent", f"{frame} "), ("class:strong", doing)]
+        row.append(("class:dim", f" ({_elapsed(seconds)} · Esc stops it)"))
+        if self._trouble:
+            row.append(("class:warn", f"  {sanitize_line(self._trouble)}"))
+        return [[], _cut(row, width)]
+
+    def _heading(self) -> str:
+        """What the model thinks about: the last heading, else the last line."""
+        lines = [line.strip(" *#") for line in self._thought.splitlines() if line.strip(" *#")]
+        return sanitize_line(lines[-1][-_LONGEST_HEADING:]) if lines else "…"
+
+    def _stream_text(self, text: str) -> None:
+        if self._stream is None:
+            self._stream = MarkdownStream()
+            self._has_streamed = True
+        self._thought = ""
+        for entry in self._stream.feed(text):
+            self._voice.show(entry)
+
+    def _think(self, text: str) -> None:
+        if not self._hides_reasoning:
+            self._thought = (self._thought + text)[-2000:]
+
+    def _finished(self, event: events.Event) -> None:
+        if isinstance(event, events.CommandFinished | events.McpCallFinished):
+            self.commands.note_event(event)
+        if isinstance(event, events.TurnCompleted | events.TurnFailed | events.TurnInterrupted):
+            self._finish_plan()
+            self.commands.clear()
+        if not isinstance(event, events.ItemRecorded | events.UsageReported | events.QuestionAsked):
+            self.finish_text()
+        self._voice.event(event)
+
+    def _finish_plan(self) -> None:
+        if self._plan is not None:
+            plan, self._plan = self._plan, None
+            self._voice.event(plan)
+
+
+def _elapsed(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m {rest:02d}s" if minutes else f"{rest}s"
+
+
+def _cut(row: Row, width: int) -> Row:
+    kept: Row = []
+    room = width
+    for style, text in row:
+        shown = text if len(text) <= room else fitted(text, room)
+        kept.append((style, shown))
+        room -= len(shown)
+    return kept

@@ -1,0 +1,144 @@
+"""The menu below the input: what fits the word that is being typed, one line each, and a preview of the current one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
+
+from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.utils import get_cwidth
+
+from codex_py.text.sanitize import sanitize_line
+from codex_py.ui.repl.chips import Chip
+
+ROWS: Final = 8
+MOST_OFFERS: Final = 50
+
+
+class Word(NamedTuple):
+    """What a menu completes: the text from `start` up to the cursor, and in it what is searched for."""
+
+    start: int
+    query: str
+
+
+class Offer(NamedTuple):
+    """One line of the menu. `insert` takes the place of the word; with `runs` Enter sends the message at once."""
+
+    label: str
+    note: str
+    preview: str
+    insert: str
+    chip: Chip | None = None
+    runs: bool = False
+
+
+class Source(Protocol):
+    """Something to choose from."""
+
+    title: str
+
+    def word_at(self, before: str) -> Word | None:
+        """The word in the text before the cursor that this source completes, if there is one."""
+        ...
+
+    def offers(self, query: str) -> Sequence[Offer]:
+        """What fits, best first."""
+        ...
+
+
+class Menu:
+    """What is offered at the moment. Closing it lasts until the text changes."""
+
+    def __init__(self) -> None:
+        self._sources: Sequence[Source] = ()
+        self._forced: Source | None = None
+        self.source: Source | None = None
+        self.word = Word(0, "")
+        self.offers: Sequence[Offer] = ()
+        self.current = 0
+
+    def use(self, sources: Sequence[Source]) -> None:
+        """Offer what these sources have, from now on."""
+        self._sources = sources
+
+    @property
+    def is_open(self) -> bool:
+        return self.source is not None and bool(self.offers or self.is_search)
+
+    @property
+    def is_search(self) -> bool:
+        """Whether the whole input is what is searched for, as in the history."""
+        return self._forced is not None
+
+    @property
+    def chosen(self) -> Offer | None:
+        return self.offers[self.current] if self.is_open and self.offers else None
+
+    def update(self, document: Document) -> None:
+        """Offer what fits the text now."""
+        before = document.text_before_cursor
+        sources = (self._forced,) if self._forced else self._sources
+        kept = self.chosen.label if self.chosen and self.source and self.word.query == before else None
+        for source in sources:
+            if (word := source.word_at(before)) is not None:
+                self.source, self.word = source, word
+                self.offers = source.offers(word.query)
+                labels = [offer.label for offer in self.offers]
+                self.current = labels.index(kept) if kept in labels else 0
+                return
+        self.close()
+
+    def search(self, source: Source, document: Document) -> None:
+        """Search in this source until the menu is closed."""
+        self._forced = source
+        self.update(document)
+
+    def close(self) -> None:
+        self._forced = self.source = None
+        self.offers = ()
+
+    def move(self, by: int) -> None:
+        """Go down or up, round the ends."""
+        if self.offers:
+            self.current = (self.current + by) % len(self.offers)
+
+    def fragments(self, width: int, rows: int) -> StyleAndTextTuples:
+        """The rows that are seen, the current one among them, and the preview."""
+        rows = max(1, min(ROWS, rows))
+        first = max(0, min(self.current - rows // 2, len(self.offers) - rows))
+        shown = self.offers[first : first + rows]
+        room = min(max((get_cwidth(sanitize_line(one.label)) for one in shown), default=0), max(8, width // 2))
+        parts: StyleAndTextTuples = []
+        for place, offer in enumerate(shown, first):
+            is_current = place == self.current
+            style, mark = ("class:menu.current", "› ") if is_current else ("class:menu", "  ")
+            label = fitted(sanitize_line(offer.label), room)
+            note = fitted(sanitize_line(offer.note), max(0, width - room - 5)).rstrip()
+            parts.append((style, fitted(f"{mark}{label if note else label.rstrip()}", min(width, room + 2))))
+            parts += [("class:menu.note", f"  {note}"), ("", "\n")] if note else [("", "\n")]
+        return [*parts, ("class:menu.note", self._foot(width))]
+
+    def _foot(self, width: int) -> str:
+        title = self.source.title if self.source else ""
+        if not self.offers:
+            return fitted(f"  {title}: nothing fits", width).rstrip()
+        preview = sanitize_line(" ".join(self.offers[self.current].preview.split()))
+        count = f"{self.current + 1}/{len(self.offers)}"
+        return fitted(f"  {count}  {preview or title}", width).rstrip()
+
+
+def fitted(text: str, width: int) -> str:
+    """A text cut or padded to exactly so many cells."""
+    size = get_cwidth(text)
+    if size <= width:
+        return text + " " * (width - size)
+    kept: list[str] = []
+    room = width - 1
+    for char in text:
+        room -= get_cwidth(char)
+        if room < 0:
+            break
+        kept.append(char)
+    return fitted("".join(kept) + "…", width) if width > 0 else ""

@@ -1,0 +1,58 @@
+"""Telling somebody who looks elsewhere that a turn is over or waits for an answer: a bell, or OSC 9."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from codex_py.protocol import events
+from codex_py.text.sanitize import sanitize_line
+from codex_py.ui.repl.settings import Tui
+
+FOCUS_REPORTS_ON: Final = "\x1b[?1004h"
+FOCUS_REPORTS_OFF: Final = "\x1b[?1004l"
+
+_BELL: Final = "\a"
+_LONGEST: Final = 160
+_KNOW_OSC_9: Final = ("iterm.app", "wezterm", "ghostty", "kitty", "warpterminal")
+
+
+class Notices:
+    """A listener of a session. `emit` sends an escape sequence; `has_focus` is kept by whoever reads the keys."""
+
+    def __init__(self, tui: Tui, env: Mapping[str, str], emit: Callable[[str], None]) -> None:
+        self._tui = tui
+        self._uses_osc_9 = tui.notify_by == "osc9" or (tui.notify_by == "auto" and _knows_osc_9(env))
+        self._in_tmux = bool(env.get("TMUX"))
+        self._emit = emit
+        # Until a terminal reports it, nobody knows; a bell too many is better than none.
+        self.has_focus: bool | None = None
+
+    def __call__(self, event: events.Event) -> None:
+        match event:
+            case events.TurnCompleted(_, last_message):
+                self._tell("agent-turn-complete", last_message or "the turn is over")
+            case events.TurnFailed(_, message):
+                self._tell("agent-turn-complete", message)
+            case events.QuestionAsked():
+                self._tell("approval-requested", "codex-py waits for your answer")
+            case _:
+                pass
+
+    def _tell(self, kind: str, message: str) -> None:
+        if kind not in self._tui.notify_about or (self.has_focus and not self._tui.notify_always):
+            return
+        if not self._uses_osc_9:
+            self._emit(_BELL)
+            return
+        text = sanitize_line(" ".join(message.split()))[:_LONGEST]
+        sequence = f"\x1b]9;{text}\a"
+        self._emit(_through_tmux(sequence) if self._in_tmux else sequence)
+
+
+def _knows_osc_9(env: Mapping[str, str]) -> bool:
+    return env.get("TERM_PROGRAM", "").lower() in _KNOW_OSC_9 or "kitty" in env.get("TERM", "")
+
+
+def _through_tmux(sequence: str) -> str:
+    return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"

@@ -1,0 +1,143 @@
+"""Putting forms to the user: as panels, or line by line where nothing can be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from codex_py.text.sanitize import sanitize, sanitize_line
+from codex_py.ui.repl.panels.choice import ChoicePanel
+from codex_py.ui.repl.panels.entry import EntryPanel
+from codex_py.ui.repl.panels.forms import Entry, Form, Line, Listing, Option, Section, Sheet, Show
+from codex_py.ui.repl.panels.page import PagePanel
+from codex_py.ui.repl.panels.picker import PickerPanel
+
+T = TypeVar("T")
+
+_MOST_LISTED: Final = 40
+_OTHER: Final = "*"
+
+
+class PanelAsker:
+    """Shows each form as a panel. `badge` gives a word behind the title, such as how many wait."""
+
+    def __init__(self, show: Show, badge: Callable[[], str] = lambda: "") -> None:
+        self.show: Show | None = show
+        self._show = show
+        self._badge = badge
+
+    async def choose(self, sheet: Sheet[T], *, armed: bool = True) -> T:
+        panel = ChoicePanel(sheet, armed=armed)
+        panel.badge = self._badge
+        return await self._show(panel)
+
+    async def enter(self, form: Form) -> str | None:
+        panel = EntryPanel(form)
+        panel.badge = self._badge
+        return await self._show(panel)
+
+    async def pick(self, listing: Listing[T], *, on_move: Callable[[T], None] | None = None) -> T | None:
+        return await self._show(PickerPanel(listing, on_move=on_move))
+
+    async def read(self, title: str, sections: Sequence[Section]) -> None:
+        await self._show(PagePanel(title, sections))
+
+
+class LineAsker:
+    """Writes each form as lines and reads a line as its answer; no answer, or the end of input, is the refusal.
+
+    `read` takes a prompt and whether what is typed must stay unseen, and gives None at the end of the input.
+    """
+
+    def __init__(self, read: Callable[[str, bool], Awaitable[str | None]], write: Callable[[str], Any]) -> None:
+        self.show: Show | None = None
+        self._read = read
+        self._write = write
+
+    async def choose(self, sheet: Sheet[T], *, armed: bool = True) -> T:
+        self._write(sanitize_line(sheet.title))
+        self._say((*sheet.subject, *sheet.facts))
+        for number, option in enumerate(sheet.options):
+            note = f" ({option.note})" if option.note else ""
+            self._write(sanitize_line(f"  {option.key or number + 1}) {option.label}{note}"))
+        default = sheet.options[sheet.default]
+        while True:
+            said = await self._read(f"answer [{default.key or sheet.default + 1}]: ", False)
+            if said is None:
+                return sheet.refusal
+            said = said.strip().lower()
+            if not said:
+                return default.value
+            for number, option in enumerate(sheet.options):
+                if said in (option.key, str(number + 1), option.label.lower()):
+                    return option.value
+            self._write(f"there is no such answer; {_known(sheet.options)}")
+
+    async def enter(self, form: Form) -> str | None:
+        self._write(sanitize_line(form.title))
+        self._say(form.about)
+        before = f" [{form.initial}]" if form.initial else ""
+        while True:
+            said = await self._read(f"{'unseen' if form.hidden else 'text'}{sanitize_line(before)}: ", form.hidden)
+            if said is None:
+                return None
+            said = said.strip() or form.initial
+            complaint = form.check(said)
+            if not complaint:
+                return said
+            self._write(sanitize_line(complaint))
+            if not said:
+                return None
+
+    async def pick(self, listing: Listing[T], *, on_move: Callable[[T], None] | None = None) -> T | None:
+        self._list(listing)
+        while said := ((await self._read("number or name, nothing to leave it: ", False)) or "").strip():
+            if said == _OTHER and listing.other is not None:
+                listing = listing.other()
+                self._list(listing)
+                continue
+            chosen = _entry(listing, said)
+            if chosen is not None and not chosen.blocked:
+                return chosen.value
+            self._write("that one cannot be chosen" if chosen else "there is no such entry")
+        return None
+
+    async def read(self, title: str, sections: Sequence[Section]) -> None:
+        self._write(sanitize_line(title))
+        for section in sections:
+            self._write(sanitize_line(f"{section.heading}:"))
+            for name, text in section.rows:
+                self._write(sanitize_line(f"  {name}: {text}" if name and text else f"  {name or text}"))
+
+    def _list(self, listing: Listing[T]) -> None:
+        self._write(sanitize_line(listing.title))
+        self._say(listing.about)
+        for number, entry in enumerate(listing.entries[:_MOST_LISTED], 1):
+            mark = f"{entry.mark} " if entry.mark else ""
+            why = f" ({entry.blocked})" if entry.blocked else ""
+            note = " ".join(entry.note.split())
+            self._write(sanitize_line(f"  {number}) {mark}{entry.label}  {note}{why}".rstrip()))
+        if len(listing.entries) > _MOST_LISTED:
+            self._write(f"  and {len(listing.entries) - _MOST_LISTED} more, by number or name")
+        if not listing.entries:
+            self._write(sanitize_line(f"  {listing.empty}"))
+        if listing.other is not None:
+            self._write(sanitize_line(f"  {_OTHER}) {listing.other_name}"))
+
+    def _say(self, lines: tuple[Line, ...]) -> None:
+        for line in lines:
+            for one in sanitize(line.text).split("\n"):
+                self._write(f"  {one}".rstrip())
+
+
+def _known(options: tuple[Option[T], ...]) -> str:
+    return "there are " + ", ".join(f"`{option.key or number + 1}`" for number, option in enumerate(options))
+
+
+def _entry(listing: Listing[T], said: str) -> Entry[T] | None:
+    """The entry of this number or name."""
+    number = int(said) if said.isascii() and said.isdigit() and len(said) < 9 else 0
+    found = (
+        one for place, one in enumerate(listing.entries, 1) if place == number or one.label.lower() == said.lower()
+    )
+    return next(found, None)

@@ -1,0 +1,124 @@
+"""The dialog: a question with a few answers, of which Enter gives the one that is marked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+from codex_py.ui.repl.panels.drawing import Row, cells, in_sight, part, wrapped
+from codex_py.ui.repl.panels.forms import Sheet
+from codex_py.ui.repl.panels.frame import Frame
+
+T = TypeVar("T")
+
+_FOLDED: Final = 8
+_MORE: Final = "m"
+
+
+class ChoicePanel(Frame[T]):
+    """Answers by arrow and Enter, by number, or by letter.
+
+    When it comes up while somebody types (`armed` false), letters and numbers do nothing until an arrow key has shown
+    that it was noticed: a word that was meant for the model must not allow a command.
+    """
+
+    def __init__(self, sheet: Sheet[T], *, armed: bool = True) -> None:
+        super().__init__(sheet.title, sheet.refusal)
+        self._sheet = sheet
+        self._armed = armed
+        self._at = sheet.default
+        self._unfolded = False
+        self._top = 0
+        self._has_more = False
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        # On a low screen the marked answer counts most, then what is asked about, then the rest.
+        least = 1 if self._sheet.subject and height > 2 else 0
+        answers = self._answers(width)
+        answers = [answers[place] for place in in_sight(len(answers), self._at, height - least)]
+        room = height - len(answers)
+        facts = [row for line in self._sheet.facts for row in wrapped(line, width)][: max(0, room - least - 2)]
+        room -= len(facts)
+        gap: list[Row] = [[]] if room > least + 1 else []
+        subject = self._subject(width, room - 2 * len(gap)) if room > 0 else []
+        return [*subject, *(gap if facts else []), *facts, *gap, *answers]
+
+    def keys(self) -> Sequence[tuple[str, str]]:
+        escape = ("Esc", self._sheet.escape)
+        if not self._armed:
+            return (("↑↓", "first, because you were typing"), ("Enter", "answer"), escape)
+        more = [(_MORE, "show less" if self._unfolded else "show more")] if self._has_more or self._unfolded else []
+        scroll = [("PgUp PgDn", "scroll")] if self._unfolded else []
+        return (("Enter", "answer"), escape, *more, *scroll, ("↑↓", "select"))
+
+    def bind(self, keys: KeyBindings) -> None:
+        options = self._sheet.options
+        for number, option in enumerate(options):
+            for key in {option.key, str(number + 1)} - {""}:
+                keys.add(key, eager=True)(self._chooser(number))
+        for key, by in (("up", -1), ("c-p", -1), ("s-tab", -1), ("down", 1), ("c-n", 1), ("tab", 1)):
+            keys.add(key, eager=True)(self._mover(by))
+        if _MORE not in {option.key for option in options}:
+            keys.add(_MORE, eager=True)(self._unfold)
+        for key, by in (("pageup", -10), ("pagedown", 10)):
+            keys.add(key, eager=True)(self._scroller(by))
+
+        @keys.add("enter", eager=True)
+        def _(event: KeyPressEvent) -> None:
+            self.settle(options[self._at].value)
+
+    def _answers(self, width: int) -> list[Row]:
+        rows: list[Row] = []
+        widest = max(cells(option.label) for option in self._sheet.options)
+        for number, option in enumerate(self._sheet.options):
+            here = number == self._at
+            style = "menu.current" if here else "menu"
+            row = [part("❯ " if here else "  ", style), part(f"{option.key or number + 1}", "dialog.key")]
+            row.append(part(f"  {option.label}", style))
+            if option.note:
+                row.append(part(" " * (widest - cells(option.label)) + f"  {option.note}", "menu.note"))
+            rows.append(row)
+        return rows
+
+    def _subject(self, width: int, room: int) -> list[Row]:
+        rows = [row for line in self._sheet.subject for row in wrapped(line, width)]
+        most = max(1, min(room, len(rows) if self._unfolded else _FOLDED))
+        self._has_more = len(rows) > most
+        if not self._has_more:
+            return rows
+        if not self._unfolded:
+            shown = max(0, most - 1)
+            key = "" if not self._armed else f": {_MORE} shows all"
+            return [*rows[:shown], [part(f"  … {len(rows) - shown} more lines{key}", "menu.note")]]
+        self._top = max(0, min(self._top, len(rows) - most + 1))
+        end = self._top + most - 1
+        return [*rows[self._top : end], [part(f"  lines {self._top + 1}–{end} of {len(rows)}", "menu.note")]]
+
+    def _chooser(self, number: int) -> Callable[[KeyPressEvent], None]:
+        def choose(event: KeyPressEvent) -> None:
+            if self._armed:
+                self._at = number
+                self.settle(self._sheet.options[number].value)
+
+        return choose
+
+    def _mover(self, by: int) -> Callable[[KeyPressEvent], None]:
+        def move(event: KeyPressEvent) -> None:
+            self._armed = True
+            self._at = (self._at + by) % len(self._sheet.options)
+
+        return move
+
+    def _scroller(self, by: int) -> Callable[[KeyPressEvent], None]:
+        def scroll(event: KeyPressEvent) -> None:
+            self._armed = True
+            self._top = max(0, self._top + by)
+
+        return scroll
+
+    def _unfold(self, event: KeyPressEvent) -> None:
+        if self._armed and (self._has_more or self._unfolded):
+            self._unfolded = not self._unfolded
+            self._top = 0

@@ -1,0 +1,146 @@
+"""What a panel shows and offers, as values: drawn as a panel on a real terminal, read out as lines on a dumb one.
+
+Texts may be anybody's: whoever shows them makes them harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from codex_py.ui.repl.panel import Panel
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+
+class Line(NamedTuple):
+    """A text of one or more lines, wrapped where it is too wide; `style` is a style of the theme."""
+
+    text: str
+    style: str = ""
+
+
+class Option(NamedTuple, Generic[T]):
+    """One answer: the letter that gives it at once, what it says, and what it leads to."""
+
+    key: str
+    label: str
+    value: T
+    note: str = ""
+
+
+class Sheet(NamedTuple, Generic[T]):
+    """A question with a few answers; `default` is the one that Enter gives at first.
+
+    `refusal` is what Escape means, and `escape` says so.
+
+    `subject` is what it is about, such as a command: long ones are folded and can be unfolded. `facts` are said below.
+    """
+
+    title: str
+    subject: tuple[Line, ...]
+    options: tuple[Option[T], ...]
+    refusal: T
+    default: int = 0
+    facts: tuple[Line, ...] = ()
+    escape: str = "no"
+
+
+class Section(NamedTuple):
+    """A part of a page: a heading, and rows of a name and what is said of it."""
+
+    heading: str
+    rows: tuple[tuple[str, str], ...]
+
+
+class Form(NamedTuple):
+    """One line to be typed. `check` gives what is wrong with a text, or nothing; a `hidden` text is never shown."""
+
+    title: str
+    about: tuple[Line, ...] = ()
+    initial: str = ""
+    hidden: bool = False
+    check: Callable[[str], str] = lambda _: ""
+    enter: str = "accept"
+
+
+class Entry(NamedTuple, Generic[T]):
+    """One line of a list; `details` are shown below the list while it is selected.
+
+    `blocked` says why it cannot be chosen, `mark` is a short sign in front, `words` is what a search looks in as well.
+    """
+
+    value: T
+    label: str
+    note: str = ""
+    details: tuple[Line, ...] = ()
+    mark: str = ""
+    style: str = ""
+    blocked: str = ""
+    words: str = ""
+
+
+class Listing(NamedTuple, Generic[T]):
+    """A list to choose from; `start` is the place of the entry that is selected at first.
+
+    `other` is another list that Tab changes to, and `other_name` what that is called.
+    """
+
+    title: str
+    entries: tuple[Entry[T], ...]
+    about: tuple[Line, ...] = ()
+    start: int = 0
+    searchable: bool = True
+    empty: str = "nothing here"
+    enter: str = "choose"
+    other: Callable[[], Listing[T]] | None = None
+    other_name: str = ""
+
+
+class Show(Protocol):
+    """Shows a panel until it is settled: `Panels.show`."""
+
+    async def __call__(self, panel: Panel[A], /) -> A: ...
+
+
+class Asker(Protocol):
+    """Puts forms to the user, on whatever terminal there is."""
+
+    @property
+    def show(self) -> Show | None:
+        """Shows a panel of its own kind; None where nothing can be drawn."""
+        ...
+
+    async def choose(self, sheet: Sheet[A], *, armed: bool = True) -> A:
+        """The value of the answer; that of the refusal for none. See `ChoicePanel` for `armed`."""
+        ...
+
+    async def enter(self, form: Form) -> str | None:
+        """What was typed, without space round it; None when the user did not want to."""
+        ...
+
+    async def pick(self, listing: Listing[A], *, on_move: Callable[[A], None] | None = None) -> A | None:
+        """The value of the chosen entry, None for none. `on_move` hears which one is selected, before it is chosen."""
+        ...
+
+    async def read(self, title: str, sections: Sequence[Section]) -> None:
+        """Show sections of two columns until they have been read."""
+        ...
+
+
+def needs_text(text: str) -> str:
+    """The check of a form that does not go on with nothing."""
+    return "" if text else "type something, or go back with Esc"
+
+
+def matching(entries: tuple[Entry[T], ...], search: str) -> tuple[Entry[T], ...]:
+    """The entries in which every word of the search stands, in any case; first those that have them in their label."""
+    words = search.casefold().split()
+    found = [one for one in entries if all(word in _searched(one) for word in words)]
+    return tuple(sorted(found, key=lambda one: not all(word in one.label.casefold() for word in words)))
+
+
+def _searched(entry: Entry[T]) -> str:
+    return f"{entry.label}\n{entry.note}\n{entry.words}".casefold()

@@ -1,0 +1,44 @@
+"""The help: signs, commands and keys. Opened by `/help`, and by `?` in an empty input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from codex_py.ui.repl.keys import ACTIONS, shown_key
+from codex_py.ui.repl.panels.forms import Asker, Section
+from codex_py.ui.repl.slash import Command
+
+_SIGNS: Final = (
+    ("$name", "a skill: its instructions go with your message"),
+    ("@path", "a file of this folder"),
+    ("/name", "a command at the start of a line, or a skill by its name"),
+    ("!command", "run a shell command yourself; the model sees what it printed"),
+)
+_DIALOGS: Final = (
+    ("↑↓ Enter", "select and answer; a letter or a number answers at once"),
+    ("Esc", "say no, or close it"),
+    ("m", "show all of a long command or patch"),
+)
+
+
+async def show_help(asker: Asker, commands: Sequence[Command], keys: Mapping[str, Sequence[str]]) -> None:
+    """Show it until it is closed. `keys` are those of each action, by its name."""
+    await asker.read("Help", help_sections(commands, keys))
+
+
+def help_sections(commands: Sequence[Command], keys: Mapping[str, Sequence[str]]) -> tuple[Section, ...]:
+    """The help as a page; an action without a key is left out."""
+    return (
+        Section("Write", _SIGNS),
+        Section("Commands", tuple((f"/{one.name} {one.hint}".strip(), one.purpose) for one in commands)),
+        Section(
+            "Keys",
+            tuple(
+                (", ".join(map(shown_key, keys[action.name])), action.purpose)
+                for action in ACTIONS
+                if keys.get(action.name)
+            ),
+        ),
+        Section("In dialogs", _DIALOGS),
+    )

@@ -1,0 +1,81 @@
+"""Choosing a model and how long it thinks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+from codex_py.core.offered_models import ModelRow, OfferedModels
+from codex_py.errors import UserError
+from codex_py.ui.repl.panels.forms import Asker, Entry, Form, Line, Listing, needs_text
+
+_OTHER: Final = ""
+_EFFORTS: Final = (
+    ("low", "quick answers, little thought"),
+    ("medium", "the usual measure"),
+    ("high", "thinks longer, for hard problems"),
+    ("xhigh", "thinks longest, where a model offers it"),
+    ("minimal", "hardly any thought, where a model offers it"),
+    ("none", "none at all, where a model offers it"),
+)
+
+
+class ModelChoice(NamedTuple):
+    """A model by its name; `effort` is None where the model's own counts."""
+
+    model: str
+    effort: str | None
+
+
+async def choose_model(
+    asker: Asker, load: Callable[[], Awaitable[OfferedModels]], *, current: str, effort: str | None
+) -> ModelChoice | None:
+    """Let the user choose among what the provider offers, or type a name; then the effort.
+
+    A provider that does not tell its models is no reason not to change: the name is typed then.
+    """
+    try:
+        offered = await load()
+    except UserError as error:
+        model = await asker.enter(_name_form(current, Line(str(error), "warn")))
+    else:
+        model = await asker.pick(model_listing(offered, current=current))
+        if model == _OTHER:
+            model = await asker.enter(_name_form("", Line(f"any name that `{offered.provider}` knows", "menu.note")))
+    if not model:
+        return None
+    listing = effort_listing(effort if model == current else None)
+    chosen = await asker.pick(listing)
+    return None if chosen is None else ModelChoice(model, chosen or None)
+
+
+def model_listing(offered: OfferedModels, *, current: str) -> Listing[str]:
+    """The models as a list, the current one marked and selected."""
+    entries = [_model_entry(row, current) for row in offered.rows]
+    start = next((place for place, row in enumerate(offered.rows) if row.id == current), 0)
+    about = () if any(row.id == current for row in offered.rows) else (Line(f"now: {current}", "menu.note"),)
+    other = Entry(_OTHER, "another one…", "by its name", mark=" ")
+    return Listing(
+        title=f"Models of {offered.provider}", entries=(*entries, other), about=about, start=start, empty="no model"
+    )
+
+
+def effort_listing(current: str | None) -> Listing[str]:
+    """The efforts as a list, the model's own first."""
+    entries = [Entry("", "default", "what the model is made for", mark="○" if current else "●")]
+    entries += [Entry(word, word, note, mark="●" if word == current else "○") for word, note in _EFFORTS]
+    start = next((place for place, one in enumerate(entries) if one.value == (current or "")), 0)
+    return Listing(title="Reasoning effort", entries=tuple(entries), start=start, searchable=False)
+
+
+def _model_entry(row: ModelRow, current: str) -> Entry[str]:
+    notes = [
+        row.description,
+        f"{row.window:,} tokens" if row.window else "",
+        "" if row.is_known else "not in the catalogue",
+    ]
+    return Entry(row.id, row.id, " · ".join(filter(None, notes)), mark="●" if row.id == current else "○")
+
+
+def _name_form(initial: str, about: Line) -> Form:
+    return Form("Model", (about,), initial=initial, check=needs_text, enter="use this model")

@@ -1,0 +1,192 @@
+"""The questions of a session, put to the user one after the other and answered.
+
+A question that the session takes back, because its turn has ended, goes away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+
+from codex_py.protocol import events
+from codex_py.protocol.questions import (
+    ApprovalQuestion,
+    ChoiceQuestion,
+    McpInstallQuestion,
+    PermissionsQuestion,
+    Question,
+    SecretQuestion,
+)
+from codex_py.ui.repl.panels.approval import ask_approval
+from codex_py.ui.repl.panels.forms import Asker, Form, Line, Option, Sheet, needs_text
+from codex_py.ui.repl.panels.wording import short_path
+
+
+class QuestionDesk:
+    """Listens to a session and asks the user. Have `run` going for as long as the session.
+
+    `answer` gives an answer, by the question's id, to the session. `is_typing` says whether the user is in the middle
+    of a text when a question comes up; `home` is shown as `~`.
+    """
+
+    def __init__(
+        self,
+        asker: Asker,
+        answer: Callable[[str, str | None], Awaitable[None]],
+        *,
+        is_typing: Callable[[], bool] = lambda: False,
+        home: str = "",
+    ) -> None:
+        self._asker = asker
+        self._answer = answer
+        self._is_typing = is_typing
+        self._home = home
+        self._waiting: asyncio.Queue[Question] = asyncio.Queue()
+        self._asking: asyncio.Task[str | None] | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many questions come after the one that is asked."""
+        return self._waiting.qsize()
+
+    def note_event(self, event: events.Event) -> None:
+        """Take a question up, or take all back when their turn is over."""
+        match event:
+            case events.QuestionAsked(question):
+                self._waiting.put_nowait(question)
+            case events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():
+                self.withdraw()
+            case _:
+                pass
+
+    def withdraw(self) -> None:
+        """Forget the questions that wait, and take away the one that is asked."""
+        while not self._waiting.empty():
+            self._waiting.get_nowait()
+        if self._asking is not None:
+            self._asking.cancel()
+
+    async def run(self) -> None:
+        """Ask what comes in, until this is cancelled."""
+        while True:
+            # Whoever has just answered one looks at the next, whatever stands in the input.
+            follows = not self._waiting.empty()
+            question = await self._waiting.get()
+            armed = follows or not self._is_typing()
+            self._asking = asyncio.create_task(ask(question, self._asker, home=self._home, armed=armed))
+            try:
+                # Not `await`: it tells a question that was taken back from the end of this program.
+                await asyncio.wait([self._asking])
+                if not self._asking.cancelled():
+                    await self._answer(question.id, self._asking.result())
+            finally:
+                self._asking.cancel()
+                self._asking = None
+
+
+async def ask(question: Question, asker: Asker, *, home: str = "", armed: bool = True) -> str | None:
+    """Put one question to the user; the value of the `Answer` op."""
+    match question:
+        case ApprovalQuestion():
+            return await ask_approval(question, asker, home=home, armed=armed)
+        case PermissionsQuestion():
+            return await asker.choose(permissions_sheet(question, home=home), armed=armed)
+        case McpInstallQuestion():
+            return await asker.choose(install_sheet(question), armed=armed)
+        case ChoiceQuestion():
+            return await _ask_choice(question, asker, armed=armed)
+        case SecretQuestion():
+            return await asker.enter(secret_form(question))
+
+
+def permissions_sheet(question: PermissionsQuestion, *, home: str) -> Sheet[str | None]:
+    """Whether commands may do more; only `yes` grants it."""
+    wanted = [Line("use the network", "strong")] if question.network else []
+    wanted += [Line(f"write below {short_path(folder, home)}", "strong") for folder in question.write]
+    return Sheet(
+        title="Let commands do more for the rest of this turn?",
+        subject=tuple(wanted),
+        facts=(Line(f"model: {question.reason}", "menu.note"),) if question.reason else (),
+        options=(Option("y", "Yes, until the turn ends", "yes"), Option("n", "No", None)),
+        refusal=None,
+        default=1,
+    )
+
+
+def install_sheet(question: McpInstallQuestion) -> Sheet[str | None]:
+    """Whether MCP servers are added to the configuration."""
+    servers = question.servers
+    skills = list(dict.fromkeys(skill for one in servers for skill in one.skills))
+    title = f"Add the MCP server {servers[0].name}?" if len(servers) == 1 else f"Add {len(servers)} MCP servers?"
+    return Sheet(
+        title=title,
+        subject=tuple(
+            Line(one.target if len(servers) == 1 else f"{one.name}: {one.target}", "strong") for one in servers
+        ),
+        facts=(
+            Line(f"needed by {', '.join(f'${skill}' for skill in skills)}", "menu.note"),
+            *(Line(line, "warn") for line in _install_effects(question)),
+            Line("added to your config.toml", "menu.note"),
+        ),
+        options=(
+            Option("y", "Yes, install now", "yes"),
+            Option("n", "No, go on without", None),
+            Option("d", "Never for this skill" if len(skills) == 1 else "Never for these skills", "never"),
+        ),
+        refusal=None,
+        default=1,
+    )
+
+
+def _install_effects(question: McpInstallQuestion) -> Iterator[str]:
+    kinds = {one.transport for one in question.servers}
+    if "stdio" in kinds:
+        yield "a command will run on your machine"
+    if kinds - {"stdio"}:
+        yield "an address will be connected to"
+
+
+def secret_form(question: SecretQuestion) -> Form:
+    """A hidden line for the value of a variable."""
+    return Form(
+        f"${question.skill} needs {question.name}",
+        tuple(_about_secret(question)),
+        hidden=True,
+        check=needs_text,
+        enter="use it",
+    )
+
+
+def _about_secret(question: SecretQuestion) -> Iterator[Line]:
+    if question.why:
+        yield Line(question.why)
+    yield Line("Kept in memory for this session only; the model does not see it. Esc goes on without it.", "menu.note")
+
+
+async def _ask_choice(question: ChoiceQuestion, asker: Asker, *, armed: bool) -> str | None:
+    sheet = choice_sheet(question)
+    while True:
+        place = await asker.choose(sheet, armed=armed)
+        if place is None:
+            return None
+        if place >= 0:
+            return question.options[place].label
+        typed = await asker.enter(Form(question.question, check=needs_text, enter="answer"))
+        if typed is not None:
+            return typed
+        armed = True
+
+
+def choice_sheet(question: ChoiceQuestion) -> Sheet[int | None]:
+    """The options by their place, -1 for an answer of the user's own; None leaves it open."""
+    options: list[Option[int | None]] = [
+        Option("", one.label, place, one.description) for place, one in enumerate(question.options)
+    ]
+    return Sheet(
+        title=question.header or "A question",
+        subject=(Line(question.question),),
+        options=(*options, Option("", "Write an answer…", -1), Option("", "No answer", None)),
+        refusal=None,
+        escape="no answer",
+        default=len(options) + 1,
+    )

@@ -1,0 +1,96 @@
+"""Pastes: a large one is folded, the path of a picture attaches it; and the picture of the clipboard."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+_PICTURES: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
+_ESCAPED: Final = re.compile(r"\\(.)")
+_LONGEST_PATH: Final = 4096
+_MOST_BYTES: Final = 32 * 1024 * 1024
+_SECONDS: Final = 5.0
+_MAC_SCRIPT: Final = (
+    "set png to (the clipboard as «class PNGf»)",
+    'set out to open for access POSIX file (system attribute "OUT") with write permission',
+    "write png to out",
+    "close access out",
+)
+
+
+def picture_path(text: str, cwd: Path) -> Path | None:
+    """The picture whose path, and nothing else, was pasted or dragged in: plain, quoted, escaped, or as a file URL."""
+    text = text.strip()
+    if not text or len(text) > _LONGEST_PATH or "\n" in text:
+        return None
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        text = text[1:-1]
+    elif text.startswith("file://"):
+        text = unquote(urlsplit(text).path)
+    else:
+        text = _ESCAPED.sub(r"\1", text)
+    if not text.lower().endswith(_PICTURES):
+        return None
+    path = cwd / os.path.expanduser(text)  # noqa: PTH111 - a name that is no user's stays as it is
+    try:
+        return path.absolute() if path.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+async def clipboard_picture(env: Mapping[str, str]) -> Path | None:
+    """The picture of the clipboard as a file of its own; None when there is none, or no program that could tell."""
+    for command in _readers(env):
+        if (content := await _output_of(command, env)) and content[:4] in (b"\x89PNG", b"GIF8", b"\xff\xd8\xff\xe0"):
+            return _kept(content)
+    if sys.platform == "darwin":
+        path = _kept(b"")
+        arguments = [word for line in _MAC_SCRIPT for word in ("-e", line)]
+        await _output_of(["osascript", *arguments], {**env, "OUT": str(path)})
+        return path if path.stat().st_size else None
+    return None
+
+
+def _readers(env: Mapping[str, str]) -> list[list[str]]:
+    candidates = [
+        ["wl-paste", "--no-newline", "--type", "image/png"] if env.get("WAYLAND_DISPLAY") else [],
+        ["xclip", "-selection", "clipboard", "-target", "image/png", "-out"] if env.get("DISPLAY") else [],
+        ["pngpaste", "-"],
+    ]
+    return [command for command in candidates if command and shutil.which(command[0], path=env.get("PATH"))]
+
+
+async def _output_of(command: list[str], env: Mapping[str, str]) -> bytes:
+    try:
+        running = await asyncio.create_subprocess_exec(
+            *command,
+            env=dict(env),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            limit=_MOST_BYTES,
+        )
+    except OSError:
+        return b""
+    try:
+        content, _ = await asyncio.wait_for(running.communicate(), _SECONDS)
+    except TimeoutError:
+        running.kill()
+        await running.wait()
+        return b""
+    return content if len(content) <= _MOST_BYTES else b""
+
+
+def _kept(content: bytes) -> Path:
+    descriptor, name = tempfile.mkstemp(prefix="codex-py-", suffix=".png")
+    with os.fdopen(descriptor, "wb") as out:
+        out.write(content)
+    return Path(name)

@@ -1,0 +1,57 @@
+"""Plan mode: when a turn ends with a plan, the user is asked whether it is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Literal, TypeAlias
+
+from codex_py.protocol import events
+from codex_py.protocol.ops import AcceptPlan
+from codex_py.ui.repl.panels.forms import Asker, Form, Option, Sheet
+from codex_py.ui.repl.tasks import SideTasks
+
+_Verdict: TypeAlias = Literal["yes", "with", "no"]
+
+_SHEET: Final[Sheet[_Verdict]] = Sheet(
+    title="Carry out this plan?",
+    subject=(),
+    options=(
+        Option("y", "Yes, leave plan mode and do it", "yes"),
+        Option("w", "Yes, and with a wish", "with"),
+        Option("n", "No, go on planning", "no"),
+    ),
+    refusal="no",
+    default=2,
+)
+
+
+class PlanKeeper:
+    """A listener of a session that asks about its plans; `begin` starts the turn that carries one out."""
+
+    def __init__(self, asker: Asker, begin: Callable[[AcceptPlan], None], tasks: SideTasks) -> None:
+        self._asker = asker
+        self._begin = begin
+        self._tasks = tasks
+        self._is_proposed = False
+
+    def note_event(self, event: events.Event) -> None:
+        """Ask when the turn that made the plan is over."""
+        match event:
+            case events.PlanProposed():
+                self._is_proposed = True
+            case events.TurnCompleted() if self._is_proposed:
+                self._is_proposed = False
+                self._tasks.start(self._ask())
+            case events.TurnStarted():
+                self._is_proposed = False
+            case _:
+                pass
+
+    async def _ask(self) -> None:
+        verdict = await self._asker.choose(_SHEET)
+        if verdict == "yes":
+            self._begin(AcceptPlan())
+        elif verdict == "with":
+            wishes = await self._asker.enter(Form("What do you wish besides?", enter="carry it out"))
+            if wishes is not None:
+                self._begin(AcceptPlan(wishes))

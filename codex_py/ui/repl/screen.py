@@ -1,0 +1,115 @@
+"""The one writer to the terminal: the live part at the bottom, and above it what is finished, written once for good.
+
+Everything of one change goes out in one piece, so that nothing flickers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, TextIO
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+# Terminals that know it show what is between the two at once; the others ignore it.
+_BEGIN_UPDATE: Final = "\x1b[?2026h"
+_END_UPDATE: Final = "\x1b[?2026l"
+
+
+class HeldOutput(Vt100_Output):
+    """Keeps what is written until it is let go. Never asks the terminal where its cursor is: some do not answer."""
+
+    is_held = False
+
+    @property
+    def responds_to_cpr(self) -> bool:
+        return False
+
+    def hold(self) -> None:
+        """Begin something that belongs together."""
+        self.is_held = True
+        self.write_raw(_BEGIN_UPDATE)
+
+    def let_go(self) -> None:
+        """Write what has come together."""
+        self.write_raw(_END_UPDATE)
+        self.is_held = False
+        self.flush()
+
+    def flush(self) -> None:
+        if not self.is_held:
+            super().flush()
+
+
+def terminal_output(stdout: TextIO, term: str) -> HeldOutput:
+    """The output to a terminal, which asks it for its size whenever that is needed."""
+    made = HeldOutput.from_pty(stdout, term=term)
+    assert isinstance(made, HeldOutput)
+    return made
+
+
+class Screen:
+    """Takes lines for the scrollback, and writes them with the next drawing of the live part."""
+
+    def __init__(self, output: HeldOutput) -> None:
+        self.output = output
+        self._finished: list[str] = []
+        self._app: Application[None] | None = None
+
+    @property
+    def width(self) -> int:
+        return max(1, self.output.get_size().columns)
+
+    @property
+    def height(self) -> int:
+        return max(1, self.output.get_size().rows)
+
+    def attach(self, app: Application[None]) -> None:
+        """Become part of every drawing of the application."""
+        self._app = app
+        app.before_render += self._before_drawing
+        app.after_render += self._after_drawing
+
+    def print_above(self, lines: Iterable[str]) -> None:
+        """Add finished lines, escape sequences and all; no line is wider than the terminal."""
+        self._finished.extend(lines)
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw the live part again, soon."""
+        if self._app is not None:
+            self._app.invalidate()
+
+    def write_rest(self) -> None:
+        """Write what came when nothing was drawn any more."""
+        self._write_finished()
+        self.output.flush()
+
+    def emit(self, sequence: str) -> None:
+        """Send an escape sequence that shows nothing, such as a bell or a title, at once."""
+        self.output.write_raw(sequence)
+        self.output.flush()
+
+    def _before_drawing(self, app: Application[None]) -> None:
+        self.output.hold()
+        if self._finished:
+            app.renderer.erase(leave_alternate_screen=False)
+            self._write_finished()
+        elif self._shrinks(app):
+            app.renderer.erase(leave_alternate_screen=False)
+
+    def _after_drawing(self, app: Application[None]) -> None:
+        self.output.let_go()
+
+    def _shrinks(self, app: Application[None]) -> bool:
+        """Whether fewer rows are needed than were drawn; the renderer alone never gives one back."""
+        drawn = app.renderer.last_rendered_screen
+        if drawn is None:
+            return False
+        wanted = app.layout.container.preferred_height(self.width, self.height).preferred
+        return min(wanted, self.height) < drawn.height
+
+    def _write_finished(self) -> None:
+        for line in self._finished:
+            self.output.write_raw(line + "\r\n")
+        self._finished.clear()

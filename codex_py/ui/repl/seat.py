@@ -1,0 +1,49 @@
+"""The session in front, as the screen and the keys see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from codex_py.ui.repl.chips import Composed
+from codex_py.ui.repl.layout import Surroundings
+from codex_py.ui.repl.menu import Source
+
+
+class Seat(Protocol):
+    """What a session does for who sits in front of it. Every method returns at once."""
+
+    surroundings: Surroundings
+    sources: Sequence[Source]
+
+    @property
+    def cwd(self) -> Path: ...
+
+    def submit(self, message: Composed) -> bool:
+        """Take a message or a command; False when it was neither, and stays in the input."""
+        ...
+
+    def steer(self, message: Composed) -> None:
+        """Say it to the running turn."""
+        ...
+
+    def interrupt(self) -> Sequence[str] | None:
+        """Stop what runs; gives back what was queued, None when nothing ran."""
+        ...
+
+    def take_last_queued(self) -> str | None:
+        """The message queued last, to be changed; None when none is."""
+        ...
+
+    def press(self, action: str) -> None:
+        """Do what a key stands for, by the name of the action."""
+        ...
+
+    def leave(self) -> None:
+        """Quit."""
+        ...
+
+    def note_focus(self, *, has_focus: bool) -> None:
+        """The window has got or lost the focus."""
+        ...

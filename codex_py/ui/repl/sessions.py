@@ -1,0 +1,220 @@
+"""Going through sessions: opening one, seating it, and what it was left for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from codex_py.core.session import Session
+from codex_py.errors import LoginNeeded, UserError
+from codex_py.protocol import events
+from codex_py.protocol.input import ImageInput
+from codex_py.protocol.ops import Answer, Begin, Op
+from codex_py.render.banner import banner_lines
+from codex_py.render.transcript import render_items
+from codex_py.ui.repl.actions import Actions
+from codex_py.ui.repl.app import FrontEnd
+from codex_py.ui.repl.chips import Chips, Composed
+from codex_py.ui.repl.conversation import Conversation
+from codex_py.ui.repl.desk import Desk, Destination, OpenSession, Quit
+from codex_py.ui.repl.first import first_destination, way_back
+from codex_py.ui.repl.greeting import banner_of
+from codex_py.ui.repl.live import Live
+from codex_py.ui.repl.notify import Notices
+from codex_py.ui.repl.panels.askers import PanelAsker
+from codex_py.ui.repl.panels.questions import QuestionDesk
+from codex_py.ui.repl.plans import PlanKeeper
+from codex_py.ui.repl.printer import Printer
+from codex_py.ui.repl.sitting import Parts, Sitting
+from codex_py.ui.repl.start import Errand, Host
+from codex_py.ui.repl.status import StatusKeeper
+from codex_py.ui.repl.tasks import SideTasks
+from codex_py.ui.repl.welcome import reach_a_model, settle_trust
+
+_MOST_SHOWN_AGAIN: Final = 400
+
+
+class Journey:
+    """The sessions of one run of the program, one after the other."""
+
+    def __init__(self, front: FrontEnd, host: Host) -> None:
+        self._front = front
+        self._host = host
+        self._place = front.place
+        self._errand = Errand()
+        self._printer = Printer(front.screen, lambda: front.theme, front.place.cwd)
+        self._asker = PanelAsker(front.panels.show, self._badge)
+
+    async def run(self, errand: Errand) -> None:
+        """Until the user quits. Raise `UserError` when the first session cannot be opened."""
+        self._errand = errand
+        settled = await settle_trust(self._asker, self._host, self._front.place)
+        if settled is None:
+            return
+        self._front.place = self._place = settled
+        destination = await first_destination(self._asker, self._place, errand)
+        before: OpenSession | None = None
+        while isinstance(destination, OpenSession):
+            try:
+                async with self._host.open(self._place, destination.target) as session:
+                    destination = await self._sit(session)
+                    before = way_back(session, is_ephemeral=self._host.is_ephemeral)
+            except UserError as error:
+                if isinstance(error, LoginNeeded):
+                    destination = await self._set_up(destination)
+                elif before is None:
+                    raise
+                else:
+                    self._printer.fail(str(error), hint=error.hint)
+                    destination, before = before, None
+
+    async def _set_up(self, destination: Destination) -> Destination:
+        """There is no model to ask yet."""
+        if not await reach_a_model(self._asker, self._host, self._front.run_program):
+            return Quit()
+        self._front.place = self._place = self._host.place()
+        return destination
+
+    async def _sit(self, session: Session) -> Destination:
+        """One session, until it is left."""
+        left: asyncio.Future[Destination] = asyncio.get_running_loop().create_future()
+        front = _SessionFront(self._front, left)
+        desk = Desk(self._place, session, asker=self._asker, voice=self._printer, front=front)
+        async with asyncio.TaskGroup() as tasks:
+            live = self._live()
+            conversation = Conversation(
+                session, self._printer, live, tasks=tasks, changed=lambda: self._working_changed(conversation)
+            )
+            front.begin_with(conversation)
+            side = SideTasks(tasks)
+            sitting = self._seat(desk, conversation, live, side)
+            await session.submit(Begin())
+            self._show_again(session)
+            self._front.controls.take_seat(sitting)
+            if self._errand.prompt or self._errand.images:
+                conversation.say(self._first_message())
+            destination = await left
+            self._front.controls.take_seat(None)
+            side.cancel()
+            conversation.interrupt()
+        if isinstance(destination, Quit) and len(session.history) and not self._host.is_ephemeral:
+            self._printer.note(f"go on with this session: codex-py resume {session.thread_id}")
+        return destination
+
+    def _seat(self, desk: Desk, conversation: Conversation, live: Live, side: SideTasks) -> Sitting:
+        """Put the parts of a session together, and let all of them listen to it."""
+        session, composer, screen = desk.session, self._front.composer, self._front.screen
+        status = StatusKeeper(lambda: session.settings, self._user_home)
+        notices = Notices(self._place.tui, self._place.env, screen.emit)
+        sitting = Sitting(
+            Parts(desk, conversation, live, status=status, notices=notices),
+            tasks=side,
+            remember=lambda text: composer.history.add(text, session_id=session.thread_id),
+            refresh=composer.refresh_menu,
+        )
+        actions = Actions(
+            desk,
+            composer,
+            tasks=side,
+            look=lambda: (screen.width, self._front.theme),
+            run_command=sitting.run_command,
+        )
+        sitting.actions = actions.by_name()
+        questions = QuestionDesk(
+            self._asker,
+            lambda question, value: session.submit(Answer(question, value)),
+            is_typing=lambda: bool(composer.text),
+            home=desk.user_home,
+        )
+        side.start(questions.run())
+        listeners: tuple[Callable[[events.Event], None], ...] = (
+            partial(self._greet, desk),
+            desk.note_event,
+            status.note_event,
+            questions.note_event,
+            conversation.note_event,
+            actions.note_event,
+            PlanKeeper(self._asker, conversation.begin, side).note_event,
+            notices,
+        )
+        for listener in listeners:
+            session.subscribe(listener)
+        return sitting
+
+    def _live(self) -> Live:
+        return Live(
+            self._printer,
+            lambda: self._front.theme,
+            self._front.draw_soon,
+            animated=self._place.tui.animations,
+            hides_reasoning=self._place.loaded.config.hide_agent_reasoning,
+        )
+
+    def _badge(self) -> str:
+        waiting = self._front.panels.waiting
+        return f"{waiting} more" if waiting > 0 else ""
+
+    @property
+    def _user_home(self) -> Path | None:
+        home = self._place.env.get("HOME")
+        return Path(home) if home else None
+
+    def _greet(self, desk: Desk, event: events.Event) -> None:
+        if not isinstance(event, events.SessionStarted):
+            return
+        banner = banner_of(event, desk, self._front.key_warnings)
+        lines = banner_lines(banner, width=self._front.screen.width, theme=self._front.theme)
+        self._front.screen.print_above([*lines, ""])
+
+    def _show_again(self, session: Session) -> None:
+        """What a resumed session is about."""
+        entries = list(islice(render_items(session.history.items, cwd=session.settings.cwd), 10_000))
+        for entry in entries[-_MOST_SHOWN_AGAIN:]:
+            self._printer.show(entry)
+
+    def _first_message(self) -> Composed:
+        message = Chips().compose(self._errand.prompt)
+        pictures = tuple(ImageInput(path) for path in self._errand.images)
+        self._errand = Errand()
+        return Composed(message.typed, message.text, (*pictures, *message.inputs))
+
+    def _working_changed(self, conversation: Conversation) -> None:
+        self._front.note_working(working=conversation.is_busy)
+        self._front.screen.draw()
+
+
+class _SessionFront:
+    """What the front end does for the commands of one session."""
+
+    def __init__(self, front: FrontEnd, left: asyncio.Future[Destination]) -> None:
+        self._front = front
+        self._left = left
+        self._conversation: Conversation | None = None
+        self.set_theme = front.set_theme
+        self.run_program = front.run_program
+        self.emit = front.screen.emit
+
+    def begin_with(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    def leave(self, destination: Destination) -> None:
+        if not self._left.done():
+            self._left.set_result(destination)
+
+    def say(self, text: str) -> None:
+        if self._conversation is not None:
+            self._conversation.say(Chips().compose(text))
+
+    def begin(self, op: Op) -> None:
+        if self._conversation is not None:
+            self._conversation.begin(op)
+
+    def insert_skill(self, name: str, path: Path) -> None:
+        self._front.composer.insert_skill(name, path)
+
+    def set_vim(self, *, on: bool) -> None:
+        self._front.set_vim(on=on)

@@ -1,0 +1,103 @@
+"""What the terminal is like, what it is told besides text, and how it is given back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, TextIO
+
+from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.input.vt100_parser import Vt100Parser
+from prompt_toolkit.key_binding.key_processor import KeyPress
+from prompt_toolkit.keys import Keys
+
+from codex_py.text.sanitize import sanitize_line
+from codex_py.ui.repl.notify import FOCUS_REPORTS_OFF, FOCUS_REPORTS_ON
+
+FOCUS_IN: Final = Keys.F23
+FOCUS_OUT: Final = Keys.F24
+
+# What a terminal that is being given back must not keep: reports, pastes in brackets, a hidden or odd cursor, colours.
+RESTORE: Final = f"{FOCUS_REPORTS_OFF}\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[0 q\x1b[0m"
+_SAVE_TITLE: Final = "\x1b[22;2t"
+_RESTORE_TITLE: Final = "\x1b[23;2t"
+# Enter with Shift or Ctrl, as the terminals send it that can; and the window's focus. No key of anybody's is F23.
+_SEQUENCES: Final[Mapping[str, Keys | tuple[Keys, ...]]] = {
+    "\x1b[13;2u": (Keys.Escape, Keys.ControlM),
+    "\x1b[27;2;13~": (Keys.Escape, Keys.ControlM),
+    "\x1b[13;5u": Keys.ControlJ,
+    "\x1b[27;5;13~": Keys.ControlJ,
+    "\x1b[I": FOCUS_IN,
+    "\x1b[O": FOCUS_OUT,
+}
+_MOST_TITLE: Final = 80
+_PASTE_END: Final = "\x1b[201~"
+
+
+class PasteParser(Vt100Parser):
+    """Takes a paste in piece by piece; prompt_toolkit's own goes over all of it again for each piece."""
+
+    def __init__(self, take_key: Callable[[KeyPress], None]) -> None:
+        super().__init__(take_key)
+        self._pieces: list[str] = []
+
+    def feed(self, data: str) -> None:
+        if not self._in_bracketed_paste:
+            super().feed(data)
+            return
+        # The mark of the end may come in two pieces.
+        piece = (self._pieces.pop() if self._pieces else "") + data
+        end = piece.find(_PASTE_END)
+        if end < 0:
+            kept = len(_PASTE_END) - 1
+            self._pieces += [piece[:-kept], piece[-kept:]]
+            return
+        pasted = "".join([*self._pieces, piece[:end]])
+        self._pieces.clear()
+        self._in_bracketed_paste = False
+        self.feed_key_callback(KeyPress(Keys.BracketedPaste, pasted))
+        self.feed(piece[end + len(_PASTE_END) :])
+
+
+def terminal_input(stdin: TextIO) -> Vt100Input:
+    """The keys of a terminal."""
+    made = Vt100Input(stdin)
+    made.vt100_parser = PasteParser(made.vt100_parser.feed_key_callback)
+    return made
+
+
+def is_capable(env: Mapping[str, str]) -> bool:
+    """Whether something can be drawn: both ends are a terminal, and it knows escape sequences."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and env.get("TERM", "") not in ("", "dumb", "unknown")
+
+
+def learn_keys() -> None:
+    """Teach prompt_toolkit the key sequences it does not know, or reads as another key."""
+    ANSI_SEQUENCES.update(_SEQUENCES)
+
+
+def opening(cwd: Path, *, title: bool) -> str:
+    """The sequences a session begins with."""
+    return FOCUS_REPORTS_ON + (_SAVE_TITLE + title_sequence(cwd, working=False) if title else "")
+
+
+def closing(*, title: bool) -> str:
+    """The sequences that give the terminal back as it was."""
+    return RESTORE + (_RESTORE_TITLE if title else "")
+
+
+def title_sequence(cwd: Path, *, working: bool) -> str:
+    """What the window is called: the folder, and whether something is going on in it."""
+    mark = "⠿ " if working else ""
+    return f"\x1b]2;{mark}{sanitize_line(cwd.name or '/')[:_MOST_TITLE]} · codex-py\a"
+
+
+def give_back(descriptor: int, *, title: bool) -> None:
+    """Restore the terminal, whatever state the drawing was in; a terminal that is gone is no trouble."""
+    try:
+        os.write(descriptor, closing(title=title).encode())
+    except OSError:
+        return

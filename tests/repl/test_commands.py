@@ -1,0 +1,154 @@
+"""The slash commands, typed."""
+
+from __future__ import annotations
+
+import tomllib
+
+from tests.repl.conftest import Ready
+from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.home import Place
+from tests.support.terminal import Terminal
+
+
+def run_command(terminal: Terminal, line: str) -> None:
+    """Type a command and send it."""
+    terminal.wait_for_prompt().type(line)
+    terminal.wait_for(f"› {line}").press("enter")
+
+
+def test_help_lists_commands_and_keys(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place, width=100, height=70) as terminal:
+            terminal.wait_for_prompt().type("?")
+            terminal.wait_for("── Help")
+            for word in ("/model", "/skills", "/context", "/quit", "$name", "Ctrl-R", "Shift-Tab"):
+                terminal.wait_for(word)
+            terminal.press("escape")
+            terminal.wait_until_gone("── Help")
+
+
+def test_the_model_is_changed_by_its_name(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("ok")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            run_command(terminal, "/model gpt-5.5 high")
+            terminal.wait_for("model: gpt-5.5, effort high").wait_for_prompt().type("hi")
+            terminal.press("enter")
+            terminal.wait_for("● ok")
+
+    assert model.requests[0].body["model"] == "gpt-5.5"
+
+
+def test_the_sandbox_and_the_approvals_are_changed(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            run_command(terminal, "/sandbox read-only")
+            terminal.wait_for("sandbox: read-only").wait_for("main · read-only")
+            run_command(terminal, "/approvals never")
+            terminal.wait_for("approvals: never")
+            run_command(terminal, "/approvals sometimes")
+            terminal.wait_for("`sometimes` is none of")
+
+
+def test_the_theme_is_kept(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            run_command(terminal, "/theme light")
+            terminal.wait_for("theme: light")
+
+    assert tomllib.loads((place.codex_home / "config.toml").read_text())["tui"] == {"theme": "light"}
+
+
+def test_the_context_is_a_bar(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("ok")]) as model:
+        ready(model)
+        with Terminal(place, "hi") as terminal:
+            terminal.wait_for("● ok")
+            run_command(terminal, "/context")
+            terminal.wait_for("tools").wait_for("tokens")
+
+
+def test_a_diff_shows_what_has_changed(place: Place, ready: Ready) -> None:
+    place.write("README.md", "# Demo\n\nA large demo.\n")
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            run_command(terminal, "/diff")
+            terminal.wait_for("A large demo.").wait_for("A small demo.")
+
+
+def test_a_new_session_knows_nothing_of_the_one_before(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("one")], [say("two")], excuse={"threads"}) as model:
+        ready(model)
+        with Terminal(place, "first") as terminal:
+            terminal.wait_for("● one")
+            run_command(terminal, "/new")
+            terminal.wait_for(lambda shown: shown.whole.count("codex-py 0.1.0") == 2).wait_for_prompt().type("second")
+            terminal.press("enter")
+            terminal.wait_for("● two")
+
+    assert "first" not in model.requests[1].texts("user")
+
+
+def test_plan_mode_writes_nothing_until_the_plan_is_accepted(place: Place, ready: Ready) -> None:
+    write = call("c1", "exec_command", {"cmd": "echo x > made.txt"})
+    with FakeResponses([say("<proposed_plan>\nmake a file\n</proposed_plan>")], [write], [say("made")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().press("shift-tab")
+            terminal.wait_for("plan mode · ").type("make it")
+            terminal.press("enter")
+            terminal.wait_for("Carry out this plan?").type("y")
+            terminal.wait_for("● made").wait_for_prompt()
+
+    assert (place.repo / "made.txt").read_text() == "x\n"
+
+
+def test_the_last_answer_is_copied_through_the_terminal(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("copy me")]) as model:
+        ready(model)
+        with Terminal(place, "hi") as terminal:
+            terminal.wait_for("● copy me")
+            run_command(terminal, "/copy")
+            terminal.wait_for("copied the last answer, 7 characters, through the terminal")
+
+            assert b"\x1b]52;c;Y29weSBtZQ==\x07" in terminal.raw
+
+
+def test_processes_are_listed_and_stopped(place: Place, ready: Ready) -> None:
+    long = {"cmd": "echo begun; sleep 600", "yield_time_ms": 250}
+    with FakeResponses([call("c1", "exec_command", long)], [say("it runs")]) as model:
+        ready(model)
+        with Terminal(place, "run") as terminal:
+            terminal.wait_for("● it runs")
+            run_command(terminal, "/ps")
+            terminal.wait_for("sleep 600").press("escape")
+            terminal.wait_for("Ask anything")
+            run_command(terminal, "/stop")
+            terminal.wait_for("stopped 1 command")
+
+
+def test_a_review_and_a_guide_have_their_own_prompts(place: Place, ready: Ready) -> None:
+    place.write("README.md", "changed\n")
+    with FakeResponses([say("reviewed")], [say("written")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            run_command(terminal, "/review")
+            terminal.wait_for("What is to be reviewed?").type("u")
+            terminal.wait_for("● reviewed")
+            run_command(terminal, "/init")
+            terminal.wait_for("● written")
+
+    assert "AGENTS.md" in model.requests[1].texts("user")[-1]
+
+
+def test_quit_leaves(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            run_command(terminal, "/quit")
+
+            assert terminal.wait_for_end() == 0

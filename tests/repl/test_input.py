@@ -1,0 +1,224 @@
+"""What a person can do with the input: lines, history, pastes, menus, chips, the editor."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import zlib
+
+from tests.repl.conftest import Ready
+from tests.support.fake_responses import FakeResponses, say
+from tests.support.home import Place
+from tests.support.terminal import Terminal
+
+SKILL = "---\nname: lint\ndescription: Find what is wrong with code.\n---\n\nLook closely.\n"
+
+
+def picture() -> bytes:
+    """A PNG of one pixel."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    head = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0\0\0\0")) + chunk(b"IEND", b"")
+    )
+
+
+def test_a_message_of_several_lines(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("ok")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().type("one")
+            terminal.press("alt-enter")
+            terminal.type("two\\")
+            terminal.press("enter")
+            terminal.type("three")
+            terminal.wait_for("  three").press("enter")
+            terminal.wait_for("● ok")
+
+    assert model.requests[0].texts("user")[-1] == "one\ntwo\nthree"
+
+
+def test_what_was_typed_comes_back_in_the_next_session(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("ok")], [say("again")], excuse={"threads"}) as model:
+        ready(model)
+        with Terminal(place, "--ephemeral") as terminal:
+            terminal.wait_for_prompt().type("remember me")
+            terminal.press("enter")
+            terminal.wait_for("● ok").wait_for_prompt().press("ctrl-d")
+            terminal.wait_for_end()
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().press("ctrl-r")
+            terminal.type("rem")
+            terminal.wait_for("⌕ rem").wait_for("› remember me").press("enter")
+            terminal.wait_for(lambda shown: any(row == "› remember me" for row in shown.rows)).press("enter")
+            terminal.wait_for("● again")
+
+    [line] = (place.codex_home / "history.jsonl").read_text().splitlines()
+    assert json.loads(line)["text"] == "remember me"
+
+
+def test_the_draft_comes_back_from_the_history(place: Place, ready: Ready) -> None:
+    (place.codex_home / "history.jsonl").write_text('{"session_id":"x","ts":1,"text":"older"}\nnot json\n')
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().type("draft")
+            terminal.press("up")
+            terminal.wait_for("› older").press("down")
+            terminal.wait_for("› draft")
+
+
+def test_a_large_paste_is_folded_and_sent_whole(place: Place, ready: Ready) -> None:
+    pasted = "\n".join(f"line {number}" for number in range(30))
+    with FakeResponses([say("read it")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().paste(pasted)
+            terminal.wait_for("[Pasted text #1 · 30 lines]").type(" what is this?")
+            terminal.press("enter")
+            terminal.wait_for("● read it")
+
+            assert "line 17" not in terminal.whole
+
+    assert model.requests[0].texts("user")[-1] == f"{pasted} what is this?"
+
+
+def test_a_chip_is_deleted_as_a_whole(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().paste("x" * 2000)
+            terminal.wait_for("[Pasted text #1 · 2,000 characters]").press("backspace")
+            terminal.wait_for("Ask anything")
+
+
+def test_a_picture_that_is_dragged_in_is_attached(place: Place, ready: Ready) -> None:
+    place.repo.joinpath("my shot.png").write_bytes(picture())
+    with FakeResponses([say("a dot")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().paste(str(place.repo / "my\\ shot.png"))
+            terminal.wait_for("[Image #1 my shot.png]").press("enter")
+            terminal.wait_for("● a dot")
+
+    content = [part["type"] for item in model.requests[0].input for part in item.get("content", [])]
+    assert "input_image" in content
+
+
+def test_a_skill_is_picked_from_the_menu_and_sent_as_itself(place: Place, ready: Ready) -> None:
+    place.write(".agents/skills/lint/SKILL.md", SKILL)
+    with FakeResponses([say("linted")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().type("use $li")
+            terminal.wait_for("$lint").wait_for("Find what is wrong with code.").press("tab")
+            terminal.wait_for("› use $lint").type("on it")
+            terminal.press("enter")
+            terminal.wait_for("● linted")
+
+    assert any("<name>lint</name>" in text for text in model.requests[0].texts("user"))
+    assert model.requests[0].texts("user")[-1] == "use $lint on it"
+
+
+def test_a_slash_before_a_skill_is_its_alias(place: Place, ready: Ready) -> None:
+    place.write(".agents/skills/lint/SKILL.md", SKILL)
+    with FakeResponses([say("linted")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().type("/lint app.py")
+            terminal.press("enter")
+            terminal.wait_for("● linted")
+
+    assert any("<name>lint</name>" in text for text in model.requests[0].texts("user"))
+
+
+def test_files_are_found_by_a_few_letters(place: Place, ready: Ready) -> None:
+    place.write("src/deep/parser_rules.py", "")
+    place.write("ignored/secret_rules.py", "")
+    place.write(".gitignore", "ignored/\n")
+    with FakeResponses([say("ok")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().type("look at @prules")
+            terminal.wait_for("src/deep/parser_rules.py")
+            assert "secret_rules" not in terminal.text
+            terminal.press("enter")
+            terminal.wait_for("› look at src/deep/parser_rules.py").press("enter")
+            terminal.wait_for("● ok")
+
+    assert model.requests[0].texts("user")[-1] == "look at src/deep/parser_rules.py"
+
+
+def test_a_shell_command_is_run_and_told_to_the_model(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("saw it")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().type("!echo from-the-shell")
+            terminal.press("enter")
+            terminal.wait_for("✓ ! echo from-the-shell").wait_for_prompt().type("what was it?")
+            terminal.press("enter")
+            terminal.wait_for("● saw it")
+
+    assert any("from-the-shell" in text for text in model.requests[0].texts("user")[:-1])
+
+
+def test_the_message_is_written_in_the_editor(place: Place, ready: Ready) -> None:
+    editor = place.write("editor.sh", "#!/bin/sh\nprintf 'from the editor' > \"$1\"\n")
+    editor.chmod(0o755)
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place, EDITOR=str(editor)) as terminal:
+            terminal.wait_for_prompt().press("ctrl-g")
+            terminal.wait_for("› from the editor")
+
+
+def test_vi_keys(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("ok")]) as model:
+        ready(model, tables="[tui]\nvim_mode_default = true\n")
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().type("hello wirld")
+            terminal.press("escape")
+            terminal.wait_for("hello wirld").type("bfirolaaa")
+            terminal.wait_for("hello woraald").press("enter")
+            terminal.wait_for("● ok")
+
+
+def test_a_key_of_the_user_s_own(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model, tables='[tui.keymap]\nhelp = "ctrl-x"\nnonsense = "f1"\nedit = "ctrl-nothing"\n')
+        with Terminal(place, width=120) as terminal:
+            terminal.wait_for_prompt()
+            assert "`tui.keymap.nonsense` is no action" in terminal.text
+            assert "`ctrl-nothing`, for `tui.keymap.edit`, is no key" in terminal.text
+            terminal.press("ctrl-x")
+            terminal.wait_for("── Help")
+
+
+def test_an_unknown_command_is_not_sent(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().type("/nosuch thing")
+            terminal.press("enter")
+            terminal.wait_for("there is no command or skill `/nosuch`")
+            assert "› /nosuch thing" in terminal.text
+
+
+def test_a_hundred_thousand_files_are_searched_in_one_call(place: Place) -> None:
+    environment = dict(os.environ)
+    code = (
+        "from codex_py.ui.repl.files import FileIndex\n"
+        "index = FileIndex([f'dir{n % 97}/sub{n % 13}/file_{n}.py' for n in range(100_000)] + ['x/İ.py'])\n"
+        "print(index.find('file_99999', 3)[0], index.find('d96f777py', 3)[0], index.find('nothing-here', 3))\n"
+    )
+    done = subprocess.run(
+        [str(place.env["PATH"].split(":")[0]) + "/python", "-c", code], env=environment, capture_output=True, text=True
+    )
+    first, second, rest = done.stdout.split(" ", 2)
+    assert (first, rest.strip()) == ("dir89/sub3/file_99999.py", "[]")
+    assert second.startswith("dir96/")

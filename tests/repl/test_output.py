@@ -1,0 +1,223 @@
+"""What a person sees of a turn: text as it streams, commands, patches, the plan, and what can be done meanwhile."""
+
+from __future__ import annotations
+
+import threading
+
+from tests.repl.conftest import Ready
+from tests.support.fake_responses import (
+    FakeResponses,
+    added,
+    api_error,
+    call,
+    custom_call,
+    delta,
+    hang,
+    reasoning,
+    reasoning_delta,
+    say,
+)
+from tests.support.home import Place
+from tests.support.script import Json
+from tests.support.terminal import Terminal
+
+PATCH = "*** Begin Patch\n*** Update File: README.md\n@@\n-# Demo\n+# Changed title\n*** End Patch\n"
+
+
+def streaming(*pieces: str) -> list[Json]:
+    """The events of a message that comes in pieces, without its end."""
+    return [added({"type": "message", "role": "assistant", "content": []}), *map(delta, pieces)]
+
+
+def test_text_is_seen_before_it_is_finished(place: Place, ready: Ready) -> None:
+    go_on = threading.Event()
+    story = [
+        *streaming("# Title\n\nfirst ", "part"),
+        hang(go_on),
+        delta(" and end"),
+        say("# Title\n\nfirst part and end"),
+    ]
+    with FakeResponses(story) as model:
+        ready(model)
+        with Terminal(place, "tell") as terminal:
+            terminal.wait_for("first part").wait_for("Esc stops it")
+            go_on.set()
+            terminal.wait_for("first part and end").wait_for_prompt()
+
+            assert terminal.whole.count("Title") == 1
+            assert terminal.whole.count("first part") == 1
+
+
+def test_escape_stops_the_turn_and_gives_the_queue_back(place: Place, ready: Ready) -> None:
+    never = threading.Event()
+    with FakeResponses([*streaming("thinking aloud"), hang(never)]) as model:
+        ready(model)
+        with Terminal(place, "go") as terminal:
+            terminal.wait_for("thinking aloud").type("and then this")
+            terminal.press("enter")
+            terminal.wait_for("» and then this").press("escape")
+            terminal.wait_for("interrupted").wait_for("› and then this").wait_for_prompt()
+            never.set()
+
+
+def test_what_is_queued_is_sent_after_the_turn(place: Place, ready: Ready) -> None:
+    go_on = threading.Event()
+    with FakeResponses([*streaming("one"), hang(go_on), say("one")], [say("two")]) as model:
+        ready(model)
+        with Terminal(place, "first") as terminal:
+            terminal.wait_for("● one").wait_for("Enter queues").type("second")
+            terminal.press("enter")
+            terminal.wait_for("» second")
+            go_on.set()
+            terminal.wait_for("● two").wait_for_prompt()
+
+    assert model.requests[1].texts("user")[-1] == "second"
+
+
+def test_what_steers_reaches_the_running_turn(place: Place, ready: Ready) -> None:
+    go_on = threading.Event()
+    first = [hang(go_on), call("c1", "exec_command", {"cmd": "echo worked"})]
+    with FakeResponses(first, [say("as you wish")]) as model:
+        ready(model)
+        with Terminal(place, "first") as terminal:
+            terminal.wait_for("Esc stops it").type("the other way")
+            terminal.press("ctrl-s")
+            terminal.wait_for("» the other way")
+            go_on.set()
+            terminal.wait_for("● as you wish").wait_for_prompt()
+
+            assert "› the other way" in terminal.whole
+
+    assert "the other way" in model.requests[1].texts("user")
+
+
+def test_a_command_is_one_line_and_can_be_unfolded(place: Place, ready: Ready) -> None:
+    with FakeResponses([call("c1", "exec_command", {"cmd": "printf 'alpha\\nbeta\\n'"})], [say("done")]) as model:
+        ready(model)
+        with Terminal(place, "run it") as terminal:
+            terminal.wait_for("● done").wait_for_prompt()
+            assert "✓ $ printf" in terminal.text
+            assert "beta" not in [row.strip() for row in terminal.rows]
+            terminal.press("ctrl-o")
+            terminal.wait_for("│ beta")
+
+
+def test_a_running_command_shows_what_it_prints(place: Place, ready: Ready) -> None:
+    wait = "echo is-running; while [ ! -e go ]; do sleep 0.05; done; echo has-ended"
+    with FakeResponses([call("c1", "exec_command", {"cmd": wait, "yield_time_ms": 30000})], [say("done")]) as model:
+        ready(model)
+        with Terminal(place, "run it") as terminal:
+            terminal.wait_for(lambda shown: any("is-running" in row and "$" not in row for row in shown.rows))
+            place.write("go", "")
+            terminal.wait_for("● done").wait_for_prompt()
+
+
+def test_a_patch_is_seen_with_its_lines(place: Place, ready: Ready) -> None:
+    with FakeResponses([custom_call("p1", "apply_patch", PATCH)], [say("patched")]) as model:
+        ready(model)
+        with Terminal(place, "change it") as terminal:
+            terminal.wait_for("● patched").wait_for_prompt()
+
+            assert "README.md" in terminal.text
+            assert any("+" in row and "# Changed title" in row for row in terminal.rows)
+            assert any("- # Demo" in row or "-# Demo" in row for row in terminal.rows)
+
+
+def test_the_plan_is_kept_in_one_place(place: Place, ready: Ready) -> None:
+    def plan(first: str) -> Json:
+        steps = [{"step": "look around", "status": first}, {"step": "act", "status": "pending"}]
+        return call(f"p-{first}", "update_plan", {"plan": steps})
+
+    with FakeResponses([plan("in_progress")], [plan("completed")], [say("done")]) as model:
+        ready(model)
+        with Terminal(place, "plan it") as terminal:
+            terminal.wait_for("● done").wait_for_prompt()
+
+            assert terminal.whole.count("look around") == 1
+            assert "1 of 2 done" in terminal.text
+
+
+def test_reasoning_is_folded(place: Place, ready: Ready) -> None:
+    thought = "**Weighing it**\n\nlong and winding"
+    story = [reasoning_delta(thought), reasoning("blob", thought), say("decided")]
+    with FakeResponses(story) as model:
+        ready(model)
+        with Terminal(place, "think") as terminal:
+            terminal.wait_for("● decided").wait_for_prompt()
+
+            assert "Weighing it" in terminal.text and "winding" not in terminal.text
+
+
+def test_escape_sequences_of_the_model_do_nothing(place: Place, ready: Ready) -> None:
+    evil = "before\x1b]2;owned\x07\x1b[2J after"
+    with FakeResponses([*streaming(evil), say(evil)]) as model:
+        ready(model)
+        with Terminal(place, "go") as terminal:
+            terminal.wait_for("after").wait_for_prompt()
+
+            assert b"\x1b]2;owned" not in terminal.raw
+            assert "codex-py 0.1.0" in terminal.text
+
+
+def test_a_question_takes_the_place_of_the_input(place: Place, ready: Ready) -> None:
+    outside = {"cmd": "touch /opt-not-allowed", "sandbox_permissions": "require_escalated", "justification": "because"}
+    with FakeResponses([call("c1", "exec_command", outside)], [say("understood")]) as model:
+        ready(model)
+        with Terminal(place, "do it") as terminal:
+            terminal.wait_for("touch /opt-not-allowed").wait_for("No").press("escape")
+            terminal.wait_for("● understood").wait_for_prompt()
+
+    assert "touch" not in model.requests[1].output_of("c1") or "ok" not in model.requests[1].output_of("c1")
+
+
+def test_a_failed_turn_is_told_and_the_session_goes_on(place: Place, ready: Ready) -> None:
+    with FakeResponses(api_error(400, "that was wrong"), [say("better")]) as model:
+        ready(model)
+        with Terminal(place, "one") as terminal:
+            terminal.wait_for("that was wrong").wait_for_prompt().type("two")
+            terminal.press("enter")
+            terminal.wait_for("● better")
+
+
+def test_the_window_may_be_of_any_size(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("small but fine 漢字 🙂")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt()
+            for width, height in ((1, 1), (7, 3), (200, 60), (40, 10)):
+                terminal.resize(width, height)
+            terminal.type("hi")
+            terminal.press("enter")
+            terminal.wait_for("small but fine")
+
+
+def test_a_bell_tells_the_end_of_a_turn_unless_somebody_looks(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("one")], [say("two")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().press("focus-in")
+            terminal.type("a")
+            terminal.press("enter")
+            terminal.wait_for("● one").wait_for_prompt()
+            rung = terminal.raw.replace(b"codex-py\a", b"").count(b"\a")
+            terminal.press("focus-out")
+            terminal.type("b")
+            terminal.press("enter")
+            terminal.wait_for("● two").wait_for_prompt()
+
+            assert (rung, terminal.raw.replace(b"codex-py\a", b"").count(b"\a")) == (0, 1)
+
+
+def test_leaving_in_the_middle_of_a_turn_records_that_it_was_stopped(place: Place, ready: Ready) -> None:
+    never = threading.Event()
+    with FakeResponses([*streaming("on my way"), hang(never)]) as model:
+        ready(model)
+        with Terminal(place, "go") as terminal:
+            terminal.wait_for("on my way").press("ctrl-d")
+
+            assert terminal.wait_for_end() == 0
+            assert "codex-py resume " in terminal.whole
+        never.set()
+
+    [rollout] = place.rollouts()
+    assert "turn_aborted" in rollout.read_text()

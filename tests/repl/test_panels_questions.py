@@ -1,0 +1,252 @@
+"""Questions as dialogs: which keys give which answers, and what can be read before one is given."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from codex_py.protocol import events
+from codex_py.protocol.questions import (
+    ApprovalQuestion,
+    ApprovalReply,
+    Choice,
+    ChoiceQuestion,
+    McpInstallQuestion,
+    McpServerWanted,
+    PermissionsQuestion,
+    Question,
+    SecretQuestion,
+)
+from codex_py.ui.repl.panels.askers import PanelAsker
+from codex_py.ui.repl.panels.questions import QuestionDesk, ask
+from tests.support.panel_host import PanelHost, panel_host
+
+RUN = ApprovalQuestion(
+    id="q1",
+    call_id="c1",
+    command="git push origin main",
+    cwd=Path("/home/u/repo"),
+    reason="it asks to run outside the sandbox",
+    justification="the branch is done",
+    outside=True,
+    pattern=("git", "push", "origin", "main"),
+    scopes=("once", "session", "project", "always"),
+)
+FIGMA = McpServerWanted("figma", "stdio", "npx figma", ("design",))
+CHOICE = ChoiceQuestion("q3", "Database", "Which one?", (Choice("sqlite", "no server"), Choice("postgres", "real")))
+
+
+async def answered(question: Question, *presses: str, armed: bool = True) -> str | None:
+    """The answer when keys are pressed one after the other; `see: …` waits for a text instead."""
+    async with panel_host() as host:
+        asking = asyncio.create_task(ask(question, PanelAsker(host.panels.show), home="/home/u", armed=armed))
+        await host.until("── ")
+        await host.play(*presses)
+        return await asyncio.wait_for(asking, 30)
+
+
+@pytest.mark.parametrize(
+    ("presses", "answer"),
+    [
+        (("enter",), None),
+        (("esc",), None),
+        (("ctrl-c",), None),
+        (("n",), None),
+        (("y",), "once"),
+        (("s",), "session"),
+        (("1",), "once"),
+        (("2",), "session"),
+        (("up", "see: ❯ a", "up", "up", "up", "see: ❯ y", "enter"), "once"),
+        (("p", "see: Allow in this project", "enter"), ApprovalReply("project", RUN.pattern).written()),
+        (("x", "enter"), None),
+    ],
+)
+async def test_an_approval_is_answered_by_key(presses: tuple[str, ...], answer: str | None) -> None:
+    assert await answered(RUN, *presses) == answer
+
+
+async def test_the_pattern_of_a_lasting_yes_can_be_edited() -> None:
+    edit = ("see: Allow everywhere", "\x17", "\x17", "see: › git push\n", "enter")
+    assert await answered(RUN, "a", *edit) == ApprovalReply("always", ("git", "push")).written()
+
+
+async def test_a_pattern_of_another_command_is_not_taken() -> None:
+    keys = ("a", "see: Allow everywhere", "ctrl-u", "rm -rf", "enter", "see: it has to begin like this command")
+    assert await answered(RUN, *keys, "esc", "see: Run this", "n") is None
+
+
+async def test_a_no_can_say_why() -> None:
+    keys = ("e", "see: what should the model do", "enter", "see: type something", "open a pull request", "enter")
+    assert await answered(RUN, *keys) == ApprovalReply(message="open a pull request").written()
+
+
+async def test_what_is_typed_when_a_question_comes_up_does_not_answer_it() -> None:
+    keys = ("yes", "s", "1", "see: because you were typing", "down", "up", "see: Esc no · ↑↓", "esc")
+    assert await answered(RUN, *keys, armed=False) is None
+    assert await answered(RUN, "y", "up", "y", armed=False) == "once"
+
+
+async def test_an_approval_shows_what_it_is_about() -> None:
+    async with showing(RUN) as host:
+        assert await host.until("❯") == "\n".join(
+            [
+                "── Run this outside the sandbox? " + "─" * 46,
+                "  git push origin main",
+                "  in ~/repo",
+                "  why: it asks to run outside the sandbox",
+                "  model: the branch is done",
+                "  y  Yes, this once",
+                "  s  Yes, and for the rest of this session  exactly this command",
+                "  p  Yes, and from now on in this project   git push origin main …",
+                "  a  Yes, and from now on everywhere        git push origin main …",
+                "❯ n  No",
+                "  e  No, and tell the model why",
+                "  Enter answer · Esc no · ↑↓ select",
+            ]
+        )
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("/bin/bash -lc 'make && make test'", ["  make && make test", "  in ~/repo, by /bin/bash -lc"]),
+        ("/usr/bin/zsh -c ls", ["  ls", "  in ~/repo, by /usr/bin/zsh -c"]),
+        ("/bin/bash -lc ls extra", ["  /bin/bash -lc ls extra", "  in ~/repo"]),
+        ("/tmp/bash -lc ls", ["  /tmp/bash -lc ls", "  in ~/repo"]),
+        ("/bin/bash -lc 'open", ["  /bin/bash -lc 'open", "  in ~/repo"]),
+    ],
+)
+async def test_what_a_usual_shell_runs_is_shown_without_its_quotes(command: str, shown: list[str]) -> None:
+    async with showing(RUN.replace(command=command)) as host:
+        await host.until("❯")
+        assert host.lines[1:3] == shown
+
+
+async def test_a_long_command_is_folded_and_can_be_read_whole() -> None:
+    lines = [f"echo {number}" for number in range(40)]
+    async with showing(RUN.replace(command="\n".join(lines))) as host:
+        await host.until("more lines: m shows all")
+        assert "echo 30" not in host.text
+        host.press("m")
+        await host.until("of 40")
+        for _ in range(8):
+            host.press("pagedown")
+        await host.until("echo 39")
+
+
+async def test_a_hostile_text_cannot_steer_the_terminal() -> None:
+    hostile = RUN.replace(reason="x\x1b[2Jy\u202ez", justification="a\rb")
+    async with showing(hostile) as host:
+        await host.until("why: x␛[2Jy\\u{202e}z")
+        await host.until("model: a␍b")
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 2), (5, 3), (12, 4), (30, 7)])
+async def test_a_small_screen_still_takes_an_answer(size: tuple[int, int]) -> None:
+    async with panel_host(*size) as host:
+        asking = asyncio.create_task(ask(RUN, PanelAsker(host.panels.show)))
+        await host.until(bool)
+        host.press("y")
+        assert await asyncio.wait_for(asking, 30) == "once"
+
+
+async def test_on_a_low_screen_the_command_and_the_marked_answer_are_seen() -> None:
+    async with panel_host(40, 7) as host:
+        asking = asyncio.create_task(ask(RUN, PanelAsker(host.panels.show)))
+        await host.until(lambda text: "git push" in text and "❯ n  No" in text)
+        host.press("esc")
+        assert await asking is None
+
+
+async def test_a_resize_while_it_is_open_draws_it_again() -> None:
+    async with showing(RUN) as host:
+        await host.until("❯")
+        host.resize(50, 12)
+        await host.until(lambda text: "❯ n  No" in text and len(text.split("\n")[0]) == 49)
+
+
+@pytest.mark.parametrize(
+    ("question", "presses", "answer"),
+    [
+        (PermissionsQuestion("q", True, (Path("/srv"),), "to install"), ("enter",), None),
+        (PermissionsQuestion("q", True, (Path("/srv"),), "to install"), ("see: write below /srv", "y"), "yes"),
+        (McpInstallQuestion("q", (FIGMA,)), ("enter",), None),
+        (McpInstallQuestion("q", (FIGMA,)), ("see: needed by $design", "see: npx figma", "y"), "yes"),
+        (McpInstallQuestion("q", (FIGMA,)), ("see: Never for this skill", "d"), "never"),
+        (SecretQuestion("q", "TOKEN", "deploy", "for the API"), ("s3cret-value", "enter"), "s3cret-value"),
+        (SecretQuestion("q", "TOKEN", "deploy"), ("esc",), None),
+        (CHOICE, ("2",), "postgres"),
+        (CHOICE, ("enter",), None),
+        (CHOICE, ("3", "see: Esc back", "mysql", "enter"), "mysql"),
+    ],
+)
+async def test_every_kind_of_question_has_its_dialog(
+    question: Question, presses: tuple[str, ...], answer: str | None
+) -> None:
+    assert await answered(question, *presses) == answer
+
+
+async def test_a_secret_is_never_on_the_screen() -> None:
+    async with showing(SecretQuestion("q", "TOKEN", "deploy")) as host:
+        await host.until("$deploy needs TOKEN")
+        host.press("hunter2")
+        await host.until("*******")
+        assert "hunter" not in host.text
+
+
+async def test_questions_are_asked_one_after_the_other() -> None:
+    async with desk() as (host, questions, answers):
+        for number in range(3):
+            questions.note_event(events.QuestionAsked(RUN.replace(id=f"q{number}", command=f"make {number}")))
+        for number, key in enumerate("ysn"):
+            await host.until(f"make {number}")
+            host.press(key)
+        await host.until(lambda text: not text)
+        assert answers == [("q0", "once"), ("q1", "session"), ("q2", None)]
+
+
+async def test_a_question_of_a_turn_that_has_ended_goes_away() -> None:
+    async with desk() as (host, questions, answers):
+        questions.note_event(events.QuestionAsked(RUN))
+        questions.note_event(events.QuestionAsked(RUN.replace(id="q2")))
+        await host.until("git push")
+        questions.note_event(events.TurnInterrupted("t1"))
+        await host.until(lambda text: not text)
+        assert answers == []
+        questions.note_event(events.QuestionAsked(RUN.replace(id="q3", command="make")))
+        await host.until("make")
+        host.press("y")
+        await host.until(lambda text: not text)
+        assert answers == [("q3", "once")]
+
+
+@asynccontextmanager
+async def showing(question: Question) -> AsyncGenerator[PanelHost, None]:
+    async with panel_host() as host:
+        asking = asyncio.create_task(ask(question, PanelAsker(host.panels.show), home="/home/u"))
+        try:
+            yield host
+        finally:
+            asking.cancel()
+            await asyncio.wait([asking])
+
+
+@asynccontextmanager
+async def desk() -> AsyncGenerator[tuple[PanelHost, QuestionDesk, list[tuple[str, str | None]]], None]:
+    answers: list[tuple[str, str | None]] = []
+
+    async def answer(question_id: str, value: str | None) -> None:
+        answers.append((question_id, value))
+
+    async with panel_host() as host:
+        questions = QuestionDesk(PanelAsker(host.panels.show), answer)
+        running = asyncio.create_task(questions.run())
+        try:
+            yield host, questions, answers
+        finally:
+            running.cancel()
+            await asyncio.wait([running])

@@ -1,0 +1,80 @@
+"""Questions as a person meets them: keys into the real program, and what its screen shows."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.home import Place
+from tests.support.terminal import Terminal
+
+PUSH = {"cmd": "touch made", "sandbox_permissions": "require_escalated", "justification": "Make it?", "login": False}
+
+
+@contextmanager
+def session(place: Place, *calls: Any, typed: str = "go\r") -> Generator[tuple[FakeResponses, Terminal]]:
+    """A session in a trusted folder, in which the model makes the calls, each in an answer of its own."""
+    with FakeResponses(*([one] for one in calls), [say("All done.")]) as model:
+        trust = f'[projects."{place.repo}"]\ntrust_level = "trusted"\n'
+        place.use_model(model.base_url, f'sandbox_mode = "workspace-write"\napproval_policy = "on-request"\n{trust}')
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt()
+            terminal.type(typed)
+            yield model, terminal
+            terminal.wait_for("All done.")
+
+
+def test_a_command_is_approved_from_its_dialog(place: Place) -> None:
+    with session(place, call("c1", "exec_command", PUSH)) as (_, terminal):
+        terminal.wait_for("Run this outside the sandbox?").wait_for("❯ n  No")
+        terminal.wait_for("model: Make it?")
+        terminal.type("y")
+    assert (place.repo / "made").exists()
+
+
+def test_enter_is_a_no_and_a_no_can_say_why(place: Place) -> None:
+    calls = [call(f"c{number}", "exec_command", PUSH) for number in (1, 2)]
+    with session(place, *calls) as (model, terminal):
+        terminal.wait_for("❯ n  No")
+        terminal.press("enter")
+        terminal.wait_until_gone("❯ n  No").wait_for("❯ n  No")
+        terminal.type("e")
+        terminal.wait_for("what should the model do instead?")
+        terminal.type("use make\r")
+    assert not (place.repo / "made").exists()
+    assert model.requests[-1].output_of("c1").startswith("command declined by the user: do not try it again")
+    assert model.requests[-1].output_of("c2") == "command declined by the user, who says: use make"
+
+
+def test_a_pattern_is_edited_and_kept_for_good(place: Place) -> None:
+    commands = [{**PUSH, "cmd": "touch one two"}, {**PUSH, "cmd": "touch one three"}]
+    calls = [call(f"c{number}", "exec_command", one) for number, one in enumerate(commands)]
+    with session(place, *calls) as (_, terminal):
+        terminal.wait_for("❯ n  No")
+        terminal.type("a")
+        terminal.wait_for("› touch one two")
+        terminal.press("ctrl-w")
+        terminal.wait_for(lambda now: "› touch one\n" in now.text)
+        terminal.press("enter")
+    assert '["touch", "one"]' in (place.codex_home / "rules/codex-py/default.rules").read_text()
+    assert (place.repo / "three").exists()
+
+
+def test_a_question_of_the_model_is_answered(place: Place) -> None:
+    options = [{"label": "sqlite", "description": "no server"}, {"label": "postgres", "description": "real"}]
+    asked = {"questions": [{"id": "db", "header": "Database", "question": "Which one?", "options": options}]}
+    with session(place, call("c1", "request_user_input", asked)) as (model, terminal):
+        terminal.wait_for("── Database").wait_for("2  postgres")
+        terminal.type("2")
+    assert '{"answers":["postgres"]}' in model.requests[-1].output_of("c1")
+
+
+def test_what_is_typed_when_a_dialog_comes_up_does_not_answer_it(place: Place) -> None:
+    with session(place, call("c1", "exec_command", PUSH), typed="go\rand then") as (_, terminal):
+        terminal.wait_for("because you were typing")
+        terminal.type("yes please")
+        terminal.press("escape")
+        terminal.wait_for("All done.").wait_for("› and then")
+    assert not (place.repo / "made").exists()

@@ -1,0 +1,135 @@
+"""What is on the screen when a session begins, and how it ends."""
+
+from __future__ import annotations
+
+import signal
+
+from tests.support.fake_responses import FakeResponses, say
+from tests.support.home import Place
+from tests.support.terminal import Terminal
+
+
+def trust(place: Place) -> str:
+    """TOML that says that the place's repository is trusted."""
+    return f'[projects."{place.repo}"]\ntrust_level = "trusted"\n'
+
+
+def test_the_banner_tells_what_the_session_runs_with(place: Place) -> None:
+    with FakeResponses() as model:
+        place.use_model(model.base_url, trust(place))
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt()
+
+            shown = terminal.text
+
+    assert "codex-py 0.1.0" in shown
+    assert "gpt-5.1-codex" in shown and "fake" in shown
+    assert "workspace-write" in shown and "on-request" in shown
+    assert "5 found" in shown
+
+
+def test_a_message_is_answered_on_the_screen(place: Place) -> None:
+    with FakeResponses([say("**Hello** there")]) as model:
+        place.use_model(model.base_url, trust(place))
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().type("hi you")
+            terminal.press("enter")
+            terminal.wait_for("● Hello there").wait_for_prompt()
+
+            assert "› hi you" in terminal.text
+            terminal.press("ctrl-d")
+            assert terminal.wait_for_end() == 0
+
+    assert model.requests[0].texts("user")[-1] == "hi you"
+
+
+def test_what_is_sent_before_the_session_is_open_is_not_lost(place: Place) -> None:
+    with FakeResponses([say("right away")]) as model:
+        place.use_model(model.base_url, trust(place))
+        with Terminal(place) as terminal:
+            terminal.wait_for("› ").type("go")
+            terminal.press("enter")
+            terminal.wait_for("● right away")
+
+
+def test_a_prompt_on_the_command_line_is_sent_at_once(place: Place) -> None:
+    with FakeResponses([say("yes")]) as model:
+        place.use_model(model.base_url, trust(place))
+        with Terminal(place, "are you there?") as terminal:
+            terminal.wait_for("● yes")
+
+    assert model.requests[0].texts("user")[-1] == "are you there?"
+
+
+def test_an_untrusted_folder_asks_once(place: Place) -> None:
+    with FakeResponses() as model:
+        place.use_model(model.base_url)
+        with Terminal(place) as terminal:
+            terminal.wait_for("Do you trust this folder?").type("y")
+            terminal.wait_for("workspace-write [")
+            terminal.wait_for_prompt().press("ctrl-d")
+            terminal.wait_for_end()
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt()
+
+            assert "Do you trust" not in terminal.whole
+
+
+def test_without_a_key_there_is_a_choice(place: Place) -> None:
+    place.configure(trust(place))
+    with Terminal(place) as terminal:
+        terminal.wait_for("Welcome to codex-py").type("o")
+        terminal.wait_for("offline-rules").wait_for_prompt()
+
+
+def test_a_session_goes_on_where_it_was_left(place: Place) -> None:
+    with FakeResponses([say("one")], [say("two")]) as model:
+        place.use_model(model.base_url, trust(place))
+        with Terminal(place, "first") as terminal:
+            terminal.wait_for("● one").wait_for_prompt().press("ctrl-d")
+            terminal.wait_for_end()
+        with Terminal(place, "resume", "--last") as terminal:
+            terminal.wait_for("● one").wait_for_prompt().type("second")
+            terminal.press("enter")
+            terminal.wait_for("● two")
+
+    assert model.requests[1].texts("user")[-2:] == ["first", "second"]
+
+
+def test_ctrl_c_twice_quits(place: Place) -> None:
+    with FakeResponses() as model:
+        place.use_model(model.base_url, trust(place))
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().press("ctrl-c")
+            terminal.wait_for("press Ctrl-C again to quit").press("ctrl-c")
+
+            assert terminal.wait_for_end() == 0
+
+
+def test_the_terminal_is_given_back_after_a_signal(place: Place) -> None:
+    with FakeResponses() as model:
+        place.use_model(model.base_url, trust(place))
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt()
+            terminal.child.kill(signal.SIGTERM)
+
+            assert terminal.wait_for_end() == 143
+            assert bytes(terminal.raw).endswith(b"\x1b[23;2t")
+            assert b"\x1b[?1004l" in terminal.raw and b"\x1b[?2004l" in terminal.raw
+
+
+def test_a_dumb_terminal_gets_plain_lines(place: Place) -> None:
+    with FakeResponses([say("plain answer")]) as model:
+        place.use_model(model.base_url, trust(place))
+        with Terminal(place, TERM="dumb") as terminal:
+            terminal.wait_for(lambda shown: shown.text.endswith("\n>")).type("hello")
+            terminal.press("enter")
+            terminal.wait_for("codex: plain answer")
+
+            assert b"\x1b" not in terminal.raw
+
+
+def test_a_word_that_is_nearly_a_command_is_not_sent_to_the_model(place: Place) -> None:
+    with Terminal(place, "exce") as terminal:
+        assert terminal.wait_for_end() == 2
+        assert "did you mean `exec`?" in terminal.text

@@ -1,0 +1,179 @@
+"""`codex-py` in a real pseudo-terminal: keys go in, the screen comes out.
+
+    with Terminal(place, "--offline") as terminal:
+        terminal.wait_for("› ")
+        terminal.type("hello")
+        terminal.press("enter")
+        terminal.wait_for("Hello. I am")
+
+Nothing sleeps: every wait ends as soon as the screen is as it should be, and fails with the screen when it never is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Self
+
+import pexpect
+import pyte
+
+from tests.support.home import Place
+from tests.support.process import COMMAND
+
+TIMEOUT: Final = 60.0
+
+KEYS: Final[Mapping[str, str]] = {
+    "enter": "\r",
+    "escape": "\x1b",
+    "tab": "\t",
+    "backspace": "\x7f",
+    "up": "\x1b[A",
+    "down": "\x1b[B",
+    "right": "\x1b[C",
+    "left": "\x1b[D",
+    "shift-tab": "\x1b[Z",
+    "alt-enter": "\x1b\r",
+    "focus-in": "\x1b[I",
+    "focus-out": "\x1b[O",
+    **{f"ctrl-{letter}": chr(ord(letter) - 96) for letter in "abcdefghijklmnopqrstuvwxyz"},
+}
+
+
+class Terminal:
+    """A running `codex-py` and its screen. Leaving the block ends what is left of it."""
+
+    def __init__(
+        self,
+        place: Place,
+        *arguments: str,
+        width: int = 80,
+        height: int = 24,
+        cwd: Path | None = None,
+        **env: str,
+    ) -> None:
+        variables = {**place.env, "TERM": "xterm-256color", "COLORTERM": "", **env}
+        self._screen = pyte.HistoryScreen(width, height, history=5000, ratio=0.5)
+        self._stream = pyte.ByteStream(self._screen)
+        self.raw = bytearray()
+        self.began = time.monotonic()
+        self.child: Any = pexpect.spawn(
+            COMMAND,
+            list(arguments),
+            env=variables,
+            cwd=str(cwd or place.repo),
+            dimensions=(height, width),
+            timeout=TIMEOUT,
+        )
+        self.child.delaybeforesend = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.child.isalive():
+            with suppress(ProcessLookupError):
+                os.killpg(self.child.pid, signal.SIGKILL)
+            self.child.wait()
+        self.child.close(force=False)
+
+    @property
+    def rows(self) -> list[str]:
+        """What is on the screen, without spaces at the ends of rows."""
+        return [row.rstrip() for row in self._screen.display]
+
+    @property
+    def text(self) -> str:
+        """The screen as one text."""
+        return "\n".join(self.rows).rstrip()
+
+    @property
+    def scrollback(self) -> list[str]:
+        """Everything that was printed, what has left the screen at the top included."""
+        width = self._screen.columns
+        above = ["".join(line[x].data for x in range(width)).rstrip() for line in self._screen.history.top]
+        return [*above, *self.rows]
+
+    @property
+    def whole(self) -> str:
+        return "\n".join(self.scrollback)
+
+    @property
+    def cursor(self) -> tuple[int, int]:
+        """Row and column, from 0."""
+        return self._screen.cursor.y, self._screen.cursor.x
+
+    def style_of(self, text: str) -> Any:
+        """How the first letter of a text on the screen is drawn: a character of pyte's with its colours."""
+        row, column = next((y, line.index(text)) for y, line in enumerate(self._screen.display) if text in line)
+        return self._screen.buffer[row][column]
+
+    def type(self, text: str) -> None:
+        """Type letters."""
+        self.child.send(text)
+
+    def press(self, *keys: str) -> None:
+        """Press keys by their names, one after the other."""
+        for key in keys:
+            self.child.send(KEYS[key])
+
+    def paste(self, text: str) -> None:
+        """Paste as a terminal does."""
+        self.child.send(f"\x1b[200~{text}\x1b[201~")
+
+    def resize(self, width: int, height: int) -> None:
+        self._screen.resize(height, width)
+        self.child.setwinsize(height, width)
+
+    def wait_for(self, wanted: str | Callable[[Terminal], bool], *, timeout: float = TIMEOUT) -> Self:
+        """Read until the screen shows a text, or until something holds."""
+        until = time.monotonic() + timeout
+        while not (wanted in self.text if isinstance(wanted, str) else wanted(self)):
+            left = until - time.monotonic()
+            assert left > 0, f"not within {timeout} s: {wanted!r}; the screen:\n{self.text}"
+            assert self._read(left), f"it ended without {wanted!r}; the screen:\n{self.text}"
+        return self
+
+    def wait_until_gone(self, unwanted: str) -> Self:
+        """Read until the screen does not show a text any more."""
+        return self.wait_for(lambda terminal: unwanted not in terminal.text)
+
+    def wait_for_prompt(self) -> Self:
+        """Read until a session is open, no turn runs and something can be typed."""
+        return self.wait_for(Terminal._is_idle)
+
+    def read_for(self, seconds: float) -> None:
+        """Take in whatever comes within so many seconds; for those who measure."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._read(left)
+
+    def _is_idle(self) -> bool:
+        shown = self.text
+        is_busy = "starting…" in shown or "Esc stops it" in shown
+        return not is_busy and re.search(r"(?m)^› ", shown) is not None
+
+    def wait_for_end(self) -> int:
+        """Read until the program has ended; its exit status, negative for the signal that ended it."""
+        while self._read(TIMEOUT):
+            pass
+        self.child.wait()
+        status = self.child.exitstatus
+        return int(status) if status is not None else -int(self.child.signalstatus)
+
+    def _read(self, timeout: float) -> bool:
+        """Take in what comes next; False at the end."""
+        try:
+            chunk = self.child.read_nonblocking(1 << 16, timeout)
+        except pexpect.TIMEOUT:
+            return True
+        except (pexpect.EOF, OSError):
+            return False
+        self.raw += chunk
+        self._stream.feed(chunk)
+        return True
