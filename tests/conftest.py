@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -11,7 +12,12 @@ from tests.support.home import Place, make_place
 
 
 def pytest_configure() -> None:
-    """A shell starts its background jobs with SIGINT ignored, and so would be everything started from here."""
+    """Start from the same state whatever the shell is like.
+
+    A shell starts its background jobs with SIGINT ignored, and so would be everything started from here. With an open
+    umask all files of a test could be written by others, and would be refused.
+    """
+    os.umask(0o022)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

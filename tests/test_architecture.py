@@ -80,19 +80,50 @@ MAX_PARAMETERS: Final = 6
 MAX_PUBLIC_METHODS: Final = 15
 
 # Typer reads the options of a command off the parameters of one function.
-COMMAND_LINES: Final = {("cli/config.py", "config")}
+COMMAND_LINES: Final = {("cli/config.py", "config"), ("cli/login.py", "login"), ("cli/models.py", "models")}
 
-# What happens while a module is imported, and has to: httpx is imported without its own command line.
-AT_IMPORT: Final = {"model/http.py"}
+# What happens while a module is imported, and has to: httpx is imported without its own command line, and an interrupt
+# ends the console script before there is anything to tell.
+AT_IMPORT: Final = {"cli/entry.py", "model/http.py"}
 
 # The seams where an import waits for its first use: (module, what it imports there).
 LAZY: Final = {
+    # Only where a login is kept elsewhere than in its file, or can be renewed.
+    ("model/auth.py", "codex_py.model.login_store"),
+    ("model/auth.py", "codex_py.model.token_command"),
+    ("model/login_store.py", "keyring"),
+    ("core/model_connection.py", "codex_py.model.renewal"),
+    # Only for the back end of ChatGPT logins.
+    ("model/client.py", "codex_py.model.compression"),
+    # Only for a server on this machine, and for who has such a file.
+    ("core/model_connection.py", "codex_py.model.local_model"),
+    ("core/model_connection.py", "codex_py.model.catalog_file"),
+    # Only when interrupts are looked after.
+    ("cli/entry.py", "codex_py.cli.main"),
+    # Only for the help, and for a review.
+    ("cli/exec.py", "codex_py.cli.exec_help"),
+    ("cli/exec.py", "codex_py.cli.review"),
     # Only with --offline.
     ("cli/exec.py", "codex_py.offline.server"),
+    # Only for who is notified, and for a line that is too long.
+    ("core/build.py", "codex_py.core.notify"),
+    ("exec/jsonl.py", "codex_py.text.shorten"),
+    ("core/notify.py", "codex_py.text.shorten"),
     # Only when something has gone wrong.
     ("cli/main.py", "codex_py.log"),
     ("cli/main.py", "codex_py.paths"),
     ("cli/main.py", "codex_py.text.sanitize"),
+    # Only for a word that is no command, and for the terminal session.
+    ("cli/main.py", "difflib"),
+    ("cli/main.py", "codex_py.cli.repl"),
+    # What draws, and what runs a session: the one after it is known that there is a terminal, the other after the
+    # prompt is on it.
+    ("cli/repl.py", "codex_py.ui.repl.app"),
+    ("cli/repl.py", "codex_py.ui.repl.lines"),
+    ("cli/repl.py", "codex_py.core.build"),
+    ("cli/repl.py", "codex_py.offline.server"),
+    # The table of commands, for the command that lists them.
+    ("ui/repl/commands/look.py", "codex_py.ui.repl.commands"),
     ("patch/closest.py", "difflib"),
     # Only when a file is changed.
     ("config/edit.py", "tomlkit"),
@@ -101,13 +132,44 @@ LAZY: Final = {
     # Only when a command is judged, or read for the skill it uses.
     ("text/bash_tree.py", "tree_sitter"),
     ("text/bash_tree.py", "tree_sitter_bash"),
-    # Beside the first request.
-    ("core/build.py", "codex_py.core.approval_rules"),
+    # Only with an MCP server; its SDK in a thread, and what its calls need with the first one.
+    ("core/build.py", "codex_py.core.mcp_build"),
+    ("core/build.py", "codex_py.core.mcp_sampling"),
+    ("core/mcp_slot.py", "codex_py.core.session_mcp"),
+    ("core/session_mcp.py", "codex_py.core.mcp_login"),
+    ("mcp/connections.py", "codex_py.mcp.connection"),
+    ("tools/mcp_results.py", "codex_py.tools.picture"),
+    ("tools/mcp_tools.py", "codex_py.tools.mcp_call"),
+    ("tools/mcp_tools.py", "codex_py.tools.mcp_resources"),
+    # Only when a skill needs a server that is not configured.
+    ("config/mcp_entries.py", "tomlkit"),
+    ("core/asked_skills.py", "codex_py.core.skill_servers"),
+    # Only when a tool is called: beside the end of the answer that calls it.
+    ("core/build.py", "codex_py.core.hands"),
+    ("tools/later.py", "codex_py.tools.exec_command"),
+    ("tools/later.py", "codex_py.tools.write_stdin"),
+    ("tools/registry.py", "codex_py.tools.exec_command"),
+    # Only to go on with an earlier session.
+    ("core/build.py", "codex_py.core.stored_sessions"),
+    # Only when the user changes the settings of a session.
+    ("core/build.py", "codex_py.core.turn_overrides"),
+    # Only for who looks, runs commands of their own, or plans first.
+    ("core/conversation.py", "codex_py.core.context_use"),
+    ("core/conversation.py", "codex_py.core.plan_mode"),
+    ("core/session.py", "codex_py.core.plan_mode"),
+    ("core/tool_runs.py", "codex_py.core.live_processes"),
+    ("core/tool_runs.py", "codex_py.core.user_shell"),
+    # Only when the history is compacted.
+    ("core/compaction.py", "codex_py.core.compact"),
+    ("core/compaction.py", "codex_py.core.compact_survivors"),
+    ("core/compaction.py", "codex_py.core.work_history"),
+    ("model/client.py", "codex_py.model.compaction"),
     # Only when a skill is named or used.
     ("core/session_skills.py", "codex_py.core.named_skills"),
     ("core/session_skills.py", "codex_py.skills.implicit"),
     ("core/session_skills.py", "codex_py.skills.usage"),
     # Only when a skill has changed.
+    ("skills/service.py", "codex_py.skills.scan"),
     ("text/frontmatter.py", "yaml"),
     # Only when a tool is called.
     ("tools/arguments.py", "pydantic"),
@@ -128,7 +190,7 @@ LAZY: Final = {
 # The boundaries where anything may be caught: a tool, a listener, a hook, an MCP server's start, the program.
 CATCH_ALL: Final = {
     "tools/registry.py",
-    "core/session.py",
+    "core/listeners.py",
     "hooks/engine.py",
     "mcp/connections.py",
     "cli/main.py",

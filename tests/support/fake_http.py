@@ -12,6 +12,8 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol, cast
 
+import zstandard
+
 from tests.support.script import Answer, Cut, Element, End, Hang, Headers, Json, Raw, Stream, status
 
 
@@ -41,11 +43,11 @@ class LoopbackServer(ThreadingHTTPServer):
     daemon_threads = False
     request_queue_size = 64
 
-    def __init__(self, fake: Model) -> None:
+    def __init__(self, fake: Model, port: int = 0) -> None:
         self.fake = fake
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
@@ -88,11 +90,13 @@ class _Handler(BaseHTTPRequestHandler):
             fake.complain("length", ["neither content-length nor chunked"])
             self._answer(status(411, "length required"))
             return
-        if not self.path.partition("?")[0].endswith("/responses"):
+        if not self.path.partition("?")[0].endswith(("/responses", "/responses/compact")):
             fake.complain("script", [f"POST to {self.path}"])
             self._answer(status(404, "not found"))
             return
         header = {name.lower(): value for name, value in self.headers.items()}
+        if header.get("content-encoding") == "zstd":
+            body = zstandard.ZstdDecompressor().decompress(body)
         self._play(fake.accept(self.path, header, body))
 
     def _read_body(self) -> bytes | None:

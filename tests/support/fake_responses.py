@@ -121,6 +121,16 @@ class Request:
         metadata = cast("Json", self.body.get("client_metadata") or {})
         return str(self.headers.get("thread-id") or metadata.get("thread_id") or self.body.get("prompt_cache_key"))
 
+    @cached_property
+    def compacts(self) -> bool:
+        """Whether it asks for a compaction, as its metadata says."""
+        return json.loads(self.headers.get("x-codex-turn-metadata") or "{}").get("request_kind") == "compaction"
+
+    @property
+    def window(self) -> int:
+        """How often the thread was compacted before."""
+        return int(self.headers.get("x-codex-window-id", ":0").rpartition(":")[2])
+
     @property
     def input_bytes(self) -> bytes:
         """The `input` array as it was written, brackets included."""
@@ -161,7 +171,11 @@ class FakeResponses:
     """The server. `excuse` names checks that do not apply; `get` answers GET requests by path (`/v1/models`)."""
 
     def __init__(
-        self, *script: Play | Repeat, excuse: set[str] | None = None, get: Mapping[str, Answer] | None = None
+        self,
+        *script: Play | Repeat,
+        excuse: set[str] | None = None,
+        get: Mapping[str, Answer] | None = None,
+        port: int = 0,
     ) -> None:
         unknown = (excuse or set()) - set(CHECKS) - _SERVER_CHECKS
         assert not unknown, f"no such check: {unknown}"
@@ -176,7 +190,7 @@ class FakeResponses:
         self._news = threading.Condition()
         self._closing = threading.Event()
         self._held: set[threading.Event] = set()
-        self._server = LoopbackServer(self)
+        self._server = LoopbackServer(self, port)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
 
     @property
@@ -217,7 +231,7 @@ class FakeResponses:
             problems.append(f"{len(left)} scripted answer(s) were never asked for, {len(self.requests)} were")
         assert not problems, "the fake server saw:\n  " + "\n  ".join(problems)
 
-    def wait_for(self, count: int, *, timeout: float = 20.0) -> Request:
+    def wait_for(self, count: int, *, timeout: float = 60.0) -> Request:
         """Wait until so many requests have arrived; give back the last of them."""
         with self._news:
             arrived = self._news.wait_for(lambda: len(self.requests) >= count, timeout)
@@ -247,7 +261,7 @@ class FakeResponses:
             if len(self._conversations) > 1 and past.last is None:
                 self.complain("threads", [f"a second thread: {request.thread}"])
             self._check(request, past)
-            past.last = request
+            past.note(request)
             play = self._next_play()
             self.requests.append(request)
             self._news.notify_all()
@@ -257,7 +271,7 @@ class FakeResponses:
         return stream
 
     def _check(self, request: Request, past: Conversation) -> None:
-        skipped = self._excused | ({"replay"} if "prefix" in self._excused else set())
+        skipped = self._excused | ({"replay"} if "prefix" in self._excused else set()) | past.excused_for(request)
         items = request.body.get("input")
         if not isinstance(items, list) or not all(isinstance(one, dict) for one in cast("list[Any]", items)):
             skipped = skipped | (set(CHECKS) - {"items"})  # the others take objects for granted
@@ -288,6 +302,8 @@ class FakeResponses:
         if any(isinstance(element, Hang) or (isinstance(element, Cut) and element.reset) for element in stream):
             return
         past = self._conversations[request.thread]
+        if request.compacts:
+            return  # what it says replaces the history, and is no part of it
         for element in stream:
             kind = element.get("type") if isinstance(element, dict) else None
             if isinstance(element, dict) and kind == "response.output_item.done":

@@ -96,7 +96,7 @@ def make_repo(repo: Path, files: Mapping[str, str], env: Mapping[str, str]) -> N
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     for arguments in (
-        ["init", "-q", "-b", "main"],
+        ["init", "-q", "-b", "main", "--template="],
         ["config", "user.name", "Tester"],
         ["config", "user.email", "tester@example.invalid"],
         ["config", "gc.auto", "0"],

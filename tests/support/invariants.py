@@ -24,10 +24,34 @@ _WHITESPACE: Final = " \t\r\n"
 
 @dataclass
 class Conversation:
-    """What the server remembers of one thread: the request before, and the items it answered with."""
+    """What the server remembers of one thread: the request before, and the items it answered with.
+
+    A request for a compaction is no part of the conversation; `compacting` says that one has come since the last.
+    """
 
     last: Request | None = None
     answered: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    compacting: bool = False
+
+    def excused_for(self, request: Request) -> set[str]:
+        """The checks that a compaction suspends: for the requests that ask for it, and once for the one after it."""
+        if request.compacts:
+            # A second one may do without the oldest items, because the first did not fit.
+            dropped = {"prefix", "replay"} if self.compacting else set[str]()
+            endpoint = request.path.partition("?")[0].endswith("/compact")
+            return {"tools"} | dropped | ({"store", "stream", "include", "head"} if endpoint else set[str]())
+        if self.last is not None and self.compacting and request.window > self.last.window:
+            return {"prefix", "replay"}
+        return set()
+
+    def note(self, request: Request) -> None:
+        """Remember a request that has been checked."""
+        if request.compacts:
+            self.compacting = True
+            return
+        if self.last is not None and request.window != self.last.window:
+            self.answered.clear()
+        self.last, self.compacting = request, False
 
 
 def top_level_spans(raw: bytes) -> dict[str, tuple[int, int]]:
@@ -142,8 +166,12 @@ def _replay(request: Request, past: Conversation) -> list[str]:
 
 
 def _tools(request: Request, past: Conversation) -> list[str]:
-    if past.last is None or past.last.part("tools") == request.part("tools"):
+    last = past.last
+    if last is None or last.part("tools") == request.part("tools") or last.part("model") != request.part("model"):
         return []
+    before, now = last.body.get("tools", []), request.body.get("tools", [])
+    if now[: len(before)] == before:
+        return []  # a server that was met for the first time has brought some
     return ["`tools` changed between two requests of one thread"]
 
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,7 +29,6 @@ class Finished:
     status: int
     stdout: bytes
     stderr: bytes
-    seconds: float
 
     @property
     def out(self) -> str:
@@ -72,7 +70,6 @@ class Running:
         A `stdout` of the caller's is not collected.
         """
         source = subprocess.PIPE if isinstance(stdin, bytes | str) else stdin or subprocess.DEVNULL
-        self.started_at = time.monotonic()
         self.popen = subprocess.Popen(
             argv,
             stdin=source,
@@ -147,11 +144,10 @@ class Running:
             raise AssertionError(
                 f"still running after {timeout} s; stdout: {self.stdout!r}, stderr: {self.stderr!r}"
             ) from None
-        seconds = time.monotonic() - self.started_at
         for reader in self._readers:
             reader.join(TIMEOUT)
             assert not reader.is_alive(), "something the process left behind holds its output open"
-        return Finished(status, self.stdout, self.stderr, seconds)
+        return Finished(status, self.stdout, self.stderr)
 
     def _feed(self, content: bytes) -> None:
         pipe = self.popen.stdin

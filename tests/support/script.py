@@ -131,11 +131,11 @@ def reasoning_delta(text: str, *, index: int = 0) -> Json:
     return {"type": "response.reasoning_summary_text.delta", "delta": text, "summary_index": index}
 
 
-def tokens(given: int, taken: int, *, cached: int = 0, reasoning: int = 0) -> Json:
-    """A `usage` object."""
+def tokens(given: int, taken: int, *, cached: int = 0, written: int = 0, reasoning: int = 0) -> Json:
+    """A `usage` object; `cached` and `written` are the part of `given` that came from or went into the cache."""
     return {
         "input_tokens": given,
-        "input_tokens_details": {"cached_tokens": cached},
+        "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": written},
         "output_tokens": taken,
         "output_tokens_details": {"reasoning_tokens": reasoning},
         "total_tokens": given + taken,

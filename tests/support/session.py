@@ -13,8 +13,9 @@ from codex_py.core.build import ResumeTarget, SessionRequest, open_session
 from codex_py.core.session import Session
 from codex_py.protocol import events
 from codex_py.protocol.input import TextInput
-from codex_py.protocol.ops import UserTurn
+from codex_py.protocol.ops import Answer, UserTurn
 from codex_py.protocol.policy import ApprovalPolicy
+from codex_py.protocol.questions import ApprovalQuestion
 from tests.support.fake_responses import FakeResponses
 from tests.support.home import Place
 
@@ -40,6 +41,11 @@ class Watched:
     def on(self, kind: type[events.Event], act: Callable[[], Any]) -> None:
         """Do something whenever such an event is emitted."""
         self.session.subscribe(lambda event: act() if isinstance(event, kind) else None)
+
+    def agree(self, event: events.Event) -> None:
+        """Say yes to every question about a command or a patch; for a listener."""
+        if isinstance(event, events.QuestionAsked) and isinstance(event.question, ApprovalQuestion):
+            self.tasks.append(asyncio.create_task(self.session.submit(Answer(event.question.id, "once"))))
 
 
 @asynccontextmanager

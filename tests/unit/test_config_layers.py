@@ -11,6 +11,7 @@ from codex_py.config.layers import Layer
 from codex_py.config.schema import Config
 from codex_py.config.sections import ModelEntry, ProviderConfig, SkillRule
 from codex_py.errors import UsageError, UserError
+from codex_py.protocol.policy import GranularApproval
 from tests.unit.config_builders import Machine, make_machine, write
 
 
@@ -70,15 +71,15 @@ def test_each_layer_beats_the_one_below(machine: Machine) -> None:
 
 def test_tables_are_merged_key_by_key_and_lists_are_replaced(machine: Machine) -> None:
     machine.machine(
-        "config.toml", 'project_root_markers = [".hg", ".git"]\n[history]\nmax_bytes = 5\n[features]\na = 1\n'
+        "config.toml", 'project_root_markers = [".hg", ".git"]\n[history]\nmax_bytes = 5\n[plugins]\na = 1\n'
     )
-    user = machine.user('project_root_markers = [".git"]\n[history]\npersistence = "none"\n[features.deep]\nb = 2\n')
-    loaded = machine.load("features.deep.c=[1]")
+    user = machine.user('project_root_markers = [".git"]\n[history]\npersistence = "none"\n[plugins.deep]\nb = 2\n')
+    loaded = machine.load("plugins.deep.c=[1]")
 
     assert (loaded.config.history.persistence, loaded.config.history.max_bytes) == ("none", 5)
     assert loaded.config.project_root_markers == (".git",)
-    assert loaded.config.features == {"a": 1, "deep": {"b": 2, "c": [1]}}
-    assert [loaded.origins[key].kind for key in ("history.max_bytes", "features.deep.b", "features.deep.c")] == [
+    assert loaded.config.plugins == {"a": 1, "deep": {"b": 2, "c": [1]}}
+    assert [loaded.origins[key].kind for key in ("history.max_bytes", "plugins.deep.b", "plugins.deep.c")] == [
         *("system", "user", "flags")
     ]
     assert loaded.layers == (
@@ -87,11 +88,11 @@ def test_tables_are_merged_key_by_key_and_lists_are_replaced(machine: Machine) -
 
 
 def test_a_table_in_place_of_a_value_and_the_other_way_round(machine: Machine) -> None:
-    machine.user("[features]\na = 1\nb = { c = 2 }\n")
-    loaded = machine.load("features.a={x=1}", "features.b=false")
+    machine.user("[plugins]\na = 1\nb = { c = 2 }\n")
+    loaded = machine.load("plugins.a={x=1}", "plugins.b=false")
 
-    assert loaded.config.features == {"a": {"x": 1}, "b": False}
-    assert {key for key in loaded.origins if key.startswith("features")} == {"features.a.x", "features.b"}
+    assert loaded.config.plugins == {"a": {"x": 1}, "b": False}
+    assert {key for key in loaded.origins if key.startswith("plugins")} == {"plugins.a.x", "plugins.b"}
 
 
 def test_a_flag_beats_an_override_and_the_later_override_wins(machine: Machine) -> None:
@@ -122,13 +123,13 @@ def test_flags_may_be_paths_and_tuples(machine: Machine) -> None:
         ("hide_agent_reasoning=true", "hide_agent_reasoning", True),
         ("project_doc_max_bytes=1_000", "project_doc_max_bytes", 1000),
         ("notify=['a', \"b\"]", "notify", ("a", "b")),
-        ("features={a={b=1}}", "features", {"a": {"b": 1}}),
-        ('features."a.b".c=1', "features", {"a.b": {"c": 1}}),
-        ("features.'a=b'=1", "features", {"a=b": 1}),
-        ('features."q\\"q"=1', "features", {'q"q': 1}),
-        ("features.x=2026-11-21x", "features", {"x": "2026-11-21x"}),
-        ("features.x=1\ny=2", "features", {"x": "1\ny=2"}),
-        ("features.x=[1,\n2]", "features", {"x": [1, 2]}),
+        ("plugins={a={b=1}}", "plugins", {"a": {"b": 1}}),
+        ('plugins."a.b".c=1', "plugins", {"a.b": {"c": 1}}),
+        ("plugins.'a=b'=1", "plugins", {"a=b": 1}),
+        ('plugins."q\\"q"=1', "plugins", {'q"q': 1}),
+        ("plugins.x=2026-11-21x", "plugins", {"x": "2026-11-21x"}),
+        ("plugins.x=1\ny=2", "plugins", {"x": "1\ny=2"}),
+        ("plugins.x=[1,\n2]", "plugins", {"x": [1, 2]}),
         ("developer_instructions=a\nb", "developer_instructions", "a\nb"),
     ],
 )
@@ -148,7 +149,7 @@ def test_what_is_no_assignment_is_a_wrong_command_line(machine: Machine, text: s
 def test_an_endlessly_nested_override_is_refused(machine: Machine) -> None:
     for value in ("[" * 100_000, "[" * 200 + "]" * 200, "{a=" * 5_000):
         with pytest.raises(UsageError, match="nested too deeply"):
-            machine.load(f"features.x={value}")
+            machine.load(f"plugins.x={value}")
 
 
 def test_trust_may_come_from_an_override(machine: Machine) -> None:
@@ -267,6 +268,30 @@ def test_an_administrator_s_requirements_beat_everything(machine: Machine) -> No
         f'`approval_policy = "never"` is not allowed by `{rules}`: using `untrusted`',
         f'`sandbox_mode = "danger-full-access"` is not allowed by `{rules}`: using `read-only`',
     )
+
+
+def test_a_granular_policy_is_allowed_where_asking_on_request_is(machine: Machine) -> None:
+    flags = ("approval_policy={granular={sandbox_approval=true,rules=false,mcp_elicitations=true}}",)
+    rules = machine.machine("requirements.toml", 'allowed_approval_policies = ["on-request"]\n')
+    assert machine.load(*flags).config.approval_policy == GranularApproval(True, False, True)
+    rules.write_text('allowed_approval_policies = ["untrusted"]\n')
+    loaded = machine.load(*flags)
+    assert loaded.config.approval_policy == "untrusted"
+    assert loaded.warnings == (
+        "`approval_policy = { granular = { sandbox_approval = true, rules = false, mcp_elicitations = true, "
+        f"skill_approval = false, request_permissions = false }} }}` is not allowed by `{rules}`: using `untrusted`",
+    )
+
+
+def test_a_higher_layer_replaces_a_granular_policy_whole(machine: Machine) -> None:
+    machine.user(
+        "[approval_policy.granular]\nsandbox_approval = true\nrules = true\nmcp_elicitations = true\n"
+        "request_permissions = true\n"
+    )
+    assert machine.load().config.approval_policy == GranularApproval(True, True, True, request_permissions=True)
+    table = "approval_policy.granular={sandbox_approval=false,rules=false,mcp_elicitations=false}"
+    assert machine.load(table).config.approval_policy == GranularApproval(False, False, False)
+    assert machine.load("approval_policy=never").config.approval_policy == "never"
 
 
 @pytest.mark.parametrize(

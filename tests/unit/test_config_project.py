@@ -11,6 +11,8 @@ from codex_py.config.layers import Layer
 from codex_py.errors import UserError
 from tests.unit.config_builders import Machine, make_machine, write
 
+ASKING = "approval_policy = { granular = { sandbox_approval = true, rules = true, mcp_elicitations = false } }"
+
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
@@ -184,6 +186,14 @@ def test_a_strange_git_file_does_no_harm(machine: Machine, pointer: bytes) -> No
         ("", 'approval_policy = "untrusted"', True),
         ("", 'approval_policy = "on-failure"', False),
         ('approval_policy = "untrusted"', 'approval_policy = "never"', False),
+        ('approval_policy = "never"', ASKING, True),
+        ("", ASKING, True),
+        ('approval_policy = "untrusted"', ASKING, False),
+        (ASKING, ASKING.replace("rules = true", "rules = false"), True),
+        (ASKING.replace("rules = true", "rules = false"), ASKING, False),
+        (ASKING, 'approval_policy = "on-request"', False),
+        ("", "sandbox.allow_partial = true", False),
+        ("sandbox.allow_partial = true", "sandbox.allow_partial = false", True),
         ("", 'web_search = "disabled"', True),
         ("", 'web_search = "live"', False),
         ("", "allow_login_shell = false", True),

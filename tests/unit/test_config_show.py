@@ -28,6 +28,24 @@ def shown(loaded: LoadedConfig, **options: Any) -> str:
     return out.getvalue()
 
 
+def test_a_granular_policy_is_shown_as_it_is_written(machine: Machine) -> None:
+    machine.user(
+        "approval_policy = { granular = { sandbox_approval = true, rules = false, mcp_elicitations = true } }\n"
+    )
+    [line] = shown(machine.load(), everything=False).splitlines()
+    assert line.split("  ")[1].startswith("{ granular = { sandbox_approval = true, rules = false, mcp_elicit")
+    [value] = [one.value for one in effective_values(machine.load()) if one.key == "approval_policy"]
+    assert value == {
+        "granular": {
+            "sandbox_approval": True,
+            "rules": False,
+            "mcp_elicitations": True,
+            "skill_approval": False,
+            "request_permissions": False,
+        }
+    }
+
+
 def test_what_was_set_comes_first_with_its_layer(machine: Machine) -> None:
     machine.user('model = "m"\n[history]\nmax_bytes = 5\n')
     text = shown(machine.load("notify=['a', 'b']"))
@@ -50,7 +68,7 @@ def test_only_what_was_set_can_be_asked_for(machine: Machine) -> None:
 
 
 def test_json_has_values_layers_and_trust(machine: Machine) -> None:
-    machine.trusted('log_dir = "x"\n[features]\nratio = nan\nday = 2026-11-21\n')
+    machine.trusted('log_dir = "x"\n[plugins]\nratio = nan\nday = 2026-11-21\n')
     out = io.StringIO()
     show_config(machine.load("modle=1"), out, as_json=True)
     told = json.loads(out.getvalue(), parse_constant=pytest.fail)
@@ -68,7 +86,7 @@ def test_json_has_values_layers_and_trust(machine: Machine) -> None:
     assert settings["log_dir"] == {"value": str(machine.home / "x"), "layer": "user", "file": file}
     assert settings["project_root_markers"] == {"value": [".git"], "layer": "defaults", "file": None}
     assert settings["mcp_servers"] == {"value": {}, "layer": "defaults", "file": None}
-    assert settings["features.day"]["value"] == "2026-11-21"
+    assert settings["plugins.day"]["value"] == "2026-11-21"
     assert settings[f'projects."{machine.repo}".trust_level']["value"] == "trusted"
 
 
@@ -90,7 +108,7 @@ def test_secrets_are_masked_everywhere(machine: Machine) -> None:
         http_headers = {{ x = "{SECRET}" }}
         [otel.exporter.otlp-http]
         headers = {{ x = "{SECRET}" }}
-        [features]
+        [plugins]
         some_password = "{SECRET}"
         list = [{{ api_token = "{SECRET}", fine = 1 }}]
         """
@@ -106,14 +124,14 @@ def test_secrets_are_masked_everywhere(machine: Machine) -> None:
     assert values["model_providers.p.env_key"] == "P_KEY"
     assert values["model_providers.p.env_http_headers.x-api-key"] == "P_HEADER"
     assert values["mcp_servers.s.command"] == "serve"
-    assert values["features.list"] == [{"api_token": "***", "fine": 1}]
+    assert values["plugins.list"] == [{"api_token": "***", "fine": 1}]
 
 
 def test_nothing_steers_the_terminal(machine: Machine) -> None:
-    machine.user('model = "m"\n[features]\n"a\\u001b]0;x\\u0007" = "\\u001b[2J\\u202e\\n"\n')
+    machine.user('model = "m"\n[plugins]\n"a\\u001b]0;x\\u0007" = "\\u001b[2J\\u202e\\n"\n')
     text = shown(machine.load())
 
-    assert [line for line in text.splitlines() if line.startswith("features")]
+    assert [line for line in text.splitlines() if line.startswith("plugins")]
     assert all(letter == "\n" or letter.isprintable() for letter in text)
 
 

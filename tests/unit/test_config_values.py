@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from codex_py.config.keys import edit_distance, nearest, toml_value
 from codex_py.config.schema import Config
 from codex_py.config.sections import History, ProviderConfig
 from codex_py.errors import UserError
+from tests.support.work import within
 from tests.unit.config_builders import Machine, make_machine
 
 
@@ -122,7 +122,26 @@ def test_a_wrong_override_names_the_flag(machine: Machine) -> None:
         ),
         (
             'approval_policy = "granular"',
-            '`approval_policy = "granular"` in F line 1: allowed are `untrusted`, `on-request`, `on-failure`, `never`',
+            '`approval_policy = "granular"` in F line 1: '
+            "it is a table: `{ granular = { sandbox_approval = true, … } }`",
+        ),
+        (
+            'approval_policy = "ask"',
+            '`approval_policy = "ask"` in F line 1: allowed are `untrusted`, `on-request`, `on-failure`, `never`, '
+            "or a table `{ granular = { … } }`",
+        ),
+        (
+            "approval_policy = { reject = {} }",
+            "`approval_policy = { reject = {} }` in F line 1: a table here has `granular` and nothing else",
+        ),
+        (
+            "[approval_policy.granular]\nsandbox_approval = true\nmcp_elicitations = true",
+            "`approval_policy.granular = { sandbox_approval = true, mcp_elicitations = true }` in F line 1: "
+            "`rules` is missing",
+        ),
+        (
+            "approval_policy = { granular = { sandbox_approval = 1 } }",
+            "`approval_policy.granular.sandbox_approval = 1` in F line 1: allowed are `true`, `false`",
         ),
         (
             'model_reasoning_effort = "huge"',
@@ -218,7 +237,7 @@ def test_an_unknown_key_of_an_override_names_the_flag(machine: Machine) -> None:
 
 def test_free_tables_and_keys_of_other_programs_are_no_typing_errors(machine: Machine) -> None:
     machine.user(
-        "notice = { seen = true }\n[tui]\nanything = 1\n[features]\nx = true\n[hooks]\ny = []\n"
+        "notice = { seen = true }\n[tui]\nanything = 1\n[plugins]\nx = true\n[hooks]\ny = []\n"
         "[plugins.'a@b']\nenabled = true\n[agents]\nz = 1\n[tools]\nview_image = true\n"
         "[permissions.p]\nq = 1\n[otel]\nr = 1\n[analytics]\ns = 1\n"
     )
@@ -294,12 +313,10 @@ def test_a_byte_order_mark_and_windows_line_ends_are_fine(machine: Machine) -> N
 def test_a_hostile_project_file_is_read_in_bounded_time(machine: Machine, line: bytes) -> None:
     machine.trusted()
     machine.project("").write_bytes(line)
-    started = time.perf_counter()
     try:
-        machine.load()
+        within(50 * len(line) + 200_000, machine.load)
     except UserError as error:
         assert len(str(error)) < 1000
-    assert time.perf_counter() - started < 1
 
 
 def test_a_record_is_frozen_compared_by_value_and_can_be_replaced() -> None:

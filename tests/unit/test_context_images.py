@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.context.images import MAX_IMAGE_BYTES, image_parts, image_type
+from codex_py.context.images import MAX_IMAGE_BYTES, MAX_IMAGES_BYTES, image_parts, image_type
 from codex_py.errors import UserError
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
@@ -52,6 +52,15 @@ def test_a_name_cannot_leave_its_tag(tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(PNG)
     parts = image_parts([Path(name)], cwd=tmp_path)
     assert parts[0]["text"] == f'<image name=[Image #1] path="{tmp_path}/a&quot;&gt;␊&lt;b.png">'
+
+
+def test_too_much_in_all_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "a.png").open("wb") as file:
+        file.write(PNG)
+        file.truncate(MAX_IMAGE_BYTES)
+    many = [Path("a.png")] * (MAX_IMAGES_BYTES // MAX_IMAGE_BYTES + 1)
+    with pytest.raises(UserError, match="cannot attach 6 images: together over 100 MiB"):
+        image_parts(many, cwd=tmp_path)
 
 
 def refused(path: Path) -> str:

@@ -6,7 +6,14 @@ from typing import get_args
 import pytest
 
 from codex_py.context.permissions import render_permissions
-from codex_py.protocol.policy import ApprovalPolicy, DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.policy import (
+    ApprovalWord,
+    DangerFullAccess,
+    GranularApproval,
+    ReadOnly,
+    SandboxPolicy,
+    WorkspaceWrite,
+)
 
 
 def test_read_only_for_a_session_nobody_watches() -> None:
@@ -49,9 +56,28 @@ def test_the_network_is_named(policy: SandboxPolicy, says: str) -> None:
     assert [line.startswith(says) for line in network] == [True]
 
 
-@pytest.mark.parametrize("approval", get_args(ApprovalPolicy))
-def test_every_approval_policy_is_explained(approval: ApprovalPolicy) -> None:
+@pytest.mark.parametrize("approval", get_args(ApprovalWord))
+def test_every_approval_policy_is_explained(approval: ApprovalWord) -> None:
     assert f"The approval policy is `{approval}`: " in render_permissions(DangerFullAccess(), approval)
+
+
+def test_a_granular_policy_is_explained_by_what_is_asked() -> None:
+    def told(*flags: bool) -> str:
+        return render_permissions(ReadOnly(), GranularApproval(*flags)).splitlines()[-2]
+
+    assert told(True, True, False, False, True) == (
+        "The approval policy is `granular`: commands run in the sandbox without a question. When one is stopped there, "
+        "the user is asked whether it may run again outside. When a command the task needs cannot work inside, call it "
+        "with `sandbox_permissions` set to `require_escalated` and a `justification` of one sentence; the user decides."
+        " Commands for which a rule of the user demands it are asked about; more permissions for the turn can be asked "
+        "for. Take a no as final."
+    )
+    assert told(False, False, True) == (
+        "The approval policy is `granular`: commands run in the sandbox without a question. Nobody is asked about "
+        "leaving it, nor about dangerous commands: both are turned down, so leave out `sandbox_permissions` and report "
+        "what was stopped. Commands for which a rule of the user demands it are turned down; more permissions for the "
+        "turn cannot be had. Take a no as final."
+    )
 
 
 def test_roots_are_told_only_where_a_sandbox_knows_any() -> None:

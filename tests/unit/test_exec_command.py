@@ -79,6 +79,13 @@ async def test_a_missing_folder_is_an_error_the_model_reads(session: Session) ->
     assert [(event.output, event.exit_code, event.status) for event in finished] == [(expected, None, "failed")]
 
 
+async def test_a_folder_of_an_impossible_name_is_an_error_the_model_reads(session: Session) -> None:
+    for name in ("x" * 300, "a\0b"):
+        assert await session.exec("true", workdir=name) == (
+            f"error: cannot run the command: working directory `{session.cwd / name}` does not exist"
+        )
+
+
 async def test_a_deleted_working_directory_is_an_error_the_model_reads(session: Session) -> None:
     session.cwd = session.cwd / "gone"
     assert "does not exist" in await session.exec("true")

@@ -173,7 +173,7 @@ def test_calls_and_outputs_must_pair_in_order(http: httpx.Client, complaints: li
         # The same JSON in other bytes, as when an old item is encoded again.
         ("prefix", body_of(USER), body_of(dict(reversed(USER.items())), USER)),
         ("head", body_of(USER), {"stream": True, **body_of(USER)}),
-        ("tools", body_of(USER), body_of(USER, tools=[{"type": "function"}])),
+        ("tools", body_of(USER, tools=[{"type": "function"}]), body_of(USER)),
     ],
 )
 def test_a_request_must_extend_the_one_before(http: httpx.Client, name: str, before: Json, after: Json) -> None:

@@ -202,6 +202,7 @@ def test_a_key_no_header_can_hold_is_refused_and_not_shown(tmp_path: Path, key: 
         ("import sys; sys.exit(3)", 60.0, "it ended with status 3"),
         ("print()", 60.0, "it printed nothing"),
         ("import signal; signal.pause()", 0.2, "no answer within 0.2 s"),
+        ("while True: print('x' * 4096)", 60.0, "it printed more than 64 KiB"),
     ],
 )
 def test_a_command_that_gives_no_token(tmp_path: Path, code: str, timeout: float, reason: str) -> None:
@@ -209,6 +210,17 @@ def test_a_command_that_gives_no_token(tmp_path: Path, code: str, timeout: float
     with pytest.raises(UserError) as caught:
         found(provider, tmp_path)
     assert str(caught.value) == f"cannot get a token from `{sys.executable}`: {reason}"
+
+
+def test_a_token_counts_although_its_command_left_something_running(tmp_path: Path) -> None:
+    """That holds the output open, so that the output has no end."""
+    stop = tmp_path / "stop"
+    os.mkfifo(stop)
+    provider = Provider("m", "M", "https://a", auth_command=("sh", "-c", f"cat {stop} & echo token"), auth_timeout=60.0)
+    try:
+        assert found(provider, tmp_path).token == "token"
+    finally:
+        stop.write_text("")
 
 
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:

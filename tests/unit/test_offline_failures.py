@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from codex_py.offline.failures import looks_like_test_run, read_verdict
 from codex_py.offline.verdict import Failure, Verdict, counts_text
+from tests.support.work import within
 
 PYTEST = """\
 ============================= test session starts ==============================
@@ -504,8 +503,6 @@ def test_commands_that_run_tests_are_known(command: str, expected: bool) -> None
     ],
     ids=lambda output: output[:10],
 )
-def test_hostile_output_is_read_in_no_time(output: str) -> None:
-    start = time.perf_counter()
-    read_verdict(f"test session starts\n{output}\nTests:       1 failed, 1 total\n", "/repo")
-
-    assert time.perf_counter() - start < 2.0
+def test_hostile_output_is_read_in_linear_time(output: str) -> None:
+    text = f"test session starts\n{output}\nTests:       1 failed, 1 total\n"
+    within(20 * len(text), lambda: read_verdict(text, "/repo"))

@@ -80,3 +80,29 @@ async def test_grep_stands_in_for_a_missing_rg(tmp_path: Path) -> None:
     assert "on 2 lines in 2 files" in answer
     assert "`retry_delay.md`" in answer
     assert answer.endswith(NOTICE)
+
+
+async def test_too_many_files_to_show_are_counted_exactly_too(tmp_path: Path) -> None:
+    host = Host(write_tree(tmp_path, {f"d{n}/file.txt": "hit\n" * (2 if n == 7 else 1) for n in range(400)}))
+    host.cap = 4000
+
+    answer = await host.ask("find `hit`")
+
+    assert answer.startswith("`hit` is on 401 lines in 400 files:\n")
+    assert "most are in `d7/file.txt` (2), " in answer
+
+
+def only_bash(folder: Path) -> Path:
+    """A `PATH` with a shell and nothing else."""
+    folder.mkdir()
+    (folder / "bash").symlink_to("/bin/bash")
+    return folder
+
+
+async def test_where_nothing_can_be_searched_nothing_is_said_to_be_missing(tmp_path: Path) -> None:
+    host = Host(write_tree(tmp_path / "repo", FILES))
+    host.path = str(only_bash(tmp_path / "bin"))
+
+    answer = await host.ask("find `retry_delay`")
+
+    assert answer == f"I could not look at the files: `grep` is not there where commands run.\n\n{NOTICE}"

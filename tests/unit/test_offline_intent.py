@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from codex_py.offline.intent import About, Find, Greet, Intent, Plan, Run, RunTests, Tour, choose_intent
 from codex_py.offline.replacement import Replace
+from tests.support.work import within
 
 TOURS = [
     "what is this repository?",
@@ -255,9 +254,7 @@ def test_other_languages_become_a_plan_that_says_so(prompt: str) -> None:
     ],
     ids=lambda prompt: prompt[:12],
 )
-def test_hostile_prompts_are_read_in_no_time(prompt: str) -> None:
-    start = time.perf_counter()
-    wish: Intent = choose_intent(prompt)
+def test_hostile_prompts_are_read_in_linear_time(prompt: str) -> None:
+    wish: Intent = within(5 * len(prompt), lambda: choose_intent(prompt))
 
     assert wish is not None
-    assert time.perf_counter() - start < 1.0

@@ -254,7 +254,7 @@ async def test_leaving_ends_idle_connections() -> None:
         writer.write(b"GET /v1/models HTTP/1.1\r\n\r\n")
         await reader.readuntil(b"\r\n\r\n")
 
-    await asyncio.wait_for(reader.read(), 5)
+    await asyncio.wait_for(reader.read(), 60)
     writer.close()
     with pytest.raises(RuntimeError):
         _ = model.base_url

@@ -211,7 +211,8 @@ async def test_a_missing_runner_is_said(tmp_path: Path) -> None:
 
 
 async def test_from_a_subfolder_the_tests_of_the_repository_are_found(tmp_path: Path) -> None:
-    root = write_tree(tmp_path, {"Makefile": "test:\n\t@echo '3 passed in 0.1s'\n", "docs/a.md": ""})
+    root = write_tree(tmp_path, {"scripts/test": "#!/bin/sh\necho '3 passed in 0.1s'\n", "docs/a.md": ""})
+    (root / "scripts/test").chmod(0o755)
     (root / ".git").mkdir()
     (root / ".git/HEAD").write_text("ref: refs/heads/main\n")
     (root / ".git/objects").mkdir()

@@ -75,7 +75,55 @@ async def test_only_commands_that_read_are_run(tmp_path: Path) -> None:
 
     await host.ask("explain this project")
 
-    assert {command.split()[0] for command in host.commands} <= {"git", "head", "find", "pwd"}
+    assert {command.split()[0] for command in host.commands} <= {"git", "head", "grep", "find", "pwd"}
+
+
+async def test_scripts_without_a_suffix_are_counted_by_their_first_line(tmp_path: Path) -> None:
+    files = {
+        "scripts/check": "#!/usr/bin/env bash\ntrue\n",
+        "scripts/bench": "#!/usr/bin/env -S python3.11 -E\n",
+        "scripts/serve": "#!/usr/local/bin/node\n",
+        "scripts/x y": "#! /bin/sh\n",
+        "scripts/late": "\n#!/bin/sh\n",
+        "LICENSE": "do what you like\n",
+        "a.py": "",
+    }
+
+    told = await Host(git_tree(tmp_path, files)).ask("what is this repository?")
+
+    assert (
+        "- **Languages:** Python (2 files), Shell (2 files), JavaScript (1 file)\n- **Other files:** other (2)\n"
+        in told
+    )
+
+
+async def test_what_is_left_out_of_a_list_is_counted(tmp_path: Path) -> None:
+    files = {f"scripts/s{number:02}": "#!/bin/sh\n" for number in range(11)}
+
+    told = await Host(git_tree(tmp_path, files)).ask("what is this repository?")
+
+    shown = ", ".join(f"`scripts/s{number:02}`" for number in range(8))
+    assert f"- **Entry points:** {shown} and 3 more\n" in told
+
+
+async def test_a_readme_that_cannot_be_read_is_said_to_be_so(tmp_path: Path) -> None:
+    (tmp_path / "README.md").symlink_to("nowhere")
+
+    told = await Host(tmp_path).ask("what is this repository?")
+
+    assert "`README.md` cannot be read, so what it is for can only be guessed" in told
+
+
+@pytest.mark.parametrize("prompt", ["what is this repository?", "run the tests", "make it faster"])
+async def test_where_nothing_can_be_seen_nothing_is_said_of_it(tmp_path: Path, prompt: str) -> None:
+    host = Host(write_tree(tmp_path / "repo", PYTHON_PROJECT))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/bash").symlink_to("/bin/bash")
+    host.path = str(tmp_path / "bin")
+
+    told = await host.ask(prompt)
+
+    assert told.startswith("I could not look at the files: ")
 
 
 async def test_an_empty_folder_is_said_to_be_empty(tmp_path: Path) -> None:

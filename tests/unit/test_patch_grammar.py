@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 
 import pytest
 
 from codex_py.patch.grammar import MAX_PATCH_BYTES, AddFile, Chunk, DeleteFile, PatchError, UpdateFile, parse_patch
+from tests.support.work import within
 from tests.unit.patch_cases import patch, update
 
 
@@ -196,26 +196,23 @@ def test_a_patch_over_the_limit_is_refused() -> None:
 _MEGABYTE = 1_000_000
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(patch("*** Add File: a", "+" + "x" * _MEGABYTE), id="one line"),
-        pytest.param(patch("*** Add File: a", *["+"] * (_MEGABYTE // 2)), id="short lines"),
-        pytest.param(patch(*["*** Delete File: a"] * (_MEGABYTE // 19)), id="hunks"),
-        pytest.param(update("a", *["@@", "-a"] * (_MEGABYTE // 6)), id="chunks"),
-        pytest.param(update("a", *["@@ x"] * (_MEGABYTE // 5), "-a"), id="headers"),
-        pytest.param(update("a", *["@@", ""] * (_MEGABYTE // 4), "-a"), id="headers and blank lines"),
-        pytest.param(update("a", "@@", *[""] * _MEGABYTE, "-a"), id="blank lines"),
-        pytest.param(update("a", "@@ -" + "1" * _MEGABYTE), id="digits"),
-        pytest.param(update("a", "@@ " + " " * _MEGABYTE + "x", "-a"), id="spaces"),
-        pytest.param("\n" * _MEGABYTE + "*** Begin Patch" + " " * _MEGABYTE, id="space around"),
-        pytest.param("<<EOF\n" * (_MEGABYTE // 6) + "EOF", id="heredocs"),
-        pytest.param("*** Begin Patch\n" * (_MEGABYTE // 16) + "*** End Patch", id="begins"),
-    ],
-)
+HOSTILE = {
+    "one line": patch("*** Add File: a", "+" + "x" * _MEGABYTE),
+    "short lines": patch("*** Add File: a", *["+"] * (_MEGABYTE // 2)),
+    "hunks": patch(*["*** Delete File: a"] * (_MEGABYTE // 19)),
+    "chunks": update("a", *["@@", "-a"] * (_MEGABYTE // 6)),
+    "headers": update("a", *["@@ x"] * (_MEGABYTE // 5), "-a"),
+    "headers and blank lines": update("a", *["@@", ""] * (_MEGABYTE // 4), "-a"),
+    "blank lines": update("a", "@@", *[""] * _MEGABYTE, "-a"),
+    "digits": update("a", "@@ -" + "1" * _MEGABYTE),
+    "spaces": update("a", "@@ " + " " * _MEGABYTE + "x", "-a"),
+    "space around": "\n" * _MEGABYTE + "*** Begin Patch" + " " * _MEGABYTE,
+    "heredocs": "<<EOF\n" * (_MEGABYTE // 6) + "EOF",
+    "begins": "*** Begin Patch\n" * (_MEGABYTE // 16) + "*** End Patch",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_megabyte_is_read_in_linear_time(text: str) -> None:
-    begun = time.process_time()
     with suppress(PatchError):
-        parse_patch(text)
-    # The promise is 0.2 s on a quiet machine; a quadratic reading would take minutes.
-    assert time.process_time() - begun < 2
+        within(20 * len(text), lambda: parse_patch(text))

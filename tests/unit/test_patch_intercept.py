@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from codex_py.patch.intercept import PatchInCommand, find_patch_in_argv, find_patch_in_command
+from tests.support.work import within
 from tests.unit.patch_cases import patch
 
 BODY = patch("*** Add File: a", "+x $HOME `id` \\n") + "\n"
@@ -123,6 +122,4 @@ def test_a_patch_in_an_argument_vector(argv: list[str], found: PatchInCommand | 
     ],
 )
 def test_a_hostile_megabyte_is_looked_at_in_linear_time(command: str) -> None:
-    begun = time.process_time()
-    assert find_patch_in_command(command) is None
-    assert time.process_time() - begun < 2
+    assert within(len(command), lambda: find_patch_in_command(command)) is None

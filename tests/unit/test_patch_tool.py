@@ -13,7 +13,7 @@ import pytest
 from codex_py.errors import ToolError
 from codex_py.process.manager import ProcessManager
 from codex_py.protocol.encoding import encode_json
-from codex_py.protocol.events import Event, FileChange, PatchFinished, PatchStarted
+from codex_py.protocol.events import Event, FileChange, PatchFinished, PatchRejected, PatchStarted
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.sandbox.command import Sandbox
@@ -157,13 +157,11 @@ async def test_events_tell_what_changes(session: Session) -> None:
         (update("a", "-z"), "Failed to find expected lines in {cwd}/a:\nz\nhunk 1, patch line 3\n"),
     ],
 )
-async def test_a_patch_that_does_not_fit_is_explained_and_makes_no_event(
-    text: str, message: str, session: Session
-) -> None:
+async def test_a_patch_that_does_not_fit_is_explained(text: str, message: str, session: Session) -> None:
     output = await session.apply(text)
     assert not output.ok
     assert output.text.startswith("apply_patch verification failed: " + message.format(cwd=session.cwd))
-    assert session.events == []
+    assert session.events == [PatchRejected("c1", output.text)]
 
 
 async def test_an_empty_patch_is_rejected(session: Session) -> None:
@@ -227,7 +225,7 @@ async def test_nothing_is_written_outside_of_the_writable_folders(text: str, ses
     assert not output.ok
     assert output.text.startswith(f"{OUTSIDE}: `")
     assert harvest(outside) == before
-    assert session.events == []
+    assert session.events == [PatchRejected("c1", output.text)]
 
 
 @pytest.mark.parametrize(

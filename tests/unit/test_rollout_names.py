@@ -80,16 +80,16 @@ def test_a_name_finds_the_newest_session_that_can_be_gone_on_with(tmp_path: Path
     old = session(tmp_path, "a", stamp="2026-11-22T08:00:00.000Z")
     new = session(tmp_path, "b", stamp="2026-11-22T09:00:00.000Z")
     for path in (old, new):
-        save_name(tmp_path, path.stem[-36:], "work")
+        save_name(tmp_path, path.stem[-36:], "wörk")
 
-    assert find_session(tmp_path, " work ") == new
-    with pytest.raises(UserError, match="2 sessions are named `work`"):
-        find_exactly(tmp_path, "work")
+    assert find_session(tmp_path, " wörk ") == new
+    with pytest.raises(UserError, match="2 sessions are named `wörk`"):
+        find_exactly(tmp_path, "wörk")
     archive_session(new)
-    assert find_session(tmp_path, "work") == old
+    assert find_session(tmp_path, "wörk") == old
     archive_session(old)
     with pytest.raises(UserError, match="is archived"):
-        find_session(tmp_path, "work")
+        find_session(tmp_path, "wörk")
 
 
 def test_a_compressed_session_says_how_to_unpack_it(tmp_path: Path) -> None:

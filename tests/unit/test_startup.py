@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.fake_responses import FakeResponses, api_error, call, say
 from tests.support.home import Place
+from tests.support.mcp_servers import learn, odd, tool_names
 
 # Heavy, and needed later or never on the way to the first request.
 WAIT = {
@@ -86,3 +87,14 @@ def test_a_command_does_not_bring_the_terminal_interface(place: Place) -> None:
 
 def test_the_version_costs_next_to_nothing(place: Place) -> None:
     assert imported(place, "--version") & NOT_FOR_VERSION == set()
+
+
+def test_a_known_mcp_server_brings_no_library_before_the_first_request(place: Place) -> None:
+    with FakeResponses(api_error(400, "enough")) as model:
+        place.use_model(model.base_url, odd("s", "good"))
+        learn(place, "s")
+        names = imported(place, "exec", "go")
+
+    assert "mcp__s__reads" in tool_names(model.requests[0].body)
+    assert "codex_py.mcp.connections" in names
+    assert names & WAIT == set()

@@ -10,7 +10,14 @@ import pytest
 
 from codex_py.errors import ToolError
 from codex_py.protocol.items import ToolCall
-from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.policy import (
+    ApprovalPolicy,
+    DangerFullAccess,
+    GranularApproval,
+    ReadOnly,
+    SandboxPolicy,
+    WorkspaceWrite,
+)
 from codex_py.protocol.questions import Choice, ChoiceQuestion, PermissionsQuestion, Question
 from codex_py.sandbox.command import Sandbox
 from codex_py.tools.later import RunCall
@@ -35,9 +42,15 @@ class User:
 
 
 async def said(
-    run: RunCall, cwd: Path, arguments: dict[str, Any], user: User | None, policy: SandboxPolicy | None = None
+    run: RunCall,
+    cwd: Path,
+    arguments: dict[str, Any],
+    user: User | None,
+    policy: SandboxPolicy | None = None,
+    *,
+    approval: ApprovalPolicy = "on-request",
 ) -> str:
-    context = Session(cwd, policy or WorkspaceWrite()).context("c").replace(approval="on-request")
+    context = Session(cwd, policy or WorkspaceWrite()).context("c").replace(approval=approval)
     if user is not None:
         context = context.replace(ask=user.ask, widen=user.policies.append)
     try:
@@ -124,6 +137,17 @@ async def test_where_there_is_nothing_to_ask(tmp_path: Path) -> None:
     assert json.loads(free) == {"permissions": NETWORK, "scope": "turn"}
     assert "not available: nobody can answer" in await said(request_permissions, tmp_path, wanted, None)
     assert (user.asked, user.policies) == ([], [])
+
+
+async def test_a_granular_policy_says_whether_it_is_asked(tmp_path: Path) -> None:
+    wanted = {"permissions": NETWORK}
+    silent = GranularApproval(sandbox_approval=True, rules=True, mcp_elicitations=True)
+    user = User("yes")
+    told = await said(request_permissions, tmp_path, wanted, user, approval=silent)
+    assert "not available under the approval policy `granular`" in told
+    assert user.asked == []
+    told = await said(request_permissions, tmp_path, wanted, user, approval=silent.replace(request_permissions=True))
+    assert json.loads(told)["permissions"] == NETWORK
 
 
 def question(id_: str, *labels: str) -> dict[str, Any]:

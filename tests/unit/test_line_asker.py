@@ -1,0 +1,71 @@
+"""Questions on a terminal that draws nothing: lines out, a line in."""
+
+from __future__ import annotations
+
+import pytest
+
+from codex_py.ui.repl.panels.askers import LineAsker
+from codex_py.ui.repl.panels.forms import Entry, Form, Line, Listing, Option, Section, Sheet, needs_text
+
+SHEET = Sheet("Go?", (Line("rm \x1b[31mx"),), (Option("y", "Yes", 1), Option("n", "No", 0, "stop")), -1, 1)
+LISTING = Listing("Fruit", (Entry("a", "Apple"), Entry("p", "Pear", blocked="gone")), empty="none")
+
+
+class Terminal:
+    """Says the lines one after the other, then nothing more."""
+
+    def __init__(self, *said: str) -> None:
+        self._said = iter(said)
+        self.hidden: list[bool] = []
+        self.lines: list[str] = []
+        self.asker = LineAsker(self._read, self.lines.append)
+
+    async def _read(self, prompt: str, hidden: bool) -> str | None:
+        self.hidden.append(hidden)
+        return next(self._said, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [(("y",), 1), (("1",), 1), (("YES",), 1), (("",), 0), ((), -1), (("what", "2"), 0)],
+)
+async def test_an_answer_is_a_letter_a_number_or_its_words(said: tuple[str, ...], value: int) -> None:
+    assert await Terminal(*said).asker.choose(SHEET) == value
+
+
+async def test_a_question_is_told_in_harmless_lines() -> None:
+    terminal = Terminal("n")
+    await terminal.asker.choose(SHEET)
+    assert terminal.lines == ["Go?", "  rm ␛[31mx", "  y) Yes", "  n) No (stop)"]
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [((" abc ",), "abc"), (("",), None), ((), None)],
+)
+async def test_a_line_is_typed(said: tuple[str, ...], text: str | None) -> None:
+    terminal = Terminal(*said)
+    assert await terminal.asker.enter(Form("Key", hidden=True, check=needs_text)) == text
+    assert terminal.hidden[0] is True
+
+
+async def test_an_empty_line_takes_what_is_offered() -> None:
+    assert await Terminal("").asker.enter(Form("Name", initial="main")) == "main"
+
+
+@pytest.mark.parametrize(("said", "value"), [(("1",), "a"), (("apple",), "a"), (("2", "9", ""), None), ((), None)])
+async def test_an_entry_is_chosen_by_number_or_name(said: tuple[str, ...], value: str | None) -> None:
+    assert await Terminal(*said).asker.pick(LISTING) == value
+
+
+async def test_a_second_list_is_reached_by_a_star() -> None:
+    listing = LISTING._replace(other=lambda: Listing("All", (Entry("z", "Quince"),)), other_name="all fruit")
+    terminal = Terminal("*", "1")
+    assert await terminal.asker.pick(listing) == "z"
+    assert terminal.lines[3:] == ["  *) all fruit", "All", "  1) Quince"]
+
+
+async def test_a_page_is_read_out() -> None:
+    terminal = Terminal()
+    await terminal.asker.read("Help", (Section("Keys", (("Esc", "stop"), ("", "more"))),))
+    assert terminal.lines == ["Help", "Keys:", "  Esc: stop", "  more"]

@@ -1,0 +1,94 @@
+"""What a server asks of the user: the questions, and the answers in the form it wants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from codex_py.mcp.elicitation import Answered, answer_elicitation
+from codex_py.protocol.questions import ChoiceQuestion
+
+
+async def answered(request: dict[str, Any], *replies: str | None) -> tuple[Answered, Sequence[ChoiceQuestion]]:
+    """What the server gets when the user answers so."""
+    asked: list[ChoiceQuestion] = []
+
+    async def ask(question: ChoiceQuestion) -> str | None:
+        asked.append(question)
+        return replies[len(asked) - 1]
+
+    return await answer_elicitation("srv", request, ask), asked
+
+
+def form(required: Sequence[str] = (), **fields: Any) -> dict[str, Any]:
+    return {
+        "message": "Tell me",
+        "requestedSchema": {"type": "object", "properties": fields, "required": list(required)},
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "said", "value"),
+    [
+        ({"type": "string"}, "Ada", "Ada"),
+        ({"type": "integer", "minimum": 1, "maximum": 9}, "7", 7),
+        ({"type": "number"}, "2.5", 2.5),
+        ({"type": "boolean"}, "Yes", True),
+        ({"type": "boolean"}, "no", False),
+        ({"type": "string", "enum": ["a", "b"]}, "b", "b"),
+        ({"type": "string", "enum": ["a", "b"], "enumNames": ["First", "Second"]}, "Second", "b"),
+        ({"type": "string", "oneOf": [{"const": "r", "title": "Red"}]}, "Red", "r"),
+        ({"type": "array", "items": {"enum": ["a", "b", "c"]}}, "a, c", ["a", "c"]),
+        ({"type": "array", "items": {"anyOf": [{"const": "x", "title": "X-ray"}]}}, "X-ray", ["x"]),
+    ],
+)
+async def test_each_kind_of_field_is_read(field: dict[str, Any], said: str, value: Any) -> None:
+    outcome, [question] = await answered(form(["f"], f=field), said)
+    assert outcome == Answered("accept", {"f": value})
+    assert question.header == "The MCP server srv asks"
+    assert question.question.startswith("Tell me\nf")
+    assert question.options[-1].label == "Decline"
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ({"type": "integer"}, "seven"),
+        ({"type": "integer", "maximum": 5}, "6"),
+        ({"type": "number"}, "nan"),
+        ({"type": "string", "enum": ["a"]}, "z"),
+        ({"type": "string", "minLength": 3}, "x"),
+    ],
+)
+async def test_a_wrong_value_is_asked_for_again_and_then_given_up(field: dict[str, Any], wrong: str) -> None:
+    outcome, asked = await answered(form(["f"], f=field), wrong, wrong, wrong)
+    assert (outcome, len(asked)) == (Answered("cancel"), 3)
+
+
+async def test_what_may_be_left_out_is_or_takes_its_default() -> None:
+    request = form(["a"], a={"type": "string"}, b={"type": "string"}, c={"type": "integer", "default": 30})
+    outcome, _ = await answered(request, "x", "Leave out", "Leave out")
+    assert outcome == Answered("accept", {"a": "x", "c": 30})
+
+
+async def test_no_answer_cancels_and_a_no_declines() -> None:
+    request = form(a={"type": "string"}, b={"type": "string"})
+    assert (await answered(request, "x", None))[0] == Answered("cancel")
+    assert (await answered(request, "Decline"))[0] == Answered("decline")
+    assert (await answered({"message": "Sure?"}, "Yes"))[0] == Answered("accept", {})
+    assert (await answered({"message": "Sure?"}, "Decline"))[0] == Answered("decline")
+
+
+async def test_an_address_is_shown_and_only_one_of_the_web() -> None:
+    request = {"mode": "url", "message": "Pay", "url": "https://pay.example/x", "elicitationId": "1"}
+    outcome, [question] = await answered(request, "Done")
+    assert outcome == Answered("accept")
+    assert "https://pay.example/x" in question.question
+    assert await answered({**request, "url": "file:///etc/passwd"}) == (Answered("decline"), [])
+
+
+async def test_what_a_server_says_is_shown_harmless() -> None:
+    _, [question] = await answered({"message": "a\x1b[2Jb\u202e"}, "Yes")
+    assert question.question == "a␛[2Jb\\u{202e}"

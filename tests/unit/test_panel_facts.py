@@ -1,0 +1,42 @@
+"""What `/mcp` tells of servers: where they are and which variables they get, and no secret."""
+
+from __future__ import annotations
+
+from codex_py.config.load import ConfigRequest, load_config
+from codex_py.ui.repl.panels.facts import mcp_sections
+from codex_py.ui.repl.panels.forms import Section
+from tests.support.home import Place
+
+SERVERS = """
+[mcp_servers.docs]
+url = "https://user:hunter2@docs.example/mcp?key=hunter2"
+
+[mcp_servers.files]
+command = "npx"
+args = ["-y", "files server"]
+env = { TOKEN = "hunter2" }
+enabled = false
+"""
+
+
+def sections(place: Place, config: str) -> tuple[Section, ...]:
+    place.configure(config)
+    return mcp_sections(load_config(ConfigRequest(home=place.codex_home, cwd=place.repo, env=place.env)))
+
+
+def test_servers_are_told_without_their_secrets(place: Place) -> None:
+    assert sections(place, SERVERS) == (
+        Section(
+            "MCP servers",
+            (
+                ("docs", "https://docs.example/mcp?…"),
+                ("files", "npx -y 'files server' · switched off · gets TOKEN"),
+            ),
+        ),
+    )
+
+
+def test_without_a_server_it_is_said_how_to_add_one(place: Place) -> None:
+    assert sections(place, "") == (
+        Section("MCP servers", (("", "none; add one under `[mcp_servers.<name>]` in config.toml"),)),
+    )
