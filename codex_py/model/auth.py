@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from codex_py.errors import UserError
+from codex_py.errors import LoginNeeded, UserError
 from codex_py.model.providers import NO_NAMES, OPENAI_URL, Provider, checked_url
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
@@ -25,7 +24,7 @@ AUTH_FILE: Final = "auth.json"
 FROM_COMMAND: Final = "auth.command"
 CHATGPT_URL: Final = "https://chatgpt.com/backend-api/codex"
 _MAX_FILE: Final = 1024 * 1024
-_MAX_TOKEN: Final = 64 * 1024
+MAX_TOKEN: Final = 64 * 1024
 _HEADER_NAME: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}"
 _SECRET_NAME: Final = r"(?i)auth|key|token|secret|password|cookie|credential|signature"
 
@@ -140,6 +139,8 @@ def _own_login(provider: Provider, env: Mapping[str, str]) -> Credentials | None
     if token := check_key(provider.bearer_token or "", f"`{setting}.experimental_bearer_token`"):
         return Credentials(token, source="experimental_bearer_token")
     if provider.auth_command:
+        from codex_py.model.token_command import ask_command  # the seam: few have such a command
+
         return Credentials(ask_command(provider, env), source=FROM_COMMAND)
     return None
 
@@ -164,7 +165,7 @@ def _openai_login(provider: Provider, env: Mapping[str, str], home: Path, rules:
             f"no ChatGPT login for the model provider `{provider.id}`, and `forced_login_method` allows nothing else",
             hint="sign in with `codex-py login`",
         )
-    raise UserError(
+    raise LoginNeeded(
         f"no API key for the model provider `{provider.id}`",
         hint="sign in with `codex-py login`, set OPENAI_API_KEY or CODEX_API_KEY, keep a key in `auth.json` with "
         "`codex-py login --with-api-key`, run a local model with `--oss`, or try `--offline`, which needs no model",
@@ -247,33 +248,6 @@ def _unreadable(path: Path, reason: str) -> UserError:
     )
 
 
-def ask_command(provider: Provider, env: Mapping[str, str]) -> str:
-    """Run the provider's token command and give back what it prints; raises `UserError` for anything else."""
-    command = provider.auth_command[0]
-    try:
-        done = subprocess.run(
-            provider.auth_command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=provider.auth_timeout,
-            cwd=provider.auth_cwd,
-            env=dict(env),
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        reason = f"no answer within {provider.auth_timeout:g} s"
-    except (OSError, ValueError) as error:
-        reason = str(getattr(error, "strerror", None) or error).lower()
-    else:
-        output = done.stdout.decode("utf-8", "replace")
-        token = check_key(output, f"the output of `{command}`") if done.returncode == 0 else ""
-        if token:
-            return token
-        reason = f"it ended with status {done.returncode}" if done.returncode else "it printed nothing"
-    hint = f"see `model_providers.{provider.id}.auth` in config.toml"
-    raise UserError(f"cannot get a token from `{command}`: {reason}", hint=hint)
-
-
 def check_key(value: str, source: str) -> str:
     """The key without the white space a paste brings along; raises `UserError` for what no header may hold."""
     key = value.strip()
@@ -282,7 +256,7 @@ def check_key(value: str, source: str) -> str:
             f"the key in {source} holds characters that no key has",
             hint="copy it again: only visible ASCII characters, no white space inside",
         )
-    if len(key) > _MAX_TOKEN:
+    if len(key) > MAX_TOKEN:
         raise UserError(f"the key in {source} is larger than 64 KiB")
     return key
 

@@ -68,8 +68,8 @@ def http_failure(
     error = _error_object(body)
     codes = _codes(error)
     said = _message(error) or _plain_text(body)
-    if not said and status in (404, 405):
-        said = f"nothing answers at `{url}`; {_CHECK_ADDRESS}"
+    if status in (404, 405) and not _message(error):
+        said = f"{said}, at `{url}`; {_CHECK_ADDRESS}" if said else f"nothing answers at `{url}`; {_CHECK_ADDRESS}"
     message = _status_line(status) + (f": {said}" if said else "")
     if status == 401:
         message += f"; {on_401}"

@@ -22,8 +22,9 @@ from codex_py.model.auth import AUTH_FILE, StoreKind, read_login
 from codex_py.paths import draft_of, make_private_dir, open_private
 from codex_py.protocol.encoding import as_object, decode_json
 
+MCP_FILE: Final = "mcp-auth.json"
 # The names that the reference client uses, so that both find the same entry.
-_SERVICE: Final = "Codex Auth"
+_SERVICES: Final = {AUTH_FILE: "Codex Auth", MCP_FILE: "Codex MCP Credentials"}
 _LOCK_FILE: Final = "auth.json.lock"
 _LOCK_SECONDS: Final = 45.0
 _LOCK_POLL: Final = 0.05
@@ -50,19 +51,19 @@ class LoginStore(Protocol):
         ...
 
 
-def open_store(kind: StoreKind, home: Path) -> LoginStore:
-    """The store of a setting. `auto` is the keyring where one works, else the file.
+def open_store(kind: StoreKind, home: Path, name: str = AUTH_FILE) -> LoginStore:
+    """The store of a setting, for the logins of one file. `auto` is the keyring where one works, else the file.
 
     Raises `UserError` for a keyring that is asked for and cannot be had.
     """
-    file = FileStore(home)
+    file = FileStore(home, name)
     if kind == "file":
         return file
     if kind == "ephemeral":
         return NoStore()
     library = _keyring_library()
     if library is not None:
-        keyring = KeyringStore(library, home, also_file=kind == "auto")
+        keyring = KeyringStore(library, home, also_file=kind == "auto", name=name)
         if kind == "keyring" or keyring.works():
             return keyring
     elif kind == "keyring":
@@ -93,14 +94,14 @@ async def locked_login(home: Path) -> AsyncGenerator[None, None]:
 
 
 class FileStore:
-    """`auth.json` in CODEX_HOME, readable by the user alone, replaced in one step."""
+    """A file such as `auth.json` in CODEX_HOME, readable by the user alone, replaced in one step."""
 
-    def __init__(self, home: Path) -> None:
-        self._path = home / AUTH_FILE
+    def __init__(self, home: Path, name: str = AUTH_FILE) -> None:
+        self._path = home / name
 
     @property
     def name(self) -> str:
-        return AUTH_FILE
+        return self._path.name
 
     @property
     def where(self) -> str:
@@ -139,12 +140,13 @@ class KeyringStore:
     With `also_file` a login that is still in `auth.json` counts as long as the keyring has none.
     """
 
-    def __init__(self, library: ModuleType, home: Path, *, also_file: bool = False) -> None:
+    def __init__(self, library: ModuleType, home: Path, *, also_file: bool = False, name: str = AUTH_FILE) -> None:
         self._keyring = library
+        self._service = _SERVICES[name]
         self._also_file = also_file
         digest = hashlib.sha256(os.path.realpath(home).encode(errors="surrogateescape")).hexdigest()
         self._entry = f"cli|{digest[:16]}"
-        self._file = FileStore(home)
+        self._file = FileStore(home, name)
 
     @property
     def name(self) -> str:
@@ -157,14 +159,14 @@ class KeyringStore:
     def works(self) -> bool:
         """Whether the keyring answers at all; a machine without a desktop has none."""
         try:
-            self._keyring.get_password(_SERVICE, self._entry)
+            self._keyring.get_password(self._service, self._entry)
         except self._failures():
             return False
         return True
 
     def load(self) -> Mapping[str, Any]:
         try:
-            content: object = self._keyring.get_password(_SERVICE, self._entry)
+            content: object = self._keyring.get_password(self._service, self._entry)
         except self._failures() as error:
             raise self._unusable("read", error) from error
         if not isinstance(content, str):
@@ -178,7 +180,7 @@ class KeyringStore:
 
     def save(self, login: Mapping[str, Any]) -> None:
         try:
-            self._keyring.set_password(_SERVICE, self._entry, json.dumps(login))
+            self._keyring.set_password(self._service, self._entry, json.dumps(login))
         except self._failures() as error:
             raise self._unusable("save", error) from error
         # A login from before must not stay behind in the open.
@@ -186,9 +188,9 @@ class KeyringStore:
 
     def remove(self) -> bool:
         try:
-            found = self._keyring.get_password(_SERVICE, self._entry) is not None
+            found = self._keyring.get_password(self._service, self._entry) is not None
             if found:
-                self._keyring.delete_password(_SERVICE, self._entry)
+                self._keyring.delete_password(self._service, self._entry)
         except self._failures() as error:
             raise self._unusable("remove", error) from error
         return self._file.remove() or found

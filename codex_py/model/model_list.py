@@ -85,10 +85,12 @@ async def _ask(
     if credentials.token:
         headers["authorization"] = f"Bearer {credentials.token}"
     answer = await fetch_json(JsonRequest(url, headers=headers, seconds=seconds), ca_file=provider.ca_file)
-    if answer.is_success:
+    if answer.is_success and (optional or _is_list(answer)):
         return list(read_models(answer))
     if optional:
         return None
+    if answer.is_success:
+        raise ModelError(f"`{shown_url(url)}` answered with something else than a list of models", retryable=False)
     failure = http_failure(
         answer.status,
         answer.headers,
@@ -110,6 +112,11 @@ def read_models(answer: JsonAnswer) -> Iterator[OfferedModel]:
         if model is not None and model.id not in seen:
             seen.add(model.id)
             yield model
+
+
+def _is_list(answer: JsonAnswer) -> bool:
+    """Whether an answer is about models at all, and no page of some other program."""
+    return "data" in answer.body or "models" in answer.body or answer.raw.lstrip().startswith(b"[")
 
 
 def _bare_array(answer: JsonAnswer) -> list[Any]:

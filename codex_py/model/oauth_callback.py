@@ -39,8 +39,16 @@ class Callback:
 
     def __init__(self, state: str) -> None:
         self._state = state
+        # Who has signed the user in, as far as the browser says.
+        self.issuer: str | None = None
         self._outcome: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.uri = ""
+
+    def expect(self, state: str) -> None:
+        """Wait for the sign-in with this state, for one that makes its own; one that is over counts no more."""
+        self._state = state
+        if self._outcome.done():
+            self._outcome = asyncio.get_running_loop().create_future()
 
     async def wait(self, *, seconds: float = _WAIT_MINUTES * 60) -> str:
         """The code of the sign-in; raises `ModelError` when it was refused or nobody came, `SignInCancelled`."""
@@ -83,6 +91,7 @@ class Callback:
         if not hmac.compare_digest(_only(query, "state").encode(), self._state.encode()):
             return "400 Bad Request", "State mismatch", "This is not the sign-in that is being waited for.", None
         if code := _only(query, "code"):
+            self.issuer = _only(query, "iss") or None
             return "200 OK", "Signed in", "You can close this page and go back to the terminal.", code
         reason = one_line(_only(query, "error_description") or _only(query, "error"), 200) or "no code came back"
         refused = ModelError(f"the sign-in was refused: {reason}", retryable=False)
@@ -115,6 +124,7 @@ async def listen_for_callback(state: str, *, port: int = CALLBACK_PORT) -> Async
 
 
 async def _listen(callback: Callback, port: int) -> asyncio.Server:
+    is_sign_in = True
     for attempt in range(_TAKE_OVER_TRIES + 1):
         try:
             return await asyncio.start_server(callback.answer, _HOST, port, limit=_MOST_BYTES)
@@ -124,8 +134,12 @@ async def _listen(callback: Callback, port: int) -> asyncio.Server:
                     f"cannot wait for the browser on port {port}: {error.strerror or error}",
                     hint="end the program that holds it, or use `codex-py login --device-auth`",
                 ) from error
-        with suppress(ModelError):
-            await fetch_json(JsonRequest(f"http://{_HOST}:{port}/cancel", seconds=2.0))
+        try:
+            if is_sign_in:
+                await fetch_json(JsonRequest(f"http://{_HOST}:{port}/cancel", seconds=2.0))
+        except ModelError:
+            # It has just ended, or it is some other program, which is not asked again.
+            is_sign_in = False
         await asyncio.sleep(_TAKE_OVER_PAUSE)
     raise AssertionError("the last attempt returns or raises")
 

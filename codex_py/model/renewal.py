@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from codex_py.errors import ModelError, UserError
-from codex_py.model.auth import Credentials, LoginRules, ask_command, for_provider, stored_credentials
+from codex_py.model.auth import Credentials, LoginRules, for_provider, stored_credentials
 from codex_py.model.login_store import LoginStore, locked_login, open_store
 from codex_py.model.login_tokens import has_expired, renewed_login, should_renew, stored_tokens
 from codex_py.model.oauth import RefreshReason, RefreshRefused, issuer_of, refresh_tokens
 from codex_py.model.providers import Provider
+from codex_py.model.token_command import ask_command
 from codex_py.protocol.value import Value
 
 # After a renewal that failed for a passing reason the old token is used for so long before the next attempt.

@@ -13,6 +13,7 @@ from codex_py.process.watchdog import Watchdog, set_watch
 
 MAX_LIVE = 64
 _RECENT = 8
+_STOP_SECONDS = 2.0
 _FIRST_ID, _LAST_ID = 1000, 99999
 
 
@@ -71,6 +72,20 @@ class ProcessManager:
         if not session.sandboxed:
             kill_marked(session.marker)
         await session.close()
+
+    def live(self) -> list[ExecSession]:
+        """The commands that still run, the oldest first."""
+        return sorted(
+            (session for session in self._live.values() if session.exit_code is None),
+            key=lambda session: session.started,
+        )
+
+    async def stop(self, session: ExecSession) -> None:
+        """Kill a command with all it started. It stays in the table: whoever waits for its end is told of it."""
+        session.kill()
+        if not session.sandboxed:
+            kill_marked(session.marker)
+        await session.wait(_STOP_SECONDS)
 
     async def kill_all(self) -> None:
         """Kill and reap every command with all it started, what it left in the background included."""

@@ -38,7 +38,11 @@ class ExecSession:
         self.marker: Final = marker
         self.started: Final = time.monotonic()
         self.last_used = self.started
+        self.read_only: Final = spec.read_only
+        self.call_id: Final = spec.call_id
         self.on_end: Callable[[ExecSession], None] | None = None
+        # Hears what is read, as it comes; a view that is valid during the call only.
+        self.on_output: Callable[[memoryview], None] | None = None
         self._child = child
         self._cleanup: Callable[[], None] | None = spec.cleanup
         self._loop = asyncio.get_running_loop()
@@ -181,7 +185,10 @@ class ExecSession:
                     self._finish()
                 return
             if self._keeping:
-                self._unread.feed(memoryview(self._scratch)[:size])
+                chunk = memoryview(self._scratch)[:size]
+                self._unread.feed(chunk)
+                if self.on_output is not None:
+                    self.on_output(chunk)
 
     def _stop_reading(self) -> None:
         if self._reading:

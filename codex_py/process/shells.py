@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.errors import ToolError
+from codex_py.paths import is_folder, is_there
 from codex_py.process.env import bundled_tools, find_executable
 from codex_py.process.quoting import quote_word
 
@@ -32,9 +33,9 @@ def find_shell(name: str, env: Mapping[str, str]) -> str:
     path = name if "/" in name else find_executable(name, f"{env.get('PATH', '')}:{_USUAL_PATH}")
     if path is None or not path.startswith("/"):
         raise ToolError(f"cannot use shell `{name}`: not found")
-    if not Path(path).exists():
+    if not is_there(Path(path)):
         raise ToolError(f"cannot use shell `{name}`: no such file")
-    if Path(path).is_dir() or not os.access(path, os.X_OK):
+    if is_folder(Path(path)) or not os.access(path, os.X_OK):
         raise ToolError(f"cannot use shell `{name}`: not an executable file")
     return path
 

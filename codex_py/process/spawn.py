@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.errors import ToolError
+from codex_py.paths import is_folder
 from codex_py.process.pty import open_terminal
 from codex_py.protocol.value import Value
 
@@ -29,8 +30,8 @@ class CommandSpec(Value):
 
     `fds` are inherited under their own numbers. `release` is called once the process has started or failed to,
     `cleanup` once it has ended or failed to start. `sandboxed` says that the process is a sandbox whose death takes
-    everything inside along; `outside` that there is none, whatever the session's policy. `line` is what people are
-    shown of it.
+    everything inside along; `outside` that there is none, whatever the session's policy; `read_only` that it can
+    write nothing. `line` is what people are shown of it, `call_id` the call that started it.
     """
 
     argv: tuple[str, ...]
@@ -43,6 +44,8 @@ class CommandSpec(Value):
     cleanup: Callable[[], None] = _nothing
     outside: bool = False
     line: str = ""
+    read_only: bool = False
+    call_id: str = ""
 
     def discard(self) -> None:
         """Release and clean up what was never started."""
@@ -146,6 +149,6 @@ def _why_not(spec: CommandSpec, error: OSError | ValueError) -> str:
         return "cannot start the command: it has a NUL or a lone surrogate, which no argument can hold"
     if error.errno == errno.E2BIG:
         return "cannot start the command: it is longer than the system allows; put the text into a file first"
-    if not spec.cwd.is_dir():
+    if not is_folder(spec.cwd):
         return f"cannot start the command: working directory `{spec.cwd}` does not exist"
     return f"cannot start `{spec.argv[0]}`: {(error.strerror or str(error)).lower()}"

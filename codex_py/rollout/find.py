@@ -10,6 +10,7 @@ from codex_py.rollout.files import archived_files, compressed_files, is_archived
 from codex_py.rollout.index import read_index
 from codex_py.rollout.listing import newest_first
 from codex_py.rollout.names import read_names
+from codex_py.text.sanitize import sanitize_line
 
 
 def find_session(home: Path, wanted: str) -> Path:
@@ -74,4 +75,4 @@ def _unknown(home: Path, wanted: str) -> UserError:
 
 
 def _shown(wanted: str) -> str:
-    return ascii(wanted[:80])[1:-1]
+    return sanitize_line(wanted[:80])

@@ -9,6 +9,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from codex_py.errors import UserError
 from codex_py.protocol.encoding import as_list, as_object
+from codex_py.protocol.readable import is_host_text
 from codex_py.rollout.files import is_archived, thread_of
 from codex_py.rollout.format import SessionMeta, read_usage
 from codex_py.rollout.lineage import MAX_LINE, open_stored, read_meta
@@ -23,8 +24,6 @@ _HEAD: Final = re.compile(rb'\{"timestamp":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.
 _HEAD_BYTES: Final = 160
 _TURN_CONTEXT: Final = b'"type":"turn_context"'
 _TOKEN_COUNT: Final = b'"type":"token_count"'
-# What the host says in the user's place begins like this.
-_CONTEXT: Final = re.compile(r"<[a-z_ ]+>|# AGENTS\.md instructions")
 
 
 class SessionSummary(NamedTuple):
@@ -59,11 +58,6 @@ def read_summary(path: Path) -> SessionSummary | None:
             return _summary(path, stream)
     except (UserError, OSError):
         return None
-
-
-def is_host_text(text: str) -> bool:
-    """Whether a message in the user's role is not the user's: context, skills, notes about an interrupt."""
-    return _CONTEXT.match(text) is not None
 
 
 def _summary(path: Path, stream: BinaryIO) -> SessionSummary | None:

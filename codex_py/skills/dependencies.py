@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.skills.model import Skill, ToolDependency
 from codex_py.text.sanitize import sanitize_line
@@ -78,6 +79,40 @@ def plan_dependencies(
     return DependencyPlan(tuple(variables.values()), tuple(servers.values()), tuple(notes))
 
 
+class SkillNeed(NamedTuple):
+    """One thing one skill needs: an MCP server (`target` is its URL or command) or an environment variable.
+
+    `problem` says what is wrong with the way it is written; it is None as a rule.
+    """
+
+    skill: str
+    scope: str
+    kind: Literal["mcp", "env_var"]
+    name: str
+    target: str
+    missing: bool
+    problem: str | None = None
+
+
+def list_needs(
+    skills: Sequence[Skill], *, env: Collection[str], configured_mcp: Collection[str]
+) -> tuple[SkillNeed, ...]:
+    """Everything that skills declare, met or not, by skill; the arguments are those of `plan_dependencies`."""
+    needs: list[SkillNeed] = []
+    for skill in skills:
+        for _, need in _declared([skill], "mcp"):
+            server = _server(need)
+            if isinstance(server, str):
+                needs.append(SkillNeed(skill.name, skill.scope, "mcp", need.value.strip(), "", True, server))
+            else:
+                missing = server.key not in configured_mcp
+                needs.append(SkillNeed(skill.name, skill.scope, "mcp", server.name, server.target, missing))
+        for _, need in _declared([skill], "env_var"):
+            name = need.value.strip()
+            needs.append(SkillNeed(skill.name, skill.scope, "env_var", name, need.description or "", name not in env))
+    return tuple(needs)
+
+
 def mcp_key(name: str, *, url: str | None = None, command: str | None = None) -> str:
     """What makes two MCP servers the same one: transport and URL or command; the name when both are empty."""
     if url is not None and (target := url.strip()):
@@ -85,6 +120,14 @@ def mcp_key(name: str, *, url: str | None = None, command: str | None = None) ->
     if command is not None and (target := command.strip()):
         return f"mcp__stdio__{target}"
     return name
+
+
+def mcp_keys(name: str, server: Mapping[str, Any]) -> tuple[str, ...]:
+    """The keys of a configured server: a skill may name the command alone, or with its arguments."""
+    url, command, words = server.get("url"), server.get("command"), server.get("args", ())
+    line = " ".join((command, *words)) if command else None
+    quoted = shlex.join((command, *words)) if command else None
+    return tuple(mcp_key(name, url=url, command=one) for one in dict.fromkeys((command, line, quoted)))
 
 
 def missing_env_warning(need: EnvNeed) -> str:
