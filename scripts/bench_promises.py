@@ -1,6 +1,6 @@
 """What users are promised about speed, each measured once.
 
-    scripts/bench_promises.py [--ours PATH] NAME
+    scripts/bench_promises.py [--ours PATH | --peer PATH] NAME
 
 Prints seconds: of CPU for work in one process, of wall time for what somebody waits for. Hostile input is that of the
 tests, and the worst of it counts. `scripts/bench` runs this, a process for each round.
@@ -260,19 +260,25 @@ PROMISES: dict[str, tuple[float, Measure]] = {
     # What 15 % of a core are while they come at the pace of a fast model.
     "10,000 deltas on the screen": (15.0, streaming_cpu),
 }
+# What can be measured of another program too.
+COMPARED = {"prompt on the screen", "key while a message streams", "10,000 deltas on the screen"}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ours", default=str(ROOT / ".venv/bin/codex-py"))
+    parser.add_argument("--peer", help="measure the other binary instead")
     parser.add_argument("name", choices=PROMISES)
     options = parser.parse_args()
+    if options.peer and options.name not in COMPARED:
+        parser.error(f"`{options.name}` cannot be measured of another program")
     _, measure = PROMISES[options.name]
     sys.path.insert(0, str(ROOT))
     with tempfile.TemporaryDirectory(prefix=".codex-bench-", dir=Path.home()) as folder:
         home = Path(folder) / "ours" / ".codex"
         home.mkdir(parents=True)
-        print(measure(Program("ours", options.ours, home)))
+        program = Program("peer", options.peer, home) if options.peer else Program("ours", options.ours, home)
+        print(measure(program))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How the terminal session feels, measured in a pseudo-terminal: the wait for the prompt, for a key, for 10,000 deltas.
 
-For `bench_promises`, which names the limits.
+For `bench_promises`, which names the limits. A peer is driven with the same keys and waited for with the same texts.
 """
 
 from __future__ import annotations
@@ -9,52 +9,73 @@ import os
 import tempfile
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from bench_paired import Program
 
 DELTAS = 10_000
 KEYS = 40
 # One key every tenth of a second is fast typing.
 BETWEEN_KEYS = 0.1
+# Enter right after a letter is taken for a part of a paste.
+BEFORE_ENTER = 0.3
+END = "the end"
 
 
 @contextmanager
-def _session(*script: Any) -> Generator[Any]:
-    from tests.support.fake_responses import FakeResponses
+def _place(*script: Any) -> Generator[Any]:
+    from tests.support.fake_responses import FakeResponses, repeat, say
     from tests.support.home import make_place
-    from tests.support.terminal import Terminal
 
+    # A peer may ask for more than its user did, a title for one.
+    more, excused = repeat([say("Title")]), {"threads", "unplayed"}
     with (
         tempfile.TemporaryDirectory(prefix=".codex-bench-", dir=Path.home()) as folder,
-        FakeResponses(*script) as model,
+        FakeResponses(*script, more, excuse=excused) as model,
     ):
         place = make_place(Path(folder))
         place.env.pop("PYTHONDONTWRITEBYTECODE")
         place.use_model(model.base_url, f'[projects."{place.repo}"]\ntrust_level = "trusted"\n')
-        with Terminal(place) as terminal:
-            yield terminal
+        yield place
 
 
-def prompt_on_screen(_: Any) -> float:
+def _started(program: Program, place: Any) -> Any:
+    from bench_peer import PeerTerminal
+
+    from tests.support.terminal import Terminal
+
+    # No newer model and no newer version is to be offered.
+    options = ["-c", 'model="bench"', "-c", "check_for_update_on_startup=false"]
+    kind = PeerTerminal if program.name == "peer" else Terminal
+    return kind(place, *options, command=str(Path(program.path).absolute()))
+
+
+@contextmanager
+def _session(program: Program, *script: Any) -> Generator[Any]:
+    with _place(*script) as place, _started(program, place) as terminal:
+        yield terminal
+
+
+def prompt_on_screen(program: Program) -> float:
     """Seconds from the start of the process to the prompt."""
-    with _session() as first:
-        # The first start of a new home writes what later ones read.
-        first.wait_for_prompt()
-    began = time.monotonic()
-    with _session() as terminal:
-        began = terminal.began
-        terminal.wait_for("› ")
-        return time.monotonic() - began
+    with _place() as place:
+        with _started(program, place) as first:
+            # The first start of a new home writes what later ones read.
+            first.wait_for_prompt()
+        with _started(program, place) as terminal:
+            terminal.wait_for("› ")
+            return time.monotonic() - terminal.began
 
 
-def key_while_streaming(_: Any) -> float:
+def key_while_streaming(program: Program) -> float:
     """Seconds from a key to its letter on the screen while a message streams in: of 20 keys 19 are faster."""
-    with _session(_message(pause=0.004)) as terminal:
+    with _session(program, _message(pause=0.004)) as terminal:
         _begin(terminal)
         waits: list[float] = []
         typed = ""
-        while len(waits) < KEYS and "Esc stops it" in terminal.text:
+        while len(waits) < KEYS and END not in terminal.text:
             typed += "abcdefghij"[len(waits) % 10]
             began = time.monotonic()
             terminal.type(typed[-1])
@@ -64,17 +85,18 @@ def key_while_streaming(_: Any) -> float:
         return sorted(waits)[int(len(waits) * 0.95) - 1]
 
 
-def streaming_cpu(_: Any) -> float:
-    """Seconds of CPU of the program while 10,000 deltas are drawn."""
-    with _session(_message(pause=0.004)) as terminal:
+def streaming_cpu(program: Program) -> float:
+    """Seconds of CPU of the program and its children while 10,000 deltas are drawn."""
+    with _session(program, _message(pause=0.004)) as terminal:
         _begin(terminal)
         before = _cpu(terminal.child.pid)
-        terminal.wait_for_prompt()
+        terminal.wait_for(END).wait_for_prompt()
         return _cpu(terminal.child.pid) - before
 
 
 def _begin(terminal: Any) -> None:
     terminal.wait_for_prompt().type("go")
+    terminal.wait_for("› go").read_for(BEFORE_ENTER)
     terminal.press("enter")
     terminal.wait_for("word bold")
 
@@ -83,7 +105,7 @@ def _message(*, pause: float) -> list[Any]:
     """Paragraphs in pieces of a few letters, with a breath after every fourth."""
     from tests.support.fake_responses import added, delta, hang, say
 
-    text = ("word **bold** and `code` in a line of text that goes on for a while, " * 12 + "\n\n") * 100
+    text = ("word **bold** and `code` in a line of text that goes on for a while, " * 12 + "\n\n") * 100 + END
     size = len(text) // DELTAS + 1
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     events: list[Any] = [added({"type": "message", "role": "assistant", "content": []})]
@@ -92,6 +114,11 @@ def _message(*, pause: float) -> list[Any]:
     return [*events, say(text)]
 
 
-def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def _cpu(session: int) -> float:
+    """Of all that runs in a terminal: a launcher may only wait for the program proper."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            ticks += (int(fields[11]) + int(fields[12])) * (int(fields[3]) == session)
+    return ticks / os.sysconf("SC_CLK_TCK")

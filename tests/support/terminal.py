@@ -55,6 +55,7 @@ class Terminal:
         width: int = 80,
         height: int = 24,
         cwd: Path | None = None,
+        command: str = COMMAND,
         **env: str,
     ) -> None:
         variables = {**place.env, "TERM": "xterm-256color", "COLORTERM": "", **env}
@@ -63,7 +64,7 @@ class Terminal:
         self.raw = bytearray()
         self.began = time.monotonic()
         self.child: Any = pexpect.spawn(
-            COMMAND,
+            command,
             list(arguments),
             env=variables,
             cwd=str(cwd or place.repo),
