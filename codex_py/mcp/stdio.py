@@ -18,7 +18,9 @@ from codex_py.mcp.child import ServerChild
 
 MOST_ANSWER_BYTES: Final = 16 * 1024 * 1024
 # More than this without an answer to anything, or so much that is no message at all, and it is not listened to longer.
-_MOST_UNASKED_BYTES: Final = 4 * MOST_ANSWER_BYTES
+_MOST_UNASKED_BYTES: Final = 2 * MOST_ANSWER_BYTES
+# A line that is longer than this may have no end at all.
+_MOST_LINE_BYTES: Final = 4 * MOST_ANSWER_BYTES
 _MOST_JUNK_LINES: Final = 10_000
 _CHUNK_BYTES: Final = 256 * 1024
 _ENDS_BYTES: Final = 4096
@@ -106,7 +108,7 @@ async def _lines(child: ServerChild) -> AsyncIterator[bytes | TooLong]:
             yield line.whole()
             line = _Line()
         line.add(rest)
-        if line.size > _MOST_UNASKED_BYTES:
+        if line.size > _MOST_LINE_BYTES:
             yield TooLong(b"", b"")
             return
 

@@ -152,3 +152,30 @@ def test_quit_leaves(place: Place, ready: Ready) -> None:
             run_command(terminal, "/quit")
 
             assert terminal.wait_for_end() == 0
+
+
+def test_a_session_that_is_not_there_costs_nothing(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("still here")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().type("/resume nonsense")
+            terminal.press("enter")
+            terminal.wait_for("no session with the name or id `nonsense`").type("hello")
+            terminal.press("enter")
+            terminal.wait_for("● still here").wait_for_prompt().type("/fork 7")
+            terminal.press("enter")
+            terminal.wait_for("✗ ").wait_for_prompt().press("ctrl-d")
+
+            assert terminal.wait_for_end() == 0
+            assert terminal.whole.count("codex-py 0.1.0") == 1
+
+
+def test_a_session_that_is_not_there_costs_nothing_in_plain_lines(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("still here")]) as model:
+        ready(model)
+        with Terminal(place, TERM="dumb") as terminal:
+            terminal.wait_for(lambda shown: shown.text.endswith("\n>")).type("/resume nonsense\r")
+            terminal.wait_for("error: no session with the name or id `nonsense`").type("hello\r")
+            terminal.wait_for("codex: still here").type("/quit\r")
+
+            assert terminal.wait_for_end() == 0

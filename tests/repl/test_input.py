@@ -188,6 +188,21 @@ def test_vi_keys(place: Place, ready: Ready) -> None:
             terminal.wait_for("● ok")
 
 
+def test_a_search_with_vi_keys_takes_letters_as_letters(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("ok")]) as model:
+        ready(model, tables="[tui]\nvim_mode_default = true\n")
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().type("xylophone")
+            terminal.press("enter")
+            terminal.wait_for("● ok").wait_for_prompt().type("d")
+            terminal.press("escape")
+            terminal.wait_for(lambda shown: bytes(shown.raw).endswith(b"\x1b[2 q") or b"\x1b[2 q" in shown.raw)
+            terminal.press("ctrl-r")
+            terminal.wait_for("⌕ d").press("backspace")
+            terminal.type("xylo")
+            terminal.wait_for("⌕ xylo").wait_for("› xylophone")
+
+
 def test_a_key_of_the_user_s_own(place: Place, ready: Ready) -> None:
     with FakeResponses() as model:
         ready(model, tables='[tui.keymap]\nhelp = "ctrl-x"\nnonsense = "f1"\nedit = "ctrl-nothing"\n')

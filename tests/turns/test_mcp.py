@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
-from collections.abc import Callable
-from typing import Any
 
+import pytest
+
+from codex_py.core.mcp_prompts import fill_prompt, prompt_commands
+from codex_py.errors import UserError
 from codex_py.protocol import events
-from codex_py.protocol.ops import Answer
 from codex_py.protocol.questions import ChoiceQuestion, Question
-from tests.support.fake_responses import FakeResponses, Json, call, say
+from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.mcp_servers import (
     everything,
@@ -19,37 +19,10 @@ from tests.support.mcp_servers import (
     filesystem,
     server,
 )
-from tests.support.session import Watched, watched_session
+from tests.support.mcp_turns import answers, output_parts, texts
+from tests.support.session import watched_session
 
 RESOURCES = ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"]
-
-
-def warnings(watched: Watched) -> list[str]:
-    return [warned.message for warned in watched.of(events.Warned)]
-
-
-def answers(watched: Watched, reply: Callable[[Question], str | None]) -> list[Question]:
-    """Answer every question; the list fills with them."""
-    seen: list[Question] = []
-
-    def note(event: events.Event) -> None:
-        if isinstance(event, events.QuestionAsked):
-            seen.append(event.question)
-            op = Answer(event.question.id, reply(event.question))
-            watched.tasks.append(asyncio.ensure_future(watched.session.submit(op)))
-
-    watched.session.subscribe(note)
-    return seen
-
-
-def texts(output: Any) -> list[str]:
-    """The texts of an output that is a list of parts, the line with the time left out."""
-    assert output[0]["text"].startswith("Wall time: ")
-    return [part["text"] for part in output[1:] if part["type"] == "input_text"]
-
-
-def output_parts(body: Json, call_id: str) -> Any:
-    return next(one["output"] for one in body["input"] if one.get("call_id") == call_id and "output" in one)
 
 
 async def test_a_call_reaches_a_server_over_stdio_and_its_answer_the_model(place: Place) -> None:
@@ -151,16 +124,19 @@ async def test_resources_are_listed_and_read(place: Place) -> None:
     assert request.output_of("c4") == "there is no MCP server `nope`"
 
 
-async def test_prompts_are_listed_and_filled_in(place: Place) -> None:
+async def test_prompts_are_commands_that_become_a_text(place: Place) -> None:
     with FakeResponses([say("one")]) as model:
         async with watched_session(place, model, everything()) as watched:
             await watched.say("go")
             servers = watched.session.mcp
             assert servers is not None
-            found = {prompt.name: prompt for _, prompt in servers.prompts()}
-            text = await servers.prompt_text("everything", "args-prompt", {"city": "Oslo"})
-    assert [argument.name for argument in found["args-prompt"].arguments] == ["city", "state"]
-    assert "Oslo" in text
+            found = {command.name: command for command in prompt_commands(servers)}
+            command = found["mcp__everything__args-prompt"]
+            text = await fill_prompt(servers, command, 'Oslo state="the north"')
+            with pytest.raises(UserError, match="needs `city`"):
+                await fill_prompt(servers, command, "")
+    assert [argument.name for argument in command.arguments] == ["city", "state"]
+    assert "Oslo, the north" in text
 
 
 async def test_progress_is_told(place: Place) -> None:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.core.build import SessionRequest, open_session
-from codex_py.protocol import events
 from codex_py.protocol.input import TextInput
-from codex_py.protocol.ops import Answer, UserTurn
-from codex_py.protocol.questions import Question
-from tests.support.fake_responses import FakeResponses, Json, call, item, say
+from codex_py.protocol.ops import UserTurn
+from tests.support.fake_responses import FakeResponses, call, item, say
 from tests.support.home import Place
 from tests.support.mcp_servers import (
     everything,
@@ -23,37 +18,10 @@ from tests.support.mcp_servers import (
     server,
     tool_names,
 )
-from tests.support.session import Watched, watched_session
+from tests.support.mcp_turns import output_parts, texts, warnings
+from tests.support.session import watched_session
 
 RESOURCES = ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"]
-
-
-def warnings(watched: Watched) -> list[str]:
-    return [warned.message for warned in watched.of(events.Warned)]
-
-
-def answers(watched: Watched, reply: Callable[[Question], str | None]) -> list[Question]:
-    """Answer every question; the list fills with them."""
-    seen: list[Question] = []
-
-    def note(event: events.Event) -> None:
-        if isinstance(event, events.QuestionAsked):
-            seen.append(event.question)
-            op = Answer(event.question.id, reply(event.question))
-            watched.tasks.append(asyncio.ensure_future(watched.session.submit(op)))
-
-    watched.session.subscribe(note)
-    return seen
-
-
-def texts(output: Any) -> list[str]:
-    """The texts of an output that is a list of parts, the line with the time left out."""
-    assert output[0]["text"].startswith("Wall time: ")
-    return [part["text"] for part in output[1:] if part["type"] == "input_text"]
-
-
-def output_parts(body: Json, call_id: str) -> Any:
-    return next(one["output"] for one in body["input"] if one.get("call_id") == call_id and "output" in one)
 
 
 async def test_the_first_request_of_a_later_session_has_the_tools_of_a_known_server(place: Place) -> None:

@@ -12,8 +12,8 @@ from codex_py.protocol.questions import McpInstallQuestion, McpServerWanted, Que
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.mcp_servers import odd_words, tool_names
+from tests.support.mcp_turns import answers, output_parts, texts, warnings
 from tests.support.session import watched_session
-from tests.turns.test_mcp import answers, output_parts, texts, warnings
 
 NO_BUNDLED = "[skills.bundled]\nenabled = false\n"
 ASKING: dict[str, Any] = {"can_ask": True, "approval": "on-request"}

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 
 from prompt_toolkit.application import Application, in_terminal, run_in_terminal
 from prompt_toolkit.application.current import set_app
+from prompt_toolkit.cursor_shapes import AnyCursorShapeConfig, DynamicCursorShapeConfig, ModalCursorShapeConfig
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import DynamicKeyBindings, KeyBindingsBase
@@ -33,7 +34,7 @@ from codex_py.ui.repl.notify import FOCUS_REPORTS_OFF, FOCUS_REPORTS_ON
 from codex_py.ui.repl.panel import Panels
 from codex_py.ui.repl.screen import Screen, terminal_output
 from codex_py.ui.repl.start import Errand, Host, Place
-from codex_py.ui.repl.terminal import give_back, learn_keys, opening, terminal_input, title_sequence
+from codex_py.ui.repl.terminal import USUAL_CURSOR, give_back, learn_keys, opening, terminal_input, title_sequence
 
 _REDRAW_SECONDS: Final = 0.06
 _FRAME_SECONDS: Final = 0.12
@@ -70,6 +71,7 @@ class FrontEnd:
             key_bindings=DynamicKeyBindings(self._bindings_in_front),
             style=DynamicStyle(self._style_now),
             color_depth=lambda: _DEPTHS[self.theme.depth],
+            cursor=DynamicCursorShapeConfig(self._cursor_shape),
             editing_mode=EditingMode.VI if place.tui.vim else EditingMode.EMACS,
             input=terminal_input(sys.stdin),
             output=self.screen.output,
@@ -111,6 +113,7 @@ class FrontEnd:
     def set_vim(self, *, on: bool) -> None:
         """Edit with the keys of vi, or with those of Emacs."""
         self.app.editing_mode = EditingMode.VI if on else EditingMode.EMACS
+        self.screen.emit(USUAL_CURSOR)
         self.screen.draw()
 
     def draw_soon(self) -> None:
@@ -233,6 +236,10 @@ class FrontEnd:
 
     def _bindings_in_front(self) -> KeyBindingsBase:
         return self.panels.open.bindings if self.panels.open else self._bindings
+
+    def _cursor_shape(self) -> AnyCursorShapeConfig:
+        """With the keys of vi it tells whether letters are text or commands; otherwise it is the user's own."""
+        return ModalCursorShapeConfig() if self.app.editing_mode is EditingMode.VI else None
 
     def _style_now(self) -> BaseStyle:
         return self._style

@@ -35,7 +35,7 @@ def session_bindings(
         "clear": controls.clear,
         "suspend": suspend,
         "redraw": lambda: get_app().renderer.clear(),
-        "history_search": composer.search_history,
+        "history_search": lambda: _search(composer),
         "submit": lambda: _submit(composer, controls),
         "newline": lambda: composer.buffer.newline(copy_margin=False),
     }
@@ -86,6 +86,17 @@ def _submit(composer: Composer, controls: Controls) -> None:
         composer.buffer.newline(copy_margin=False)
         return
     controls.submit()
+    _begin_typing()
+
+
+def _search(composer: Composer) -> None:
+    _begin_typing()
+    composer.search_history()
+
+
+def _begin_typing() -> None:
+    """In vi mode letters are text from here on, not commands."""
+    get_app().vi_state.input_mode = InputMode.INSERT
 
 
 def _escape(composer: Composer, controls: Controls) -> None:

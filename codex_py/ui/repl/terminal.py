@@ -21,7 +21,8 @@ FOCUS_IN: Final = Keys.F23
 FOCUS_OUT: Final = Keys.F24
 
 # What a terminal that is being given back must not keep: reports, pastes in brackets, a hidden or odd cursor, colours.
-RESTORE: Final = f"{FOCUS_REPORTS_OFF}\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[0 q\x1b[0m"
+USUAL_CURSOR: Final = "\x1b[0 q"
+RESTORE: Final = f"{FOCUS_REPORTS_OFF}\x1b[?2026l\x1b[?2004l\x1b[?25h{USUAL_CURSOR}\x1b[0m"
 _SAVE_TITLE: Final = "\x1b[22;2t"
 _RESTORE_TITLE: Final = "\x1b[23;2t"
 # Enter with Shift or Ctrl, as the terminals send it that can; and the window's focus. No key of anybody's is F23.

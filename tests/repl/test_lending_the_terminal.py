@@ -1,0 +1,112 @@
+"""The terminal in the hands of others: a program in front, the shell after Ctrl-Z, whoever comes after a crash."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.repl.conftest import Ready
+from tests.support.fake_responses import FakeResponses, say
+from tests.support.home import Place
+from tests.support.process import COMMAND
+from tests.support.terminal import Terminal
+
+_EDITOR = """
+trap 'echo stopped by the key > "$1"; exit 0' INT
+echo EDITING
+while :; do sleep 0.05; done
+"""
+# A session like any other, but for a listener of the front end that has a bug.
+_CRASH = """
+import asyncio, os, sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from codex_py.cli.repl import terminal_parser
+from codex_py.cli.settings import config_request, load_settings
+from codex_py.core.build import SessionRequest, open_session
+from codex_py.protocol.events import MessageDone
+from codex_py.ui.repl.app import FrontEnd
+from codex_py.ui.repl.settings import read_tui
+from codex_py.ui.repl.start import Errand, Place
+
+given, home, cwd = terminal_parser().parse_args([]), Path(os.environ["CODEX_HOME"]), Path.cwd()
+loaded = load_settings(given, home, cwd)
+request = config_request(given, home, cwd)
+tui = read_tui(loaded.config.tui, os.environ)
+place = Place(home=home, cwd=cwd, env=os.environ, loaded=loaded, tui=tui, request=request)
+
+def break_down(event):
+    if isinstance(event, MessageDone):
+        raise ZeroDivisionError("a bug")
+
+class Host:
+    is_ephemeral = True
+
+    @asynccontextmanager
+    async def open(self, place, target):
+        wanted = SessionRequest(loaded=loaded, home=home, cwd=cwd, env=os.environ, originator="test",
+                                approval="never", ephemeral=True, can_ask=True)
+        async with open_session(wanted) as session:
+            session.subscribe(break_down)
+            yield session
+
+sys.exit(asyncio.run(FrontEnd(place).run(Host(), Errand("go"))))
+"""
+
+
+def test_a_crash_gives_the_terminal_back(place: Place, ready: Ready) -> None:
+    python = sys.executable
+    script = place.codex_home / "crash.py"
+    script.write_text(_CRASH)
+    with FakeResponses([say("hello")]) as model:
+        ready(model)
+        shell = (
+            f'before=$(stty -g); {python} {script}; echo "status $?"; test "$before" = "$(stty -g)" && echo as before'
+        )
+        with Terminal(place, "-c", shell, command="/bin/bash") as terminal:
+            assert terminal.wait_for_end() == 0
+
+            assert "ZeroDivisionError: a bug" in terminal.whole
+            assert terminal.rows[terminal.cursor[0] - 2 : terminal.cursor[0]] == ["status 1", "as before"]
+            for given_back in (b"\x1b[?1004l", b"\x1b[?2004l", b"\x1b[?25h", b"\x1b[?2026l"):
+                assert terminal.raw.rfind(given_back) > terminal.raw.rfind(given_back[:-1] + _opposite(given_back))
+
+
+def test_ctrl_c_in_the_editor_is_the_editor_s(place: Place, ready: Ready) -> None:
+    editor = place.codex_home / "editor.sh"
+    editor.write_text(_EDITOR)
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place, EDITOR=f"sh {editor}") as terminal:
+            terminal.wait_for_prompt().press("ctrl-g")
+            terminal.wait_for("EDITING").press("ctrl-c")
+            terminal.wait_for("› stopped by the key").press("ctrl-c")
+            terminal.wait_for_prompt().press("ctrl-d")
+
+            assert terminal.wait_for_end() == 0
+
+
+def test_an_editor_is_not_told_of_the_window_s_focus(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place, EDITOR="sh -c 'echo EDITING'") as terminal:
+            terminal.wait_for_prompt().press("ctrl-g")
+            terminal.wait_for(lambda shown: bytes(shown.raw).count(b"\x1b[?1004h") == 2)
+
+            off, on = terminal.raw.rfind(b"\x1b[?1004l"), terminal.raw.rfind(b"\x1b[?1004h")
+            assert off < terminal.raw.find(b"EDITING") < on
+
+
+def test_ctrl_z_goes_back_to_the_shell_until_it_is_wanted_again(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place, "--norc", "--noprofile", "-i", command="/bin/bash", PS1="shell> ") as terminal:
+            terminal.wait_for("shell> ").type(f"{COMMAND}\r")
+            terminal.wait_for_prompt().type("not yet sent")
+            terminal.wait_for("› not yet sent").press("ctrl-z")
+            terminal.wait_for("Stopped").type("fg\r")
+            terminal.wait_for("› not yet sent").press("ctrl-c", "ctrl-c")
+            terminal.wait_for(lambda shown: shown.rows[shown.cursor[0]] == "shell>")
+
+
+def _opposite(sequence: bytes) -> bytes:
+    return b"l" if sequence.endswith(b"h") else b"h"

@@ -1,0 +1,41 @@
+"""Looking at turns in which MCP servers are called."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from codex_py.protocol import events
+from codex_py.protocol.ops import Answer
+from codex_py.protocol.questions import Question
+from tests.support.fake_responses import Json
+from tests.support.session import Watched
+
+
+def warnings(watched: Watched) -> list[str]:
+    return [warned.message for warned in watched.of(events.Warned)]
+
+
+def answers(watched: Watched, reply: Callable[[Question], str | None]) -> list[Question]:
+    """Answer every question; the list fills with them."""
+    seen: list[Question] = []
+
+    def note(event: events.Event) -> None:
+        if isinstance(event, events.QuestionAsked):
+            seen.append(event.question)
+            op = Answer(event.question.id, reply(event.question))
+            watched.tasks.append(asyncio.ensure_future(watched.session.submit(op)))
+
+    watched.session.subscribe(note)
+    return seen
+
+
+def texts(output: Any) -> list[str]:
+    """The texts of an output that is a list of parts, the line with the time left out."""
+    assert output[0]["text"].startswith("Wall time: ")
+    return [part["text"] for part in output[1:] if part["type"] == "input_text"]
+
+
+def output_parts(body: Json, call_id: str) -> Any:
+    return next(one["output"] for one in body["input"] if one.get("call_id") == call_id and "output" in one)
