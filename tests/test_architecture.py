@@ -173,7 +173,7 @@ LAZY: Final = {
     ("text/frontmatter.py", "yaml"),
     # Only when a tool is called.
     ("tools/arguments.py", "pydantic"),
-    ("tools/exec_command.py", "codex_py.tools.exec_command_arguments"),
+    ("tools/command_line.py", "codex_py.tools.exec_command_arguments"),
     ("tools/later.py", "codex_py.tools.request_permissions"),
     ("tools/later.py", "codex_py.tools.request_user_input"),
     ("tools/later.py", "codex_py.tools.shell"),
@@ -182,9 +182,7 @@ LAZY: Final = {
     ("tools/later.py", "codex_py.tools.view_image"),
     ("tools/view_image.py", "codex_py.tools.picture"),
     ("tools/exec_command.py", "codex_py.tools.guard"),
-    ("tools/registry.py", "codex_py.tools.exec_command_arguments"),
     ("tools/registry.py", "codex_py.tools.guard"),
-    ("tools/write_stdin.py", "codex_py.tools.exec_command_arguments"),
 }
 
 # The boundaries where anything may be caught: a tool, a listener, a hook, an MCP server's start, the program.

@@ -49,6 +49,28 @@ def parse_arguments(call: ToolCall, model: type[Model]) -> Model:
         raise ToolError(f"{_PREFIX}: {'; '.join(faults)}") from None
 
 
+def plain_arguments(call: ToolCall, fields: Mapping[str, type], *, needed: str) -> dict[str, Any] | None:
+    """The call's arguments when they are exactly of these types and nothing else, `needed` among them.
+
+    None for all others, which `parse_arguments` judges. What this gives, it would give as well.
+    """
+    arguments = _arguments(call)
+    if needed not in arguments:
+        return None
+    for name, value in arguments.items():
+        # `True` is an int to Python, and half a surrogate pair a string.
+        if type(value) is not fields.get(name) or (isinstance(value, str) and not _is_unicode(value)):
+            return None
+    return arguments
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
 def _arguments(call: ToolCall) -> dict[str, Any]:
     try:
         value = decode_json(call.arguments or "{}")

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from codex_py.errors import ToolError
 from codex_py.patch.intercept import PatchInCommand, find_patch_in_command
@@ -20,13 +20,10 @@ from codex_py.protocol.events import CommandFinished, CommandStarted
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly
 from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
-from codex_py.tools.arguments import parse_arguments
+from codex_py.tools.command_line import CommandLine, read_command
 from codex_py.tools.exec_output import compose_reply, standing_of
 from codex_py.tools.live_output import LiveOutput
 from codex_py.tools.spec import ToolContext, ToolOutput
-
-if TYPE_CHECKING:
-    from codex_py.tools.exec_command_arguments import ExecCommandArguments
 
 MIN_YIELD_MS: Final = 250
 MAX_YIELD_MS: Final = 30_000
@@ -47,12 +44,9 @@ class ExecCommand:
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Run a command line until it ends or the time it was given is over; a patch in it is applied instead."""
-        from codex_py.tools.exec_command_arguments import ExecCommandArguments  # the seam: pydantic loads here
+        return await self.execute(read_command(call), context, _wait)
 
-        arguments = parse_arguments(call, ExecCommandArguments)
-        return await self.execute(arguments, context, _wait)
-
-    async def execute(self, arguments: ExecCommandArguments, context: ToolContext, wait: AwaitCommand) -> ToolOutput:
+    async def execute(self, arguments: CommandLine, context: ToolContext, wait: AwaitCommand) -> ToolOutput:
         """Start a command line and give its session to `wait`, which makes the answer; a patch in it is applied."""
         from codex_py.tools.guard import Attempted, GuardedCommand, guard_command  # the seam: only when it is called
 
@@ -119,9 +113,7 @@ class CommandReport:
 
 
 # How a started command is waited for, and answered.
-AwaitCommand: TypeAlias = Callable[
-    [ExecSession, "ExecCommandArguments", ToolContext, CommandReport], Awaitable[ToolOutput]
-]
+AwaitCommand: TypeAlias = Callable[[ExecSession, CommandLine, ToolContext, CommandReport], Awaitable[ToolOutput]]
 
 
 async def _apply(patch: PatchInCommand, context: ToolContext, *, workdir: Path) -> ToolOutput:
@@ -133,7 +125,7 @@ async def _apply(patch: PatchInCommand, context: ToolContext, *, workdir: Path) 
     return ToolOutput(f"Wall time: 0.0000 seconds\nOutput:\n{applied.text}")
 
 
-def _command_spec(arguments: ExecCommandArguments, context: ToolContext, *, workdir: Path, login: bool) -> CommandSpec:
+def _command_spec(arguments: CommandLine, context: ToolContext, *, workdir: Path, login: bool) -> CommandSpec:
     if not is_folder(workdir):
         raise ToolError(f"cannot run the command: working directory `{workdir}` does not exist")
     shell = find_shell(arguments.shell, context.env) if arguments.shell else user_shell(context.env)
@@ -161,7 +153,7 @@ def _command_spec(arguments: ExecCommandArguments, context: ToolContext, *, work
 
 
 async def _wait(
-    session: ExecSession, arguments: ExecCommandArguments, context: ToolContext, report: CommandReport
+    session: ExecSession, arguments: CommandLine, context: ToolContext, report: CommandReport
 ) -> ToolOutput:
     try:
         await session.wait(max(MIN_YIELD_MS, min(arguments.yield_time_ms, MAX_YIELD_MS)) / 1000)

@@ -50,10 +50,10 @@ class ToolRegistry:
 
     def warm_up(self) -> None:
         """Load what the first call needs; for a thread, while the call is still arriving."""
-        # The seam: pydantic loads here, what judges a command and what runs it.
-        from codex_py.tools import exec_command, exec_command_arguments, guard
+        # The seam: what judges a command loads here, and what runs it.
+        from codex_py.tools import exec_command, guard
 
-        del exec_command, exec_command_arguments
+        del exec_command
         guard.warm_up()
 
     def is_parallel(self, call: ToolCall) -> bool:

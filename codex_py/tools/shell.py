@@ -14,8 +14,9 @@ from codex_py.patch.intercept import find_patch_in_argv
 from codex_py.process.quoting import join_words
 from codex_py.protocol.items import ToolCall
 from codex_py.tools.arguments import parse_arguments
+from codex_py.tools.command_line import command_of
 from codex_py.tools.exec_command import ExecCommand
-from codex_py.tools.exec_command_arguments import ExecCommandArguments, Whole
+from codex_py.tools.exec_command_arguments import Whole
 from codex_py.tools.shell_command import DEFAULT_TIMEOUT_MS, apply_found, wait_at_most
 from codex_py.tools.spec import ToolContext, ToolOutput
 
@@ -44,7 +45,7 @@ class Shell:
         if patch is not None:
             return await apply_found(patch, context, workdir=arguments.workdir)
         fields = arguments.model_dump(exclude={"command", "timeout_ms"})
-        command = ExecCommandArguments(**_as_command_line(arguments.command), **fields)
+        command = command_of({**_as_command_line(arguments.command), **fields})
         return await self._exec.execute(command, context, wait_at_most(arguments.timeout_ms))
 
 

@@ -17,8 +17,9 @@ from codex_py.protocol.items import ToolCall
 from codex_py.text.truncate import count_lines, truncate_middle
 from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
 from codex_py.tools.arguments import parse_arguments
+from codex_py.tools.command_line import CommandLine, command_of
 from codex_py.tools.exec_command import AwaitCommand, CommandReport, ExecCommand
-from codex_py.tools.exec_command_arguments import ExecCommandArguments, Whole
+from codex_py.tools.exec_command_arguments import Whole
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 DEFAULT_TIMEOUT_MS: Final = 10_000
@@ -50,7 +51,7 @@ class ShellCommand:
         if patch is not None:
             return await apply_found(patch, context, workdir=arguments.workdir)
         fields = arguments.model_dump(exclude={"command", "timeout_ms"})
-        command = ExecCommandArguments(cmd=arguments.command, **fields)
+        command = command_of({"cmd": arguments.command, **fields})
         return await self._exec.execute(command, context, wait_at_most(arguments.timeout_ms))
 
 
@@ -66,7 +67,7 @@ def wait_at_most(timeout_ms: int) -> AwaitCommand:
     """Wait for a command to end, kill it when it does not in time, and answer in the layout of these tools."""
 
     async def wait(
-        session: ExecSession, arguments: ExecCommandArguments, context: ToolContext, report: CommandReport
+        session: ExecSession, arguments: CommandLine, context: ToolContext, report: CommandReport
     ) -> ToolOutput:
         del arguments  # the limit is not among them
         limit = max(0, min(timeout_ms, _MAX_TIMEOUT_MS))

@@ -10,7 +10,7 @@ from codex_py.process.session import ExecSession
 from codex_py.protocol.encoding import decode_json
 from codex_py.protocol.events import CommandInput
 from codex_py.protocol.items import ToolCall
-from codex_py.tools.arguments import parse_arguments
+from codex_py.tools.command_line import read_text
 from codex_py.tools.exec_command import MAX_YIELD_MS, MIN_YIELD_MS
 from codex_py.tools.exec_output import compose_reply, standing_of
 from codex_py.tools.guard import check_plan, permit_input
@@ -40,9 +40,7 @@ class WriteStdin:
 
         The answer that tells the exit code is the last: the session ID is unknown from then on.
         """
-        from codex_py.tools.exec_command_arguments import WriteStdinArguments  # the seam: pydantic loads here
-
-        arguments = parse_arguments(call, WriteStdinArguments)
+        arguments = read_text(call)
         session = context.processes.get(arguments.session_id)
         check_plan(arguments.chars, session, context)
         if arguments.chars and session.tty and session.outside:

@@ -1,0 +1,58 @@
+"""Arguments of commands are read without pydantic where they are plain, and always to the same result."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from codex_py.errors import ToolError
+from codex_py.protocol.items import ToolCall
+from codex_py.tools.arguments import parse_arguments
+from codex_py.tools.command_line import CommandLine, TypedText, command_of, read_command, read_text
+from codex_py.tools.exec_command_arguments import ExecCommandArguments, WriteStdinArguments
+
+ODD = [None, True, False, 0, 1, -5, 10**30, 2.5, 500.0, "", "x", "ü", "\ud800", "use_default", "require_escalated"]
+ODDER: list[Any] = [[], ["npm", "ci"], [1], {}, {"a": 1}]
+
+
+def called(arguments: object) -> ToolCall:
+    return ToolCall("c", "exec_command", json.dumps(arguments))
+
+
+def outcome(read: Any, call: ToolCall) -> object:
+    try:
+        return read(call)
+    except ToolError as error:
+        return str(error)
+
+
+def judged_command(call: ToolCall) -> CommandLine:
+    return command_of(parse_arguments(call, ExecCommandArguments).model_dump())
+
+
+def judged_text(call: ToolCall) -> TypedText:
+    return TypedText(**parse_arguments(call, WriteStdinArguments).model_dump())
+
+
+@pytest.mark.parametrize("field", [*CommandLine.__match_args__, "unknown"])
+def test_a_command_is_read_as_pydantic_reads_it(field: str) -> None:
+    for value in [*ODD, *ODDER]:
+        for arguments in ({"cmd": "ls", field: value}, {field: value}):
+            call = called(arguments)
+            assert outcome(read_command, call) == outcome(judged_command, call), arguments
+
+
+@pytest.mark.parametrize("field", [*TypedText.__match_args__, "unknown"])
+def test_typed_text_is_read_as_pydantic_reads_it(field: str) -> None:
+    for value in [*ODD, *ODDER]:
+        for arguments in ({"session_id": 3, field: value}, {field: value}):
+            call = called(arguments)
+            assert outcome(read_text, call) == outcome(judged_text, call), arguments
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "null", '"ls"', '{"cmd": "ls"} x'])
+def test_what_is_no_object_is_told_alike(text: str) -> None:
+    call = ToolCall("c", "exec_command", text)
+    assert outcome(read_command, call) == outcome(judged_command, call)
