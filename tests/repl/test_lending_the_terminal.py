@@ -15,7 +15,7 @@ trap 'echo stopped by the key > "$1"; exit 0' INT
 echo EDITING
 while :; do sleep 0.05; done
 """
-# A session like any other, but for a listener of the front end that has a bug.
+# A session like any other, but for a bug that shows when the model has answered.
 _CRASH = """
 import asyncio, os, sys
 from contextlib import asynccontextmanager
@@ -34,9 +34,12 @@ request = config_request(given, home, cwd)
 tui = read_tui(loaded.config.tui, os.environ)
 place = Place(home=home, cwd=cwd, env=os.environ, loaded=loaded, tui=tui, request=request)
 
-def break_down(event):
+def break_down():
+    raise ZeroDivisionError("a bug")
+
+def listen(event):
     if isinstance(event, MessageDone):
-        raise ZeroDivisionError("a bug")
+        asyncio.get_running_loop().call_soon(break_down)
 
 class Host:
     is_ephemeral = True
@@ -46,7 +49,7 @@ class Host:
         wanted = SessionRequest(loaded=loaded, home=home, cwd=cwd, env=os.environ, originator="test",
                                 approval="never", ephemeral=True, can_ask=True)
         async with open_session(wanted) as session:
-            session.subscribe(break_down)
+            session.subscribe(listen)
             yield session
 
 sys.exit(asyncio.run(FrontEnd(place).run(Host(), Errand("go"))))
@@ -100,7 +103,7 @@ def test_ctrl_z_goes_back_to_the_shell_until_it_is_wanted_again(place: Place, re
     with FakeResponses() as model:
         ready(model)
         with Terminal(place, "--norc", "--noprofile", "-i", command="/bin/bash", PS1="shell> ") as terminal:
-            terminal.wait_for("shell> ").type(f"{COMMAND}\r")
+            terminal.wait_for("shell>").type(f"{COMMAND}\r")
             terminal.wait_for_prompt().type("not yet sent")
             terminal.wait_for("› not yet sent").press("ctrl-z")
             terminal.wait_for("Stopped").type("fg\r")
