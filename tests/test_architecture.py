@@ -151,6 +151,12 @@ LAZY: Final = {
     ("tools/registry.py", "codex_py.tools.exec_command"),
     # Only to go on with an earlier session.
     ("core/build.py", "codex_py.core.stored_sessions"),
+    ("core/stored_sessions.py", "codex_py.rollout.fork"),
+    ("core/stored_sessions.py", "codex_py.rollout.listing"),
+    ("core/stored_sessions.py", "codex_py.rollout.turns"),
+    ("rollout/find.py", "codex_py.rollout.index"),
+    ("rollout/find.py", "codex_py.rollout.listing"),
+    ("rollout/find.py", "codex_py.rollout.names"),
     # Only when the user changes the settings of a session.
     ("core/build.py", "codex_py.core.turn_overrides"),
     # Only for who looks, runs commands of their own, or plans first.

@@ -28,6 +28,7 @@ from codex_py.core.turn import Turn
 from codex_py.core.turn_context import ModelSettings, TurnContext, TurnSettings
 from codex_py.core.user_message import said
 from codex_py.errors import CodexError, ModelError
+from codex_py.model.client import TurnState
 from codex_py.protocol import events
 from codex_py.protocol.compaction import CompactionReason
 from codex_py.protocol.ids import uuid7
@@ -265,6 +266,7 @@ class Conversation:
             emit=self._emit_for(turn),
             expect_call=lambda: self.runs.warm_up(turn.sandbox_policy, turn.cwd),
             saved=self._transcript.saved,
+            turn_state=TurnState(),
         )
         return await Turn(
             sampler,

@@ -7,7 +7,6 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from codex_py.context.content_filter import content_filter_guidance
@@ -23,6 +22,7 @@ from codex_py.model.stream import Completed, ItemDone, ReasoningDelta, ResponseE
 from codex_py.protocol import events
 from codex_py.protocol.items import Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
 from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.value import Value
 from codex_py.tools.registry import ToolRegistry
 
 T = TypeVar("T")
@@ -32,17 +32,17 @@ class ToolCrash(Exception):
     """A bug in a tool. Its call has been answered; the turn must not go on as if nothing had happened."""
 
 
-@dataclass(slots=True)
 class Answer:
     """What a request came to. `wants_more` asks for another one: calls were made, or the model said so.
 
     `usage` counts the first `covered` items of the history, the answer included.
     """
 
-    message: str | None = None
-    usage: TokenUsage | None = None
-    covered: int = 0
-    wants_more: bool = False
+    def __init__(self) -> None:
+        self.message: str | None = None
+        self.usage: TokenUsage | None = None
+        self.covered = 0
+        self.wants_more = False
 
 
 async def retried(
@@ -85,8 +85,7 @@ def prompt_for(turn: TurnContext, history: History, tools: bytes) -> Prompt:
     )
 
 
-@dataclass(slots=True)
-class Sampler:
+class Sampler(Value):
     """Makes the requests of one turn.
 
     `expect_call` hears that a call is on its way; `keep_output` writes down an output whose place in the history has
@@ -102,7 +101,7 @@ class Sampler:
     expect_call: Callable[[], object]
     keep_output: Callable[[ResponseItem], None]
     saved: Callable[[], Awaitable[None]]
-    turn_state: TurnState = field(default_factory=TurnState)
+    turn_state: TurnState
 
     async def sample(self) -> Answer:
         """One answered request. Raises `ModelError` when the retries are used up, `ToolCrash` for a bug in a tool."""

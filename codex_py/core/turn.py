@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
 
 from codex_py.core.compaction import Compaction
 from codex_py.core.sampling import Answer, Sampler
 from codex_py.errors import ModelError
 from codex_py.model.failures import TOO_LONG
+from codex_py.protocol.value import Value
 
 # So many answers without an item and the same request again: another one would bring no more.
 _MOST_SILENT: Final = 10
 
 
-@dataclass(slots=True)
-class Turn:
+class Turn(Value):
     """`note_answer` hears of each answered request, after the outputs of its calls are recorded.
 
     `hear_late` appends what came in beside the turn; `is_asked_more` says whether the user wants an answer to it.

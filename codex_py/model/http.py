@@ -3,8 +3,8 @@
 A client talks through our own connection, unless a proxy is in between: docs/decisions/004-own-transport.md.
 
 `import httpx` also tries `httpx._main`, and with it click, rich and pygments where they are installed: half of the
-start-up of a one-liner. It is declared absent while httpx is imported here, which httpx itself provides for. Modules
-of this program import httpx from here.
+start-up of a one-liner. Nor is zstandard needed for answers, which are not asked for in that form. Both are declared
+absent while httpx is imported here, which httpx itself provides for. Modules of this program import httpx from here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _absent(name: str) -> Generator[None]:
         del modules[name]
 
 
-with _absent("httpx._main"):
+with _absent("httpx._main"), _absent("zstandard"):
     import httpx
 
 __all__ = ["CONNECT_SECONDS", "httpx", "is_loopback", "open_client"]

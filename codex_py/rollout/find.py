@@ -7,9 +7,6 @@ from pathlib import Path
 from codex_py.errors import UserError
 from codex_py.protocol.ids import is_uuid
 from codex_py.rollout.files import archived_files, compressed_files, is_archived, session_files, thread_of
-from codex_py.rollout.index import read_index
-from codex_py.rollout.listing import newest_first
-from codex_py.rollout.names import read_names
 from codex_py.text.sanitize import sanitize_line
 
 
@@ -51,6 +48,11 @@ def find_exactly(home: Path, wanted: str) -> Path:
 
 def _named(home: Path, wanted: str) -> list[Path]:
     """The sessions of a name: those that are not archived first, each kind by what was written to last."""
+    # The seam: an id needs neither the names nor the index.
+    from codex_py.rollout.index import read_index
+    from codex_py.rollout.listing import newest_first
+    from codex_py.rollout.names import read_names
+
     name = " ".join(wanted.split())
     ids = {thread_id for thread_id, given in read_names(home).items() if given == name}
     if not name or not ids:

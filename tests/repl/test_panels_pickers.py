@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from codex_py.core.offered_models import ModelRow, OfferedModels
-from codex_py.core.stored_sessions import SessionSummary
+from codex_py.core.offered_sessions import SessionSummary
 from codex_py.errors import UserError
 from codex_py.protocol.live_process import LiveProcess
 from codex_py.ui.repl.keys import ACTIONS

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.core.stored_sessions import offered_sessions
+from codex_py.core.offered_sessions import offered_sessions
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.items import message
 from codex_py.rollout.index import read_index

@@ -31,6 +31,7 @@ WAIT = {
     "tree_sitter",
     "watchfiles",
     "yaml",
+    "zstandard.backend_c",
     "importlib.metadata",
     "multiprocessing",
     "unittest",

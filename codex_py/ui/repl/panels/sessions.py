@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from codex_py.core.stored_sessions import SessionSummary, offered_sessions
+from codex_py.core.offered_sessions import SessionSummary, offered_sessions
 from codex_py.text.age import describe_age
 from codex_py.ui.repl.panels.forms import Asker, Entry, Line, Listing
 from codex_py.ui.repl.panels.wording import short_path
