@@ -26,7 +26,7 @@ def codex_home(env: Mapping[str, str]) -> Path:
 
 
 def is_there(path: Path) -> bool:
-    """Whether something is found there; unlike with `Path.exists`, no name is too long and no folder too locked to ask."""
+    """Whether something is found there; unlike with `Path.exists`, no name and no locked folder raises an error."""
     return os.path.exists(path)  # noqa: PTH110
 
 
