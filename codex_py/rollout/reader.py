@@ -48,19 +48,18 @@ def load_session(path: Path, *, before: int | None = None) -> StoredSession:
     Damaged lines are skipped, with one warning for all. Raise `UserError` when the file cannot be read or does not
     begin with a whole session header, or when the parent of a fork is missing.
     """
-    replay = Replay()
     with open_stored(path) as stream:
-        lines = read_lines(stream, limit=MAX_LINE)
-        line = next(lines, b"")
-        meta = read_meta(path, line)
-        replaced = last_compaction(stream, max_line=MAX_LINE, before=before)
-        for elder, bound in elders(path, meta):
-            with open_stored(elder) as older:
-                replay.feed_all(read_lines(older, limit=MAX_LINE), before=lower(bound, before))
-        replay.feed(line, before=before)
-        if replaced:
-            replay.skim(_lines_up_to(replaced, stream))
-        line = replay.feed_all(lines, before=before) or line
+        first = next(read_lines(stream, limit=MAX_LINE), b"")
+        meta = read_meta(path, first)
+        chain = elders(path, meta)
+        begun = last_compaction(stream, max_line=MAX_LINE, before=before)
+        replay, line = _since(begun, stream, before) if begun else (Replay(), b"")
+        if not begun or not replay.stands_alone():
+            replay = Replay()
+            for elder, bound in chain:
+                with open_stored(elder) as older:
+                    replay.feed_all(read_lines(older, limit=MAX_LINE), before=lower(bound, before))
+            line = _whole(replay, stream, begun, before)
         size = stream.tell()
     total, last = replay.usage()
     plural = "" if replay.damaged == 1 else "s"
@@ -75,12 +74,26 @@ def load_session(path: Path, *, before: int | None = None) -> StoredSession:
         window=replay.window,
         next_ordinal=replay.next_ordinal,
         size=size,
-        ends_with_newline=line.endswith(b"\n"),
+        ends_with_newline=(line or first).endswith(b"\n"),
         warnings=(f"skipped {replay.damaged} damaged line{plural} in `{path}`",) if replay.damaged else (),
         late_outputs=replay.late_outputs(),
         covered=replay.covered(),
         work_state=replay.work_state,
     )
+
+
+def _since(begun: int, stream: BinaryIO, before: int | None) -> tuple[Replay, bytes]:
+    """What the lines from a compaction on say, and the last of them."""
+    replay = Replay()
+    stream.seek(begun)
+    return replay, replay.feed_all(read_lines(stream, limit=MAX_LINE), before=before)
+
+
+def _whole(replay: Replay, stream: BinaryIO, begun: int, before: int | None) -> bytes:
+    """Feed every line of a file, and give back the last; items before the compaction at `begun` are passed over."""
+    stream.seek(0)
+    replay.skim(_lines_up_to(begun, stream))
+    return replay.feed_all(read_lines(stream, limit=MAX_LINE), before=before)
 
 
 def _lines_up_to(offset: int, stream: BinaryIO) -> Iterator[bytes]:

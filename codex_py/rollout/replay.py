@@ -25,6 +25,11 @@ _ITEM_START: Final = b'{"timestamp":"'
 _ITEM_ORDINAL: Final = len('{"timestamp":"2026-11-21T22:02:11.207Z","ordinal":')
 _ITEM_MARK: Final = b',"type":"response_item","payload":{"type":"'
 _ITEM_PAYLOAD: Final = len(',"type":"response_item","payload":')
+# The line of a compaction as far as its first item, written by this program.
+_REPLACEMENT: Final = re.compile(
+    HEAD.pattern + rb'\{"message":"(?:[^"\\]|\\.)*","replacement_history":\['
+)
+_TYPE_FIRST: Final = '{"type":"'
 # Bookkeeping of Codex CLI inside an item; providers other than its own refuse it.
 _PASSTHROUGH: Final = "internal_chat_message_metadata_passthrough"
 _PASSTHROUGH_BYTES: Final = _PASSTHROUGH.encode()
@@ -53,6 +58,8 @@ class Replay:
         self.window = 0
         self.work_state: dict[str, Any] | None = None
         self._counted = 0
+        self._told_whole = False
+        self._began_anew = False
         self.next_ordinal = 0
         self.damaged = 0
         self._contexts: deque[bytes] = deque(maxlen=_LOOK_BACK)
@@ -132,6 +139,11 @@ class Replay:
                 return read_usage(payload["thread_token_usage"]), read_usage(payload.get("usage"))
         return TokenUsage(), TokenUsage()
 
+    def stands_alone(self) -> bool:
+        """Whether what was fed begins with a compaction and says everything that lines before it could have said."""
+        known = self._began_anew and self._told_whole and bool(_readable(self._contexts))
+        return known and self.usage() != (TokenUsage(), TokenUsage())
+
     def covered(self) -> int:
         """How many of the items the newest count of tokens is about: outputs it followed were not sent yet then."""
         covered = min(self._counted, len(self.items))
@@ -164,10 +176,11 @@ class Replay:
                 if (item := _item_at(line)) is not None:
                     self.items.append(item)
             case b"compacted":
-                self._compact(_payload_of(line))
+                self._compact(line)
             case b"world_state":
                 payload = _payload_of(line)
                 state = as_object(payload.get("state"))
+                self._told_whole = self._told_whole or bool(payload.get("full"))
                 self.world_state = state if payload.get("full") else _merged(self.world_state or {}, state)
             case b"early_output":
                 self._early.append((len(self.items), _item_from(_payload_of(line))))
@@ -185,11 +198,12 @@ class Replay:
         self._counts.append(_ended(line))
         self._counted = len(self.items)
 
-    def _compact(self, payload: dict[str, Any]) -> None:
+    def _compact(self, line: bytes) -> None:
+        payload = _payload_of(line)
         self._early.clear()
         replacement = payload.get("replacement_history")
         if replacement is not None:
-            self.items = [_item_from(as_object(value)) for value in as_list(replacement)]
+            self.items = _items_in(line) or [_item_from(as_object(value)) for value in as_list(replacement)]
         else:
             # Old files keep only the summary: what the user said stays, and the summary follows it.
             kept = [item for item in self.items if item.type == "message" and item.decode().get("role") != "assistant"]
@@ -198,6 +212,7 @@ class Replay:
         work = payload.get("work_state")
         self.work_state = as_object(work) if work else self.work_state
         number = payload.get("window_number")
+        self._began_anew = bool(work) and isinstance(number, int) and replacement is not None
         self.window = number if isinstance(number, int) and number > self.window else self.window + 1
 
 
@@ -205,6 +220,27 @@ def _item_at(line: bytes) -> ResponseItem | None:
     """The item of a line in another layout or encoding, encoded once; None for what is never sent."""
     item = _payload_of(line)
     return None if item.get("type") in _NEVER_SENT else _item_from(item)
+
+
+def _items_in(line: bytes) -> list[ResponseItem]:
+    """The items of a compaction in our own encoding, their bytes kept as they are; none when it is in another one.
+
+    The line is known to be JSON.
+    """
+    begun = _REPLACEMENT.match(line)
+    if begun is None or _PASSTHROUGH_BYTES in line:
+        return []
+    text = line.decode()
+    # What stands before the items is ASCII only when the summary is.
+    place = len(line[: begun.end()].decode())
+    items: list[ResponseItem] = []
+    while text.startswith(_TYPE_FIRST, place):
+        end = _scan(text, place)[1]
+        items.append(ResponseItem(text[place:end].encode()))
+        if text[end] == "]":
+            return items
+        place = end + 1
+    return []
 
 
 def _item_from(value: dict[str, Any]) -> ResponseItem:

@@ -114,6 +114,73 @@ def test_a_compaction_replaces_what_came_before(tmp_path: Path) -> None:
     assert session.window == 1
 
 
+def test_a_session_that_says_all_since_its_compaction_is_read_from_there(tmp_path: Path) -> None:
+    path = stored(tmp_path, conversation(8))
+    kept = [message("user", "näïve ␛ 🙂"), ResponseItem(b'{"type":"odd","number":1.50,"text":"\\u00e9 \\ud800"}')]
+    compacted = rollout_format.compacted_payload('say "so"', kept, window=3, work_state={"plan": []})
+    since = [
+        (b"compacted", compacted),
+        (b"world_state", b'{"full":true,"state":{"model":"m"}}'),
+        (b"turn_context", b'{"turn_id":"t","cwd":"/repo"}'),
+        (b"event_msg", b'{"type":"token_count","info":{"total_token_usage":{"input_tokens":7,"total_tokens":9}}}'),
+        (b"response_item", message("user", "on").encoded),
+    ]
+    # Where everything is read, this costs a warning.
+    damage = b"what a fault left here\n"
+    content = path.read_bytes() + damage
+    for ordinal, (kind, payload) in enumerate(since, 20):
+        content += b'{"timestamp":"%s","ordinal":%d,"type":"%s","payload":%s}\n' % (
+            STAMP.encode(),
+            ordinal,
+            kind,
+            payload,
+        )
+    path.write_bytes(content)
+
+    session = load_session(path)
+
+    assert session.items == (*kept, message("user", "on"))
+    assert (session.window, session.next_ordinal, session.size) == (3, 25, len(content))
+    assert session.usage == TokenUsage(input_tokens=7, total_tokens=9)
+    assert (session.world_state, session.work_state) == ({"model": "m"}, {"plan": []})
+    assert session.turn_context == {"turn_id": "t", "cwd": "/repo"}
+    assert (session.warnings, session.covered) == ((), 2)
+
+
+@pytest.mark.parametrize("missing", [b"world_state", b"turn_context", b"token_count", b"work_state", b"window_number"])
+def test_what_was_not_said_again_since_a_compaction_is_found_before_it(tmp_path: Path, missing: bytes) -> None:
+    told = b"".join(
+        b'{"timestamp":"%s","ordinal":%d,"type":"%s","payload":%s}\n' % (STAMP.encode(), ordinal, kind, payload)
+        for ordinal, (kind, payload) in enumerate(
+            [
+                (b"world_state", b'{"full":true,"state":{"model":"m"}}'),
+                (b"turn_context", b'{"turn_id":"t","cwd":"/repo"}'),
+                (b"event_msg", b'{"type":"token_count","info":{"total_token_usage":{"total_tokens":9}}}'),
+            ],
+            1,
+        )
+    )
+    first = rollout_format.compacted_payload("", [message("user", "a")], window=1, work_state={"plan": ["b"]})
+    again = rollout_format.compacted_payload("", [message("user", "b")], window=2, work_state={"plan": ["b"]})
+    if missing == b"work_state":
+        again = again.replace(b',"work_state":{"plan":["b"]}', b"")
+    if missing == b"window_number":
+        again = again.replace(b',"window_number":2', b"")
+    path = stored(tmp_path, conversation(4))
+    line = b'{"timestamp":"%s","ordinal":%d,"type":"compacted","payload":%s}\n'
+    content = path.read_bytes() + told + line % (STAMP.encode(), 30, first) + line % (STAMP.encode(), 31, again)
+    content += b"".join(one for one in told.splitlines(keepends=True) if missing not in one)
+    path.write_bytes(content)
+
+    session = load_session(path)
+
+    assert session.items == (message("user", "b"),)
+    assert session.window == 2
+    assert session.usage == TokenUsage(total_tokens=9)
+    assert (session.world_state, session.work_state) == ({"model": "m"}, {"plan": ["b"]})
+    assert session.turn_context == {"turn_id": "t", "cwd": "/repo"}
+
+
 def test_an_old_compaction_without_a_history_keeps_what_the_user_said(tmp_path: Path) -> None:
     before = [raw_line("response_item", item.decode(), ordinal=n) for n, item in enumerate(conversation(4), 1)]
     lines = [*before, raw_line("compacted", {"message": "the summary"}, ordinal=5)]
