@@ -8,7 +8,7 @@ import gc
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from codex_py import __version__
 from codex_py.cli.options import Parser, add_config_flags, add_model_flags, add_place_flags, find_folders
@@ -22,6 +22,7 @@ from codex_py.exec.run import ExecRequest, run_exec
 from codex_py.exec.stdin import read_prompt
 from codex_py.paths import codex_home, is_file, is_folder
 from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.protocol.value import Value
 
 _ORIGINATOR: Final = "codex_exec"
 # How the Python SDK calls itself: its reader ends at a line of 64 KiB, whatever the line says.
@@ -48,7 +49,7 @@ _EPILOG: Final = """examples:
 """
 
 
-class Errand(NamedTuple):
+class Errand(Value):
     """What is asked: a prompt (None: on stdin), in a new session, in an earlier one or in a fork of that."""
 
     prompt: str | None

@@ -105,7 +105,7 @@ def print_usage(used: Sequence[SkillUsage], out: TextIO, *, as_json: bool) -> No
 def print_needs(needs: Sequence[SkillNeed], out: TextIO, *, as_json: bool) -> None:
     """One line for each thing a skill needs."""
     if as_json:
-        print_json([one._asdict() for one in needs], out)
+        print_json([vars(one) for one in needs], out)
         return
     rows = [
         (one.skill, one.kind, one.name, one.target, one.problem or ("missing" if one.missing else "there"))

@@ -10,10 +10,11 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from codex_py.config.keys import KeyPath
 from codex_py.protocol.encoding import as_object
+from codex_py.protocol.value import Value
 
 LARGEST: Final = 2**63 - 1
 
@@ -29,14 +30,14 @@ class WrongValue(Exception):
         self.secret = secret
 
 
-class UnknownKey(NamedTuple):
+class UnknownKey(Value):
     """A key that is in no schema, and the names that stand beside it."""
 
     path: KeyPath
     known: tuple[str, ...]
 
 
-class Reading(NamedTuple):
+class Reading(Value):
     """What a check may know: where relative paths start, what `~` means, and the list that collects unknown keys."""
 
     folder: Path

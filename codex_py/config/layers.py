@@ -5,12 +5,13 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from codex_py.config.keys import KeyPath, dotted
 from codex_py.config.locate import line_of, longest_key
 from codex_py.errors import UserError
 from codex_py.protocol.encoding import as_object
+from codex_py.protocol.value import Value
 
 LayerKind: TypeAlias = Literal["managed", "flags", "project", "profile", "user", "system", "defaults"]
 
@@ -23,14 +24,14 @@ class NestedTooDeeply(Exception):
     """Tables and lists inside each other, further than any setting goes."""
 
 
-class Layer(NamedTuple):
+class Layer(Value):
     """One place settings come from; flags and defaults have no file."""
 
     kind: LayerKind
     path: Path | None = None
 
 
-class Source(NamedTuple):
+class Source(Value):
     """What a layer was read from, to say where a key stands: a file's text, or the words of a flag."""
 
     layer: Layer
@@ -45,7 +46,7 @@ class Source(NamedTuple):
         return f"in `{self.layer.path}`" + (f" line {line}" if line else "")
 
 
-class Checked(NamedTuple):
+class Checked(Value):
     """A layer's keys after the check, as nested tables of final values."""
 
     source: Source

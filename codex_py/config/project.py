@@ -9,13 +9,14 @@ import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from codex_py.config.approval import not_looser_approval
 from codex_py.config.keys import KeyPath, toml_value
 from codex_py.config.layers import leaves
 from codex_py.config.schema import APPROVAL_POLICIES, ENVIRONMENT_STARTS, SANDBOX_MODES, WEB_SEARCH
 from codex_py.config.trust import real_path
+from codex_py.protocol.value import Value
 
 MAX_PROJECT_FILE_BYTES: Final = 64 * 1024
 
@@ -34,7 +35,7 @@ _SETTABLE: Final[frozenset[KeyPath]] = frozenset(
 )
 
 
-class Refusal(NamedTuple):
+class Refusal(Value):
     """A key of a project that is not taken, and why."""
 
     path: KeyPath

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from codex_py.config.files import read_text
 from codex_py.config.keys import dotted, toml_key
@@ -23,9 +23,10 @@ from codex_py.config.reader import LayerReader
 from codex_py.config.record import settings_of
 from codex_py.config.schema import Config
 from codex_py.config.trust import Trust, TrustList
+from codex_py.protocol.value import Value
 
 
-class Project(NamedTuple):
+class Project(Value):
     """What a project's files add: layers (lowest first), and what they ask to run."""
 
     layers: list[Checked]
@@ -33,7 +34,7 @@ class Project(NamedTuple):
     hooks: dict[str, Any]
 
 
-class Place(NamedTuple):
+class Place(Value):
     """Where the user works: real paths, CODEX_HOME among them."""
 
     cwd: Path

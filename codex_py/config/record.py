@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, NamedTuple, cast, dataclass_transform
+from typing import Any, ClassVar, Final, cast, dataclass_transform
 
 from codex_py.config.keys import KeyPath
 from codex_py.config.kinds import Kind, Reading, WrongValue, check_names
@@ -13,7 +13,7 @@ from codex_py.protocol.value import Value
 REQUIRED: Final = object()
 
 
-class Setting(NamedTuple):
+class Setting(Value):
     """What is known about one key: how its value is read, what it is when not set, and what it is for.
 
     `sample` stands in the example file for a key that has no default.

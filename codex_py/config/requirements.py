@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from codex_py.config.approval import word_for
 from codex_py.config.checking import check_tree, unknown_key
@@ -15,6 +15,7 @@ from codex_py.config.layers import Checked, Layer, Source, parse_toml
 from codex_py.config.schema import APPROVAL_POLICIES, SANDBOX_MODES, Config
 from codex_py.errors import UserError
 from codex_py.protocol.policy import ApprovalWord, SandboxMode
+from codex_py.protocol.value import Value
 
 _SHAPE: Final = Shape(
     {
@@ -26,7 +27,7 @@ _SHAPE: Final = Shape(
 _UNCHOSEN: Final = frozenset({"read-only", "workspace-write"})
 
 
-class Requirements(NamedTuple):
+class Requirements(Value):
     """The allowed values, strictest first."""
 
     approval_policies: tuple[ApprovalWord, ...] = APPROVAL_POLICIES

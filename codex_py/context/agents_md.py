@@ -6,10 +6,11 @@ import codecs
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from codex_py.context.markup import quoted
 from codex_py.paths import is_placeholder
+from codex_py.protocol.value import Value
 from codex_py.text.regular_file import FileHead, FileRefused, read_inside, read_trusted
 from codex_py.text.sanitize import sanitize_line
 
@@ -21,7 +22,7 @@ _WITHDRAWN: Final = "No AGENTS.md applies any more; leave the earlier ones aside
 _OPENING: Final = "\n\n<INSTRUCTIONS>\n"
 
 
-class AgentsMd(NamedTuple):
+class AgentsMd(Value):
     """The rendered part of the user message ("" when there is nothing to say), and what the user should know."""
 
     text: str

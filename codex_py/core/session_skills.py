@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from codex_py.protocol.events import SkillUsed
 from codex_py.protocol.input import SkillInput, TextInput, UserInput
@@ -44,7 +44,7 @@ class SkillSettings(Value):
     keep_ledger: bool = True
 
 
-class MissingVariable(NamedTuple):
+class MissingVariable(Value):
     """An environment variable a named skill declares and nobody has set; `warning` is for when nobody can be asked."""
 
     name: str

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from codex_py.context.initial import ContextSnapshot, context_items
 from codex_py.core.transcript import Transcript
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.value import Value
 
 
-class KnownContext(NamedTuple):
+class KnownContext(Value):
     """What the model should know at this moment, and what the user should know about that."""
 
     snapshot: ContextSnapshot
@@ -50,7 +50,7 @@ class ToldContext:
         self._told = now
 
     def _now(self) -> ContextSnapshot:
-        now, warnings = self._look()
-        for warning in warnings:
+        known = self._look()
+        for warning in known.warnings:
             self._warn(warning)
-        return now
+        return known.snapshot

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from codex_py.errors import ModelError
+from codex_py.protocol.value import Value
 
 MAX_RETRIES: Final = 100
 _FIRST_DELAY: Final = 0.2
@@ -15,7 +16,7 @@ _CONNECT_DELAY: Final = 5.0
 _CLOCK_SLACK: Final = 0.001
 
 
-class Retry(NamedTuple):
+class Retry(Value):
     """Send again after `delay` seconds. `limit` is None where a time budget bounds the attempts."""
 
     delay: float

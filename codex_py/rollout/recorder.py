@@ -11,13 +11,14 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from codex_py.errors import UserError
 from codex_py.paths import make_private_dir, open_private
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.ids import timestamp
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.value import Value
 from codex_py.rollout.files import home_of, open_rollout, os_reason
 from codex_py.rollout.format import SessionMeta, encode_line, rollout_path
 from codex_py.rollout.locks import ThreadLock, active_writer, lock
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from codex_py.rollout.reader import StoredSession
 
 
-class Inherited(NamedTuple):
+class Inherited(Value):
     """What a fork takes over: the lines of its parent, each with its newline, and the ordinal that follows them."""
 
     lines: Callable[[], Iterable[bytes]]

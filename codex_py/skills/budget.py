@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from codex_py.protocol.value import Value
 from codex_py.text.tokens import estimate_tokens
 
 Unit: TypeAlias = Literal["tokens", "characters"]
@@ -19,7 +20,7 @@ _PERCENT_OF_WINDOW: Final = 2
 MAX_TOKENS: Final = 60_000
 
 
-class Budget(NamedTuple):
+class Budget(Value):
     """How much the list may take."""
 
     limit: int
@@ -43,7 +44,7 @@ class Line(NamedTuple):
         return f"- {self.name}: {part} (file: {self.location})" if part else f"- {self.name}: (file: {self.location})"
 
 
-class Fit(NamedTuple):
+class Fit(Value):
     """For each line the characters of its description that are shown, or None for a line that is left out."""
 
     shown: tuple[int | None, ...]

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from codex_py.paths import make_private_dir, open_private
 from codex_py.protocol.ids import uuid7
+from codex_py.protocol.value import Value
 from codex_py.skills.roots import SYSTEM_FOLDERS
 from codex_py.text.regular_file import FileRefused, read_trusted
 
@@ -31,7 +32,7 @@ class BundledError(OSError):
     """A copy could not be put in place; the message says why."""
 
 
-class _Marker(NamedTuple):
+class _Marker(Value):
     """What an installed copy holds (`fingerprint`), and how the files looked it was made from (`stamp`)."""
 
     fingerprint: str

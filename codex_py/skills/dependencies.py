@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
+from codex_py.protocol.value import Value
 from codex_py.skills.model import Skill, ToolDependency
 from codex_py.text.sanitize import sanitize_line
 
@@ -15,7 +16,7 @@ McpTransport: TypeAlias = Literal["streamable_http", "stdio"]
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
-class EnvNeed(NamedTuple):
+class EnvNeed(Value):
     """An environment variable that is not set. `description` is what the first of the skills says about it."""
 
     name: str
@@ -23,7 +24,7 @@ class EnvNeed(NamedTuple):
     skills: tuple[str, ...]
 
 
-class McpNeed(NamedTuple):
+class McpNeed(Value):
     """An MCP server that is not configured; `name` is what the first of the skills calls it.
 
     `url` is set for `streamable_http`, `command` for `stdio`. `key` tells servers apart whatever they are called.
@@ -42,7 +43,7 @@ class McpNeed(NamedTuple):
         return self.url or self.command or ""
 
 
-class DependencyPlan(NamedTuple):
+class DependencyPlan(Value):
     """What is missing, and one line for each need that cannot be met as it is written."""
 
     missing_env: tuple[EnvNeed, ...] = ()
@@ -68,18 +69,18 @@ def plan_dependencies(
             notes[f"skill {_quoted(skill.name)} needs {_quoted(name)}, which is no name for a variable"] = None
         elif name not in env:
             known = variables.get(name) or EnvNeed(name, need.description or "", ())
-            variables[name] = known._replace(skills=_with(known.skills, skill.name))
+            variables[name] = known.replace(skills=_with(known.skills, skill.name))
     for skill, need in _declared(skills, "mcp"):
         server = _server(need)
         if isinstance(server, str):
             notes[f"skill {_quoted(skill.name)} needs the MCP server {_quoted(need.value)}, {server}"] = None
         elif server.key not in configured_mcp:
             known_server = servers.get(server.key, server)
-            servers[server.key] = known_server._replace(skills=_with(known_server.skills, skill.name))
+            servers[server.key] = known_server.replace(skills=_with(known_server.skills, skill.name))
     return DependencyPlan(tuple(variables.values()), tuple(servers.values()), tuple(notes))
 
 
-class SkillNeed(NamedTuple):
+class SkillNeed(Value):
     """One thing one skill needs: an MCP server (`target` is its URL or command) or an environment variable.
 
     `problem` says what is wrong with the way it is written; it is None as a rule.

@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from codex_py.protocol.value import Value
+
 SkillScope: TypeAlias = Literal["repo", "user", "system", "admin"]
 RootKind: TypeAlias = Literal["project-config", "home", "user-agents", "system", "admin", "plugin", "extra", "agents"]
 
@@ -16,7 +18,7 @@ _CATALOGUE_ORDER: Final[dict[SkillScope, int]] = {"repo": 0, "user": 1, "system"
 _PROMPT_ORDER: Final[dict[SkillScope, int]] = {"system": 0, "admin": 1, "repo": 2, "user": 3}
 
 
-class SkillRoot(NamedTuple):
+class SkillRoot(Value):
     """A folder that is searched for skills; `path` is its real path.
 
     `namespace`, `plugin_id` and `plugin_root` are set for the skills of a plugin. `inside` is the real path of the

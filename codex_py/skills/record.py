@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from codex_py.protocol.value import Value
 from codex_py.skills.model import Interface, Skill, SkillProblem, SkillRoot, ToolDependency
 from codex_py.skills.stamps import Stamp
 
@@ -56,7 +57,7 @@ class SkillRecord(NamedTuple):
     metadata_remark: str = ""
 
 
-class Scan(NamedTuple):
+class Scan(Value):
     """One search of a root. While the `stamps` are current, the rest is what a new search would give."""
 
     root: SkillRoot

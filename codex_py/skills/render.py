@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from codex_py.protocol.value import Value
 from codex_py.skills.budget import MAX_TOKENS, Budget, Fit, Line, Unit, budget_for, fit_lines
 from codex_py.skills.model import RootKind, Skill, SkillCatalog, SkillRoot
 from codex_py.text.sanitize import sanitize_line
@@ -44,7 +45,7 @@ class SkillShare(NamedTuple):
     length: int
 
 
-class BudgetUse(NamedTuple):
+class BudgetUse(Value):
     """How the budget was used, `overhead` being what the table of roots takes; skills in the order of the list."""
 
     unit: Unit
@@ -54,7 +55,7 @@ class BudgetUse(NamedTuple):
     shares: tuple[SkillShare, ...]
 
 
-class RenderedSkills(NamedTuple):
+class RenderedSkills(Value):
     """The block for the developer message, "" when no skill is for the model, and lines for the user."""
 
     text: str
@@ -62,7 +63,7 @@ class RenderedSkills(NamedTuple):
     report: BudgetUse
 
 
-class _Layout(NamedTuple):
+class _Layout(Value):
     """One way to write the list: with whole paths, or with a table of `roots` and aliases."""
 
     roots: tuple[str, ...]
@@ -120,7 +121,7 @@ def _aliased(skills: Sequence[Skill], names: list[str], descriptions: list[str],
     overhead = max(0, budget.cost(f"\n{_head(roots)}\n") - budget.cost(f"\n{_head(())}\n"))
     if overhead >= budget.limit:
         return None
-    return _Layout(roots, lines, overhead, fit_lines(lines, budget._replace(limit=budget.limit - overhead)))
+    return _Layout(roots, lines, overhead, fit_lines(lines, budget.replace(limit=budget.limit - overhead)))
 
 
 def _alias_folders(skills: Sequence[Skill]) -> dict[Path, str]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
+from codex_py.protocol.value import Value
 from codex_py.skills.model import SkillRoot
 
 # The second is ours, for when another program has put its own skills into the first.
 SYSTEM_FOLDERS: Final = (".system", ".system-codex-py")
 
 
-class PluginSkills(NamedTuple):
+class PluginSkills(Value):
     """The skills folder of an enabled plugin, the plugin's own folder, its id and what its skills' names begin with."""
 
     skills: Path
@@ -22,7 +23,7 @@ class PluginSkills(NamedTuple):
     namespace: str
 
 
-class SkillRootsRequest(NamedTuple):
+class SkillRootsRequest(Value):
     """What decides where skills are looked for.
 
     `home` is CODEX_HOME; `project_config_dirs` are the `.codex` folders of the project, nearest to `cwd` first;
@@ -49,7 +50,7 @@ def skill_roots(request: SkillRootsRequest) -> tuple[SkillRoot, ...]:
             continue
         path = Path(os.path.realpath(root.path))
         if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for what nobody may look at
-            found.setdefault(path, root._replace(path=path))
+            found.setdefault(path, root.replace(path=path))
     return tuple(found.values())
 
 

@@ -6,12 +6,12 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
+from codex_py.protocol.value import Value
 from codex_py.skills.model import Skill
 
 
-class SkillRule(NamedTuple):
+class SkillRule(Value):
     """One entry: the absolute path of a `SKILL.md`, or a whole name; not both."""
 
     path: Path | None = None

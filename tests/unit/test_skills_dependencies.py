@@ -67,7 +67,7 @@ def test_a_server_under_two_names_is_missing_once() -> None:
     plan = plan_dependencies(
         [needing(DOCS), needing(DOCS._replace(value="other"), name="fmt")], env=(), configured_mcp=()
     )
-    assert plan.missing_mcp == (DOCS_NEED._replace(skills=("lint", "fmt")),)
+    assert plan.missing_mcp == (DOCS_NEED.replace(skills=("lint", "fmt")),)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_roots_come_in_the_order_of_discovery(places: Places) -> None:
         places.make(f"user/{name}")
     for name in ("etc/skills", "plugin/skills", "extra", "mine"):
         places.make(name)
-    request = places.request()._replace(
+    request = places.request().replace(
         project_config_dirs=(places.cwd / ".codex", places.cwd.parent / ".codex", places.project / ".codex"),
         plugin_roots=(PluginSkills(places.top / "plugin/skills", places.top / "plugin", "p@m", "p"),),
         extra_roots=(places.top / "extra",),
@@ -78,33 +78,33 @@ def test_roots_come_in_the_order_of_discovery(places: Places) -> None:
 
 def test_without_bundled_skills_there_is_no_system_root(places: Places) -> None:
     places.make("user/.codex/skills/.system")
-    assert names(places, skill_roots(places.request()._replace(bundled=False))) == ["user user/.codex/skills"]
+    assert names(places, skill_roots(places.request().replace(bundled=False))) == ["user user/.codex/skills"]
 
 
 def test_outside_a_project_only_the_own_folder_counts(places: Places) -> None:
     places.make("project/.agents/skills")
     places.make("project/a/b/.agents/skills")
-    roots = skill_roots(places.request()._replace(project_root=None))
+    roots = skill_roots(places.request().replace(project_root=None))
     assert names(places, roots) == ["repo project/a/b/.agents/skills"]
     assert roots[0].inside == places.cwd
 
 
 def test_a_folder_that_two_roots_name_has_the_scope_of_the_first(places: Places) -> None:
     places.make("user/.agents/skills")
-    roots = skill_roots(places.request()._replace(project_root=places.user, cwd=places.user))
+    roots = skill_roots(places.request().replace(project_root=places.user, cwd=places.user))
     assert names(places, roots) == ["user user/.agents/skills"]
 
 
 def test_the_home_is_no_config_folder_of_a_project(places: Places) -> None:
     places.make("user/.codex/skills")
-    request = places.request()._replace(cwd=places.user, project_root=None, project_config_dirs=(places.home,))
+    request = places.request().replace(cwd=places.user, project_root=None, project_config_dirs=(places.home,))
     assert names(places, skill_roots(request)) == ["user user/.codex/skills"]
 
 
 def test_a_start_in_a_linked_folder_is_a_start_in_the_real_one(places: Places) -> None:
     places.make("project/a/.agents/skills")
     (places.top / "link").symlink_to(places.cwd)
-    roots = skill_roots(places.request()._replace(cwd=places.top / "link"))
+    roots = skill_roots(places.request().replace(cwd=places.top / "link"))
     assert names(places, roots) == ["repo project/a/.agents/skills"]
 
 
@@ -117,5 +117,5 @@ def test_a_linked_root_is_known_by_its_real_path(places: Places) -> None:
 def test_what_is_no_folder_is_no_root(places: Places) -> None:
     (places.home / "skills").write_text("x")
     (places.make("user/.agents") / "skills").symlink_to("nowhere")
-    request = places.request()._replace(extra_roots=(Path("a\0b"), places.top / "no"))
+    request = places.request().replace(extra_roots=(Path("a\0b"), places.top / "no"))
     assert skill_roots(request) == ()

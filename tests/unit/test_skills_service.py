@@ -209,11 +209,11 @@ def test_skills_of_a_plugin_carry_its_name(place: Workplace) -> None:
     file = write(root / "skills", "a")
     metadata(file.parent, "interface: {icon_small: ../../assets/i.png}")
     plugin = PluginSkills(root / "skills", root, "p@market", "p")
-    (skill,) = place.start().catalog(place.request()._replace(plugin_roots=(plugin,))).skills
+    (skill,) = place.start().catalog(place.request().replace(plugin_roots=(plugin,))).skills
     assert (skill.name, skill.plugin_id, skill.namespace) == ("p:a", "p@market", "p")
     assert skill.interface == Interface(icon_small=root / "assets" / "i.png")
     long = PluginSkills(root / "skills", root, "p@market", "n" * 128)
-    (problem,) = place.start().catalog(place.request()._replace(plugin_roots=(long,))).problems
+    (problem,) = place.start().catalog(place.request().replace(plugin_roots=(long,))).problems
     assert problem.message == "invalid qualified name: exceeds maximum length of 129 characters"
 
 
@@ -264,7 +264,7 @@ def _mend_link(place: Workplace) -> None:
 def test_a_change_counts_on_the_next_turn(place: Workplace, change: Callable[[Workplace], None], restart: bool) -> None:
     write(place.user, "a")
     (place.user / "link").symlink_to(place.top / "later")
-    request = place.request()._replace(project_config_dirs=(place.project / ".codex",))
+    request = place.request().replace(project_config_dirs=(place.project / ".codex",))
     service = place.start()
     before = service.catalog(request)
     change(place)
