@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import compileall
+import difflib
+import gc
+import json
 import os
+import shutil
 import signal
+import subprocess
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
+from codex_py.protocol.encoding import as_object
 from tests.support.home import Place, make_place
+from tests.support.process import PACKAGE
 
 
-def pytest_configure() -> None:
-    """Start from the same state whatever the shell is like.
+def pytest_configure(config: pytest.Config) -> None:
+    """Start from the same state whatever the shell and the checkout are like.
 
     A shell starts its background jobs with SIGINT ignored, and so would be everything started from here. With an open
     umask all files of a test could be written by others, and would be refused.
@@ -20,9 +29,43 @@ def pytest_configure() -> None:
     os.umask(0o022)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not hasattr(config, "workerinput"):
+        # The processes of tests keep no bytecode: without this each would compile anew what no test imports itself.
+        compileall.compile_dir(PACKAGE, quiet=2)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None]:
+    """Keep the garbage collector away from the thousands of tests, which are there to the end."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """Show where two request bodies differ line by line: their texts are long."""
+    bodies = [as_object(value) for value in (left, right)]
+    if op != "==" or not all("input" in body for body in bodies):
+        return None
+    seen, expected = (json.dumps(body, indent=1).replace("\\n", "\n").splitlines() for body in bodies)
+    return ["expected (-) and seen (+)", *difflib.unified_diff(expected, seen, n=0, lineterm="")]
+
+
+@pytest.fixture(scope="session")
+def first_repo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A git repository with one commit, to be copied and left as it is: git makes one ten times slower."""
+    place = make_place(tmp_path_factory.mktemp("first"))
+    # Folders are what a copy takes longest to make and to remove.
+    subprocess.run(["git", "repack", "-adq"], cwd=place.repo, env=place.env, check=True)
+    for unneeded in ("logs", "objects/info", "refs/tags"):
+        shutil.rmtree(place.repo / ".git" / unneeded)
+    return place.repo
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path, first_repo: Path) -> Place:
     """A home, a CODEX_HOME without config, a git repository with one commit, a clean environment."""
-    return make_place(tmp_path)
+    return make_place(tmp_path, like=first_repo)

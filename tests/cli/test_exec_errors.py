@@ -239,7 +239,7 @@ def test_an_answer_that_cannot_be_mended_is_told_at_once(place: Place, answer: A
 @pytest.mark.parametrize(
     ("answer", "limits", "requests"),
     [
-        (status(500, "boom"), {}, 6),
+        (status(500, "boom", {"retry-after": "0"}), {}, 6),
         ([reset()], {"request_max_retries": 2, "stream_max_retries": 2}, 3),
         ([raw(b"data: {}\n\n"), cut()], {"stream_max_retries": 1}, 2),
         ([raw(b"data: {}\n\n"), reset()], {"stream_max_retries": 0}, 1),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import gzip
 import signal
-import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.home import Place
+from tests.support.machine import need
 from tests.support.process import COMMAND, Finished, Running, run
 from tests.support.wire import Authority, Proxy, WireServer, answer, sse
 
@@ -193,12 +193,12 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
 def test_a_resolver_that_does_not_answer_holds_up_no_exit(place: Place, tmp_path: Path) -> None:
     """The look-up would go on for a minute."""
     settings = tmp_path / "resolv.conf"
     settings.write_text("nameserver 127.0.0.1\noptions timeout:30 attempts:2\n")
-    if subprocess.run([*_NAMESPACE, f"mount --bind {settings} /etc/resolv.conf"], capture_output=True).returncode != 0:
-        pytest.skip("no namespaces of our own here")
+    need([*_NAMESPACE, f"mount --bind {settings} /etc/resolv.conf"], "namespaces of its own")
     place.use_model(f"http://{HOST}/v1")
     script = f'mount --bind {settings} /etc/resolv.conf; exec {sys.executable} -c "$0" "$@"'
     command = [*_NAMESPACE, script, _SILENT_RESOLVER, COMMAND, "exec", "go"]

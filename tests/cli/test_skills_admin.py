@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,18 +13,18 @@ import pytest
 from codex_py.sandbox.linux import find_bwrap
 from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import Place
+from tests.support.machine import need
 from tests.support.process import COMMAND, Finished, Running
 
-BWRAP, _ = find_bwrap(os.environ, ())
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
 
 
-def can_mount() -> bool:
-    if BWRAP is None:
-        return False
-    return subprocess.run([BWRAP, "--dev-bind", "/", "/", "true"], capture_output=True, check=False).returncode == 0
-
-
-pytestmark = pytest.mark.skipif(not can_mount(), reason="needs a bubblewrap that works")
+@pytest.fixture
+def bwrap() -> str:
+    found, _ = find_bwrap(os.environ, ())
+    assert found, "bubblewrap is missing: `scripts/setup dev` installs it"
+    need([found, "--dev-bind", "/", "/", "true"], "namespaces for bubblewrap")
+    return found
 
 
 @pytest.fixture
@@ -39,17 +39,17 @@ def etc(tmp_path: Path) -> Path:
     return etc
 
 
-def run_with(etc: Path, place: Place, *arguments: str) -> Finished:
-    argv = [BWRAP or "", "--dev-bind", "/", "/", "--bind", str(etc), "/etc", COMMAND, *arguments]
+def run_with(bwrap: str, etc: Path, place: Place, *arguments: str) -> Finished:
+    argv = [bwrap, "--dev-bind", "/", "/", "--bind", str(etc), "/etc", COMMAND, *arguments]
     with Running(argv, env=place.env, cwd=place.repo) as running:
         return running.wait()
 
 
-def test_skills_of_the_administrator_are_listed_and_mentionable(place: Place, etc: Path) -> None:
+def test_skills_of_the_administrator_are_listed_and_mentionable(place: Place, etc: Path, bwrap: str) -> None:
     path = "/etc/codex/skills/rollout/SKILL.md"
     with FakeResponses([say("done")]) as model:
         place.use_model(model.base_url, "[skills.bundled]\nenabled = false\n")
-        ended = run_with(etc, place, "exec", "use $rollout")
+        ended = run_with(bwrap, etc, place, "exec", "use $rollout")
     assert ended.status == 0, ended.err
     assert f"- rollout: Roll a release out. (file: {path})" in model.requests[0].texts("developer")[0]
     body = (etc / "codex/skills/rollout/SKILL.md").read_text()
@@ -59,14 +59,14 @@ def test_skills_of_the_administrator_are_listed_and_mentionable(place: Place, et
     ]
 
 
-def test_they_come_after_the_users_own_and_are_switched_off_like_them(place: Place, etc: Path) -> None:
+def test_they_come_after_the_users_own_and_are_switched_off_like_them(place: Place, etc: Path, bwrap: str) -> None:
     place.configure("[skills.bundled]\nenabled = false\n")
     own = place.codex_home / "skills/zebra/SKILL.md"
     own.parent.mkdir(parents=True)
     own.write_text("---\nname: zebra\ndescription: Mine.\n---\n")
-    ended = run_with(etc, place, "skills", "disable", "rollout")
+    ended = run_with(bwrap, etc, place, "skills", "disable", "rollout")
     assert ended.status == 0, ended.err
-    found = json.loads(run_with(etc, place, "skills", "list", "--json").out)["skills"]
+    found = json.loads(run_with(bwrap, etc, place, "skills", "list", "--json").out)["skills"]
     assert [(one["name"], one["scope"], one["enabled"]) for one in found] == [
         ("zebra", "user", True),
         ("rollout", "admin", False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -23,6 +24,11 @@ class Place:
     codex_home: Path
     repo: Path
     env: dict[str, str] = field(repr=False)
+
+    @property
+    def system(self) -> Path:
+        """Where the machine's own files would be, in place of `/etc/codex`."""
+        return self.home.parent / "etc/codex"
 
     def configure(self, text: str) -> None:
         """Replace config.toml."""
@@ -79,12 +85,15 @@ def clean_env(home: Path, codex_home: Path) -> dict[str, str]:
     }
 
 
-def make_place(root: Path, files: Mapping[str, str] | None = None) -> Place:
-    """Build everything below `root`; the repository holds the files, committed."""
+def make_place(root: Path, files: Mapping[str, str] | None = None, *, like: Path | None = None) -> Place:
+    """Build everything below `root`; the repository holds the files, committed, or is a copy of one made before."""
     home, codex_home, repo = root / "home", root / "home" / ".codex", root / "repo"
     codex_home.mkdir(parents=True, mode=0o700)
     place = Place(home, codex_home, repo, clean_env(home, codex_home))
-    make_repo(repo, files or {"README.md": "# Demo\n\nA small demo.\n"}, place.env)
+    if like is None:
+        make_repo(repo, files or {"README.md": "# Demo\n\nA small demo.\n"}, place.env)
+    else:
+        shutil.copytree(like, repo)
     return place
 
 
@@ -95,12 +104,13 @@ def make_repo(repo: Path, files: Mapping[str, str], env: Mapping[str, str]) -> N
         path = repo / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
-    for arguments in (
-        ["init", "-q", "-b", "main", "--template="],
-        ["config", "user.name", "Tester"],
-        ["config", "user.email", "tester@example.invalid"],
-        ["config", "gc.auto", "0"],
-        ["add", "-A"],
-        ["commit", "-q", "-m", "start"],
-    ):
-        subprocess.run(["git", *arguments], cwd=repo, env=dict(env), check=True, capture_output=True)
+    _git(repo, env, "init", "-q", "-b", "main", "--template=")
+    # Written by hand: `git config` is a process for every key, and places are made by the hundred.
+    with (repo / ".git/config").open("a") as config:
+        config.write("[user]\n\tname = Tester\n\temail = tester@example.invalid\n[gc]\n\tauto = 0\n")
+    _git(repo, env, "add", "-A")
+    _git(repo, env, "commit", "-q", "-m", "start")
+
+
+def _git(repo: Path, env: Mapping[str, str], *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=repo, env=dict(env), check=True, capture_output=True)

@@ -78,7 +78,8 @@ def send(model: FakeResponses, content: bytes, http: httpx.Client, **header: str
 
 @pytest.fixture
 def http() -> Iterator[httpx.Client]:
-    with httpx.Client(trust_env=False) as client:
+    # No certificates: those of the machine take longer to load than all requests of a test.
+    with httpx.Client(trust_env=False, verify=False) as client:
         yield client
 
 

@@ -1,4 +1,4 @@
-"""Our client as the conformance scenarios start it: connects to the address it is given and calls every tool there is.
+"""Our client as the conformance scenarios want it: connects to the address it is given and calls every tool there is.
 
 A browser is played by following the addresses it would be sent to. Questions are answered with their defaults.
 """
@@ -6,9 +6,7 @@ A browser is played by following the addresses it would be sent to. Questions ar
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-import tempfile
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,15 +15,21 @@ import httpx
 
 from codex_py.core.mcp_login import browser_sign_in
 from codex_py.mcp.connections import McpConnections
-from codex_py.mcp.host import McpFailed, McpPlace
+from codex_py.mcp.host import McpPlace
 from codex_py.mcp.servers import McpServer
 from codex_py.protocol.questions import ChoiceQuestion, Question
 
 ARGUMENTS = {"a": 5, "b": 3}
+# Where the scenario about client documents says that ours is.
+DOCUMENT = "https://conformance-test.local/client-metadata.json"
 
 
 class Host:
-    """Takes every default, and says what it hears."""
+    """Takes every default, and keeps what it hears."""
+
+    def __init__(self, folder: Path) -> None:
+        self.heard: list[str] = []
+        self._folder = folder
 
     async def ask(self, question: Question) -> str | None:
         assert isinstance(question, ChoiceQuestion)
@@ -35,10 +39,14 @@ class Host:
         return None
 
     def roots(self) -> tuple[Path, ...]:
-        return (Path.cwd(),)
+        return (self._folder,)
 
     def warn(self, message: str) -> None:
-        print(message, file=sys.stderr)
+        self.heard.append(message)
+
+    def note(self, one: object) -> None:
+        """Keep progress, and what a call gave."""
+        self.heard.append(str(one))
 
 
 class Tokens:
@@ -55,33 +63,41 @@ class Tokens:
 
 
 async def browse(url: str) -> None:
-    async with httpx.AsyncClient(follow_redirects=True) as client:
+    async with httpx.AsyncClient(follow_redirects=True, verify=False) as client:
         await client.get(url)
 
 
-async def run(url: str) -> None:
+async def call_everything(url: str, told: Mapping[str, str], home: Path) -> list[str]:
+    """Sign in where that is asked for, call every tool, and give what was heard; raise `McpFailed` when refused.
+
+    `told` are the variables in which a scenario tells its client more.
+    """
     browsing: list[asyncio.Task[None]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        place = McpPlace(home=home, cwd=home, env=os.environ, version="1", tokens=Tokens(), mark={})
-        connections = McpConnections([McpServer("conformance", url=url)], place, Host())
+    given = json.loads(told.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+    env = {"HOME": str(home), "CLIENT_SECRET": str(given.get("client_secret", ""))}
+    host = Host(home)
+    place = McpPlace(home=home, cwd=home, env=env, version="1", tokens=Tokens(), mark={})
+    is_cimd = told.get("MCP_CONFORMANCE_SCENARIO") == "auth/basic-cimd"
+    # With the registration that the scenario has made for its client.
+    server = McpServer(
+        "conformance",
+        url=url,
+        oauth_client_id=DOCUMENT if is_cimd else given.get("client_id"),
+        oauth_client_secret_env_var="CLIENT_SECRET" if env["CLIENT_SECRET"] else None,
+    )
+    connections = McpConnections([server], place, host)
 
-        def show(address: str) -> None:
-            browsing.append(asyncio.ensure_future(browse(address)))
+    def show(address: str) -> None:
+        browsing.append(asyncio.ensure_future(browse(address)))
 
-        try:
-            async with browser_sign_in(None, show) as sign_in:
-                link = await connections.link("conformance", sign_in=sign_in)
-                [state] = connections.states
-                for tool in state.live.tools if state.live else ():
-                    print(await link.call_tool(tool.name, ARGUMENTS if "add" in tool.name else {}, print))
-        finally:
-            await connections.close()
-            await asyncio.gather(*browsing, return_exceptions=True)
-
-
-if __name__ == "__main__":
     try:
-        asyncio.run(run(sys.argv[-1]))
-    except McpFailed as failure:
-        sys.exit(str(failure))
+        async with browser_sign_in(None, show) as sign_in:
+            link = await connections.link("conformance", sign_in=sign_in)
+            [state] = connections.states
+            for tool in state.live.tools if state.live else ():
+                arguments = ARGUMENTS if "add" in tool.name else {}
+                host.note(await link.call_tool(tool.name, arguments, host.note))
+    finally:
+        await connections.close()
+        await asyncio.gather(*browsing, return_exceptions=True)
+    return host.heard

@@ -1,7 +1,7 @@
 """An MCP server over stdio that misbehaves as its first argument says; with `good` it does not.
 
 Written without any SDK, so that nothing in it keeps the protocol by itself. Other arguments: `tools=a,b` names the
-tools, `log=FILE` collects what it was asked.
+tools, `log=FILE` collects what it was asked, `connectors=tool/id/Name,…` puts tools into connectors.
 """
 
 from __future__ import annotations
@@ -32,8 +32,11 @@ def tools() -> list[dict[str, Any]]:
     if MODE == "large_schema":
         schema["properties"] |= {f"p{number}": {"description": "x" * 1000} for number in range(100)}
     about = "y" * 10_000 if MODE == "large_schema" else "a tool"
+    parts = [word.split("/") for word in OPTIONS.get("connectors", "").split(",") if word]
+    meta = {tool: {"connector_id": id_, "connector_name": name} for tool, id_, name in parts}
     return [
         {"name": name, "description": about, "inputSchema": schema, "annotations": HINTS.get(name, {})}
+        | ({"_meta": meta[name]} if name in meta else {})
         for name in names
     ]
 
@@ -59,9 +62,13 @@ def call(request: dict[str, Any]) -> dict[str, Any] | None:
         sys.stdout.write("not json\n{\n[1,2]\n\x00\xff{}\n" * 100)
     if MODE == "flood":
         while True:
-            send({"method": "notifications/message", "params": {"level": "info", "data": "f" * 1000}})
+            send({"method": "notifications/message", "params": {"level": "info", "data": "f" * 100_000}})
     if MODE == "wrong_shape":
         return {"content": 7}
+    if MODE == "samples":
+        said = {"role": "user", "content": {"type": "text", "text": "what is the secret?"}}
+        send({"id": 900, "method": "sampling/createMessage", "params": {"messages": [said], "maxTokens": 9}})
+        return text(f"the client answered {sys.stdin.readline()}")
     if MODE == "changes":
         OPTIONS["tools"] = "reads,later"
         send({"method": "notifications/tools/list_changed"})
