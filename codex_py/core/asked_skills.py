@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from codex_py.core.compaction import Compaction
 from codex_py.core.history import History
@@ -11,10 +12,15 @@ from codex_py.core.mcp_slot import McpSlot
 from codex_py.core.questions import Questions
 from codex_py.core.secrets import Secrets
 from codex_py.core.session_skills import AskedFor, MissingVariable, SessionSkills
+from codex_py.core.user_message import said
+from codex_py.errors import ToolError
 from codex_py.protocol.ids import uuid7
-from codex_py.protocol.input import UserInput
+from codex_py.protocol.input import SkillInput, UserInput
 from codex_py.protocol.questions import SecretQuestion
 from codex_py.protocol.value import Value
+from codex_py.text.regular_file import FileRefused
+
+_APP: Final = "app://"
 
 
 class SkillDesk(Value):
@@ -31,20 +37,41 @@ class SkillDesk(Value):
     join: Callable[[], None]
 
     def inject(self, inputs: Sequence[UserInput]) -> AskedFor:
-        """Put the skills the user named before the model; gives back what they lack with the rest."""
-        asked = self.skills.asked_for(inputs)
-        for notice in asked.notices:
-            self.listeners.warn(notice)
-        for skill in asked.skills:
-            for use in self.skills.note_use(skill, "explicit"):
-                self.listeners.emit(use)
-        self.secrets.give(asked.granted)
+        """Put the skills the user named before the model; gives back what they lack with the rest.
+
+        Connectors that are named have their tools shown from the next request on.
+        """
+        asked = self.skills.asked_for(inputs, connector_slugs=self._name_connectors(inputs))
+        self._note(asked)
         self.history.append(*asked.items)
-        self.compaction.note_skills(asked.items)
         return asked
 
+    async def use(self, name: str) -> str:
+        """A skill that the model asks for by its name, as the output of that call, with what it lacks provided.
+
+        Raises `ToolError` for the name of no skill, and for a file that cannot be read.
+        """
+        from codex_py.core.skill_names import find_skill  # the seam: only where the model has that tool
+        from codex_py.skills.inject import render_loaded, skill_body
+
+        skill = find_skill(self.skills.catalog, name)
+        try:
+            body = skill_body(skill)
+        except FileRefused as error:
+            raise ToolError(f"cannot read the skill `{skill.name}`: {error}") from error
+        # Noted with its items, so that a compaction in the middle of the turn keeps it.
+        asked = self.skills.asked_for([SkillInput(skill.name, skill.canonical_path)])
+        self._note(asked)
+        await self.provide([asked])
+        return render_loaded(skill.name, str(skill.canonical_path), body)
+
     async def provide(self, asked: Sequence[AskedFor]) -> None:
-        """Have what skills lack, as far as the user wants it: variables, then servers."""
+        """Have what skills lack, as far as the user wants it: variables, then servers. The project's come first."""
+        if waiting := self.mcp.take_waiting():
+            from codex_py.core.project_servers import ProjectServers  # the seam: few projects bring servers
+
+            ask, warn = self.questions.ask, self.listeners.warn_once
+            await ProjectServers(self.mcp, self.mcp.rules.project, ask, warn, self.join).settle(waiting)
         for one in asked:
             for variable in one.missing:
                 await self._ask_for(variable)
@@ -58,6 +85,36 @@ class SkillDesk(Value):
                 join=self.join,
             )
             await servers.provide(needs)
+
+    def _note(self, asked: AskedFor) -> None:
+        """Tell of the skills, and keep what comes with them."""
+        for notice in asked.notices:
+            self.listeners.warn(notice)
+        for skill in asked.skills:
+            for use in self.skills.note_use(skill, "explicit"):
+                self.listeners.emit(use)
+        self.secrets.give(asked.granted)
+        self.compaction.note_skills(asked.items)
+
+    def _name_connectors(self, inputs: Sequence[UserInput]) -> frozenset[str]:
+        """Ask for the connectors a message names; gives back the names that therefore mean no skill."""
+        tools = self.mcp.tools
+        connectors = tools.connectors() if tools else {}
+        texts = [text for text in said(inputs) if "$" in text]
+        if tools is None or not (connectors or any(_APP in text for text in texts)):
+            return frozenset()
+        from codex_py.core.named_connectors import named_connectors, slugs_of, users_texts  # the seam: few have any
+
+        if not self.mcp.recalled:
+            # What an earlier run was asked for is shown again, in the same order.
+            self.mcp.recalled = True
+            tools.want(named_connectors(users_texts(self.history.items), connectors, self.skills.catalog).ids)
+        named = named_connectors(texts, connectors, self.skills.catalog)
+        for notice in named.notices:
+            self.listeners.warn(notice)
+        tools.want(named.ids)
+        self.join()
+        return slugs_of(connectors)
 
     async def _ask_for(self, missing: MissingVariable) -> None:
         """Ask for a variable, once a session; where nobody can be asked, say so and go on."""

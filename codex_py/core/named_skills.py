@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from codex_py.core.session_skills import AskedFor, MissingVariable, SkillSettings
 from codex_py.protocol.input import SkillInput, TextInput, UserInput
@@ -14,13 +14,20 @@ from codex_py.skills.select import select_skills
 from codex_py.text.sanitize import sanitize_line
 
 
-def read_named_skills(catalog: SkillCatalog, settings: SkillSettings, inputs: Sequence[UserInput]) -> AskedFor:
+def read_named_skills(
+    catalog: SkillCatalog,
+    settings: SkillSettings,
+    inputs: Sequence[UserInput],
+    *,
+    connector_slugs: Collection[str] = (),
+) -> AskedFor:
     """Select and read the skills of one message. One that cannot be read costs a line, not the turn."""
     selection = select_skills(
         catalog,
         [given.text for given in inputs if isinstance(given, TextInput)],
         user_home=settings.roots.user_home,
         structured=[given for given in inputs if isinstance(given, SkillInput)],
+        connector_slugs=connector_slugs,
     )
     items: list[ResponseItem] = []
     read: list[Skill] = []
@@ -32,8 +39,8 @@ def read_named_skills(catalog: SkillCatalog, settings: SkillSettings, inputs: Se
             items.append(injected.item)
             read.append(skill)
     present = settings.env.keys() | settings.withheld_env.keys()
-    needs = plan_dependencies(selection.skills, env=present, configured_mcp=settings.configured_mcp)
-    granted, withheld = _grants(selection.skills, settings)
+    needs = plan_dependencies(read, env=present, configured_mcp=settings.configured_mcp)
+    granted, withheld = _grants(read, settings)
     return AskedFor(
         items=tuple(items),
         skills=tuple(read),

@@ -79,9 +79,7 @@ class _Search:
             if self._entries > MAX_ENTRIES:
                 self._note(f"has more than {MAX_ENTRIES} files")
                 break
-            if time.monotonic() > self._until:
-                self._note("takes too long to search")
-                self._found.stamps[str(self._root.path)] = NEVER
+            if self._is_late():
                 break
             self._visit(self._queue.popleft())
         if self._unreadable:
@@ -90,6 +88,14 @@ class _Search:
                 f"cannot read {count} folder{'s' * (count > 1)} with skills, such as {self._unreadable[0]}"
             )
         return self._found
+
+    def _is_late(self) -> bool:
+        """Whether the time is over, which is noted; the next search begins anew then."""
+        if time.monotonic() <= self._until:
+            return False
+        self._note("takes too long to search")
+        self._found.stamps[str(self._root.path)] = NEVER
+        return True
 
     def _note(self, why: str) -> None:
         note = f"`{self._root.path}` {why}: some of its skills were not looked for"
@@ -159,6 +165,9 @@ class _Search:
         for name, is_link in children:
             if name in SKIPPED_FOLDERS:
                 continue
+            # Finding out where thousands of links lead takes its time.
+            if self._is_late():
+                return
             path, real = f"{folder.path}/{name}", f"{folder.real.rstrip('/')}/{name}"
             if is_link:
                 if (target := self._link_target(path)) is None:

@@ -28,22 +28,34 @@ def skill_item(skill: Skill) -> Injected:
     Only a regular file is read, a repo skill's only inside its project. Of a file over 256 KiB the beginning is given,
     with a note that says where the rest is. What cannot be read or is no UTF-8 gives a warning.
     """
+    path = str(skill.canonical_path)
+    try:
+        body = skill_body(skill)
+    except FileRefused as error:
+        name, shown = sanitize_line(skill.name), sanitize_line(path)
+        return Injected(None, f"skill `{name}` is left out: cannot read `{shown}`: {error}")
+    return Injected(message("user", render_skill(skill.name, path, body)))
+
+
+def skill_body(skill: Skill) -> str:
+    """What `skill_item` puts before the model of a skill's file, read now. Raises `FileRefused`."""
     path, inside = skill.canonical_path, skill.root.inside
     limit = MAX_BODY_BYTES + 1
-    try:
-        head = read_inside(inside, path, limit) if inside else read_trusted(path, limit)
-        if head is None:
-            raise FileRefused("no such file")
-        body = _text(head, str(path))
-    except FileRefused as error:
-        name, shown = sanitize_line(skill.name), sanitize_line(str(path))
-        return Injected(None, f"skill `{name}` is left out: cannot read `{shown}`: {error}")
-    return Injected(message("user", render_skill(skill.name, str(path), body)))
+    head = read_inside(inside, path, limit) if inside else read_trusted(path, limit)
+    if head is None:
+        raise FileRefused("no such file")
+    return _text(head, str(path))
 
 
 def render_skill(name: str, path: str, body: str) -> str:
     """The text of a skill's message; other programs know it by these tags."""
     return f"<skill>\n<name>{sanitize_line(name)}</name>\n<path>{sanitize_line(path)}</path>\n{body}\n</skill>"
+
+
+def render_loaded(name: str, path: str, body: str) -> str:
+    """A skill as the output of a tool: the prefix of the conversation stays as it was."""
+    shown = sanitize_line(name).replace('"', "'")
+    return f'<skill-loaded name="{shown}">\n<path>{sanitize_line(path)}</path>\n{body}\n</skill-loaded>'
 
 
 def _text(head: FileHead, path: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Final, NamedTuple, TypeAlias
 
 from codex_py.errors import CodexError
@@ -14,6 +15,7 @@ MAX_NAME_CHARS: Final = 64
 MAX_QUALIFIED_NAME_CHARS: Final = 129
 MAX_DESCRIPTION_CHARS: Final = 1024
 _MAX_TOOLS_CHARS: Final = 4096
+_TEXT_KEYS: Final = frozenset({"name", "description", "short-description"})
 _YES: Final = frozenset({"true", "yes", "on"})
 _NO: Final = frozenset({"false", "no", "off"})
 _Fields: TypeAlias = tuple[str | None, str | None, str | None]
@@ -97,10 +99,11 @@ def _read_repaired(source: str) -> tuple[_Fields, dict[str, YamlValue]]:
     try:
         return _read(source)
     except SkillRefused as original:
-        try:
-            return _read(repair_yaml(source))
-        except SkillRefused:
-            raise original from None
+        # The second is more eager: it takes lists and mappings in brackets for texts as well.
+        for repaired in (repair_yaml(source, texts=_TEXT_KEYS), repair_yaml(source)):
+            with suppress(SkillRefused):
+                return _read(repaired)
+        raise original from None
 
 
 def _read(source: str) -> tuple[_Fields, dict[str, YamlValue]]:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from codex_py.protocol.input import SkillInput
 from codex_py.skills.mentions import LinkMention, find_mentions, is_mentionable, lengths_of, longest_known
-from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.skills.model import Skill, SkillCatalog, SkillProblem
 from codex_py.text.sanitize import sanitize_line
 
 _MAX_NOTICES: Final = 8
@@ -102,11 +102,19 @@ class _Chosen:
     def note_unknown(self, runs: Iterable[str]) -> None:
         for run in runs:
             if not (name := longest_known(run.lower(), self._by_case, self._lengths)):
+                self._note_not_loaded(run)
                 continue
             names = self._by_case[name]
             if not self._blocked.intersection(names):
                 choices = _choices([skill for name in names for skill in self._catalog.find(name)])
-                self._ambiguous[names[0]] = f"`${_shown(run)}` is the name of no skill; you could mean {choices}"
+                written = _shown(run[: len(name)])
+                self._ambiguous[names[0]] = f"`${written}` is the name of no skill; you could mean {choices}"
+
+    def _note_not_loaded(self, run: str) -> None:
+        name = run if run in self._not_loaded else run.partition(":")[0]
+        if problem := self._not_loaded.get(name):
+            reason = f"`{_shown(str(problem.path))}` could not be loaded: {sanitize_line(problem.message)}"
+            self._notices[f"`${_shown(name)}` selects nothing: {reason}"] = None
 
     def notices(self) -> tuple[str, ...]:
         """At most eight lines; the last one says how many more there would be."""
@@ -133,6 +141,12 @@ class _Chosen:
     @cached_property
     def _lengths(self) -> list[int]:
         return lengths_of(self._by_case)
+
+    @cached_property
+    def _not_loaded(self) -> dict[str, SkillProblem]:
+        """What is wrong with the skill in a folder of this name."""
+        found = ((problem.path, problem) for problem in self._catalog.problems)
+        return {path.parent.name if path.name == "SKILL.md" else path.name: problem for path, problem in found}
 
     @cached_property
     def _by_path(self) -> dict[str, Skill]:

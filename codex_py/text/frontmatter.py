@@ -6,7 +6,7 @@ Scalars are taken as they are written (`1.50` is the text "1.50"), so nothing is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from codex_py.errors import CodexError
@@ -85,25 +85,39 @@ def parse_yaml(text: str) -> YamlValue:
         raise YamlRefused(str(error).partition("\n")[0]) from None
 
 
-def repair_yaml(text: str) -> str:
+def repair_yaml(text: str, *, texts: Collection[str] | None = None) -> str:
     """`text` with quotes put round the values that were plainly meant as text, such as `description: Use when: …`.
 
     A value is quoted when it has a colon before a space, or begins with one of ``[ { @ ` `` and is not YAML by itself.
-    Quoted values, block scalars and comments stay as they are.
+    Quoted values, block scalars and comments stay as they are. With `texts`, lists and mappings in brackets stay too,
+    over several lines as well, except as values of these keys.
     """
     block_indent: int | None = None
+    open_brackets = 0
     lines: list[str] = []
     for line in text.split("\n"):
         indent = len(line) - len(line.lstrip(" "))
-        if block_indent is not None and (not line.strip() or indent > block_indent):
+        if open_brackets > 0 or (block_indent is not None and (not line.strip() or indent > block_indent)):
+            open_brackets += _opened(line) if open_brackets else 0
             lines.append(line)
             continue
         block_indent = None
         key, colon, rest = line.partition(":")
-        if colon and rest.lstrip()[:1] in ("|", ">"):
+        value = rest.lstrip()
+        if colon and value[:1] in ("|", ">"):
             block_indent = indent
+        if texts is not None and value[:1] in ("[", "{") and key.strip(" '\"") not in texts:
+            open_brackets = _opened(value)
+            if open_brackets > 0 or _is_yaml(value):
+                lines.append(line)
+                continue
         lines.append(_repaired(key, rest) if colon and key.strip() else line)
     return "\n".join(lines)
+
+
+def _opened(text: str) -> int:
+    """How many brackets it opens and leaves open; less than 0 when it closes more."""
+    return text.count("[") + text.count("{") - text.count("]") - text.count("}")
 
 
 def _repaired(key: str, rest: str) -> str:

@@ -57,6 +57,24 @@ def test_a_skill_is_inserted_from_the_manager(place: Place) -> None:
         assert any("<name>deploy</name>" in text for item in model.requests[-1].input for text in texts_of(item))
 
 
+def test_what_is_wrong_with_skills_and_mentions_is_shown(place: Place) -> None:
+    write_skill(place.repo, "deploy")
+    write_skill(place.home, "deploy")
+    place.write(".agents/skills/broken/SKILL.md", "---\nname: broken\n---\n")
+    with FakeResponses([say("One.")], [say("Two.")]) as model:
+        trusted(place, model)
+        with Terminal(place, height=40) as terminal:
+            terminal.wait_for_prompt()
+            terminal.type("use $deploy now\r")
+            terminal.wait_for("failed to load skill")
+            terminal.wait_for("`$deploy` could mean 2 skills and selects none")
+            terminal.wait_for("One.").wait_for_prompt()
+            terminal.type("use $broken now\r")
+            terminal.wait_for("`$broken` selects nothing")
+            terminal.wait_for("Two.")
+    assert not any(text.startswith("<skill>") for item in model.requests[-1].input for text in texts_of(item))
+
+
 def write_skill(repo: Path, name: str) -> None:
     folder = repo / ".agents/skills" / name
     folder.mkdir(parents=True)

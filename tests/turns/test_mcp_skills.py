@@ -9,6 +9,7 @@ from typing import Any
 
 from codex_py.protocol import events
 from codex_py.protocol.questions import McpInstallQuestion, McpServerWanted, Question
+from tests.support.bodies import injected, said, skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.mcp_servers import odd_words, tool_names
@@ -52,6 +53,29 @@ async def test_a_missing_server_is_asked_about_installed_and_used_in_the_same_tu
     assert "# what I like" in config
     command, *arguments = odd_words("good")
     assert tomllib.loads(config)["mcp_servers"] == {"odd": {"command": command, "args": arguments}}
+
+
+async def test_what_is_sent_has_the_skill_before_the_message_and_the_new_tools_behind_the_others(place: Place) -> None:
+    path = add_skill(place, "helper", odd_need("odd")) / "SKILL.md"
+    with FakeResponses([say("done")]) as model:
+        async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
+            seen = answers(watched, lambda _: "yes")
+            await watched.say("$helper go")
+    [request] = model.requests
+    new = request.body["tools"][-6:]
+    of_resources = ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"]
+    of_the_server = ["mcp__odd__destroys", "mcp__odd__plain", "mcp__odd__reads"]
+    assert [tool["name"] for tool in new] == [*of_resources, *of_the_server]
+    assert len(seen) == 1
+    assert request.body == whole_body(
+        place,
+        request,
+        injected(path),
+        user("$helper go"),
+        skills=skill_list(f"- helper: needs a server (file: {path})"),
+        can_ask=True,
+        more_tools=new,
+    )
 
 
 async def test_the_next_session_finds_the_installed_server(place: Place) -> None:
@@ -125,11 +149,15 @@ async def test_a_server_that_does_not_come_up_costs_a_warning_not_the_turn(place
 
 
 async def test_where_nobody_answers_it_is_one_warning(place: Place) -> None:
-    add_skill(place, "one", odd_need("first"))
+    path = add_skill(place, "one", odd_need("first")) / "SKILL.md"
     with FakeResponses([say("done")], [say("more")]) as model:
         async with watched_session(place, model, NO_BUNDLED) as watched:
             await watched.say("$one go")
             await watched.say("$one again")
+    last = model.requests[-1]
+    turns = [injected(path), user("$one go"), said("done"), injected(path), user("$one again")]
+    listed = skill_list(f"- one: needs a server (file: {path})")
+    assert last.body == whole_body(place, last, *turns, skills=listed)
     [warning] = warnings(watched)
     assert warning.startswith("the MCP server `first` (")
     assert warning.endswith("skill `one` may not work without it; `--install-dependencies` adds it")

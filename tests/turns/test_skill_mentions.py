@@ -1,147 +1,271 @@
-"""What the model sees when a message names skills in other ways than by a plain name, and when that goes wrong."""
+"""What the model is given when a message names skills, and what the user is told when that selects none."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from codex_py.protocol import events
-from codex_py.protocol.input import SkillInput, TextInput
-from codex_py.protocol.ops import UserTurn
-from tests.support.fake_responses import FakeResponses, Request, say
+from codex_py.protocol.input import SkillInput, TextInput, UserInput
+from tests.support.bodies import injected, said, skill_list, user, whole_body
+from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import Place
-from tests.support.session import Watched, watched_session
+from tests.support.session import watched_session
+from tests.support.skills import NO_BUNDLED, Talk, add_skill, own_root, repo_root, skill_text, talk
 
-NO_BUNDLED = "[skills.bundled]\nenabled = false\n"
-
-
-def add(place: Place, name: str, body: str = "Do it.", *, at: Path | None = None) -> Path:
-    path = (at or place.repo / ".agents/skills") / name / "SKILL.md"
-    path.parent.mkdir(parents=True)
-    path.write_text(f"---\nname: {name}\ndescription: does things\n---\n{body}\n")
-    return path
+# Without a list there is nothing in the first context that varies with the skills there are.
+UNLISTED = "[skills]\ninclude_instructions = false\n"
 
 
-def injected(path: Path, text: str | None = None) -> str:
-    name = path.parent.name
-    return f"<skill>\n<name>{name}</name>\n<path>{path}</path>\n{path.read_text() if text is None else text}\n</skill>"
+async def ask(place: Place, *messages: str | Sequence[UserInput], top: str = "") -> Talk:
+    return await talk(place, *messages, top=f"{UNLISTED}{top}")
 
 
-def told(request: Request) -> list[str]:
-    """What stands behind the environment: the skills, and the message."""
-    texts = request.texts("user")
-    assert texts[0].startswith("<environment_context>")
-    return texts[1:]
+def turns(messages: Sequence[str], given: Callable[[str], list[Any]]) -> list[Any]:
+    """The items of one turn a message, each behind what it was `given`, but for the answer to the last."""
+    items = [
+        item
+        for number, message in enumerate(messages, start=1)
+        for item in (*given(message), user(message), said(f"answer {number}"))
+    ]
+    return items[:-1]
 
 
-def warnings(watched: Watched) -> list[str]:
-    return [warned.message for warned in watched.of(events.Warned)]
+SELECTING = [
+    *("$lint", "use $lint on app.py", "($lint)", "$lint.", "$lint, now", "$lint's", "$lint!", "$lint/x", "$lint=1"),
+    *("# $lint", "- $lint", "> $lint", "| $lint |", "**$lint**", '"$lint"', "`$lint`", "```sh\n$lint\n```"),
+    *("    $lint", "\n$lint\n", "$lint\r\n", "foo$lint", "https://x.test/?a=$lint&b=1"),
+    *("$$lint", "\\$lint", "$HOME$lint", "$lint $lint"),
+    *("用$lint写", "$lint\u00a0x", "$lint\u200b", "$lint…", "\U0001f680$lint\U0001f680", "$lint-al $lint"),
+    *("$lint: go", "$lint:go", "$lint::", "$lint:now:go", "[$lint]", "[$lint: x]", "[$lint](", "[$lint]()"),
+    *("[$lint]( )", "[$lint]({path})", "[$lint] ({path})", "[$lint]\n( {path} )", "[$lint](skill://{path})"),
+    *("![$lint]({path})", "[$whatever]({path})", "[$lint-all]({path})", "[$lint](/.{path})"),
+    "[$lint](/{path}/../SKILL.md)",
+]  # fmt: skip
+NOT_SELECTING = [
+    *("lint", "@lint", "/lint", "${lint}", "$(lint)", "$ lint", "＄lint", "$", "$:", "$:lint", "$-"),
+    *("$lint-", "$lint_", "$lint-al", "$lint-all-of-it", "$lint2", "[lint]({path})", "$PATH $path: x"),
+    *("[$PATH]({path})", "[$lint](app://lint)", "[$lint](mcp://lint)", "[$lint](plugin://lint)", "[$lint](https://x.test/a)"),
+    *("[$lint]({folder}/other.md)", "[$lint](r0/lint/a)"),
+]  # fmt: skip
 
 
-async def ask(place: Place, prompt: str, top: str = "") -> tuple[list[str], list[str]]:
-    """One turn: what the model was told with it, and what the user was told."""
-    with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, f"{top}{NO_BUNDLED}") as watched:
-            await watched.say(prompt)
-    return told(model.requests[0]), warnings(watched)
+async def test_a_name_or_a_link_selects_wherever_it_stands(place: Place) -> None:
+    lint = add_skill(repo_root(place), "lint")
+    add_skill(repo_root(place), "lint-all")
+    messages = [text.format(path=lint) if "{path}" in text else text for text in SELECTING]
+    talked = await ask(place, *messages)
+    assert talked.last.body == whole_body(place, talked.last, *turns(messages, lambda _: [injected(lint)]))
+    assert talked.warnings == []
+
+
+async def test_what_is_no_name_and_no_link_selects_nothing(place: Place) -> None:
+    lint = add_skill(repo_root(place), "lint")
+    for name in ("lint-all", "path", "a b"):
+        add_skill(repo_root(place), name)
+    messages = [text.replace("{path}", str(lint)).replace("{folder}", str(lint.parent)) for text in NOT_SELECTING]
+    talked = await ask(place, *messages)
+    assert talked.last.body == whole_body(place, talked.last, *turns(messages, lambda _: []))
+    assert talked.warnings == []
+
+
+async def test_the_longest_known_name_is_meant(place: Place) -> None:
+    root = repo_root(place)
+    names = ("a", "a:b", "a-b", "a_b")
+    paths = {name: add_skill(root, name.replace(":", "."), skill_text(name)) for name in names}
+    messages = {"$a:b": "a:b", "$a:b:c": "a:b", "$a:c": "a", "$a-b": "a-b", "$a-b:": "a-b", "$a_b.": "a_b", "$a.b": "a"}
+    talked = await ask(place, *messages)
+    given = turns(list(messages), lambda message: [injected(paths[messages[message]], messages[message])])
+    assert talked.last.body == whole_body(place, talked.last, *given)
 
 
 async def test_several_skills_come_in_the_order_of_the_catalogue_each_once(place: Place) -> None:
-    mine, zoo, ant = add(place, "mine", at=place.home / ".agents/skills"), add(place, "zoo"), add(place, "ant")
+    mine, zoo, ant = (
+        add_skill(root, name)
+        for root, name in ((own_root(place), "mine"), (repo_root(place), "zoo"), (repo_root(place), "ant"))
+    )
     prompt = f"$mine, then $zoo and `$ant`; $zoo again, [$ant]({ant}) too\n```\n$mine\n```"
-    assert await ask(place, prompt) == ([injected(ant), injected(zoo), injected(mine), prompt], [])
-
-
-@pytest.mark.parametrize(
-    "link", ["[$lint]({})", "[$whatever](skill://{})", "[$lint]\n( {} )", "[$lint]({}/../SKILL.md)"]
-)
-async def test_a_link_selects_by_path(place: Place, link: str) -> None:
-    here = add(place, "lint")
-    add(place, "lint", "Another one.", at=place.home / ".agents/skills")
-    target = str(here if "/.." not in link else here.parent / "scripts")
-    prompt = f"use {link.format(target)}"
-    assert await ask(place, prompt) == ([injected(here), prompt], [])
+    linked_last = f"$ant and [$x]({mine})"
+    talked = await ask(place, prompt, linked_last)
+    assert talked.last.body == whole_body(
+        place,
+        talked.last,
+        *(injected(ant), injected(zoo), injected(mine), user(prompt), said("answer 1")),
+        *(injected(mine), injected(ant), user(linked_last)),
+    )
+    assert [use.name for use in talked.uses] == ["ant", "zoo", "mine", "mine", "ant"]
 
 
 async def test_a_link_to_home_is_written_with_a_tilde(place: Place) -> None:
-    path = add(place, "lint", at=place.home / ".agents/skills")
+    path = add_skill(own_root(place), "lint")
     prompt = "use [$lint](~/.agents/skills/lint/SKILL.md)"
-    assert await ask(place, prompt) == ([injected(path), prompt], [])
+    talked = await ask(place, prompt)
+    assert talked.last.body == whole_body(place, talked.last, injected(path), user(prompt))
 
 
-@pytest.mark.parametrize("kind", ["app", "mcp", "plugin"])
-async def test_links_of_other_kinds_are_no_skills(place: Place, kind: str) -> None:
-    add(place, "lint")
-    prompt = f"use [$lint]({kind}://lint) with $PATH and ${{lint}}"
-    assert await ask(place, prompt) == ([prompt], [])
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        (
+            "use [$lint]({evil})",
+            "no skill at `{evil}` of `$lint`; you could mean `$lint` (repo)",
+        ),
+        (
+            "[$lint](.agents/skills/lint/SKILL.md)",
+            "no skill at `.agents/skills/lint/SKILL.md` of `$lint`: a link to a skill needs an absolute path; "
+            "you could mean `$lint` (repo)",
+        ),
+        ("[$lint](skill://{folder})", "`{folder}` of `$lint` is the folder of a skill; write `[$lint]({path})`"),
+        ("use $LINT: now", "`$LINT` is the name of no skill; you could mean `$lint` (repo)"),
+        ("use $Fmt", "`$Fmt` is the name of no skill; you could mean `$fMT` (repo) or `$fmt` (user)"),
+        (
+            "use $twin",
+            "`$twin` could mean 2 skills and selects none: `[$twin]({twin})` (repo) or `[$twin]({own})` (user)",
+        ),
+        ("$broken", "`$broken` selects nothing: `{broken}` could not be loaded: missing field `description`"),
+    ],
+)  # fmt: skip
+async def test_what_could_be_meant_is_told_and_selects_nothing(place: Place, prompt: str, told: str) -> None:
+    lint = add_skill(repo_root(place), "lint")
+    paths = {
+        "path": lint,
+        "folder": lint.parent,
+        "evil": place.write("evil/SKILL.md", lint.read_text()),
+        "twin": add_skill(repo_root(place), "twin"),
+        "own": add_skill(own_root(place), "twin"),
+        "broken": add_skill(repo_root(place), "broken", "---\nname: broken\n---\n"),
+    }
+    add_skill(repo_root(place), "fMT")
+    add_skill(own_root(place), "fmt")
+    message = prompt.format(**paths)
+    talked = await ask(place, message)
+    assert talked.last.body == whole_body(place, talked.last, user(message))
+    assert talked.warnings[1:] == [told.format(**paths)]
 
 
-async def test_a_link_to_a_file_that_is_no_known_skill_is_told(place: Place) -> None:
-    path = add(place, "lint")
-    evil = place.write("evil/SKILL.md", path.read_text())
-    prompt = f"use [$lint]({evil})"
-    assert await ask(place, prompt) == (
-        [prompt],
-        [f"no skill at `{evil}` of `$lint`; you could mean `$lint` (repo)"],
-    )
-
-
-async def test_a_name_in_other_letters_selects_none_and_says_which_there_is(place: Place) -> None:
-    add(place, "Lint")
-    prompt = "use $lint"
-    assert await ask(place, prompt) == (
-        [prompt],
-        ["`$lint` is the name of no skill; you could mean `$Lint` (repo)"],
-    )
-
-
-async def test_the_longest_known_name_before_a_colon_is_meant(place: Place) -> None:
-    lint = add(place, "lint")
-    prompt = "$lint:now: go"
-    assert await ask(place, prompt) == ([injected(lint), prompt], [])
+async def test_a_mention_that_selects_after_all_is_not_complained_of(place: Place) -> None:
+    here = add_skill(repo_root(place), "twin")
+    add_skill(own_root(place), "twin")
+    prompt = f"$twin, I mean [$twin]({here})"
+    talked = await ask(place, prompt)
+    assert talked.last.body == whole_body(place, talked.last, injected(here), user(prompt))
+    assert talked.warnings == []
 
 
 async def test_a_skill_of_a_plugin_is_named_with_its_namespace(place: Place) -> None:
-    root = place.codex_home / "plugins/cache/market/tools/local"
-    path = add(place, "lint", at=root / "skills")
-    prompt = "$tools:lint: go, not $lint"
-    top = '[plugins."tools@market"]\nenabled = true\n'
-    seen, notices = await ask(place, prompt, top)
-    assert seen == [injected(path).replace("<name>lint<", "<name>tools:lint<"), prompt]
-    assert notices == []
+    path = add_skill(place.codex_home / "plugins/cache/market/tools/local/skills", "lint")
+    messages = ["$tools:lint: go", "$lint"]
+    talked = await ask(place, *messages, top='[plugins."tools@market"]\nenabled = true\n')
+    assert talked.last.body == whole_body(
+        place,
+        talked.last,
+        *turns(messages, lambda message: [injected(path, "tools:lint")] if message != "$lint" else []),
+    )
+    assert talked.warnings == ["`$lint` is the name of no skill; you could mean `$tools:lint` (user)"]
 
 
-async def test_a_long_body_is_cut_and_says_where_the_rest_is(place: Place) -> None:
-    path = add(place, "long", "0123456789abcde\n" * 20_000)
-    seen, notices = await ask(place, "$long")
-    raw = path.read_bytes()
-    head, _, note = seen[0].removesuffix("\n</skill>").rpartition("\n[cut here: ")
-    shown = head.partition("</path>\n")[2]
-    assert 256 * 1024 - 16 < len(shown) <= 256 * 1024
-    assert raw.decode().startswith(shown)
-    command = f"tail -c +{len(shown) + 1} {path}"
-    assert note == f"these are the first {len(shown)} of {len(raw)} bytes; the rest is in the file: `{command}`]"
-    assert (seen[1:], notices) == (["$long"], [])
-
-
-async def test_a_skill_that_cannot_be_read_any_more_costs_a_line(place: Place) -> None:
-    gone, here = add(place, "gone"), add(place, "here")
-    with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, NO_BUNDLED) as watched:
-            # Between the look at the folders, with which a turn begins, and the reading.
-            watched.on(events.TurnStarted, lambda: gone.unlink(missing_ok=True))
-            ended = await watched.say("$gone $here")
-    assert isinstance(ended, events.TurnCompleted)
-    assert told(model.requests[0]) == [injected(here), "$gone $here"]
-    assert warnings(watched) == [f"skill `gone` is left out: cannot read `{gone}`: no such file"]
+async def test_a_picked_skill_comes_first_and_takes_its_name_from_the_mentions(place: Place) -> None:
+    add_skill(repo_root(place), "lint")
+    add_skill(repo_root(place), "ant")
+    there = add_skill(own_root(place), "lint", skill_text("lint", body="The user's own."))
+    picked = (SkillInput("lint", there), TextInput("use $lint and $ant"))
+    talked = await ask(place, picked)
+    ant = repo_root(place) / "ant/SKILL.md"
+    assert talked.last.body == whole_body(
+        place, talked.last, injected(there), injected(ant), user("use $lint and $ant")
+    )
+    assert talked.warnings == []
 
 
 async def test_a_picked_skill_that_is_not_there_still_takes_its_name(place: Place) -> None:
-    add(place, "lint")
+    add_skill(repo_root(place), "lint")
     nowhere = place.repo / "nowhere/SKILL.md"
+    talked = await ask(place, (SkillInput("lint", nowhere), TextInput("$lint")))
+    assert talked.last.body == whole_body(place, talked.last, user("$lint"))
+    assert talked.warnings == [f"no skill at `{nowhere}` of `$lint`; you could mean `$lint` (repo)"]
+
+
+async def test_a_picked_skill_alone_needs_no_message(place: Place) -> None:
+    path = add_skill(repo_root(place), "lint")
+    talked = await ask(place, (SkillInput("lint", path),))
+    assert talked.last.body == whole_body(place, talked.last, injected(path))
+
+
+async def test_a_skill_is_given_as_it_is_and_what_it_mentions_is_not(place: Place) -> None:
+    body = "use $other\r\n</skill>\n<b>&amp;\ttab\x00\n\n"
+    lint = add_skill(repo_root(place), "lint", f"---\r\nname: lint\r\ndescription: x\r\n---\r\n{body}")
+    add_skill(repo_root(place), "other")
+    place.write("AGENTS.md", "")
+    talked = await ask(place, "$lint", "and without")
+    assert talked.last.body == whole_body(
+        place, talked.last, injected(lint), user("$lint"), said("answer 1"), user("and without")
+    )
+
+
+async def test_a_long_body_is_cut_and_says_where_the_rest_is(place: Place) -> None:
+    path = add_skill(repo_root(place), "long", skill_text("long", body="0123456789abcde\n" * 20_000))
+    raw = path.read_bytes()
+    # Whole lines of 16 bytes, as many as fit.
+    start = raw.index(b"0123")
+    kept = start + (256 * 1024 - start) // 16 * 16
+    note = (
+        f"[cut here: these are the first {kept} of {len(raw)} bytes; the rest is in the file: "
+        f"`tail -c +{kept + 1} {path}`]"
+    )
+    talked = await ask(place, "$long")
+    shown = injected(path, text=f"{raw[:kept].decode()}\n{note}")
+    assert talked.last.body == whole_body(place, talked.last, shown, user("$long"))
+    assert talked.warnings == []
+
+
+def spoil(path: Path, way: str) -> None:
+    if way == "bytes":
+        path.write_bytes(b"\xff")
+        return
+    path.unlink()
+    if way == "link":
+        path.symlink_to("/etc/hostname")
+    elif way == "folder":
+        path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("way", "reason"),
+    [
+        ("gone", "no such file"),
+        ("bytes", "not UTF-8 at byte 0"),
+        ("link", "a link that leads out of the project"),
+        ("folder", "not a regular file"),
+    ],
+)
+async def test_a_skill_that_cannot_be_read_any_more_costs_a_line(place: Place, way: str, reason: str) -> None:
+    need = "dependencies:\n  tools:\n    - {type: env_var, value: NOT_ASKED_FOR}\n"
+    gone = add_skill(repo_root(place), "gone", skill_text("gone", more=need))
+    here = add_skill(repo_root(place), "here")
     with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, NO_BUNDLED) as watched:
-            await watched.session.submit(UserTurn((SkillInput("lint", nowhere), TextInput("$lint"))))
-    assert told(model.requests[0]) == ["$lint"]
-    assert len(warnings(watched)) == 1
+        async with watched_session(place, model, f"{UNLISTED}{NO_BUNDLED}") as watched:
+            # Between the look at the folders, with which a turn begins, and the reading.
+            watched.on(events.TurnStarted, lambda: spoil(gone, way))
+            ended = await watched.say("$gone $here")
+    assert isinstance(ended, events.TurnCompleted)
+    [request] = model.requests
+    assert request.body == whole_body(place, request, injected(here), user("$gone $here"))
+    assert [warned.message for warned in watched.of(events.Warned)] == [
+        f"skill `gone` is left out: cannot read `{gone}`: {reason}"
+    ]
+    assert watched.of(events.SkillUsed) == [events.SkillUsed("here", "repo", here, "explicit")]
+
+
+async def test_the_list_stands_before_what_was_named(place: Place) -> None:
+    path = add_skill(repo_root(place), "lint", skill_text("lint", "checks the code"))
+    talked = await talk(place, "use $lint: on app.py", "and now without")
+    listed = skill_list(f"- lint: checks the code (file: {path})")
+    first, second = talked.requests
+    told = [injected(path), user("use $lint: on app.py")]
+    assert first.body == whole_body(place, first, *told, skills=listed)
+    # Nothing of it again: the turn after adds the answer and the prompt.
+    assert second.body == whole_body(place, second, *told, said("answer 1"), user("and now without"), skills=listed)
+    assert talked.uses == [events.SkillUsed("lint", "repo", path, "explicit")]

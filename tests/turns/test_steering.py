@@ -9,10 +9,12 @@ from collections.abc import Callable
 from codex_py.protocol import events
 from codex_py.protocol.input import TextInput, UserInput
 from codex_py.protocol.ops import Steer, UserTurn
+from tests.support.bodies import injected, skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, call, delta, hang, say
 from tests.support.home import Place
 from tests.support.rollout import recorded_events
 from tests.support.session import Watched, watched_session
+from tests.support.skills import NO_BUNDLED, add_skill, repo_root
 
 
 def steer(watched: Watched, text: str, after: Callable[[], object] | None = None) -> None:
@@ -85,15 +87,17 @@ async def test_without_a_turn_it_begins_one(place: Place) -> None:
 
 
 async def test_a_skill_it_names_comes_before_it(place: Place) -> None:
-    place.write(".agents/skills/lint/SKILL.md", "---\nname: lint\ndescription: d\n---\nRun the linter.\n")
-    script = [call("c1", "exec_command", {"cmd": "echo one", "login": False})]
-    with FakeResponses(script, [say("done")]) as model:
-        async with watched_session(place, model) as watched:
+    lint = add_skill(repo_root(place), "lint")
+    command = call("c1", "exec_command", {"cmd": "echo one", "login": False})
+    with FakeResponses([command], [say("done")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
             watched.on(events.CommandStarted, lambda: steer(watched, "use $lint"))
             await watched.say("format it")
-    *_, skill, text = model.requests[1].texts("user")
-    assert skill.startswith("<skill>\n<name>lint</name>")
-    assert text == "use $lint"
+    last = model.requests[1]
+    late = [injected(lint), user("use $lint")]
+    expected = [user("format it"), command["item"], last.output_item("c1"), *late]
+    listed = skill_list(f"- lint: does things (file: {lint})")
+    assert last.body == whole_body(place, last, *expected, skills=listed)
 
 
 async def test_a_turn_asked_for_while_one_runs_begins_after_it(place: Place) -> None:

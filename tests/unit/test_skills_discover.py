@@ -10,6 +10,7 @@ import pytest
 
 from codex_py.skills.discover import MAX_ENTRIES, Found, find_skill_files
 from codex_py.skills.model import SkillRoot, SkillScope
+from codex_py.skills.stamps import NEVER
 from tests.support.work import within
 
 
@@ -197,6 +198,35 @@ def test_the_search_stops_when_its_time_is_over(top: Path) -> None:
     add(top / "a")
     found = find_skill_files(SkillRoot(top, "user", "home"), until=0.0)
     assert found.files == []
+    assert found.notes == [f"`{top}` takes too long to search: some of its skills were not looked for"]
+
+
+class LateAfter(float):
+    """A moment that is over when it has been asked about so many times."""
+
+    def __new__(cls, looks: int) -> LateAfter:
+        moment = super().__new__(cls, 0.0)
+        moment.left = looks
+        return moment
+
+    left: int
+
+    def __ge__(self, _now: float) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+
+def test_the_search_stops_among_the_links_of_one_folder(top: Path) -> None:
+    for name in "abcdef":
+        add(top.parent / "real" / name)
+        (top / name).symlink_to(top.parent / "real" / name)
+    # Once for the root, then once for each link.
+    found = find_skill_files(SkillRoot(top, "user", "home"), until=LateAfter(4))
+    assert found.files == []
+    assert [path for path in found.stamps if path.startswith(f"{top}/") and "/." not in path] == [
+        f"{top}/{name}" for name in "abc"
+    ]
+    assert found.stamps[str(top)] == NEVER
     assert found.notes == [f"`{top}` takes too long to search: some of its skills were not looked for"]
 
 

@@ -88,6 +88,23 @@ def test_frontmatter_that_is_almost_yaml_is_repaired(line: str, read: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("lines", "read"),
+    [
+        ("metadata: {short-description: 'b: c'}\ndescription: a: b", SkillText("a", "a: b", "b: c")),
+        ("metadata: {\n  short-description: b,\n  other: [1]\n}\ndescription: a: b", SkillText("a", "a: b", "b")),
+        ("allowed-tools: [\n  A,\n  B\n]\ndescription: a: b", SkillText("a", "a: b", allowed_tools=("A", "B"))),
+        ("allowed-tools: [A] # tools\ndescription: a: b", SkillText("a", "a: b", allowed_tools=("A",))),
+        ("description: [WIP] a: b\nuser-invocable: no\nx: {a: b}", SkillText("a", "[WIP] a: b", user_invocable=False)),
+        ("description: {a: b}\nmetadata: {short-description: c}", SkillText("a", "{a: b}", "c")),
+        ("x: [open\ndescription: a: b", SkillText("a", "a: b")),
+        ("x: {y\nz: [1]\ndescription: a: b", SkillText("a", "a: b")),
+    ],
+)
+def test_a_repair_leaves_lists_and_mappings_in_brackets_what_they_are(lines: str, read: SkillText) -> None:
+    assert skill(f"name: a\n{lines}") == read
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "description: %x",
@@ -229,6 +246,8 @@ HOSTILE = [
     "---\n" + "- [{\n" * 13_000 + "---\n",
     "---\n" + "a: b: c # '\n" * 5400 + "---\n",
     "---\n" + "x: [`{@\n" * 8000 + "---\n",
+    "---\n" + "x: [a, {b: c}]\ny: z: z\n" * 2500 + "---\n",
+    "---\n" + "x: [a\n" * 10_000 + "y: z: z\n---\n",
     "---\n" + "a: " + "{a: " * 15_000 + "\n---\n",
     "\n" * 1_000_000,
     "---\nname: a\ndescription: b\nallowed-tools: " + "a(" * 30_000 + "\n---\n",

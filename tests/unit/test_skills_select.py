@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.protocol.input import SkillInput
-from codex_py.skills.model import Skill, SkillCatalog, SkillRoot
+from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot
 from codex_py.skills.select import Selection, select_skills
 from tests.support.work import within
 from tests.unit.skill_builders import catalog, skill
@@ -116,9 +116,9 @@ def test_a_disabled_skill_is_not_selected_by_link_or_pick() -> None:
     ("text", "notice"),
     [
         ("$Lint", "`$Lint` is the name of no skill; you could mean `$lint` (user)"),
-        ("$LINT: go", "`$LINT:` is the name of no skill; you could mean `$lint` (user)"),
+        ("$LINT: go", "`$LINT` is the name of no skill; you could mean `$lint` (user)"),
         ("$deploy", "`$deploy` is the name of no skill; you could mean `$ops:deploy` (user)"),
-        ("$Ops:Deploy:", "`$Ops:Deploy:` is the name of no skill; you could mean `$ops:deploy` (user)"),
+        ("$Ops:Deploy:", "`$Ops:Deploy` is the name of no skill; you could mean `$ops:deploy` (user)"),
     ],
 )
 def test_a_name_in_another_case_selects_nothing_and_says_so(text: str, notice: str) -> None:
@@ -175,3 +175,15 @@ def test_a_megabyte_of_mentions_among_many_skills_is_decided_in_linear_time() ->
         " ".join(f"$S{number}:a:b" for number in range(90_000)),
     ]
     within(20 * sum(map(len, texts)), lambda: select_skills(many, texts, user_home=HOME))
+
+
+def test_a_skill_that_could_not_be_loaded_is_told_of_when_it_is_named() -> None:
+    problems = tuple(
+        SkillProblem(Path(f"/repo/.agents/skills/{path}"), reason, "repo")
+        for path, reason in (("bad/SKILL.md", "missing field `name`"), ("out", "a link that leads out of the project"))
+    )
+    known = ALL._replace(problems=problems)
+    assert select("$bad, $bad: again, $out, $other, $bad-not", known).notices == (
+        "`$bad` selects nothing: `/repo/.agents/skills/bad/SKILL.md` could not be loaded: missing field `name`",
+        "`$out` selects nothing: `/repo/.agents/skills/out` could not be loaded: a link that leads out of the project",
+    )

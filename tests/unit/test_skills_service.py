@@ -325,7 +325,7 @@ def test_the_cache_is_private(place: Workplace) -> None:
     assert stat.S_IMODE(place.cache.stat().st_mode) == 0o700
 
 
-@pytest.mark.parametrize("damage", [b"", b"{}", b"\0" * 1000, b"codex-py skills 1 00000000\n{}"])
+@pytest.mark.parametrize("damage", [b"", b"{}", b"\0" * 1000, b"codex-py skills 2 00000000\n{}"])
 def test_a_damaged_cache_is_ignored(place: Workplace, damage: bytes) -> None:
     write(place.user, "a")
     whole = place.load()

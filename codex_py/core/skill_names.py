@@ -1,0 +1,45 @@
+"""A skill by the name a model gives it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Final
+
+from codex_py.errors import ToolError
+from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.text.sanitize import sanitize_line
+
+_MOST_NAMED: Final = 5
+_LONGEST_NAME: Final = 200
+
+
+def find_skill(catalog: SkillCatalog, name: str) -> Skill:
+    """The one skill of this name that is switched on; also without its namespace, and with a `$` before it.
+
+    Raises `ToolError` that names the closest ones where there is none, and the files where there are several.
+    """
+    wanted = name.strip().removeprefix("$")[:_LONGEST_NAME]
+    enabled = catalog.enabled()
+    found = [skill for skill in enabled if skill.name == wanted] or [
+        skill for skill in enabled if skill.namespace and skill.name == f"{skill.namespace}:{wanted}"
+    ]
+    if len(found) == 1:
+        return found[0]
+    shown = sanitize_line(wanted).replace("`", "'")
+    if found:
+        files = ", ".join(f"`{sanitize_line(str(skill.path))}` ({skill.name})" for skill in found[:_MOST_NAMED])
+        raise ToolError(f"{len(found)} skills are called `{shown}`: use a whole name, or read the file of one: {files}")
+    close = closest_names(wanted, (skill.name for skill in enabled))
+    listed = ", ".join(f"`{sanitize_line(one)}`" for one in close)
+    hint = f"the closest are {listed}" if close else "there are no skills"
+    raise ToolError(f"there is no skill `{shown}`; {hint}")
+
+
+def closest_names(wanted: str, names: Iterable[str]) -> list[str]:
+    """At most five of the names, the most similar first."""
+    folded: dict[str, str] = {}
+    for name in sorted(set(names)):
+        folded.setdefault(name.casefold(), name)
+    close = difflib.get_close_matches(wanted.casefold(), folded, n=_MOST_NAMED, cutoff=0.0)
+    return [folded[name] for name in close]

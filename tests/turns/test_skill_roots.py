@@ -1,0 +1,228 @@
+"""Where skills are found and how they are read: what the model is then told, in whole request bodies."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.support.bodies import injected, skill_list, user, whole_body
+from tests.support.home import Place
+from tests.support.skills import add_metadata, add_skill, own_root, repo_root, skill_text, talk
+
+PLUGIN = '[plugins."tools@market"]\nenabled = true\n'
+
+
+def line(name: str, file: Path | str, description: str = "does things") -> str:
+    return f"- {name}: {description} (file: {file})"
+
+
+async def test_every_root_is_searched_and_each_scope_has_its_place_in_the_list(place: Place) -> None:
+    part, team, more = place.repo / "part", place.home / "team", place.home / "more"
+    roots = {
+        "admin": place.system / "skills",
+        "config-near": part / ".codex/skills",
+        "config-top": place.repo / ".codex/skills",
+        "here": part / ".agents/skills",
+        "top": repo_root(place),
+        "extra": team,
+        "home": place.codex_home / "skills",
+        "more": more,
+        "own": own_root(place),
+    }
+    paths = {name: add_skill(root, name) for name, root in roots.items()}
+    add_skill(place.home / "elsewhere", "unseen")
+    plugin = add_skill(place.codex_home / "plugins/cache/market/tools/local/skills", "lint")
+    top = f'{PLUGIN}[skills]\nroots = ["{team}"]\nextra_user_roots = ["{more}"]\n'
+    talked = await talk(place, "hi", top=top, cwd=part)
+    listed = skill_list(*(line(name, path) for name, path in paths.items()), line("tools:lint", plugin))
+    [request] = talked.requests
+    assert request.body == whole_body(place, request, user("hi"), skills=listed, cwd=part)
+    assert talked.warnings == []
+
+
+async def test_aliases_stand_for_the_roots_in_the_order_in_which_they_are_searched(place: Place) -> None:
+    part = place.repo / "part"
+    roots = (
+        *(part / ".codex/skills", place.repo / ".codex/skills"),
+        *(place.codex_home / "skills", own_root(place), place.system / "skills"),
+        *(repo_root(place), part / ".agents/skills"),
+    )
+    for number, root in enumerate(roots):
+        for letter in "abc":
+            add_skill(root, f"{letter}{number}")
+    in_order = [("r4", 4), *((f"r{n}", n) for n in (0, 1, 5, 6)), ("r2", 2), ("r3", 3)]
+    scopes = [in_order[:1], in_order[1:5], in_order[5:]]
+    lines = [
+        line(f"{letter}{number}", f"{alias}/{letter}{number}/SKILL.md")
+        for scope in scopes
+        for letter in "abc"
+        for alias, number in scope
+    ]
+    talked = await talk(place, "hi", cwd=part)
+    [request] = talked.requests
+    listed = skill_list(*lines, roots=roots)
+    assert request.body == whole_body(place, request, user("hi"), skills=listed, cwd=part)
+
+
+async def test_a_linked_skill_is_listed_as_reached_by_the_first_root_and_given_by_its_real_path(place: Place) -> None:
+    real = add_skill(repo_root(place), "lint")
+    own_root(place).mkdir(parents=True)
+    (own_root(place) / "b-link").symlink_to(real.parent)
+    (own_root(place) / "a-link").symlink_to(real.parent)
+    reached = own_root(place) / "a-link/SKILL.md"
+    prompts = ["$lint", f"[$x]({reached})", f"[$x]({real})"]
+    for prompt in prompts:
+        talked = await talk(place, prompt)
+        [request] = talked.requests
+        assert request.body == whole_body(
+            place, request, injected(real), user(prompt), skills=skill_list(line("lint", reached))
+        )
+        assert [(use.scope, use.path) for use in talked.uses] == [("user", real)]
+
+
+async def test_a_hostile_folder_gives_the_skills_in_it_that_are_some(place: Place) -> None:
+    root = repo_root(place)
+    good = add_skill(root, "good")
+    add_skill(root / "1/2/3/4/5", "deep")
+    add_skill(root / "1/2/3/4/5/6", "too-deep")
+    for name in (".hidden", "node_modules", "a/.git"):
+        add_skill(root / name, "unseen")
+    add_skill(root, "other-letters").rename(root / "other-letters/skill.md")
+    (good.parent / "loop").symlink_to(root)
+    linked = root / "linked/SKILL.md"
+    linked.parent.mkdir()
+    linked.symlink_to(place.write("docs/linked.md", skill_text("linked")))
+    outside = add_skill(place.home, "outside")
+    for name, target in {"dev": "/dev", "gone": "nowhere", "out": outside.parent, "vcs": place.repo / ".git"}.items():
+        (root / name).symlink_to(target)
+    for name in ("fifo", "file"):
+        (root / name).mkdir()
+    os.mkfifo(root / "fifo/SKILL.md")
+    (root / "file/SKILL.md").symlink_to(outside)
+    talked = await talk(place, "hi")
+    [request] = talked.requests
+    names = ("1/2/3/4/5/deep", "good", "linked")
+    lines = [line(name.rpartition("/")[2], f"r0/{name}/SKILL.md") for name in names]
+    listed = skill_list(*lines, roots=(root,))
+    assert request.body == whole_body(place, request, user("hi"), skills=listed)
+    refused = {
+        "dev": "a link that leads out of the project",
+        "fifo/SKILL.md": "not a regular file",
+        "file/SKILL.md": "a link that leads out of the project",
+        "out": "a link that leads out of the project",
+        "vcs": "a link into a version control folder",
+    }
+    assert sorted(talked.warnings) == [
+        f"`{root}` has skills more than 6 folders deep: some of its skills were not looked for",
+        *(f"failed to load skill {root / name}: {reason}" for name, reason in refused.items()),
+    ]
+
+
+async def test_a_root_with_too_many_folders_is_one_line_for_the_user(place: Place) -> None:
+    root = repo_root(place)
+    first = add_skill(root, "a-first")
+    for number in range(2000):
+        (root / f"folder-{number:04}").mkdir()
+    add_skill(root, "z-last")
+    talked = await talk(place, "hi")
+    [request] = talked.requests
+    assert request.body == whole_body(place, request, user("hi"), skills=skill_list(line("a-first", first)))
+    assert talked.warnings == [f"`{root}` has more than 2000 folders: some of its skills were not looked for"]
+
+
+WRITTEN = {
+    "crlf": (b"---\r\nname: crlf\r\ndescription: with\ttabs\r\n---\r\nDo it.\r\n", "with tabs"),
+    "fences": (b" --- \t\nname: fences\ndescription: has spaces\n\t---\nDo it.\n", "has spaces"),
+    "tabs": (b"---\nname:\ttabs\ndescription:\tafter a tab\t\n---\n", "after a tab"),
+    "folded": (b"---\nname: folded\ndescription: >-\n  two\n  lines: and\n\n  more\n---\n", "two lines: and more"),
+    "literal": (b"---\nname: literal\ndescription: |\n  two\n  lines\n---\n", "two lines"),
+    "quoted": (b"---\nname: 'quoted'\ndescription: \"it's: \\u00fc\"\n---\n", "it's: ü"),
+    "colon": (b"---\nname: colon\ndescription: Use when: always\n---\n", "Use when: always"),
+    "bracket": (b"---\nname: bracket\ndescription: [WIP] do # not\n---\n", "[WIP] do"),
+    "flow": (b"---\nname: flow\ndescription: a: b\nmetadata: {c: d}\nallowed-tools: [\n A\n]\n---\n", "a: b"),
+    "long": (b"---\nname: long\ndescription: " + b"d" * 1025 + b"\n---\n", "d" * 1021 + "..."),
+    "at the end": (b"---\nname: at the end\ndescription: no newline\n---", "no newline"),
+    "Capital": ("---\nname: Capital\ndescription: 代码：审查\n---\n".encode(), "代码：审查"),
+    "überprüfung": ("---\nname: überprüfung\ndescription: a\u00a0\u3000b\n---\n".encode(), "a b"),
+    "42": (b"---\nname: 42\ndescription: 1.50\n---\n", "1.50"),
+}  # fmt: skip
+
+
+async def test_frontmatter_is_read_the_ways_people_write_it(place: Place) -> None:
+    paths = {name: add_skill(own_root(place), name, text) for name, (text, _) in WRITTEN.items()}
+    named = ["$crlf", "$flow", "$Capital", "$42", f"[$x]({paths['at the end']})", f"[$x]({paths['überprüfung']})"]
+    talked = await talk(place, " ".join(named))
+    [request] = talked.requests
+    listed = skill_list(
+        *(line(name, f"r0/{name}/SKILL.md", WRITTEN[name][1]) for name in sorted(paths)), roots=(own_root(place),)
+    )
+    given = [injected(paths[name]) for name in ("at the end", "überprüfung", "42", "Capital", "crlf", "flow")]
+    assert request.body == whole_body(place, request, *given, user(" ".join(named)), skills=listed)
+    assert talked.warnings == []
+
+
+async def test_bad_skills_are_a_line_each_and_hurt_no_other(place: Place) -> None:
+    root = repo_root(place)
+    good = add_skill(root, "good")
+    reasons = {
+        "nameless": ("---\ndescription: x\n---\n", "missing field `name`"),
+        "no-description": ("---\nname: x\n---\n", "missing field `description`"),
+        "no-text": (b"---\nname: x\ndescription: y\n---\n\xff", "failed to read file: not UTF-8 at byte 31"),
+        "no-yaml": (
+            "---\nname: x\ndescription: [a\n b: *c\n---\n",
+            "invalid YAML: did not find expected ',' or ']' at line 4 column 3",
+        ),
+        "windows": (
+            "\ufeff" + skill_text("windows"),
+            "missing YAML frontmatter delimited by ---: the file begins with a byte order mark",
+        ),
+    }
+    paths = {name: add_skill(root, name, text) for name, (text, _) in reasons.items()}
+    talked = await talk(place, "use $nameless and $good")
+    [request] = talked.requests
+    assert request.body == whole_body(
+        place, request, injected(good), user("use $nameless and $good"), skills=skill_list(line("good", good))
+    )
+    assert talked.warnings == [
+        *(f"failed to load skill {paths[name]}: {reason}" for name, (_, reason) in reasons.items()),
+        f"`$nameless` selects nothing: `{paths['nameless']}` could not be loaded: missing field `name`",
+    ]
+
+
+async def test_more_bad_skills_than_five_are_one_line(place: Place) -> None:
+    paths = [add_skill(repo_root(place), f"bad-{number}", "no frontmatter") for number in range(6)]
+    talked = await talk(place, "hi")
+    [request] = talked.requests
+    assert request.body == whole_body(place, request, user("hi"))
+    assert talked.warnings == [
+        f"failed to load 6 skills, such as {paths[0]}: missing YAML frontmatter delimited by --- "
+        "(`codex-py skills doctor` tells all)"
+    ]
+
+
+async def test_what_hides_a_skill_from_the_list_leaves_it_to_be_named(place: Place) -> None:
+    """In `SKILL.md` and in `agents/openai.yaml`; where both speak, the second counts."""
+    root = repo_root(place)
+    by_key = add_skill(root, "by-key", skill_text("by-key", more="disable-model-invocation: true\n"))
+    by_policy = add_skill(
+        root, "by-policy", skill_text("by-policy", more="policy:\n  allow_implicit_invocation: false\n")
+    )
+    by_file, shown, broken, foreign, _ = (
+        add_skill(root, name) for name in ("by-file", "shown", "broken", "foreign", "plain")
+    )
+    add_metadata(by_file, "policy: {allow_implicit_invocation: false}\ninterface: {display_name: Filed}\n")
+    add_metadata(broken, "policy: {allow_implicit_invocation: 'false'}\n")
+    add_metadata(foreign, "policy: {products: [chatgpt, ATLAS]}\n")
+    shown.write_text(skill_text("shown", more="policy: {allow_implicit_invocation: false}\n"))
+    add_metadata(shown, "policy: {allow_implicit_invocation: true}\n")
+    prompt = "$by-key $by-policy $by-file $foreign"
+    talked = await talk(place, prompt)
+    [request] = talked.requests
+    given = [injected(path) for path in (by_file, by_key, by_policy)]
+    lines = [line(name, f"r0/{name}/SKILL.md") for name in ("broken", "plain", "shown")]
+    listed = skill_list(*lines, roots=(root,))
+    assert request.body == whole_body(place, request, *given, user(prompt), skills=listed)
+    assert talked.warnings == [
+        f"ignored metadata {broken.parent}/agents/openai.yaml: "
+        "`policy.allow_implicit_invocation` is neither `true` nor `false`"
+    ]
