@@ -257,11 +257,17 @@ PROMISES: dict[str, tuple[float, Measure]] = {
     "sandboxed command": (0.015, sandboxed_command),
     "prompt on the screen": (0.35, prompt_on_screen),
     "key while a message streams": (0.03, key_while_streaming),
-    # What 15 % of a core are while they come at the pace of a fast model.
-    "10,000 deltas on the screen": (15.0, streaming_cpu),
+    # Of each second, while 10,000 come at the pace of a model and of a fast one.
+    "CPU at 300 deltas a second": (0.15, lambda program: streaming_cpu(program, rate=300)),
+    "CPU at 1,000 deltas a second": (0.15, lambda program: streaming_cpu(program, rate=1000)),
 }
 # What can be measured of another program too.
-COMPARED = {"prompt on the screen", "key while a message streams", "10,000 deltas on the screen"}
+COMPARED = {
+    "prompt on the screen",
+    "key while a message streams",
+    "CPU at 300 deltas a second",
+    "CPU at 1,000 deltas a second",
+}
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from codex_py.paths import codex_home
 from codex_py.protocol.policy import ReadOnly
 from codex_py.sandbox.backends import BACKENDS, Backend, BackendName, make_backend
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
-from codex_py.sandbox.trial import SECRETS, UNREADABLE, Outcome, run_trial
+from codex_py.sandbox.trial import HOME, SECRETS, UNREADABLE, Outcome, run_trial
 from codex_py.text.sanitize import sanitize_line
 
 _OFFLINE: Final = "offline"
@@ -135,7 +135,7 @@ def _sandbox_findings(
 
 def _trial(name: BackendName) -> list[Outcome]:
     try:
-        return run_trial(Sandbox(os.environ, deny_read=UNREADABLE, secrets=SECRETS, backends=(name,)))
+        return run_trial(Sandbox(os.environ, deny_read=UNREADABLE, secrets=SECRETS, home=HOME, backends=(name,)))
     except SandboxUnavailable as error:
         return [Outcome(str(error), None, None)]
 

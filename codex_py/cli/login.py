@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+import time
 from collections.abc import Sequence
 from typing import Annotated, Final
 
@@ -18,9 +19,18 @@ from codex_py.cli.typer_command import run_command
 from codex_py.errors import ModelError, UsageError, UserError
 from codex_py.model.auth import KEY_VARIABLES, check_key, check_workspace, stored_credentials
 from codex_py.model.login_store import locked_login
-from codex_py.model.login_tokens import Tokens, account_of, chatgpt_login, key_login, stored_tokens
+from codex_py.model.login_tokens import (
+    Tokens,
+    account_of,
+    chatgpt_login,
+    expires_at,
+    has_expired,
+    key_login,
+    stored_tokens,
+)
 from codex_py.model.oauth import Issuer, find_issuer
 from codex_py.model.oauth_callback import CALLBACK_PORT
+from codex_py.protocol.ids import timestamp
 from codex_py.text.sanitize import sanitize_line
 
 _MOST_KEY_BYTES: Final = 64 * 1024
@@ -38,6 +48,12 @@ def run(arguments: Sequence[str]) -> int:
 def login(
     with_api_key: Annotated[
         bool, typer.Option("--with-api-key", help="Read an API key from stdin and keep it; no browser.")
+    ] = False,
+    with_access_token: Annotated[
+        bool,
+        typer.Option(
+            "--with-access-token", help="Read the access token of a ChatGPT login from stdin; it is not renewed."
+        ),
     ] = False,
     device_auth: Annotated[
         bool, typer.Option("--device-auth", help="Show a code to type on another device; for machines without browser.")
@@ -58,8 +74,11 @@ def login(
     `printenv OPENAI_API_KEY | codex-py login --with-api-key` keeps an API key instead. `codex-py login status` says who
     is signed in, `codex-py logout` ends it. The login is shared with other programs that use the same CODEX_HOME.
     """
-    if with_api_key and (device_auth or no_browser or issuer):
-        raise UsageError("`--with-api-key` takes a key from stdin and signs in nowhere", hint="leave the others out")
+    if (with_api_key or with_access_token) and (device_auth or no_browser or issuer):
+        flag, what = ("--with-api-key", "key") if with_api_key else ("--with-access-token", "token")
+        raise UsageError(f"`{flag}` takes a {what} from stdin and signs in nowhere", hint="leave the others out")
+    if with_api_key and with_access_token:
+        raise UsageError("`--with-api-key` and `--with-access-token` both read stdin", hint="leave one out")
     home = find_login_home(overrides, profile)
     if with_api_key:
         _keep_key(home)
@@ -68,6 +87,9 @@ def login(
         raise UserError(
             "only an API key may be used here (`forced_login_method`)", hint="use `codex-py login --with-api-key`"
         )
+    if with_access_token:
+        _keep_access_token(home)
+        return 0
     place = find_issuer(os.environ, url=issuer, client_id=client_id)
     try:
         tokens = asyncio.run(_sign_in(home, place, by_code=device_auth, open_browser=not no_browser, port=port))
@@ -99,7 +121,7 @@ def status(
         print(json.dumps(record) if as_json else f"API key configured: {shown} (in {home.store.where})")
         return 0
     tokens = stored_tokens(stored)
-    account = account_of((tokens.identity if tokens else None) or "")
+    account = account_of((tokens.identity or tokens.access) if tokens else "")
     record = {
         "method": "chatgpt",
         "email": account.email or None,
@@ -126,7 +148,7 @@ async def _keep_tokens(home: LoginHome, issuer: Issuer, tokens: Tokens) -> None:
     check_workspace(content["tokens"]["account_id"] or "", home.rules)
     async with locked_login(home.path):
         await asyncio.to_thread(home.store.save, content)
-    account = account_of(tokens.identity or "")
+    account = account_of(tokens.identity or tokens.access)
     _tell("signed in with ChatGPT" + (f" as {account.email}" if account.email else ""))
     _warn_about_keys()
 
@@ -134,15 +156,30 @@ async def _keep_tokens(home: LoginHome, issuer: Issuer, tokens: Tokens) -> None:
 def _keep_key(home: LoginHome) -> None:
     if home.rules.method == "chatgpt":
         raise UserError("only a ChatGPT login may be used here (`forced_login_method`)", hint="use `codex-py login`")
-    if sys.stdin.isatty():
-        _tell("paste the API key, then press Enter and Ctrl-D")
-    key = check_key(_read_stdin(), "stdin")
-    if not key:
-        raise UserError(
-            "no API key on stdin", hint="for example: `printenv OPENAI_API_KEY | codex-py login --with-api-key`"
-        )
+    key = _given("API key", "printenv OPENAI_API_KEY | codex-py login --with-api-key")
     asyncio.run(_save(home, key_login(key)))
     _tell(f"kept the API key {masked_key(key)} in {home.store.where}; it is checked when a request is sent")
+
+
+def _keep_access_token(home: LoginHome) -> None:
+    token = _given("access token", "printenv CODEX_ACCESS_TOKEN | codex-py login --with-access-token")
+    if has_expired(token, now=time.time()):
+        raise UserError("the access token on stdin has run out", hint="get a new one, or sign in with `codex-py login`")
+    issuer = find_issuer(os.environ)
+    asyncio.run(_keep_tokens(home, issuer, Tokens(token)))
+    end = expires_at(token)
+    until = f"until {timestamp(end)[:16].replace('T', ' ')} UTC" if end else "until the server refuses it"
+    _tell(f"the access token is used {until}; it cannot be renewed")
+
+
+def _given(what: str, example: str) -> str:
+    """The one line on stdin, in the form of a key."""
+    if sys.stdin.isatty():
+        _tell(f"paste the {what}, then press Enter and Ctrl-D")
+    key = check_key(_read_stdin(), "stdin")
+    if not key:
+        raise UserError(f"no {what} on stdin", hint=f"for example: `{example}`")
+    return key
 
 
 async def _save(home: LoginHome, content: dict[str, object]) -> None:

@@ -11,13 +11,14 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Final
 
 from codex_py.cli.options import SANDBOX_MODES, Parser, add_config_flags, find_folders
-from codex_py.config.load import ConfigRequest, load_config
+from codex_py.cli.settings import request_for, working_directory
+from codex_py.config.load import load_config
 from codex_py.core.sandbox_policy import choose_policy, own_secrets
 from codex_py.errors import ToolError, UsageError, UserError
-from codex_py.paths import codex_home, is_folder
+from codex_py.paths import codex_home
 from codex_py.sandbox.backends import BACKENDS
 from codex_py.sandbox.command import Sandbox, Wrapped
 from codex_py.text.sanitize import sanitize_line
@@ -58,7 +59,7 @@ def run(arguments: Sequence[str]) -> int:
     if not command:
         raise UsageError("which command?", hint="try `codex-py sandbox -- ls`")
     try:
-        return _run(_wrap(given, command), _folder(given.cd))
+        return _run(_wrap(given, command), working_directory(given.cd))
     except ToolError as error:
         raise UserError(str(error)) from error
 
@@ -85,36 +86,15 @@ def _parser() -> Parser:
     return parser
 
 
-def _folder(chosen: str | None) -> Path:
-    folder = Path(os.path.realpath(chosen or "."))
-    if not is_folder(folder):
-        raise UserError(f"cannot work in `{chosen}`: not a directory")
-    return folder
-
-
 def _wrap(given: argparse.Namespace, command: Sequence[str]) -> Wrapped:
-    home, cwd = codex_home(os.environ), _folder(given.cd)
-    flags: dict[str, Any] = {f"features.{feature}": True for feature in given.enable}
-    flags |= {f"features.{feature}": False for feature in given.disable}
-    if given.sandbox:
-        flags["sandbox_mode"] = given.sandbox
-    request = ConfigRequest(
-        home=home,
-        cwd=cwd,
-        env=os.environ,
-        overrides=tuple(given.config),
-        flags=flags,
-        profile=given.profile,
-        strict=given.strict_config,
-        ignore_user=given.ignore_user_config,
-    )
-    loaded = load_config(request)
+    home, cwd = codex_home(os.environ), working_directory(given.cd)
+    loaded = load_config(request_for(given, home, cwd, chosen={"sandbox_mode": given.sandbox}))
     for warning in loaded.warnings:
         _warn(warning)
     policy = choose_policy(loaded, find_folders(given.add_dir))
     backends = (given.backend,) if given.backend else BACKENDS
     sandbox = Sandbox(
-        os.environ, deny_read=loaded.config.sandbox.deny_read, secrets=own_secrets(home), backends=backends
+        os.environ, deny_read=loaded.config.sandbox.deny_read, secrets=own_secrets(home), home=home, backends=backends
     )
     shortfall = sandbox.shortfall(policy, cwd)
     if shortfall is not None:

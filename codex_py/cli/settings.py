@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,24 +42,25 @@ def load_settings(given: argparse.Namespace, home: Path, cwd: Path) -> LoadedCon
 
 
 def config_request(given: argparse.Namespace, home: Path, cwd: Path) -> ConfigRequest:
-    """The configuration that the flags ask for."""
-    flags: dict[str, Any] = {f"features.{feature}": True for feature in given.enable}
-    flags |= {f"features.{feature}": False for feature in given.disable}
+    """The configuration that the flags of a session ask for."""
     sandbox = (
         "danger-full-access" if given.bypass else given.sandbox or ("workspace-write" if given.full_auto else None)
     )
-    chosen = {"model": given.model, "sandbox_mode": sandbox}
-    flags |= {key: value for key, value in chosen.items() if value is not None}
-    if given.offline:
-        flags |= {"model_provider": _OFFLINE}
-    elif given.oss or given.local_provider:
-        flags |= {"model_provider": given.local_provider or "ollama"}
+    provider = given.local_provider or ("ollama" if given.oss else None)
+    chosen = {"model": given.model, "sandbox_mode": sandbox, "model_provider": _OFFLINE if given.offline else provider}
+    return request_for(given, home, cwd, chosen=chosen)
+
+
+def request_for(given: argparse.Namespace, home: Path, cwd: Path, *, chosen: Mapping[str, str | None]) -> ConfigRequest:
+    """The configuration that the flags of `add_config_flags` ask for; `chosen` are keys that other flags set."""
+    switched = {True: given.enable, False: given.disable}
+    flags: dict[str, Any] = {f"features.{name}": value for value, names in switched.items() for name in names}
     return ConfigRequest(
         home=home,
         cwd=cwd,
         env=os.environ,
         overrides=tuple(given.config),
-        flags=flags,
+        flags=flags | {key: value for key, value in chosen.items() if value is not None},
         profile=given.profile,
         strict=given.strict_config,
         ignore_user=given.ignore_user_config,

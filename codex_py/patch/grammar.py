@@ -7,7 +7,9 @@ slip is forgiven: blank lines between hunks, several `@@` lines before a chunk, 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import compress, count, repeat
 from typing import Final, Literal, TypeAlias
 
 from codex_py.errors import ToolError
@@ -29,6 +31,7 @@ _LINE_NUMBERS: Final = re.compile(r"-\d+(?:,\d+)? \+\d+(?:,\d+)? @@")
 _HEADERS: Final = f"'{_ADD}{{path}}', '{_DELETE}{{path}}', '{_UPDATE}{{path}}'"
 
 LineKind: TypeAlias = Literal[" ", "+", "-"]
+_EMPTY: Final[tuple[LineKind, str]] = (" ", "")
 
 
 class PatchError(ToolError):
@@ -117,6 +120,8 @@ class _Parser:
         self._lines = lines
         self._at = 1
         self._end = len(lines) - 1
+        # Looked up, because walking over a million line ends takes a quarter of a second.
+        self._filled = list(compress(count(), lines))
         self._places = 0
 
     def parse(self) -> Patch:
@@ -180,18 +185,8 @@ class _Parser:
     def _chunk(self, *, first: bool) -> Chunk:
         number = self._at + 1
         self._count(number)
-        headers: list[str] = []
-        marked = False
-        while self._more() and self._line().startswith("@@"):
-            marked = True
-            text = self._line()[2:].removeprefix(" ").rstrip()
-            if text and not _LINE_NUMBERS.match(text):
-                headers.append(text)
-            if len(headers) > MAX_HEADERS:
-                raise _bad(self._at + 1, f"at most {MAX_HEADERS} @@ lines may lead to one place")
-            self._at += 1
-            self._skip_empty_before_marker()
-        if not marked and not first:
+        headers = self._headers()
+        if self._at + 1 == number and not first:
             raise _bad(number, f"Expected update hunk to start with a @@ context marker, got: '{_shown(self._line())}'")
         lines, loose = self._chunk_lines()
         at_end = self._more() and self._line().rstrip() == _END_OF_FILE
@@ -201,22 +196,37 @@ class _Parser:
             self._at += 1
         return Chunk(tuple(headers), tuple(lines), at_end, loose, number)
 
+    def _headers(self) -> list[str]:
+        """The texts of the `@@` lines that come now, with empty lines between them or without."""
+        headers: list[str] = []
+        place = bisect_left(self._filled, self._at)
+        while (line := self._lines[self._filled[place]]).startswith("@@"):
+            self._at = self._filled[place] + 1
+            text = line[2:].removeprefix(" ").rstrip()
+            if text and not _LINE_NUMBERS.match(text):
+                headers.append(text)
+            if len(headers) > MAX_HEADERS:
+                raise _bad(self._at, f"at most {MAX_HEADERS} @@ lines may lead to one place")
+            place += 1
+        return headers
+
     def _chunk_lines(self) -> tuple[list[tuple[LineKind, str]], int]:
-        start = self._at
         lines: list[tuple[LineKind, str]] = []
         loose = 0
-        for at in range(start, self._end):
-            line = self._lines[at]
+        while self._more():
+            line = self._line()
             kind = line[:1]
             if kind == " " or kind == "+" or kind == "-":
                 lines.append((kind, line[1:]))
                 loose = 0
+                self._at += 1
             elif not kind:
-                lines.append((" ", ""))
-                loose += 1
+                empty = self._next_filled() - self._at
+                lines.extend(repeat(_EMPTY, empty))
+                loose += empty
+                self._at += empty
             else:
                 break
-        self._at = start + len(lines)
         return lines, loose
 
     def _no_lines(self, *, at_end: bool) -> PatchError:
@@ -244,15 +254,11 @@ class _Parser:
             self._at += 1
 
     def _skip_empty(self) -> None:
-        while self._more() and not self._line():
-            self._at += 1
+        self._at = self._next_filled()
 
-    def _skip_empty_before_marker(self) -> None:
-        ahead = self._at
-        while ahead < self._end and not self._lines[ahead]:
-            ahead += 1
-        if ahead < self._end and self._lines[ahead].startswith("@@"):
-            self._at = ahead
+    def _next_filled(self) -> int:
+        """Where the next line is that is not empty: at the latest the one that ends the patch."""
+        return self._filled[bisect_left(self._filled, self._at)]
 
 
 def _bad(number: int, message: str) -> PatchError:

@@ -26,18 +26,23 @@ _COMPRESSED = ".zst"
 
 def session_files(home: Path) -> Iterator[Path]:
     """The rollout files below `sessions/`, the newest name first. Folders that are links are not entered."""
-    return _below(home / "sessions", 3)
+    return map(home.__truediv__, session_names(home))
 
 
 def archived_files(home: Path) -> Iterator[Path]:
     """The rollout files of archived sessions, the newest name first."""
-    return _below(home / ARCHIVE, 0)
+    return map(home.__truediv__, session_names(home, archived=True))
+
+
+def session_names(home: Path, *, archived: bool = False) -> Iterator[str]:
+    """The same as texts, relative to `home`: to make a path of each takes longer than to look at the file."""
+    return _below(str(home), ARCHIVE, 0) if archived else _below(str(home), "sessions", 3)
 
 
 def compressed_files(home: Path) -> Iterator[Path]:
     """The rollout files that Codex CLI has compressed, which this program does not read, archived ones too."""
-    yield from _below(home / "sessions", 3, _COMPRESSED)
-    yield from _below(home / ARCHIVE, 0, _COMPRESSED)
+    for name in (*_below(str(home), "sessions", 3, _COMPRESSED), *_below(str(home), ARCHIVE, 0, _COMPRESSED)):
+        yield home / name
 
 
 def thread_of(path: Path) -> str:
@@ -88,9 +93,9 @@ def os_reason(error: OSError) -> str:
     return (error.strerror or "unknown error").lower()
 
 
-def _below(folder: Path, depth: int, ending: str = "") -> Iterator[Path]:
+def _below(home: str, folder: str, depth: int, ending: str = "") -> Iterator[str]:
     try:
-        with os.scandir(folder) as entries:
+        with os.scandir(f"{home}/{folder}") as entries:
             if depth:
                 names = [e.name for e in entries if _FOLDER.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
             else:
@@ -99,9 +104,9 @@ def _below(folder: Path, depth: int, ending: str = "") -> Iterator[Path]:
         return
     for name in sorted(names, reverse=True):
         if depth:
-            yield from _below(folder / name, depth - 1, ending)
+            yield from _below(home, f"{folder}/{name}", depth - 1, ending)
         else:
-            yield folder / name
+            yield f"{folder}/{name}"
 
 
 def _is_rollout(name: str, ending: str) -> bool:

@@ -17,9 +17,9 @@ BackendName: TypeAlias = Literal["bubblewrap", "namespaces", "landlock"]
 BACKENDS: Final[tuple[BackendName, ...]] = ("bubblewrap", "namespaces", "landlock")
 
 _LANDLOCK_SHORTFALL: Final = (
-    "only Landlock works here: commands can change `.git`, `.codex` and `.agents` inside writable folders, change "
-    "modes and times of files everywhere, see other processes and leave some behind, and list the names of what they "
-    "must not read"
+    "only Landlock works here: commands can change `.git`, `.codex`, `.agents` and `CODEX_HOME` inside writable "
+    "folders, change modes and times of files everywhere, see other processes and leave some behind, and list the "
+    "names of what they must not read"
 )
 # The package is found by its place: `-I` keeps the user's environment and the current folder out of the stage.
 _STAGE: Final = (

@@ -59,8 +59,8 @@ class Sandbox:
     """The sandbox of one session. The backend is probed once, at the first wrap that needs it.
 
     `deny_read` are paths and patterns that no sandboxed command reads; `secrets` are files that none reads either,
-    there or not and whoever replaces them meanwhile. What is relative starts at the session's folder. `backends` are
-    tried in their order.
+    there or not and whoever replaces them meanwhile; `home` is our own, which none writes. What is relative starts at
+    the session's folder. `backends` are tried in their order.
     """
 
     def __init__(
@@ -69,9 +69,11 @@ class Sandbox:
         *,
         deny_read: Sequence[str] = (),
         secrets: Sequence[Path] = (),
+        home: Path | None = None,
         backends: Sequence[BackendName] = BACKENDS,
     ) -> None:
         self._env = env
+        self._home = home
         self._deny_read = tuple(deny_read)
         self._secrets = tuple(secrets)
         self._names = tuple(backends)
@@ -83,15 +85,22 @@ class Sandbox:
         self._hidden_pins: dict[Path, Pins] = {}
 
     @classmethod
-    def detect(cls, env: Mapping[str, str], *, deny_read: Sequence[str] = (), secrets: Sequence[Path] = ()) -> Sandbox:
+    def detect(
+        cls,
+        env: Mapping[str, str],
+        *,
+        deny_read: Sequence[str] = (),
+        secrets: Sequence[Path] = (),
+        home: Path | None = None,
+    ) -> Sandbox:
         """A sandbox for this machine; cheap, nothing is run yet. `env` is the user's own environment."""
-        return cls(env, deny_read=deny_read, secrets=secrets)
+        return cls(env, deny_read=deny_read, secrets=secrets, home=home)
 
     def roots(self, policy: SandboxPolicy, cwd: Path) -> tuple[WritableRoot, ...]:
         """`writable_roots`, looked up on disk once for a policy and a folder. What must not be read is not written."""
         known = self._roots.get((policy, cwd))
         if known is None:
-            known = writable_roots(policy, cwd, self._env)
+            known = writable_roots(policy, cwd, self._env, home=cwd / self._home if self._home else None)
             self._pins[policy, cwd] = Pins(path for root in known for path in root.protected)
             known = tuple(_without(root, self.unreadable(policy, cwd)) for root in known)
             self._roots[policy, cwd] = known

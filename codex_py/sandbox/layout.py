@@ -42,15 +42,18 @@ def plan_mounts(
 ) -> list[Mount]:
     """The mounts for these roots. `moved` are protected paths that may have left the place `roots` knows them at;
     `hidden` are real paths, of which the missing ones are left out."""
-    own = {root.path for root in roots}
+    own, unseen = {root.path for root in roots}, tuple(hidden)
     inside = {path for path in moved if any(path.is_relative_to(root) for root in own)}
     protected = ({path for root in roots for path in root.protected} | inside) - own
-    mounts = {path: Mount("writable", path) for path in own}
+    # A mount can be neither renamed nor removed.
+    closed = protected.union(unseen)
+    ways = {path for root in roots for path in root.ways if closed.isdisjoint((path, *path.parents))}
+    mounts = {path: Mount("writable", path) for path in own | ways}
     for path in protected:
         kind = _protection(path, at_top=path.parent in own)
         if kind is not None:
             mounts[path] = Mount(kind, path)
-    mounts |= {path: Mount(_hiding(path), path) for path in hidden if path.exists() and path not in own}
+    mounts |= {path: Mount(_hiding(path), path) for path in unseen if path.exists() and path not in own}
     return in_order(mounts.values())
 
 

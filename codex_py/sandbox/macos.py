@@ -105,6 +105,7 @@ def seatbelt_argv(roots: Sequence[WritableRoot], network: NetworkAccess, unreada
     for index, root in enumerate(roots):
         argv.append(f"-DWRITABLE_ROOT_{index}={root.path}")
         argv += (f"-DWRITABLE_ROOT_{index}_RO_{at}={path}" for at, path in enumerate(_kept(root, roots)))
+        argv += (f"-DWRITABLE_ROOT_{index}_WAY_{at}={path}" for at, path in enumerate(root.ways))
     argv += (f"-DUNREADABLE_{index}={path}" for index, path in enumerate(unreadable))
     return [*argv, "--"]
 
@@ -116,6 +117,9 @@ def seatbelt_profile(roots: Sequence[WritableRoot], network: NetworkAccess, unre
         exceptions = "".join(
             f'\n    (require-not (subpath (param "WRITABLE_ROOT_{index}_RO_{at}")))'
             for at, _ in enumerate(_kept(root, roots))
+        )
+        exceptions += "".join(
+            f'\n    (require-not (literal (param "WRITABLE_ROOT_{index}_WAY_{at}")))' for at, _ in enumerate(root.ways)
         )
         parts.append(
             f'(allow file-write*\n  (require-all\n    (subpath (param "WRITABLE_ROOT_{index}")){exceptions}))\n'

@@ -2,7 +2,8 @@
 
 Read-only inside every root are `.git`, `.codex` and `.agents`: what is in them runs, or is believed, outside the
 sandbox later. That goes for the ones at the top whether or not they exist, for those of the folders above the
-working directory, for those found below it when the session looks first, and for where a `.git` file points.
+working directory, for those found below it when the session looks first, and for where a `.git` file points. So does
+our own home, wherever it lies: what commands are asked about, and held by, is written there.
 """
 
 from __future__ import annotations
@@ -31,17 +32,22 @@ _BULK: Final = frozenset({"node_modules", "site-packages", "__pycache__"})
 class WritableRoot(Value):
     """A folder commands may write below, and the paths inside it they may not; all real paths.
 
-    The first ones of `protected` are the root's own three names, there or not.
+    The first ones of `protected` are the root's own three names, there or not. `ways` are the folders that lead to our
+    home: they can be worked in, and neither renamed nor removed, or another home could be put in its place.
     """
 
     path: Path
     protected: tuple[Path, ...] = ()
+    ways: tuple[Path, ...] = ()
 
 
-def writable_roots(policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]) -> tuple[WritableRoot, ...]:
+def writable_roots(
+    policy: SandboxPolicy, cwd: Path, env: Mapping[str, str], *, home: Path | None = None
+) -> tuple[WritableRoot, ...]:
     """Where `policy` lets a session that works in `cwd` write; none for read-only, `/` for full access.
 
-    Roots that are not folders are left out. `env` tells where `TMPDIR` is. Reads the disk, a bounded part of it.
+    Roots that are not folders are left out, and so is `home`, our own, which is protected in any other root. `env`
+    tells where `TMPDIR` is. Reads the disk, a bounded part of it.
     """
     match policy:
         case ReadOnly():
@@ -49,7 +55,7 @@ def writable_roots(policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]) -> 
         case DangerFullAccess():
             return (WritableRoot(Path("/")),)
         case WorkspaceWrite():
-            return _workspace_roots(policy, cwd, env)
+            return _workspace_roots(policy, cwd, env, Path(os.path.realpath(home)) if home else None)
 
 
 def is_writable(path: Path, roots: Sequence[WritableRoot]) -> bool:
@@ -68,23 +74,37 @@ def is_writable(path: Path, roots: Sequence[WritableRoot]) -> bool:
     return not any(real.is_relative_to(path) for path in kept)
 
 
-def _workspace_roots(policy: WorkspaceWrite, cwd: Path, env: Mapping[str, str]) -> tuple[WritableRoot, ...]:
-    worked_in = _folders([cwd, *(cwd / root for root in policy.writable_roots)])
+def _workspace_roots(
+    policy: WorkspaceWrite, cwd: Path, env: Mapping[str, str], home: Path | None
+) -> tuple[WritableRoot, ...]:
+    worked_in = [
+        folder for folder in _folders([cwd, *(cwd / root for root in policy.writable_roots)]) if folder != home
+    ]
     temporary: list[Path] = []
     if not policy.exclude_slash_tmp:
         temporary.append(Path("/tmp"))
     chosen = env.get("TMPDIR", "")
     if chosen.startswith("/") and not policy.exclude_tmpdir_env_var:
         temporary.append(Path(chosen))
-    roots = _folders([*worked_in, *temporary])
+    roots = [folder for folder in _folders([*worked_in, *temporary]) if folder != home]
     own = {root: [root / name for name in PROTECTED_NAMES] for root in roots}
     found = [path for root in worked_in for path in (*_nested(root), *_above(root, roots))]
     named = [path for names in own.values() for path in names]
     extra = [*sorted(found), *(target for path in (*named, *found) for target in _targets(path))]
+    extra += [home] if home else []
     return tuple(
-        WritableRoot(root, tuple(dict.fromkeys([*own[root], *(path for path in extra if path.is_relative_to(root))])))
+        WritableRoot(
+            root,
+            tuple(dict.fromkeys([*own[root], *(path for path in extra if path.is_relative_to(root))])),
+            _ways(root, home),
+        )
         for root in roots
     )
+
+
+def _ways(root: Path, home: Path | None) -> tuple[Path, ...]:
+    """The folders between a root and our home inside it."""
+    return tuple(folder for folder in home.parents if root in folder.parents) if home else ()
 
 
 def _folders(paths: Iterable[Path]) -> list[Path]:

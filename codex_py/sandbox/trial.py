@@ -24,7 +24,8 @@ from codex_py.sandbox.command import Sandbox, SandboxUnavailable, Wrapped
 
 # What a sandbox on trial must have been told to deny reading.
 UNREADABLE: Final = ("../secret", "**/.env")
-SECRETS: Final = (Path("../home/auth.json"), Path("../late/auth.json"))
+SECRETS: Final = (Path("../home/auth.json"), Path("../late/auth.json"), Path("tools/own/auth.json"))
+HOME: Final = Path("tools/own")
 
 # What is not held, and why that is known and accepted.
 _NO_MOUNTS: Final = "Landlock grants rights by folder and cannot take one back below it"
@@ -51,6 +52,16 @@ EXCUSED: Final[dict[str, dict[str, str]]] = {
         "plant a configuration for this program": _NO_MOUNTS,
         "put a folder in the place of a missing `.codex`": _NO_MOUNTS,
         "put a link in the place of a missing `.agents`": _NO_MOUNTS,
+        "write into our settings": _NO_MOUNTS,
+        "put other settings in the place of ours": _NO_MOUNTS,
+        "write into our settings through a hard link": _NO_MOUNTS,
+        "remove our settings": _NO_MOUNTS,
+        "allow a command by a rule of ours": _NO_MOUNTS,
+        "plant settings for a profile": _NO_MOUNTS,
+        "plant a skill among ours": _NO_MOUNTS,
+        "change the mode of our home": _NO_MOUNTS,
+        "put another home in the place of ours": _NO_MOUNTS,
+        "move away a folder that leads to our home": _NO_MOUNTS,
         "list a folder of secrets": "Landlock would have to hide the names of everything else too",
         "see a process outside": _NO_PROCESSES,
         "leave a process behind": _NO_PROCESSES,
@@ -78,7 +89,8 @@ class Outcome(NamedTuple):
 def run_trial(sandbox: Sandbox, network: NetworkAccess = False) -> list[Outcome]:
     """Make every attempt in a workspace-write sandbox without temporary folders; takes a few seconds.
 
-    `sandbox` must deny reading `UNREADABLE` and `SECRETS`. Raises `SandboxUnavailable` when there is none.
+    `sandbox` must deny reading `UNREADABLE` and `SECRETS`, and its home must be `HOME`. Raises `SandboxUnavailable`
+    when there is none.
     """
     policy = WorkspaceWrite(network_access=network, exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
     with ExitStack() as stack:
@@ -179,6 +191,7 @@ def _arena() -> Generator[tuple[Arena, socket.socket], None, None]:
             env_file=str(top / "work" / ".env"),
             home=str(top / "home"),
             late=str(top / "late"),
+            own=str(top / "work" / HOME),
             victim=victim.pid,
             tcp_port=tcp.getsockname()[1],
             udp_port=udp.getsockname()[1],
@@ -191,9 +204,12 @@ def _arena() -> Generator[tuple[Arena, socket.socket], None, None]:
 
 
 def _furnish(top: Path) -> None:
-    for folder in ("work/.git/hooks", "work/sub/.git/hooks", "outside/empty", "secret", "home/skills", "late"):
+    own = f"work/{HOME}"
+    folders = ("work/.git/hooks", "work/sub/.git/hooks", "outside/empty", "secret", "home/skills", "late")
+    for folder in (*folders, f"{own}/skills", f"{own}/rules"):
         (top / folder).mkdir(parents=True)
     kept = ("work/.git/config", "work/sub/.git/HEAD", "work/.env", "outside/kept", "secret/key")
+    kept += (f"{own}/config.toml", f"{own}/auth.json")
     for name in (*kept, *(f"home/{login}" for login in ("auth.json", ".auth-draft", ".auth-next"))):
         (top / name).write_text(f"{name}\n")
 
@@ -208,7 +224,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _snapshot(top: Path) -> dict[str, tuple[int, float, bytes]]:
     """Modes, times and contents of everything that commands must not change."""
     found: dict[str, tuple[int, float, bytes]] = {}
-    for place in ("outside", "secret", "work/.git", "work/sub/.git"):
+    for place in ("outside", "secret", "work/.git", "work/sub/.git", f"work/{HOME}"):
         for path in [top / place, *(top / place).rglob("*")]:
             known = path.lstat() if path.exists() or path.is_symlink() else None
             if known is not None:

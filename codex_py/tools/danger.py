@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from codex_py.skills.commands import PlainCommand, ReadLimits, Word, plain_commands
 from codex_py.text.bash_tree import parse_bash, text_of
+from codex_py.tools.destroying import TO_DISK, destroys, is_judged
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -24,6 +25,13 @@ _MAX_NODES: Final = 200_000
 SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash", "ksh", "fish"))
 _INTERPRETERS: Final = frozenset(("python", "python3", "perl", "ruby", "node", "php", "lua", "osascript"))
 _FETCHERS: Final = frozenset(("curl", "wget", "fetch", "aria2c", "http", "nc", "ncat", "ftp", "scp"))
+# Programs that make readable what was not, with their options that say so.
+_DECODERS: Final[Mapping[str, frozenset[str]]] = {
+    "base32": frozenset(("-d", "--decode")),
+    "base64": frozenset(("-d", "-D", "-di", "--decode")),
+    "openssl": frozenset(("-d",)),
+    "xxd": frozenset(("-r", "-rp")),
+}
 _PRINTERS: Final = frozenset(("echo", "printf"))
 
 # Programs that run the command in their arguments, with their options that take a word.
@@ -41,26 +49,31 @@ _RUNNERS: Final[Mapping[str, frozenset[str]]] = {
 }
 # Programs that run a command somewhere in their arguments, with too many options of their own to know them all.
 _WRAPPERS: Final = frozenset(
-    "catchsegv chronic coproc dbus-run-session docker expect fakeroot firejail flock kubectl ltrace perf podman "
-    "proxychains proxychains4 runuser script ssh strace su systemd-run torsocks unbuffer uv valgrind watch "
-    "xvfb-run".split()
+    "bundle catchsegv chronic coproc dbus-run-session docker expect fakeroot firejail flock kubectl ltrace npx oc perf "
+    "pipenv podman poetry proxychains proxychains4 runuser script ssh strace su systemd-run torsocks unbuffer uv "
+    "valgrind watch xvfb-run".split()
 )
 _SEARCHED_WORDS, _MOST_ARGUMENTS = 32, 1000
 # Programs whose arguments hold whole scripts.
-_SCRIPT_TAKERS: Final = frozenset(("alias", "flock", "parallel", "script", "ssh", "su", "trap", "watch"))
-_DISK_TOOLS: Final = frozenset("mke2fs mkswap wipefs shred fdisk sfdisk gdisk parted blkdiscard".split())
-_POWER: Final = frozenset("shutdown reboot halt poweroff telinit".split())
+_SCRIPT_TAKERS: Final = frozenset(
+    ("alias", "flock", "parallel", "screen", "script", "ssh", "su", "tmux", "trap", "watch")
+)
+# Programs that look for files, with their options that run a command on what was found.
+_FINDERS: Final[Mapping[str, frozenset[str]]] = {
+    "fd": frozenset(("-x", "-X", "--exec", "--exec-batch")),
+    "fdfind": frozenset(("-x", "-X", "--exec", "--exec-batch")),
+    "find": frozenset(("-exec", "-execdir", "-ok", "-okdir")),
+}
 _COPIERS: Final = frozenset(("cp", "dd", "mv", "tee", "install"))
+# Blanks in disguise.
+_BLANKS: Final = re.compile(r"\$IFS\b|\$\{IFS\}")
 _DEVICE: Final = re.compile(
     r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|mapper/|dm-|md|loop|k?mem\b|port\b)|/proc/sysrq-trigger"
 )
-_WHOLE: Final = frozenset(("/", "/*", "~", "~/", "~/*", ".", "..", "./", "../", "*", ".*", "$HOME"))
-_GIT_VALUES: Final = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"))
 
-_FORCED_RM: Final = "it deletes without asking (`rm -f`)"
-_TO_DISK: Final = "it writes to a device or a disk"
 _FROM_PIPE: Final = "it runs what another command prints as a script"
 _FETCHED: Final = "it runs what it downloads"
+_DECODED: Final = "it runs what it decodes"
 _UNREADABLE: Final = "it has more commands, or more tangled ones, than can be judged"
 
 
@@ -82,6 +95,7 @@ class _Search:
 
     def script(self, text: str) -> str | None:
         self._scripts += 1
+        text = _BLANKS.sub(" ", text)
         root = parse_bash(text, WHOLE_SCRIPT.script_bytes) if self._scripts <= _MAX_SCRIPTS else None
         if root is None:
             return _UNREADABLE
@@ -96,8 +110,10 @@ class _Search:
             return None
         name = (words[0].text or "").rpartition("/")[2].lower()
         rest = words[1:]
-        if name == "find":
-            return self._find(rest)
+        if name in _FINDERS:
+            return self._find(rest, _FINDERS[name])
+        if name == "git" and (reason := self._of_git(rest)):
+            return reason
         if name in _SCRIPT_TAKERS and (reason := self._first(map(_script_in(name), rest))):
             return reason
         if name in _WRAPPERS and (reason := self._anywhere(rest)):
@@ -109,16 +125,11 @@ class _Search:
             return self._command(inner)
         if name in SHELLS and (quoted := _after(rest, "c")) is not None:
             return self.script(quoted)
-        if name.startswith("mkfs") or name in _DISK_TOOLS:
-            return _TO_DISK
-        if name in _POWER:
-            return "it shuts the machine down"
         if name in _COPIERS and any(_DEVICE.search(word.text or "") for word in rest):
-            return _TO_DISK
-        check = _CHECKED.get(name)
+            return TO_DISK
         # What the reader made of `~` is undone: a whole home is deleted under its name, too.
         home = self._variables.get("HOME")
-        return check(["~" if word.text == home else word.text or "" for word in rest]) if check else None
+        return destroys(name, ["~" if word.text == home else word.text or "" for word in rest])
 
     def _anywhere(self, rest: list[Word]) -> str | None:
         """Why the command is dangerous that begins at any of the first words."""
@@ -126,21 +137,31 @@ class _Search:
             name, behind = (word.text or "").rpartition("/")[2], rest[place + 1 : place + _MOST_ARGUMENTS]
             if name in SHELLS and (quoted := _after(behind, "c")) is not None and (reason := self.script(quoted)):
                 return reason
-            check = _CHECKED.get(name)
-            if check and (reason := check([one.text or "" for one in behind])):
+            if is_judged(name) and (reason := destroys(name, [one.text or "" for one in behind])):
                 return reason
         return None
 
-    def _find(self, rest: list[Word]) -> str | None:
+    def _find(self, rest: list[Word], runs: frozenset[str]) -> str | None:
         for place, word in enumerate(rest):
             if word.text == "-delete":
                 return "it deletes whatever it finds (`find -delete`)"
-            if word.text in ("-exec", "-execdir", "-ok", "-okdir"):
+            if word.text in runs:
                 inner = rest[place + 1 :]
                 if inner and _program(inner) == "rm":
                     return "it deletes whatever it finds (`find -exec rm`)"
                 if reason := self._command(inner):
                     return reason
+        return None
+
+    def _of_git(self, rest: list[Word]) -> str | None:
+        """Why a git command is dangerous for what it has others run."""
+        for place, word in enumerate(rest):
+            inner = rest[place + 1 :]
+            if word.text in ("foreach", "run") and (reason := self._command(_behind_options(inner, frozenset()))):
+                return reason
+            scripts = inner[:1] if word.text in ("foreach", "--exec", "-x") else []
+            if reason := self._first(one.text for one in scripts):
+                return reason
         return None
 
     def _first(self, scripts: Iterator[str | None]) -> str | None:
@@ -165,7 +186,7 @@ class _Search:
             case "function_definition" if _calls_itself_twice(node):
                 return "it starts copies of itself without end (a fork bomb)"
             case "file_redirect" if any(child.type.startswith((">", "&>")) for child in node.children):
-                return _TO_DISK if _DEVICE.match(text_of(node.named_children[-1]).strip("\"'")) else None
+                return TO_DISK if _DEVICE.match(text_of(node.named_children[-1]).strip("\"'")) else None
             case "redirected_statement" | "command":
                 return self._first(iter(_fed_scripts(node)))
             case "pipeline":
@@ -194,10 +215,11 @@ class _Search:
 
 
 def _fetched(found: Sequence[PlainCommand], text: str) -> str | None:
-    """A download and, in the same script, a shell that is given something unknown or the file that was downloaded."""
+    """A download, or something decoded, and in the same script a shell that is given something unknown, or the file."""
     commands = [[word.text or "" for word in command.words] for command in found]
     fetchers = [words for words in commands if words[0].rpartition("/")[2] in _FETCHERS]
-    if not fetchers:
+    reason = _FETCHED if fetchers else _DECODED
+    if not fetchers and not any(map(_decodes, commands)):
         return None
     named = [word for words in fetchers for word in words[1:] if not word.startswith("-")]
     redirected: list[str] = re.findall(r">\s*([\w./-]+)", text)
@@ -207,10 +229,16 @@ def _fetched(found: Sequence[PlainCommand], text: str) -> str | None:
         if name in SHELLS | _INTERPRETERS | {"eval", "source", "."}:
             operand = next((word for word in rest if not word.startswith("-")), None)
             if operand == "" or (operand is not None and operand.rpartition("/")[2] in files):
-                return _FETCHED
+                return reason
         elif "/" in program and name in files:
-            return _FETCHED
+            return reason
     return None
+
+
+def _decodes(words: Sequence[str]) -> bool:
+    """Whether a command makes a text readable that nobody could read before."""
+    options = _DECODERS.get(words[0].rpartition("/")[2])
+    return options is not None and not options.isdisjoint(words)
 
 
 def _program(words: Sequence[Word]) -> str:
@@ -279,85 +307,3 @@ def _calls_itself_twice(function: Node) -> bool:
         if any(child.type == "&" for child in node.children) and any(text_of(one) == name for one in node.children):
             return True
     return False
-
-
-def _has(arguments: list[str], letter: str, long: str, *, least: int = 4) -> bool:
-    """Whether an option is among the arguments: in a bundle of short ones, or as a long one, maybe cut short."""
-    for word in arguments:
-        if word == "--":
-            return False
-        if word.startswith("--"):
-            if len(word) >= least and long.startswith(word):
-                return True
-        elif letter and word.startswith("-") and letter in word:
-            return True
-    return False
-
-
-def _rm(arguments: list[str]) -> str | None:
-    if _has(arguments, "f", "--force", least=3):
-        return _FORCED_RM
-    recursive = _has(arguments, "r", "--recursive", least=3) or _has(arguments, "R", "", least=99)
-    return "it deletes a whole folder tree" if recursive and not _WHOLE.isdisjoint(arguments) else None
-
-
-def _recursive_mode(arguments: list[str]) -> str | None:
-    return "it changes rights or owners of whole folder trees" if _has(arguments, "R", "--recursive") else None
-
-
-def _dd(arguments: list[str]) -> str | None:
-    written = any(word.startswith("of=") or not word for word in arguments)
-    return "it overwrites a file or a disk (`dd`)" if written else None
-
-
-def _kill(arguments: list[str]) -> str | None:
-    return "it kills every process" if "-1" in arguments[1:] or arguments == ["--", "-1"] else None
-
-
-def _crontab(arguments: list[str]) -> str | None:
-    return "it deletes the table of timed jobs" if _has(arguments, "r", "") else None
-
-
-def _systemctl(arguments: list[str]) -> str | None:
-    return "it shuts the machine down" if not {"poweroff", "reboot", "halt"}.isdisjoint(arguments) else None
-
-
-def _git(arguments: list[str]) -> str | None:
-    while arguments and arguments[0].startswith("-"):
-        arguments = arguments[2 if arguments[0] in _GIT_VALUES else 1 :]
-    if not arguments:
-        return None
-    command, rest = arguments[0], arguments[1:]
-    forced = _has(rest, "f", "--force")
-    lost = {
-        "branch": _has(rest, "D", "") or (forced and _has(rest, "d", "--delete")),
-        "checkout": forced,
-        "clean": forced,
-        "filter-branch": True,
-        "filter-repo": True,
-        "push": forced
-        or _has(rest, "d", "--delete")
-        or _has(rest, "", "--mirror")
-        or _has(rest, "", "--force-with-lease", least=8)
-        or any(word.startswith(("+", ":")) for word in rest),
-        "reset": _has(rest, "", "--hard"),
-        "rm": forced,
-        "stash": rest[:1] in (["drop"], ["clear"]),
-        "switch": forced or _has(rest, "", "--discard-changes"),
-        "worktree": rest[:1] == ["remove"] and forced,
-    }
-    return f"it throws work away (`git {command}`)" if lost.get(command) else None
-
-
-_CHECKED: Final[Mapping[str, Callable[[list[str]], str | None]]] = {
-    "chgrp": _recursive_mode,
-    "chmod": _recursive_mode,
-    "chown": _recursive_mode,
-    "crontab": _crontab,
-    "dd": _dd,
-    "git": _git,
-    "kill": _kill,
-    "rm": _rm,
-    "setfacl": _recursive_mode,
-    "systemctl": _systemctl,
-}

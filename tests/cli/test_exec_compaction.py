@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from tests.support.fake_responses import FakeResponses, call, completed, say, tokens
+from tests.support.fake_responses import FakeResponses, call, completed, hang, say, tokens
 from tests.support.home import MODEL, Place
-from tests.support.process import run
+from tests.support.process import run, start
 
 FULL = completed(tokens(300_000, 10))
 WORK = [call("c", "exec_command", {"cmd": "true", "login": False}), FULL]
@@ -65,6 +65,47 @@ def test_a_session_that_is_resumed_with_a_smaller_model_is_compacted_by_the_larg
         ended = run(place, "exec", "resume", "--last", "-m", "small", "second")
     assert (ended.status, ended.out) == (0, "two\n")
     assert [request.body["model"] for request in model.requests] == [MODEL, MODEL, "small"]
+
+
+def test_what_was_said_is_kept_when_the_compaction_before_it_is_killed(place: Place) -> None:
+    full = [say("one"), completed(tokens(300_000, 10))]
+    script = [full, [hang(60)], [say("the summary")], [say("three")], [say("four")]]
+    with FakeResponses(*script, excuse={"json", "length"}) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", "first")
+        with start(place, "exec", "resume", "--last", "remember the milk") as running:
+            model.wait_for(2)
+            running.popen.kill()
+            running.wait()
+        third = run(place, "exec", "resume", "--last", "third")
+        fourth = run(place, "exec", "resume", "--last", "fourth")
+        [rollout] = place.rollouts()
+        shown = run(place, "sessions", "show", rollout.stem[-36:])
+    assert (third.out, fourth.out) == ("three\n", "four\n")
+    assert model.requests[2].texts("user").count("remember the milk") == 1
+    for request in model.requests[3:]:
+        said = request.texts("user")
+        assert [text for text in said if "milk" in text or text in ("first", "third", "fourth")] == [
+            "first",
+            "remember the milk",
+            "third",
+            *(["fourth"] if request is model.requests[4] else []),
+        ]
+    assert shown.out.count("remember the milk") == 1
+
+
+def test_what_was_said_is_there_once_after_a_compaction_before_it(place: Place) -> None:
+    full = [say("one"), completed(tokens(300_000, 10))]
+    with FakeResponses(full, [say("the summary")], [say("two")], [say("three")]) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", "first")
+        run(place, "exec", "resume", "--last", "remember the milk")
+        run(place, "exec", "resume", "--last", "third")
+    assert [text for text in model.requests[3].texts("user") if text in ("first", "remember the milk", "third")] == [
+        "first",
+        "remember the milk",
+        "third",
+    ]
 
 
 def test_a_compaction_that_fails_is_a_failed_run(place: Place) -> None:

@@ -12,6 +12,7 @@ import pytest
 from codex_py import __version__
 from tests.support.fake_responses import (
     FakeResponses,
+    Stream,
     api_error,
     call,
     completed,
@@ -341,6 +342,27 @@ def test_a_model_that_goes_on_without_a_word_is_stopped(place: Place) -> None:
     assert (ended.status, len(model.requests)) == (1, 10)
     message = "the model said nothing 10 times and asked to go on"
     assert ended.events[-1] == {"type": "turn.failed", "error": {"message": message}}
+
+
+@pytest.mark.parametrize("stream", [[say("wait"), completed(end_turn=False)], [call("c", "no_such_tool", {})]])
+def test_a_model_that_goes_on_and_does_nothing_is_stopped(place: Place, stream: Stream) -> None:
+    with FakeResponses(repeat(stream)) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--json", "go")
+
+    assert (ended.status, len(model.requests)) == (1, 100)
+    message = "the model went on 100 times and called no tool that exists"
+    assert ended.events[-1] == {"type": "turn.failed", "error": {"message": message}}
+
+
+def test_a_model_that_does_something_now_and_then_goes_on(place: Place) -> None:
+    talk: Stream = [say("wait"), completed(end_turn=False)]
+    work: Stream = [call("c", "exec_command", {"cmd": "true", "login": False})]
+    with FakeResponses(*[talk] * 60, work, *[talk] * 60, [say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "go")
+
+    assert (ended.stdout, len(model.requests)) == (b"done\n", 122)
 
 
 def test_the_last_message_goes_to_a_file_too(place: Place) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fake_issuer import FakeIssuer, make_tokens
+from tests.support.fake_issuer import FakeIssuer, make_jwt, make_tokens
 from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import Place
 from tests.support.logins import auth_file, mode, read_login, save_login, stored_login
@@ -55,6 +55,62 @@ def test_the_stored_key_is_the_one_that_is_sent(place: Place) -> None:
 
     assert ended.status == 0
     assert model.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+def access_token(end: float) -> str:
+    auth = {"chatgpt_account_id": "acc-7", "chatgpt_plan_type": "plus"}
+    profile = {"email": "ada@example.com"}
+    return make_jwt({"exp": int(end), "https://api.openai.com/auth": auth, "https://api.openai.com/profile": profile})
+
+
+def test_an_access_token_comes_from_stdin_and_is_sent_with_its_account(place: Place) -> None:
+    token = access_token(4_000_000_000)
+    ended = run(place, "login", "--with-access-token", stdin=f"{token}\n".encode())
+    status = run(place, "login", "status")
+    with FakeResponses([say("done")]) as model:
+        place.configure(f'chatgpt_base_url = "{model.base_url}/backend-api"\n')
+        sent = run(place, "exec", "go")
+
+    assert (ended.status, ended.stdout) == (0, b"")
+    assert ended.err == (
+        "signed in with ChatGPT as ada@example.com\n"
+        "the access token is used until 2096-10-02 07:06 UTC; it cannot be renewed\n"
+    )
+    login = read_login(place)
+    assert (login["auth_mode"], login["tokens"]["access_token"], login["tokens"]["account_id"]) == (
+        "chatgpt",
+        token,
+        "acc-7",
+    )
+    assert mode(auth_file(place)) == 0o600
+    assert status.out == f"signed in with ChatGPT as ada@example.com, plan plus (in `{auth_file(place)}`)\n"
+    assert sent.status == 0
+    assert model.requests[0].headers["authorization"] == f"Bearer {token}"
+    assert model.requests[0].headers["chatgpt-account-id"] == "acc-7"
+
+
+@pytest.mark.parametrize(
+    ("stdin", "message"),
+    [
+        ("", "no access token on stdin"),
+        ("one two", "the key in stdin holds characters that no key has"),
+        (access_token(1_000_000_000), "the access token on stdin has run out"),
+    ],
+    ids=["nothing", "two words", "run out"],
+)
+def test_what_is_no_access_token_is_refused(place: Place, stdin: str, message: str) -> None:
+    ended = run(place, "login", "--with-access-token", stdin=stdin.encode())
+
+    assert (ended.status, message in ended.err) == (1, True)
+    assert not auth_file(place).exists()
+
+
+@pytest.mark.parametrize("flag", ["--with-api-key", "--device-auth", "--no-browser"])
+def test_an_access_token_is_taken_from_stdin_alone(place: Place, flag: str) -> None:
+    ended = run(place, "login", "--with-access-token", flag, stdin=access_token(4_000_000_000).encode())
+
+    assert ended.status == 2
+    assert not auth_file(place).exists()
 
 
 def test_a_chatgpt_login_goes_to_its_back_end_with_its_account_and_compressed(place: Place) -> None:

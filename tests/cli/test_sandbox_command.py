@@ -69,6 +69,20 @@ def test_keys_and_logins_cannot_be_read(place: Place, mode: str) -> None:
     assert sh(place, script, "-s", "danger-full-access").out == "keykeykeykey"
 
 
+def test_a_home_in_the_workspace_cannot_be_written(place: Place) -> None:
+    own = place.repo / "own"
+    own.mkdir()
+    (own / "auth.json").write_text("key")
+    (own / "config.toml").write_text("approval_policy = 'untrusted'\n")
+    moved = place.with_env(CODEX_HOME=str(own))
+    script = "echo x > own/config.toml; mkdir own/rules; cat own/auth.json; mv own away; touch new"
+    ended = sh(moved, script, "-s", "workspace-write")
+    assert (ended.status, ended.out, len(ended.err.splitlines())) == (0, "", 4)
+    assert (own / "config.toml").read_text() == "approval_policy = 'untrusted'\n"
+    assert sorted(path.name for path in own.iterdir()) == ["auth.json", "config.toml"]
+    assert (place.repo / "new").exists()
+
+
 @pytest.mark.parametrize("mode", ["read-only", "workspace-write"])
 def test_a_login_that_is_replaced_while_a_command_runs_stays_hidden(place: Place, mode: str) -> None:
     login = place.codex_home / "auth.json"

@@ -315,3 +315,37 @@ async def test_a_reply_that_makes_no_sense_is_a_no(place: Place, answer: str) ->
     told = await turn(place, run(1, "touch made"), answers=(answer,))
     assert told.outputs[0].startswith("command declined by the user: do not try it again")
     assert not (place.repo / "made").exists()
+
+
+async def test_neither_commands_nor_patches_change_a_home_that_lies_in_the_workspace(place: Place) -> None:
+    own = place.repo / "tools" / "own"
+    own.mkdir(parents=True)
+    moved = Place(place.home, own, place.repo, {**place.env, "CODEX_HOME": str(own)})
+    planted = call("c3", "apply_patch", {"input": patch("*** Add File: tools/own/work.config.toml", "+x")})
+    told = await turn(
+        moved,
+        run(1, "echo 'approval_policy = \"never\"' >> tools/own/config.toml"),
+        run(2, "mv tools other"),
+        planted,
+        run(4, "touch tools/beside"),
+        approval="never",
+        can_ask=False,
+    )
+    assert "Read-only file system" in told.outputs[0]
+    assert "busy" in told.outputs[1]
+    assert told.outputs[2].startswith("patch rejected: writing outside of the project")
+    assert (place.repo / "tools" / "beside").exists()
+    assert "never" not in (own / "config.toml").read_text()
+    assert not (own / "work.config.toml").exists()
+
+
+async def test_a_home_that_is_the_workspace_is_told_to_the_model_as_no_writable_folder(place: Place) -> None:
+    place.configure("")
+    moved = Place(place.home, place.repo, place.repo, {**place.env, "CODEX_HOME": str(place.repo)})
+    with FakeResponses([run(1, "echo x >> config.toml")], [say("done")]) as model:
+        async with watched_session(moved, model, sandbox="workspace-write") as watched:
+            await watched.say("go")
+    assert "Read-only file system" in model.requests[1].output_of("c1")
+    [told] = [text for text in model.requests[0].texts("developer") if "sandbox_mode" in text]
+    assert "The writable roots are " in told
+    assert f"`{place.repo}`" not in told

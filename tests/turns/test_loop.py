@@ -202,6 +202,17 @@ async def test_calls_with_the_same_id_are_both_run_and_both_answered(place: Plac
     assert outputs == ["1\n", "2\n"]
 
 
+async def test_a_call_that_came_without_an_id_is_run_and_answered(place: Place) -> None:
+    nameless = {"type": "function_call", "name": "exec_command", "arguments": '{"cmd": "echo 1", "login": false}'}
+    with FakeResponses([item(nameless)], [say("done")], excuse={"replay"}) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("go")
+    assert isinstance(ended, events.TurnCompleted)
+    called, answered = model.requests[1].input[-2:]
+    assert called == {**nameless, "call_id": answered["call_id"]}
+    assert after_output(answered["output"]) == "1\n"
+
+
 async def test_usage_adds_up_over_the_turn(place: Place) -> None:
     first = [shell("c", "true"), completed(tokens(100, 10, cached=40, reasoning=5))]
     second = [say("done"), completed(tokens(150, 20, cached=100))]

@@ -8,10 +8,12 @@ import pytest
 
 from codex_py.core.mcp_build import keep_approval
 from codex_py.protocol import events
+from codex_py.protocol.policy import GranularApproval
 from codex_py.protocol.questions import ApprovalQuestion
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.mcp_servers import (
+    everything,
     odd,
 )
 from tests.support.mcp_turns import answers, output_parts, texts
@@ -56,7 +58,7 @@ async def test_a_yes_is_remembered_for_the_session_and_for_good(place: Place) ->
             seen = answers(watched, lambda _: next(replies))
             await watched.say("go")
         assert len(seen) == 2
-        keep_approval(place.codex_home, "s", "plain")
+        keep_approval(place.codex_home, ("mcp_servers", "s"), "plain")
         config = (place.codex_home / "config.toml").read_text()
         assert 'approval_mode = "approve"' in config
         async with watched_session(
@@ -68,12 +70,37 @@ async def test_a_yes_is_remembered_for_the_session_and_for_good(place: Place) ->
 
 
 @pytest.mark.parametrize(
-    ("keys", "ok"),
-    [({}, False), ({"default_tools_approval_mode": "approve"}, True), ({"disabled_tools": ["plain"]}, False)],
+    ("keys", "tool", "ok"),
+    [
+        ({}, "plain", False),
+        ({}, "reads", True),
+        ({"default_tools_approval_mode": "approve"}, "plain", True),
+        ({"default_tools_approval_mode": "writes"}, "plain", False),
+        ({"default_tools_approval_mode": "writes"}, "reads", True),
+        ({"default_tools_approval_mode": "prompt"}, "reads", False),
+        ({"disabled_tools": ["plain"]}, "plain", False),
+    ],
 )
-async def test_where_nobody_is_asked_the_configuration_decides(place: Place, keys: dict[str, Any], ok: bool) -> None:
-    with FakeResponses([call("c", "mcp__s__plain", {})], [say("done")]) as model:
+async def test_where_nobody_is_asked_the_configuration_decides(
+    place: Place, keys: dict[str, Any], tool: str, ok: bool
+) -> None:
+    with FakeResponses([call("c", f"mcp__s__{tool}", {})], [say("done")]) as model:
         async with watched_session(place, model, odd("s", "good", **keys), sandbox="read-only") as watched:
             await watched.say("go")
     output = output_parts(model.requests[1].body, "c")
     assert isinstance(output, list) == ok
+
+
+@pytest.mark.parametrize("asked", [True, False])
+async def test_what_a_server_wants_to_know_is_asked_only_where_the_policy_lets_it(place: Place, asked: bool) -> None:
+    policy = GranularApproval(sandbox_approval=True, rules=True, mcp_elicitations=asked)
+    allowed = everything(default_tools_approval_mode="approve")
+    with FakeResponses([call("c", "mcp__everything__trigger-elicitation-request", {})], [say("done")]) as model:
+        async with watched_session(
+            place, model, allowed, can_ask=True, approval=policy, sandbox="workspace-write"
+        ) as watched:
+            seen = answers(watched, lambda _: None)
+            await watched.say("go")
+    assert bool(seen) == asked
+    said = "\n".join(texts(output_parts(model.requests[1].body, "c")))
+    assert ("declined" in said or "cancelled" in said) and "Ada" not in said

@@ -92,6 +92,72 @@ time rm -rf x
 while :; do rm -f x; done
 f() { f & f & }; f
 git -c clean.requireForce=false clean -fdx
+git checkout -- .
+git checkout .
+git checkout HEAD -- .
+git checkout-index -a -f
+git restore .
+git restore -s HEAD~1 :/
+git restore --staged --worktree .
+git reset --merge
+git read-tree --reset -u HEAD
+git stash drop
+git stash clear
+git branch --delete --force x
+git push --prune origin
+git push origin +main
+git push origin :main
+git update-ref -d refs/heads/x
+git reflog expire --expire=now --all
+git gc --prune=now
+git submodule deinit -f .
+git submodule foreach 'git reset --hard'
+git submodule foreach --recursive git clean -fdx
+git bisect run rm -rf x
+git rebase --exec 'rm -rf x' main
+git rm -f x
+truncate -s 0 x
+truncate --size=0 x
+truncate -s -1K x
+truncate -s0 x
+shred -u x
+rsync -a --delete a/ b/
+rsync -a --delete-after a/ b/
+rsync -a --remove-source-files a/ b/
+kubectl delete pod x
+kubectl -n prod delete ns x
+kubectl drain node
+helm uninstall x
+docker system prune -af
+docker volume rm x
+docker compose down -v
+docker exec db psql -c 'drop table x'
+podman system prune
+terraform destroy
+terraform apply -auto-approve
+aws s3 rm s3://b --recursive
+aws ec2 terminate-instances --instance-ids i
+gcloud compute instances delete x
+az group delete -n x
+gh repo delete x
+dropdb x
+psql -c 'DROP TABLE x'
+psql -c 'delete from users;'
+mysql -e 'drop database x'
+mongosh --eval 'db.dropDatabase()'
+redis-cli FLUSHALL
+npx prisma migrate reset --force
+bundle exec rake db:drop
+zfs destroy x
+lvremove x
+fd -x rm -f
+fd . -X rm
+tmux send-keys 'rm -rf x' Enter
+rm$IFS-rf${IFS}x
+bash <(base64 -d x)
+bash -c "$(base64 -d x)"
+eval "$(echo cm0gLXJmIHgK | base64 --decode)"
+base64 -d x > a.sh; sh a.sh
 bash -O extglob -c 'rm -rf x'
 """.strip().split("\n"),
     "bash <<'EOF'\nrm -rf x\nEOF",
@@ -148,6 +214,42 @@ tar -xf a
 curl -d @a x | jq . && bash run.sh
 curl x > /dev/null && bash run.sh
 npm rm -f
+git checkout -- src/a.py
+git checkout -b x
+git restore a.py
+git restore --staged .
+git clean -ndf
+git push --dry-run --force
+git push --set-upstream origin x
+git stash
+git stash pop
+git branch -d x
+git tag -d v1
+git rebase main
+git submodule foreach git status
+git bisect run make test
+truncate -s 1G x
+truncate -s +10M x
+rsync -a a/ b/
+rsync -an --delete a/ b/
+kubectl get pods
+kubectl logs delete-me
+docker ps
+docker compose down
+terraform plan
+aws s3 ls
+psql -c 'select * from dropped'
+psql -c "delete from users where id = 1"
+redis-cli get x
+eval "$(ssh-agent)"
+eval $x
+base64 x | tr -d x
+base64 -d x > y && python3 run.py
+sudo ls
+: > x
+mv a b
+fd -e py
+tmux send-keys ls Enter
 """.strip().split("\n"),
     "cat > f <<'EOF'\nrm -rf x\nEOF",
     "python3 - <<'E'\nrun('rm -rf x')\nE",
@@ -179,6 +281,8 @@ def test_what_is_harmless_is_not_called_dangerous(script: str) -> None:
         "{ " * 20_000,
         "echo " + "a " * 50_000,
         "true;" * 9_000,
+        "psql -c '" + "delete from " * 10_000 + "'",
+        "git " + "foreach " * 10_000,
     ],
     ids=lambda script: script[:5],
 )

@@ -12,13 +12,15 @@ from codex_py.protocol.policy import NetworkAccess
 from codex_py.sandbox.attempts.run import ATTEMPTS
 from codex_py.sandbox.backends import BackendName
 from codex_py.sandbox.command import Sandbox
-from codex_py.sandbox.trial import EXCUSED, SECRETS, UNREADABLE, Outcome, run_trial
+from codex_py.sandbox.trial import EXCUSED, HOME, SECRETS, UNREADABLE, Outcome, run_trial
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the backends are Linux's")
 
 
 def trial(backend: BackendName, network: NetworkAccess = False) -> list[Outcome]:
-    return run_trial(Sandbox(os.environ, deny_read=UNREADABLE, secrets=SECRETS, backends=(backend,)), network)
+    return run_trial(
+        Sandbox(os.environ, deny_read=UNREADABLE, secrets=SECRETS, home=HOME, backends=(backend,)), network
+    )
 
 
 @pytest.mark.parametrize("network", [False, "loopback"])

@@ -105,3 +105,20 @@ def test_what_must_not_be_read_comes_last_and_so_wins() -> None:
     )
     argv = seatbelt_argv((REPO,), True, unreadable)
     assert argv[-3:] == ["-DUNREADABLE_0=/Users/u/.ssh", "-DUNREADABLE_1=/r/repo/.env", "--"]
+
+
+def test_our_home_and_the_folders_that_lead_to_it_stay_where_they_are() -> None:
+    root = WritableRoot(Path("/r"), (Path("/r/a/home"),), (Path("/r/a"),))
+    assert seatbelt_profile((root,), False).endswith(
+        "(allow file-write*\n"
+        "  (require-all\n"
+        '    (subpath (param "WRITABLE_ROOT_0"))\n'
+        '    (require-not (subpath (param "WRITABLE_ROOT_0_RO_0")))\n'
+        '    (require-not (literal (param "WRITABLE_ROOT_0_WAY_0")))))\n'
+    )
+    assert seatbelt_argv((root,), False)[3:] == [
+        "-DWRITABLE_ROOT_0=/r",
+        "-DWRITABLE_ROOT_0_RO_0=/r/a/home",
+        "-DWRITABLE_ROOT_0_WAY_0=/r/a",
+        "--",
+    ]

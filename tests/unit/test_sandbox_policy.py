@@ -151,3 +151,34 @@ def test_a_root_inside_a_protected_folder_is_writable_when_the_user_named_it(rep
     roots = writable_roots(policy, repo, {})
     assert is_writable(hooks / "pre-commit", roots)
     assert not is_writable(repo / ".git" / "config", roots)
+
+
+def test_our_home_is_protected_in_every_root_that_holds_it(repo: Path) -> None:
+    home = repo / "tools" / "deep" / "home"
+    home.mkdir(parents=True)
+    (repo.parent / "link").symlink_to(home)
+    policy = WorkspaceWrite(writable_roots=(repo / "tools",), exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
+    for named in (home, repo.parent / "link"):
+        assert writable_roots(policy, repo, {}, home=named) == (
+            WritableRoot(repo, (*_own(repo), home), (repo / "tools" / "deep", repo / "tools")),
+            WritableRoot(repo / "tools", (*_own(repo / "tools"), home), (repo / "tools" / "deep",)),
+        )
+
+
+@pytest.mark.parametrize(
+    ("path", "writable"),
+    [("config.toml", False), ("new", False), ("skills/mine/SKILL.md", True), ("../other/config.toml", True)],
+)
+def test_only_what_the_user_named_inside_our_home_is_writable(repo: Path, path: str, writable: bool) -> None:
+    home = repo / "home"
+    (home / "skills" / "mine").mkdir(parents=True)
+    named = (home, home / "skills" / "mine")
+    policy = WorkspaceWrite(writable_roots=named, exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
+    roots = writable_roots(policy, repo, {}, home=home)
+    assert [root.path for root in roots] == [repo, home / "skills" / "mine"]
+    assert is_writable(home / path, roots) is writable
+
+
+def test_our_home_is_no_workspace_and_no_temporary_folder(repo: Path) -> None:
+    policy = WorkspaceWrite(exclude_slash_tmp=True)
+    assert writable_roots(policy, repo, {"TMPDIR": str(repo)}, home=repo) == ()

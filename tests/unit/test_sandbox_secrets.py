@@ -45,7 +45,7 @@ def _furnish(folder: Path) -> Path:
 
 
 def hold(session: Session, backend: BackendName, secret: str = "../home/auth.json", *deny_read: str) -> Path:
-    """Hold the commands this way; give back the folder of the secret."""
+    """Hold the commands this way; give back the folder of the secret, which is not known as our home."""
     user = {"PATH": os.environ["PATH"]}
     session.sandbox = Sandbox(user, deny_read=deny_read, secrets=[Path(secret)], backends=(backend,))
     return Path(os.path.normpath(session.cwd / secret)).parent
@@ -219,6 +219,69 @@ async def test_work_in_the_home_itself_is_not_hindered(session: Session, backend
     hold(session, backend, "auth.json")
     assert await _out(session, "echo x > new && mv new newer && cat newer") == "x"
     assert "Permission denied" in await _out(session, "cat auth.json")
+
+
+def hold_home(session: Session, backend: BackendName, home: str) -> Path:
+    """Hold the commands this way, as a session does that has this home."""
+    user = {"PATH": os.environ["PATH"]}
+    secret = Path(home, "auth.json")
+    session.sandbox = Sandbox(user, secrets=[secret], home=Path(home), backends=(backend,))
+    return Path(os.path.normpath(session.cwd / home))
+
+
+@every_mounting_backend
+async def test_our_home_in_the_workspace_can_be_read_and_not_written(session: Session, backend: BackendName) -> None:
+    shutil.copytree(session.cwd.parent / "home", session.cwd / "tools" / "own")
+    home = hold_home(session, backend, "tools/own")
+    names = sorted(path.name for path in home.iterdir())
+    for attempt in (
+        "echo x >> tools/own/AGENTS.md",
+        "echo x > tools/own/config.toml",
+        "mkdir tools/own/rules",
+        "rm -r tools/own/skills",
+        "cp tools/own/AGENTS.md tools/own/AGENTS.override.md",
+    ):
+        assert "Read-only file system" in await _out(session, f"({attempt})")
+    for attempt in ("mv tools elsewhere", "rm -r tools", "rmdir tools/own"):
+        assert await _out(session, attempt) != ""
+    assert sorted(path.name for path in home.iterdir()) == names
+    assert (home / "skills" / "lint" / "SKILL.md").exists()
+    assert await _out(session, "cat tools/own/AGENTS.md; echo x > tools/new && mv tools/new new && cat new") == (
+        "be brief\nx"
+    )
+    assert "Permission denied" in await _out(session, "cat tools/own/auth.json")
+
+
+@every_mounting_backend
+async def test_a_workspace_that_is_our_home_can_only_be_read(session: Session, backend: BackendName) -> None:
+    session.cwd = session.cwd.parent / "home"
+    hold_home(session, backend, ".")
+    assert "Read-only file system" in await _out(session, "(echo x > config.toml)")
+    assert "Read-only file system" in await _out(session, "(echo x >> AGENTS.md)")
+    assert await _out(session, "cat AGENTS.md") == "be brief"
+    assert "Permission denied" in await _out(session, "cat auth.json")
+
+
+@every_mounting_backend
+async def test_a_workspace_inside_our_home_can_be_worked_in(session: Session, backend: BackendName) -> None:
+    top = session.cwd.parent
+    session.cwd = top / "home" / "worktrees" / "one"
+    session.cwd.mkdir(parents=True)
+    hold_home(session, backend, "../..")
+    session.policy = WorkspaceWrite(writable_roots=(top,), exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
+    assert await _out(session, "echo x > new && cat new ../../AGENTS.md; echo x > ../../../repo/b") == "x\nbe brief"
+    assert "Read-only file system" in await _out(session, "(echo x > ../../config.toml)")
+    assert "Permission denied" in await _out(session, "cat ../../auth.json")
+
+
+@every_mounting_backend
+async def test_a_crowded_home_is_protected_too(session: Session, backend: BackendName) -> None:
+    shutil.copytree(session.cwd.parent / "home", session.cwd / "own")
+    home = hold_home(session, backend, "own")
+    for number in range(500):
+        (home / f"f{number}").touch()
+    assert "Read-only file system" in await _out(session, "(echo x > own/config.toml)")
+    assert "Permission denied" in await _out(session, "cat own/auth.json")
 
 
 @every_mounting_backend

@@ -10,9 +10,10 @@ class Arena(NamedTuple):
     """Paths and addresses as an attempt gets them; all plain, so that they travel as JSON.
 
     `work` is writable and holds a repository, `outside` is not; `secret` and `env_file` must not be read. Nor must the
-    login in `home`, replaced once the command runs, and the one in `late`, which comes only then. `victim` is a process
-    outside; `abstract` is the name of a socket without the leading NUL; `shared` is a file in the host's
-    shared memory; `mark` is what a process that is left behind is known by.
+    login in `home`, replaced once the command runs, and the one in `late`, which comes only then. `own` is a home of
+    ours in `work`, two folders deep, which must not change. `victim` is a process outside; `abstract` is the name of a
+    socket without the leading NUL; `shared` is a file in the host's shared memory; `mark` is what a process that is
+    left behind is known by.
     """
 
     work: str
@@ -21,6 +22,7 @@ class Arena(NamedTuple):
     env_file: str
     home: str
     late: str
+    own: str
     victim: int
     tcp_port: int
     udp_port: int

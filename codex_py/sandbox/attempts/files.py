@@ -137,6 +137,31 @@ def _login_at_folder(arena: Arena) -> None:
         raise Refused("empty")
 
 
+def _own(name: str) -> Callable[[Arena], str]:
+    return lambda arena: f"{arena.own}/{name}"
+
+
+def _replaced_settings(arena: Arena) -> None:
+    _write(f"{arena.work}/settings")
+    Path(arena.work, "settings").rename(f"{arena.own}/config.toml")
+
+
+def _swapped_home(arena: Arena) -> None:
+    Path(arena.own).rename(f"{arena.work}/old-home")
+    Path(arena.own).mkdir()
+
+
+def _swapped_way(arena: Arena) -> None:
+    Path(arena.own).parent.rename(f"{arena.work}/old-way")
+    Path(arena.own).mkdir(parents=True)
+    _write(f"{arena.own}/config.toml")
+
+
+def _linked_settings(arena: Arena) -> None:
+    os.link(f"{arena.own}/config.toml", f"{arena.work}/settings-copy")
+    _write(f"{arena.work}/settings-copy")
+
+
 def _device_node(arena: Arena) -> None:
     path = f"{arena.work}/disk"
     os.mknod(path, stat.S_IFBLK | 0o600, os.lstat(arena.work).st_dev)
@@ -225,5 +250,16 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("read a login that is being written", lambda arena: _read(f"{arena.home}/.auth-next")),
     ("read a login that came later", lambda arena: _read(f"{arena.late}/auth.json")),
     ("put a login in the place of ours", lambda arena: _write(f"{arena.home}/auth.json")),
+    ("write into our settings", _in(_own("config.toml"), _write)),
+    ("put other settings in the place of ours", _replaced_settings),
+    ("write into our settings through a hard link", _linked_settings),
+    ("remove our settings", _in(_own("config.toml"), os.unlink)),
+    ("allow a command by a rule of ours", _in(_own("rules/default.rules"), _write)),
+    ("plant settings for a profile", _in(_own("work.config.toml"), _write)),
+    ("plant a skill among ours", _in(_own("skills/planted"), os.mkdir)),
+    ("change the mode of our home", _in(_own(""), lambda path: Path(path).chmod(0o777))),
+    ("put another home in the place of ours", _swapped_home),
+    ("move away a folder that leads to our home", _swapped_way),
+    ("read the login in our home", lambda arena: _read(f"{arena.own}/auth.json")),
     ("read shared memory of outside", lambda arena: _read(arena.shared)),
 )

@@ -1,0 +1,248 @@
+"""What single commands destroy, told by their programs and words. Where commands hide is for `danger` to find."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+_WHOLE: Final = frozenset(("/", "/*", "~", "~/", "~/*", ".", "..", "./", "../", "*", ".*", "$HOME"))
+_WHOLE_WORKTREE: Final = frozenset((".", "./", "..", "../", "*", "./*", ":", ":/", ":/*", ":/.", ":(top)"))
+_GIT_VALUES: Final = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"))
+_DRY_CLEAN: Final = re.compile(r"--dry-run|-[dfiqxX]*n[dfiqxX]*")
+_DISK_TOOLS: Final = frozenset(
+    "mke2fs mkswap wipefs fdisk sfdisk gdisk parted blkdiscard lvremove vgremove pvremove".split()
+)
+_POWER: Final = frozenset("shutdown reboot halt poweroff telinit".split())
+# The words in the order they come in, others between them or not.
+_LOSING: Final[Mapping[str, tuple[str, ...]]] = {
+    "aws": ("s3 rm", "s3 rb"),
+    "az": ("delete", "delete-batch", "purge"),
+    "btrfs": ("subvolume delete",),
+    "cryptsetup": ("luksFormat", "luksErase", "erase"),
+    "diskutil": ("eraseDisk", "eraseVolume", "partitionDisk", "zeroDisk"),
+    "docker": (
+        "system prune",
+        "volume rm",
+        "volume remove",
+        "volume prune",
+        "image prune",
+        "container prune",
+        "builder prune",
+        "compose down -v",
+        "compose down --volumes",
+    ),
+    "docker-compose": ("down -v", "down --volumes"),
+    "dropdb": ("",),
+    "dropuser": ("",),
+    "gcloud": ("delete",),
+    "gh": ("repo delete", "release delete"),
+    "gsutil": ("rm", "rb"),
+    "helm": ("uninstall", "delete"),
+    "hg": ("purge", "strip", "update -C", "update --clean", "up -C", "revert --all", "revert -a"),
+    "kubectl": ("delete", "drain", "replace --force"),
+    "npm": ("unpublish",),
+    "prisma": ("migrate reset", "--force-reset"),
+    "pulumi": ("destroy",),
+    "rails": ("db:drop", "db:reset"),
+    "rake": ("db:drop", "db:reset"),
+    "redis-cli": ("flushall", "flushdb", "FLUSHALL", "FLUSHDB"),
+    "terraform": ("destroy", "apply -destroy", "apply -auto-approve"),
+    "userdel": ("",),
+    "zfs": ("destroy", "rollback -r"),
+    "zpool": ("destroy",),
+}
+_SAME: Final[Mapping[str, str]] = {"podman": "docker", "oc": "kubectl", "tofu": "terraform", "deluser": "userdel"}
+_DATABASES: Final = frozenset("psql mysql mariadb sqlcmd clickhouse-client cqlsh mongo mongosh".split())
+_LOSING_QUERY: Final = re.compile(
+    r"\bdrop\s+(?:database|schema|table|keyspace|user|role)\b|\btruncate\s+\w|\bdropDatabase\s*\("
+    r"|\bdelete\s+from\s+[^\s;]+\s*(?:;|\Z)",
+    re.IGNORECASE,
+)
+
+_FORCED_RM: Final = "it deletes without asking (`rm -f`)"
+TO_DISK: Final = "it writes to a device or a disk"
+
+
+def destroys(name: str, arguments: list[str]) -> str | None:
+    """Why a command is dangerous, as a clause that begins with `it`; None when nothing is known against it.
+
+    `name` is the program's, without its folder. Words that are not known before it runs are empty.
+    """
+    check = _CHECKED.get(name)
+    if check is not None and (reason := check(arguments)):
+        return reason
+    if name.startswith("mkfs") or name in _DISK_TOOLS:
+        return TO_DISK
+    if name in _POWER:
+        return "it shuts the machine down"
+    if name in _DATABASES and any(_LOSING_QUERY.search(word) for word in arguments):
+        return f"it deletes from a database (`{name}`)"
+    return _losing(name, arguments)
+
+
+def is_judged(name: str) -> bool:
+    """Whether its words say what a program destroys; of the others only the name does."""
+    return name in _CHECKED or name in _DATABASES or _SAME.get(name, name) in _LOSING
+
+
+def _losing(name: str, arguments: Sequence[str]) -> str | None:
+    if name == "aws" and any(word.startswith(("delete-", "terminate-")) for word in arguments):
+        return "it deletes what no undo brings back (`aws`)"
+    for words in _LOSING.get(_SAME.get(name, name), ()):
+        rest = iter(arguments)
+        if all(word in rest for word in words.split()):
+            return f"it deletes what no undo brings back (`{' '.join((name, *words.split()))}`)"
+    return None
+
+
+def _has(arguments: list[str], letter: str, long: str, *, least: int = 4) -> bool:
+    """Whether an option is among the arguments: in a bundle of short ones, or as a long one, maybe cut short."""
+    for word in arguments:
+        if word == "--":
+            return False
+        if word.startswith("--"):
+            if len(word) >= least and long.startswith(word):
+                return True
+        elif letter and word.startswith("-") and letter in word:
+            return True
+    return False
+
+
+def _rm(arguments: list[str]) -> str | None:
+    if _has(arguments, "f", "--force", least=3):
+        return _FORCED_RM
+    recursive = _has(arguments, "r", "--recursive", least=3) or _has(arguments, "R", "", least=99)
+    return "it deletes a whole folder tree" if recursive and not _WHOLE.isdisjoint(arguments) else None
+
+
+def _recursive_mode(arguments: list[str]) -> str | None:
+    return "it changes rights or owners of whole folder trees" if _has(arguments, "R", "--recursive") else None
+
+
+def _dd(arguments: list[str]) -> str | None:
+    written = any(word.startswith("of=") or not word for word in arguments)
+    return "it overwrites a file or a disk (`dd`)" if written else None
+
+
+def _kill(arguments: list[str]) -> str | None:
+    return "it kills every process" if "-1" in arguments[1:] or arguments == ["--", "-1"] else None
+
+
+def _crontab(arguments: list[str]) -> str | None:
+    return "it deletes the table of timed jobs" if _has(arguments, "r", "") else None
+
+
+def _systemctl(arguments: list[str]) -> str | None:
+    return "it shuts the machine down" if not {"poweroff", "reboot", "halt"}.isdisjoint(arguments) else None
+
+
+def _truncate(arguments: list[str]) -> str | None:
+    shrinks = any(size.startswith(("-", "<", "/")) or not size.strip("0") for size in _sizes(arguments))
+    return "it cuts files short (`truncate`)" if shrinks else None
+
+
+def _sizes(arguments: list[str]) -> list[str]:
+    """What follows `-s` and `--size`, apart or not."""
+    found: list[str] = []
+    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
+        if word in ("-s", "--size"):
+            found.append(after)
+        elif word.startswith("--size="):
+            found.append(word.removeprefix("--size="))
+        elif word.startswith("-s"):
+            found.append(word.removeprefix("-s"))
+    return found
+
+
+def _rsync(arguments: list[str]) -> str | None:
+    if _has(arguments, "n", "--dry-run"):
+        return None
+    deletes = any(word.startswith("--del") or word == "--remove-source-files" for word in arguments)
+    return "it deletes files on one side (`rsync --delete`)" if deletes else None
+
+
+def _shred(arguments: list[str]) -> str | None:
+    return "it overwrites files for good (`shred`)" if arguments else None
+
+
+def _git(arguments: list[str]) -> str | None:
+    while arguments and arguments[0].startswith("-"):
+        arguments = arguments[2 if arguments[0] in _GIT_VALUES else 1 :]
+    if not arguments:
+        return None
+    command, rest = arguments[0], arguments[1:]
+    lost = _throws_away(command, rest) or _throws_away_history(command, rest)
+    return f"it throws work away (`git {command}`)" if lost else None
+
+
+def _throws_away(command: str, rest: list[str]) -> bool:
+    """Whether a git command loses what is not committed."""
+    forced = _has(rest, "f", "--force")
+    match command:
+        case "checkout":
+            return forced or not _WHOLE_WORKTREE.isdisjoint(rest)
+        case "restore":
+            only_index = _has(rest, "S", "--staged") and not _has(rest, "W", "--worktree")
+            return not only_index and not _WHOLE_WORKTREE.isdisjoint(rest)
+        case "clean":
+            return forced and not any(_DRY_CLEAN.fullmatch(word) for word in rest)
+        case "checkout-index" | "rm":
+            return forced
+        case "read-tree":
+            return _has(rest, "", "--reset")
+        case "reset":
+            return _has(rest, "", "--hard") or _has(rest, "", "--merge")
+        case "stash":
+            return rest[:1] in (["drop"], ["clear"])
+        case "submodule":
+            return rest[:1] == ["deinit"] and forced
+        case "switch":
+            return forced or _has(rest, "", "--discard-changes")
+        case "worktree":
+            return rest[:1] == ["remove"] and forced
+        case _:
+            return False
+
+
+def _throws_away_history(command: str, rest: list[str]) -> bool:
+    """Whether a git command loses what is committed, here or on the other side."""
+    forced = _has(rest, "f", "--force")
+    match command:
+        case "branch":
+            return _has(rest, "D", "") or (forced and _has(rest, "d", "--delete"))
+        case "filter-branch" | "filter-repo":
+            return True
+        case "gc":
+            return any(word in ("--prune=now", "--prune=all") for word in rest)
+        case "prune":
+            return not _has(rest, "n", "--dry-run")
+        case "push":
+            options = ("--mirror", "--prune", "--force-with-lease")
+            deletes = _has(rest, "d", "--delete") or any(_has(rest, "", one, least=7) for one in options)
+            aimed = any(word.startswith(("+", ":")) for word in rest)
+            return (forced or deletes or aimed) and not _has(rest, "n", "--dry-run")
+        case "reflog":
+            return rest[:1] in (["delete"], ["expire"])
+        case "update-ref":
+            return _has(rest, "d", "")
+        case _:
+            return False
+
+
+_CHECKED: Final[Mapping[str, Callable[[list[str]], str | None]]] = {
+    "chgrp": _recursive_mode,
+    "chmod": _recursive_mode,
+    "chown": _recursive_mode,
+    "crontab": _crontab,
+    "dd": _dd,
+    "git": _git,
+    "kill": _kill,
+    "rm": _rm,
+    "rsync": _rsync,
+    "setfacl": _recursive_mode,
+    "shred": _shred,
+    "srm": _shred,
+    "systemctl": _systemctl,
+    "truncate": _truncate,
+}
