@@ -15,11 +15,14 @@ import typer
 from codex_py.cli import mcp_view as view
 from codex_py.cli import typer_options as options
 from codex_py.cli.browser_login import show_in_browser
+from codex_py.cli.mcp_trust import trust
+from codex_py.cli.tables import print_json
 from codex_py.cli.typer_command import run_commands
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.config.mcp_entries import put_mcp_server, remove_mcp_server
 from codex_py.core.mcp_build import mcp_place
 from codex_py.core.mcp_trial import try_server
+from codex_py.core.server_table import ListedServer, known_servers
 from codex_py.errors import UsageError, UserError
 from codex_py.mcp.host import McpPlace
 from codex_py.mcp.logins import auth_status, forget_login
@@ -45,15 +48,19 @@ def run(arguments: Sequence[str]) -> int:
         "login": login,
         "logout": logout,
         "test": test_server,
+        "trust": trust,
     }
     return run_commands(commands, arguments, name="mcp", about=_ABOUT)
 
 
 def list_servers(overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False) -> int:
-    """List the configured servers; values of variables and headers are masked."""
+    """List the servers of the configuration, the project and the plugins.
+
+    Values of variables and headers are masked.
+    """
     found = _look(overrides, profile)
-    view.print_servers([_shown(found, name) for name in sorted(found.entries)], sys.stdout, as_json=as_json)
-    if not found.entries and not as_json:
+    view.print_servers([_shown(found, name) for name in sorted(found.servers)], sys.stdout, as_json=as_json)
+    if not found.servers and not as_json:
         _say("no MCP servers are configured; `codex-py mcp add` adds one")
     return 0
 
@@ -80,6 +87,7 @@ def add_server(
     bearer: Annotated[
         str | None, typer.Option("--bearer-token-env-var", metavar="NAME", help="The variable with its token.")
     ] = None,
+    as_json: Json = False,
 ) -> int:
     """Add a server to $CODEX_HOME/config.toml, or replace the one of this name. Nothing is started.
 
@@ -102,19 +110,31 @@ def add_server(
         entry["bearer_token_env_var"] = bearer
     file = codex_home(os.environ) / "config.toml"
     put_mcp_server(file, name, entry)
+    if as_json:
+        found = _look()
+        view.print_server(_shown(found, name), sys.stdout, as_json=True)
     _say(f"added the MCP server `{name}` to `{file}`; `codex-py mcp test {name}` starts it and shows its tools")
     return 0
 
 
-def remove_server(name: Name) -> int:
+def remove_server(name: Name, as_json: Json = False) -> int:
     """Remove a server from $CODEX_HOME/config.toml, with its login and what is kept of it."""
     home = codex_home(os.environ)
-    entry = _look().entries.get(name)
-    if not remove_mcp_server(home / "config.toml", name):
+    found = _look().servers.get(name)
+    if found is not None and found.origin != "user":
+        whose = f"plugin `{found.plugin}`" if found.plugin else "the project"
+        raise UserError(
+            f"the MCP server `{name}` belongs to {whose}",
+            hint=f"`codex-py plugin remove {found.plugin}` removes it all" if found.plugin else "edit its own file",
+        )
+    was_there = remove_mcp_server(home / "config.toml", name)
+    if as_json:
+        print_json({"name": name, "removed": was_there}, sys.stdout)
+    if not was_there:
         _say(f"no MCP server `{name}` in `{home / 'config.toml'}`")
         return 0
-    if entry is not None:
-        server = read_server(name, entry)
+    if found is not None:
+        server = read_server(name, found.entry)
         forget_catalog(home, server)
         if server.url:
             forget_login(server, _look().place.tokens)
@@ -130,6 +150,7 @@ def login(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address; open it yourself.")] = False,
     overrides: options.Overrides = None,
     profile: options.Profile = None,
+    as_json: Json = False,
 ) -> int:
     """Sign in at a server with a browser; the login is kept and renewed."""
     found = _look(overrides, profile)
@@ -152,16 +173,23 @@ def login(
     trial = asyncio.run(try_server(server, found.place, show=show, port=port))
     if trial.error is not None:
         raise UserError(trial.error)
-    signed_in = auth_status(server, found.place.tokens) == "o_auth"
+    status = auth_status(server, found.place.tokens)
+    signed_in = status == "o_auth"
+    if as_json:
+        print_json({"name": name, "auth_status": status}, sys.stdout)
     _say(f"signed in at the MCP server `{name}`" if signed_in else f"the MCP server `{name}` asks for no login")
     return 0
 
 
-def logout(name: Name, overrides: options.Overrides = None, profile: options.Profile = None) -> int:
+def logout(
+    name: Name, overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False
+) -> int:
     """Forget the login at a server."""
     found = _look(overrides, profile)
     server = _require(found, name)
     was_there = server.url is not None and forget_login(server, found.place.tokens)
+    if as_json:
+        print_json({"name": name, "signed_out": was_there}, sys.stdout)
     _say(f"signed out of the MCP server `{name}`" if was_there else f"not signed in at the MCP server `{name}`")
     return 0
 
@@ -171,7 +199,13 @@ def test_server(
 ) -> int:
     """Start a server, list its tools and stop it. Exit status 1 when it does not come up; its stderr says why."""
     found = _look(overrides, profile)
-    trial = asyncio.run(try_server(_require(found, name), found.place))
+    server = _require(found, name)
+    if found.servers[name].standing != "trusted":
+        raise UserError(
+            f"the project's MCP server `{name}` is not started: you have not agreed to what would run",
+            hint=f"`codex-py mcp trust {name}` shows it, and asks",
+        )
+    trial = asyncio.run(try_server(server, found.place))
     view.print_trial(trial, sys.stdout, as_json=as_json)
     if trial.error is not None and not as_json:
         _say(f"error: {trial.error}")
@@ -182,7 +216,7 @@ def test_server(
 
 class _Found(NamedTuple):
     loaded: LoadedConfig
-    entries: dict[str, dict[str, Any]]
+    servers: dict[str, ListedServer]
     place: McpPlace
 
 
@@ -193,20 +227,25 @@ def _look(overrides: Sequence[str] | None = None, profile: str | None = None) ->
     )
     for warning in loaded.warnings:
         _say(f"warning: {warning}")
-    entries = {name: dict(entry) for name, entry in loaded.config.mcp_servers.items()}
-    return _Found(loaded, entries, mcp_place(loaded, home=home, cwd=Path.cwd(), env=os.environ))
+    home, cwd = codex_home(os.environ), Path.cwd()
+    listing = known_servers(loaded, home, cwd)
+    for problem in listing.problems:
+        _say(f"warning: {problem}")
+    servers = {one.name: one for one in listing.servers}
+    return _Found(loaded, servers, mcp_place(loaded, home=home, cwd=cwd, env=os.environ))
 
 
 def _require(found: _Found, name: str) -> McpServer:
-    if name not in found.entries:
-        known = ", ".join(f"`{one}`" for one in sorted(found.entries))
+    if name not in found.servers:
+        known = ", ".join(f"`{one}`" for one in sorted(found.servers))
         raise UserError(f"no MCP server `{name}` is configured", hint=f"there are {known}" if known else None)
-    return read_server(name, found.entries[name])
+    return read_server(name, found.servers[name].entry)
 
 
 def _shown(found: _Found, name: str) -> view.ShownServer:
-    server = read_server(name, found.entries[name])
-    return view.ShownServer(server, found.entries[name], auth_status(server, found.place.tokens))
+    listed = found.servers[name]
+    server = read_server(name, listed.entry)
+    return view.ShownServer(server, listed, auth_status(server, found.place.tokens))
 
 
 def _pair(text: str) -> tuple[str, str]:

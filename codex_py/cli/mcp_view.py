@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, TextIO, cast
 
 from codex_py.cli.tables import print_json, print_table
 from codex_py.core.mcp_trial import Trial
+from codex_py.core.server_table import ListedServer
 from codex_py.mcp.catalog import Catalog
 from codex_py.mcp.logins import AuthStatus
 from codex_py.mcp.servers import McpServer
@@ -27,11 +28,15 @@ _SECRET_FLAG: Final = re.compile(r"(?i)--?[\w-]*(key|secret|token|password|auth)
 
 
 class ShownServer(NamedTuple):
-    """A server as it is listed: what is configured, whether it is enabled, and how it is authorized."""
+    """A server as it is listed: what is configured and where, whether it is enabled, and how it is authorized."""
 
     server: McpServer
-    entry: Mapping[str, Any]
+    listed: ListedServer
     auth: AuthStatus
+
+    @property
+    def entry(self) -> Mapping[str, Any]:
+        return self.listed.entry
 
     @property
     def enabled(self) -> bool:
@@ -81,7 +86,10 @@ def print_server(one: ShownServer, out: TextIO, *, as_json: bool) -> None:
         return
     server = one.server
     out.write(f"{sanitize_line(server.name)}\n")
-    facts: dict[str, Any] = {"enabled": str(one.enabled).lower(), "transport": server.transport}
+    facts: dict[str, Any] = {"enabled": str(one.enabled).lower(), "from": one.listed.plugin or one.listed.origin}
+    if one.listed.origin == "project":
+        facts["trusted"] = str(one.listed.standing == "trusted").lower()
+    facts["transport"] = server.transport
     if server.url is None:
         facts |= {"command": server.command, "args": " ".join(masked_words(server.args))}
         facts |= {"cwd": server.cwd, "env": masked(server.env), "env_vars": " ".join(server.env_vars)}
@@ -92,7 +100,7 @@ def print_server(one: ShownServer, out: TextIO, *, as_json: bool) -> None:
         if key in one.entry:
             value = one.entry[key]
             facts[key] = ", ".join(map(str, cast("Sequence[str]", value))) if isinstance(value, tuple) else value
-    facts |= {"auth": _AUTH[one.auth], "remove": f"codex-py mcp remove {server.name}"}
+    facts |= {"auth": _AUTH[one.auth], **_what_next(one)}
     for name, value in facts.items():
         out.write(f"  {name}: {sanitize_line(str(value if value not in (None, '') else _NONE))}\n")
 
@@ -170,17 +178,20 @@ def _listed(one: ShownServer) -> dict[str, Any]:
     return {
         "name": server.name,
         "enabled": one.enabled,
-        "disabled_reason": None,
+        "disabled_reason": None if one.listed.standing == "trusted" else "not trusted",
         "transport": transport,
         "startup_timeout_sec": one.entry.get("startup_timeout_sec"),
         "tool_timeout_sec": one.entry.get("tool_timeout_sec"),
         "auth_status": one.auth,
+        "origin": one.listed.origin,
+        "plugin": one.listed.plugin,
     }
 
 
 def _tool(fields: dict[str, Any]) -> dict[str, Any]:
     kept = ("name", "description", "read_only", "destructive", "open_world")
-    return {name: fields[name] for name in kept} | {"parameters": fields["schema"]}
+    more = {"connector": fields["connector_id"], "parameters": fields["schema"]}
+    return {name: fields[name] for name in kept} | more
 
 
 def _hints(read_only: bool | None, destructive: bool | None) -> str:
@@ -202,5 +213,16 @@ def _list(value: Sequence[str] | None) -> list[str] | None:
     return None if value is None else list(value)
 
 
+def _what_next(one: ShownServer) -> dict[str, str]:
+    listed, name = one.listed, one.server.name
+    if listed.plugin is not None:
+        return {"remove": f"codex-py plugin remove {listed.plugin}"}
+    if listed.origin == "project":
+        return {} if listed.standing == "trusted" else {"trust": f"codex-py mcp trust {name}"}
+    return {"remove": f"codex-py mcp remove {name}"}
+
+
 def _status(one: ShownServer) -> str:
-    return "enabled" if one.enabled else "disabled"
+    if not one.enabled:
+        return "disabled"
+    return "enabled" if one.listed.standing == "trusted" else "not trusted"

@@ -1,4 +1,4 @@
-"""The `[mcp_servers.NAME]` tables of the user's `config.toml`: added, replaced and removed, comments kept."""
+"""The `[mcp_servers.NAME]` tables of the user's `config.toml`, and their like: put, removed, comments kept."""
 
 from __future__ import annotations
 
@@ -39,21 +39,31 @@ def put_mcp_server(file: Path, name: str, entry: Mapping[str, Any]) -> None:
 
 def remove_mcp_server(file: Path, name: str) -> bool:
     """Remove the entry of a server; False when the file has none. Raises `UserError` as `put_mcp_server`."""
-    found = False
+    return remove_table(file, "mcp_servers", name)
+
+
+def remove_table(file: Path, family: str, name: str) -> bool:
+    """Remove the table `[family.name]`; False when the file has none. Raises `UserError` as `put_mcp_server`."""
+    found, stays = False, True
 
     def change(document: Document) -> bool:
-        nonlocal found
-        servers: object = document.get("mcp_servers")
-        if isinstance(servers, MutableMapping) and name in cast("Document", servers):
-            found = True
-            del cast("Document", servers)[name]
+        nonlocal found, stays
+        from tomlkit.items import Table
+
+        tables: object = document.get(family)
+        if isinstance(tables, MutableMapping) and name in cast("Document", tables):
+            found, others = True, cast("Document", tables)
+            del others[name]
+            # A table without a header of its own is only there for those in it.
+            stays = len(others) > 0 or not (isinstance(others, Table) and others.is_super_table())
         return True
 
     def wanted(tree: dict[str, Any]) -> dict[str, Any]:
-        if "mcp_servers" not in tree:
+        if not found:
             return tree
-        left = {key: value for key, value in as_object(tree["mcp_servers"]).items() if key != name}
-        return {**tree, "mcp_servers": left}
+        rest = {key: value for key, value in tree.items() if key != family}
+        left = {key: value for key, value in as_object(tree[family]).items() if key != name}
+        return {**rest, family: left} if stays else rest
 
-    edit_file(file, ("mcp_servers", name), change=change, wanted=wanted)
+    edit_file(file, (family, name), change=change, wanted=wanted)
     return found

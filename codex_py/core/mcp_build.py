@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from codex_py import __version__
 from codex_py.config.edit import set_value
 from codex_py.config.load import LoadedConfig
+from codex_py.core.mcp_slot import ServerTable
 from codex_py.core.session_mcp import McpSettings, SessionMcp
 from codex_py.core.turn_context import TurnSettings
+from codex_py.mcp.connectors import ConnectorRules
 from codex_py.mcp.host import McpPlace
-from codex_py.mcp.servers import read_server, read_servers
+from codex_py.mcp.servers import read_servers
 from codex_py.model.auth import StoreKind
 from codex_py.model.login_store import MCP_FILE, LoginStore, open_store
 from codex_py.model.providers import Provider
 from codex_py.protocol.value import Value
-from codex_py.text.sanitize import sanitize_line
 
 # Who knows tools in namespaces.
 _NAMESPACES: Final = ("openai",)
@@ -33,24 +34,25 @@ class McpBuild(Value):
     provider: Provider
     pictures: bool
     can_ask: bool
+    table: ServerTable
     sample: Callable[[Mapping[str, Any], TurnSettings], Awaitable[Mapping[str, Any]]]
 
 
 def build_mcp(build: McpBuild) -> SessionMcp:
     """The servers of a session, none of them started."""
     config = build.loaded.config
-    names = [name for name in build.loaded.project_mcp_servers if name not in config.mcp_servers]
+    keeps = build.table.keeps
     return SessionMcp(
         McpSettings(
             place=mcp_place(build.loaded, home=build.home, cwd=build.cwd, env=build.env),
-            servers=read_servers(config.mcp_servers),
+            servers=tuple(one.replace(remembers=one.name in keeps) for one in read_servers(build.table.entries)),
             namespaces=build.provider.id in _NAMESPACES,
             pictures=build.pictures,
             can_ask=build.can_ask,
-            keep=lambda server, tool: keep_approval(build.home, server, tool),
+            keep=lambda server, tool: keep_approval(build.home, keeps.get(server, ("mcp_servers", server)), tool),
             sample=build.sample,
             login_port=config.mcp_oauth_callback_port,
-            notes=tuple(_project_note(name, build.loaded.project_mcp_servers[name]) for name in sorted(names)),
+            connectors=ConnectorRules(config.apps),
         )
     )
 
@@ -60,17 +62,12 @@ def mcp_place(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, 
     return McpPlace(home=home, cwd=cwd, env=env, version=__version__, tokens=_Tokens(loaded, home), mark={})
 
 
-def keep_approval(home: Path, server: str, tool: str) -> None:
-    """Write down that calls of a tool need no question any more. Raises `UserError`."""
-    set_value(home / "config.toml", ("mcp_servers", server, "tools", tool, "approval_mode"), "approve")
+def keep_approval(home: Path, server: Sequence[str], tool: str) -> None:
+    """Write down that calls of a tool need no question any more; `server` is the key of its server's table.
 
-
-def _project_note(name: str, entry: Mapping[str, Any]) -> str:
-    target = read_server(name, entry).target
-    return (
-        f"the project's MCP server `{sanitize_line(name)}` ({sanitize_line(target)}) is not started: what a project "
-        f"brings runs only when you have added it yourself (`codex-py mcp add`)"
-    )
+    Raises `UserError`.
+    """
+    set_value(home / "config.toml", (*server, "tools", tool, "approval_mode"), "approve")
 
 
 class _Tokens:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from codex_py.core.turn_context import TurnSettings
 from codex_py.protocol.questions import Question
@@ -15,23 +15,71 @@ if TYPE_CHECKING:
     from codex_py.tools.mcp_tools import McpTools
 
 
+# A checked `[mcp_servers.NAME]` table.
+Entry: TypeAlias = Mapping[str, Any]
+
+
+class WaitingServer(NamedTuple):
+    """A project's server that the user has said nothing about; `changed` says that they knew another one."""
+
+    name: str
+    entry: Entry
+    changed: bool
+
+
+class ServerTable(Value):
+    """The servers of a session: the tables of those that may be started, by name, and those that wait for a word.
+
+    `keeps` are the keys under which the configuration may be told more about a server; not every one has such a place.
+    `problems` are lines about servers that cannot be used.
+    """
+
+    entries: Mapping[str, Entry]
+    keeps: Mapping[str, tuple[str, ...]]
+    waiting: tuple[WaitingServer, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def keys(self) -> frozenset[str]:
+        """What skills may know these servers by."""
+        if not self.entries:
+            return frozenset()
+        from codex_py.skills.dependencies import mcp_keys  # the seam: only for who has servers
+
+        return frozenset(key for name, entry in self.entries.items() for key in mcp_keys(name, entry))
+
+
 class InstallRules(Value):
     """Where servers that skills need are written down: `file`, the user's configuration, which has those `names`.
 
-    With `always` nobody is asked; for the skills of `never` it is not done.
+    With `always` nobody is asked; for the skills of `never` it is not done. `project` is the folder under which the
+    file keeps what the user says to the servers of a project.
     """
 
     file: Path
+    project: Path
     names: frozenset[str] = frozenset()
     always: bool = False
     never: frozenset[str] = frozenset()
 
 
 class McpSlot:
-    """`rules` say how skills bring servers along. `make` builds what servers need, with `now` from the beginning."""
+    """`rules` say how skills bring servers along. `make` builds what servers need, with `now` from the beginning.
 
-    def __init__(self, make: Callable[[], SessionMcp], *, now: bool, rules: InstallRules) -> None:
+    `waiting` are servers of the project that the user is to be asked about.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], SessionMcp],
+        *,
+        now: bool,
+        rules: InstallRules,
+        waiting: Sequence[WaitingServer] = (),
+    ) -> None:
         self.rules: Final = rules
+        self._waiting = tuple(waiting)
+        # Whether what an earlier run was asked for has been looked up.
+        self.recalled = False
         # The keys of servers the user was asked about, and the names that are taken.
         self.asked: Final[set[str]] = set()
         self.names: Final[set[str]] = set(rules.names)
@@ -42,6 +90,11 @@ class McpSlot:
     @property
     def tools(self) -> McpTools | None:
         return None if self.servers is None else self.servers.tools
+
+    def take_waiting(self) -> tuple[WaitingServer, ...]:
+        """The servers of the project that the user has not been asked about in this session."""
+        waiting, self._waiting = self._waiting, ()
+        return waiting
 
     def attach(
         self,

@@ -12,6 +12,7 @@ from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import UserError
 from codex_py.mcp.catalog import McpPrompt
 from codex_py.mcp.connections import McpConnections, ServerState
+from codex_py.mcp.connectors import ConnectorRules
 from codex_py.mcp.host import LoginNeeded, McpFailed, McpPlace
 from codex_py.mcp.logins import login_secrets
 from codex_py.mcp.servers import McpServer
@@ -44,7 +45,7 @@ class McpSettings(Value):
     keep: Callable[[str, str], None]
     sample: Callable[[Mapping[str, Any], TurnSettings], Awaitable[Mapping[str, Any]]]
     login_port: int | None = None
-    notes: tuple[str, ...] = ()
+    connectors: ConnectorRules = ConnectorRules({})
 
 
 class McpFrontDoor(Value):
@@ -65,10 +66,14 @@ class SessionMcp:
         place = settings.place.replace(mark={MARKER: self._mark})
         self.connections: Final = McpConnections(settings.servers, place, self)
         self.tools: Final = McpTools(
-            self.connections, namespaces=settings.namespaces, pictures=settings.pictures, keep=settings.keep
+            self.connections,
+            namespaces=settings.namespaces,
+            pictures=settings.pictures,
+            keep=settings.keep,
+            rules=settings.connectors,
         )
         self._door: McpFrontDoor | None = None
-        self._untold: list[str] = list(settings.notes)
+        self._untold: list[str] = []
         self._starting: asyncio.Task[None] | None = None
         self._watch: Watchdog | None = None
 

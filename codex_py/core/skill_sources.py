@@ -9,8 +9,7 @@ from pathlib import Path
 from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
 from codex_py.context.agents_md import find_project_root
-from codex_py.core.plugin_skills import plugin_skills
-from codex_py.skills.roots import SkillRootsRequest
+from codex_py.skills.roots import PluginSkills, SkillRootsRequest
 from codex_py.skills.rules import SkillRule
 
 
@@ -24,7 +23,8 @@ def skill_sources(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[s
         cwd=real,
         project_root=find_project_root(real, config.project_root_markers),
         project_config_dirs=_project_config_dirs(real, loaded.project_root),
-        plugin_roots=plugin_skills(home, config.plugins),
+        system=loaded.system,
+        plugin_roots=_plugin_roots(home, config),
         extra_roots=tuple(Path(folder) for folder in config.skills.roots),
         extra_user_roots=tuple(Path(folder) for folder in config.skills.extra_user_roots),
         bundled=config.skills.bundled.enabled,
@@ -34,6 +34,14 @@ def skill_sources(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[s
 def skill_rules(config: Config) -> tuple[SkillRule, ...]:
     """The `[[skills.config]]` entries of all layers; of two that meet the later one wins."""
     return tuple(SkillRule(rule.path, rule.name, rule.enabled) for rule in config.skills.config)
+
+
+def _plugin_roots(home: Path, config: Config) -> tuple[PluginSkills, ...]:
+    if not config.plugins:
+        return ()
+    from codex_py.skills.plugins import plugin_skills  # the seam: only for who has plugins
+
+    return plugin_skills(home, config.plugins)
 
 
 def _project_config_dirs(cwd: Path, root: Path | None) -> tuple[Path, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -14,11 +15,16 @@ MOST_DESCRIPTION_BYTES: Final = 4 * 1024
 MOST_SCHEMA_BYTES: Final = 64 * 1024
 _MOST_ABOUT_BYTES: Final = 1024
 _MOST_NAME: Final = 256
+# What can stand in a link.
+_CONNECTOR: Final = re.compile(r"[^\s()\x00-\x1f\x7f]{1,256}")
 _OPEN_SCHEMA: Final[Mapping[str, Any]] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
 class McpTool(NamedTuple):
-    """A tool. The hints are the server's own words about it, None where it says nothing."""
+    """A tool. The hints are the server's own words about it, None where it says nothing.
+
+    A tool of a connector has the connector's id, and its name or "".
+    """
 
     name: str
     description: str
@@ -26,6 +32,8 @@ class McpTool(NamedTuple):
     read_only: bool | None = None
     destructive: bool | None = None
     open_world: bool | None = None
+    connector_id: str | None = None
+    connector_name: str = ""
 
 
 class PromptArgument(NamedTuple):
@@ -101,7 +109,16 @@ def _tool(wire: Mapping[str, Any], remarks: list[str]) -> McpTool | None:
         _hint(hints, "readOnlyHint"),
         _hint(hints, "destructiveHint"),
         _hint(hints, "openWorldHint"),
+        *_connector(as_object(wire.get("_meta"))),
     )
+
+
+def _connector(meta: Mapping[str, Any]) -> tuple[str | None, str]:
+    """The id and the name of the connector in a tool's metadata."""
+    connector_id, name = meta.get("connector_id"), meta.get("connector_name", meta.get("connector_display_name"))
+    if not isinstance(connector_id, str) or not _CONNECTOR.fullmatch(connector_id):
+        return None, ""
+    return connector_id, _line(name)
 
 
 def _prompt(wire: Mapping[str, Any]) -> McpPrompt | None:

@@ -242,7 +242,7 @@ def _streams(link: Link, place: McpPlace, child: ServerChild | None, sign_in: Si
         return stdio_streams(child, link.lose)
     server = link.server
     fixed = server.bearer_token_env_var or "authorization" in {name.lower() for name in server.http_headers}
-    auth = None if fixed else oauth_for(server, place.tokens, sign_in)
+    auth = None if fixed else oauth_for(server, place, sign_in)
     return http_streams(server, place.env, auth, on_refusal=link.note_refusal)
 
 

@@ -7,9 +7,11 @@ when a token ends, and where it is renewed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from typing import Any, Final
 
+from httpx2 import Request, Response
 from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import (
     AuthorizationCodeResult,
@@ -21,8 +23,9 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ValidationError
 
-from codex_py.mcp.host import SignIn, TokenFile
+from codex_py.mcp.host import McpPlace, SignIn, TokenFile
 from codex_py.mcp.logins import login_key
+from codex_py.mcp.oauth_legacy import is_metadata_request, with_own_issuer
 from codex_py.mcp.servers import McpServer
 from codex_py.protocol.encoding import as_object
 
@@ -31,16 +34,16 @@ _LEEWAY: Final = 30.0
 _NO_REDIRECT: Final = "http://127.0.0.1/auth/callback"
 
 
-def oauth_for(server: McpServer, tokens: TokenFile, sign_in: SignIn | None = None) -> ServerLogin:
+def oauth_for(server: McpServer, place: McpPlace, sign_in: SignIn | None = None) -> ServerLogin:
     """What authorizes requests to a server. Without a way to sign in only a login that is there is used."""
-    return ServerLogin(server, tokens, sign_in)
+    return ServerLogin(server, place, sign_in)
 
 
 class ServerLogin(OAuthClientProvider):
     """The SDK's provider with a memory of its own."""
 
-    def __init__(self, server: McpServer, tokens: TokenFile, sign_in: SignIn | None) -> None:
-        self._kept = _Kept(tokens, login_key(server))
+    def __init__(self, server: McpServer, place: McpPlace, sign_in: SignIn | None) -> None:
+        self._kept = _Kept(place.tokens, login_key(server))
         self._scope = " ".join(server.scopes) or None
         self._sign_in = sign_in
         redirect = sign_in.redirect_uri if sign_in else _NO_REDIRECT
@@ -55,6 +58,7 @@ class ServerLogin(OAuthClientProvider):
             redirect_handler=sign_in.show if sign_in else None,
             callback_handler=self._come_back if sign_in else None,
         )
+        self._kept.registered = _registered(server, place.env, redirect)
         self._kept.issuer_of = self._issuer
         self._restore()
         if sign_in is not None:
@@ -71,6 +75,19 @@ class ServerLogin(OAuthClientProvider):
         if self._scope is not None:
             self.context.client_metadata.scope = self._scope
         return await super()._perform_authorization_code_grant()
+
+    async def _auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:
+        flow = super()._auth_flow(request)
+        async with aclosing(flow):
+            asked = await anext(flow)
+            while True:
+                answer = yield asked
+                if self.context.auth_server_url is None and is_metadata_request(asked):
+                    answer = await with_own_issuer(answer, asked)
+                try:
+                    asked = await flow.asend(answer)
+                except StopAsyncIteration:
+                    return
 
     def _issuer(self) -> dict[str, Any]:
         context = self.context
@@ -96,6 +113,8 @@ class _Kept:
         self._tokens = tokens
         self._key = key
         self.issuer_of: Callable[[], dict[str, Any]] = dict
+        # What the user has registered this program as.
+        self.registered: OAuthClientInformationFull | None = None
 
     def entry(self) -> dict[str, Any]:
         return as_object(self._tokens.load().get(self._key))
@@ -118,7 +137,7 @@ class _Kept:
         self._put(tokens=_plain(tokens), ends_at=ends, issuer=self.issuer_of())
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return _read(OAuthClientInformationFull, self.entry().get("client"))
+        return self.registered or _read(OAuthClientInformationFull, self.entry().get("client"))
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         self._put(client=_plain(client_info))
@@ -128,6 +147,20 @@ class _Kept:
         entry = {**as_object(everything.get(self._key)), **fields}
         everything[self._key] = {name: value for name, value in entry.items() if value is not None}
         self._tokens.save(everything)
+
+
+def _registered(server: McpServer, env: Mapping[str, str], redirect: str) -> OAuthClientInformationFull | None:
+    """The registration that the user has made by hand; its id may be the address of a document about the program."""
+    if server.oauth_client_id is None:
+        return None
+    name = server.oauth_client_secret_env_var
+    secret = env.get(name) if name else None
+    return OAuthClientInformationFull(
+        client_id=server.oauth_client_id,
+        client_secret=secret,
+        redirect_uris=[AnyUrl(redirect)],
+        token_endpoint_auth_method="client_secret_basic" if secret else "none",
+    )
 
 
 def _plain(model: BaseModel | None) -> dict[str, Any] | None:

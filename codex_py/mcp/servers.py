@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 from codex_py.protocol.encoding import as_object, encode_json
 from codex_py.protocol.value import Value
 
-# `auto` goes by the tool's own annotations, `prompt` asks about every call, `approve` about none.
-ApprovalMode: TypeAlias = Literal["auto", "prompt", "approve"]
+# `auto` goes by the tool's own annotations, `prompt` asks about every call, `approve` about none, `writes` about those
+# of tools that do not say they only read.
+ApprovalMode: TypeAlias = Literal["auto", "prompt", "writes", "approve"]
 
 START_SECONDS: Final = 10.0
 CALL_SECONDS: Final = 60.0
@@ -24,8 +25,11 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 class McpServer(Value):
     """A server to start (`command`) or to connect to (`url`). `env_vars` are passed on from the user's environment.
 
+    `oauth_client_id` is what this program is registered as where logins come from, if the user has registered it there.
+
     `start_seconds` bounds starting and listing the tools, `call_seconds` one call. A session does not begin without a
-    `required` one. `parallel` says that all its calls may overlap, not only those that read.
+    `required` one. `parallel` says that all its calls may overlap, not only those that read. `remembers` says that a
+    yes to one of its tools can be written down for good.
     """
 
     secret_fields: ClassVar[frozenset[str]] = frozenset({"env", "http_headers"})
@@ -46,10 +50,13 @@ class McpServer(Value):
     enabled_tools: tuple[str, ...] | None = None
     disabled_tools: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
+    oauth_client_id: str | None = None
+    oauth_client_secret_env_var: str | None = None
     sampling: bool = False
     parallel: bool = False
     approval: ApprovalMode = "auto"
     tool_approvals: Mapping[str, ApprovalMode] = MappingProxyType({})
+    remembers: bool = True
 
     @property
     def transport(self) -> Literal["stdio", "streamable_http"]:
@@ -73,6 +80,7 @@ class McpServer(Value):
             "bearer": self.bearer_token_env_var,
             "headers": [dict(self.http_headers), dict(self.env_http_headers)],
             "scopes": self.scopes,
+            "client": [self.oauth_client_id, self.oauth_client_secret_env_var],
         }
         return hashlib.sha256(encode_json(identity)).hexdigest()
 
@@ -86,9 +94,10 @@ class McpServer(Value):
 
     def secrets(self, env: Mapping[str, str]) -> tuple[str, ...]:
         """The values nobody else may read: what is sent to the server and what it is started with."""
-        named = [self.bearer_token_env_var, *self.env_http_headers.values(), *self.env_vars]
-        given = [*self.http_headers.values(), *(value for name, value in self.env.items() if _is_secret(name))]
-        return tuple(filter(None, [*given, *(env.get(name) for name in named if name and _is_secret(name))]))
+        named = [self.bearer_token_env_var, self.oauth_client_secret_env_var, *self.env_http_headers.values()]
+        named += self.env_vars
+        given = [*self.http_headers.values(), *(value for name, value in self.env.items() if is_secret_name(name))]
+        return tuple(filter(None, [*given, *(env.get(name) for name in named if name and is_secret_name(name))]))
 
 
 def read_server(name: str, entry: Mapping[str, Any]) -> McpServer:
@@ -113,6 +122,8 @@ def read_server(name: str, entry: Mapping[str, Any]) -> McpServer:
         enabled_tools=tuple(entry["enabled_tools"]) if "enabled_tools" in entry else None,
         disabled_tools=tuple(entry.get("disabled_tools", ())),
         scopes=tuple(entry.get("scopes", ())),
+        oauth_client_id=entry.get("oauth_client_id"),
+        oauth_client_secret_env_var=entry.get("oauth_client_secret_env_var"),
         sampling=entry.get("sampling", False),
         parallel=entry.get("supports_parallel_tool_calls", False),
         approval=entry.get("default_tools_approval_mode", "auto"),
@@ -134,9 +145,14 @@ def server_environment(server: McpServer, env: Mapping[str, str]) -> dict[str, s
 
 def missing_variables(server: McpServer, env: Mapping[str, str]) -> list[str]:
     """The variables the server cannot be reached without and the environment does not have."""
-    needed: Collection[str | None] = [server.bearer_token_env_var, *server.env_http_headers.values()]
+    needed: Collection[str | None] = [
+        server.bearer_token_env_var,
+        server.oauth_client_secret_env_var,
+        *server.env_http_headers.values(),
+    ]
     return [name for name in needed if name and not env.get(name)]
 
 
-def _is_secret(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
+    """Whether a variable of this name holds something nobody else may read."""
     return any(word in name.upper() for word in ("KEY", "SECRET", "TOKEN", "PASSWORD", "AUTH"))

@@ -15,7 +15,7 @@ from codex_py.mcp.servers import McpServer
 from codex_py.protocol.encoding import as_object, encode_json
 from codex_py.text.checked_file import load_checked, save_checked
 
-_KIND: Final = b"codex-py mcp 1"
+_KIND: Final = b"codex-py mcp 2"
 # 128 tools with 64 KiB of schema and 4 KiB of description each fit.
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _MAX_FILES: Final = 256

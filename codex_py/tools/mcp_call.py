@@ -33,7 +33,10 @@ async def run_mcp_call(tools: McpTools, place: ToolPlace, call: ToolCall, contex
     try:
         # First, because only a server that is there says what its tool does.
         link = await tools.connections.link(place.server)
-        judged = McpCall(state.server, place.tool, state.tool(place.tool), arguments)
+        tool = state.tool(place.tool)
+        if tool is not None and tools.is_closed(state.server, tool):
+            raise ToolError(f"call refused: the user has not asked for the connector of `{place.tool}`")
+        judged = McpCall(tools.judged_server(state.server, tool), place.tool, tool, arguments)
         await permit_call(judged, context, tools.keep)
     except McpFailed as error:
         raise telling.failed(str(error)) from error

@@ -48,7 +48,7 @@ def decide_call(
     reads = call.tool is not None and call.tool.read_only is True
     if plan and not reads:
         return Refuse(f"call refused: {PLANNING}, and `{call.name}` does not say that it only reads")
-    if mode == "approve" or (mode == "auto" and is_harmless(call.tool)):
+    if mode == "approve" or (mode == "auto" and is_harmless(call.tool)) or (mode == "writes" and reads):
         return Run()
     if mode == "auto" and policy == "never" and isinstance(sandbox, DangerFullAccess):
         # The user has taken every other barrier away, too.
@@ -74,11 +74,13 @@ async def permit_call(call: McpCall, context: ToolContext, keep: KeepYes) -> Non
     """Ask where that is needed; raises `ToolError` when the call may not be made."""
     approvals = context.approvals or Approvals()
     async with approvals.lock:
+        # A hook's yes stands for an answer, also where nobody could give one; not for one the user wants to give.
+        saves_question = context.allowed and call.server.mode_of(call.name) != "prompt"
         verdict = decide_call(
             call,
-            policy=context.approval,
+            policy="on-request" if saves_question else context.approval,
             sandbox=context.sandbox_policy,
-            can_ask=context.ask is not None,
+            can_ask=saves_question or context.ask is not None,
             plan=context.plan,
         )
         match verdict:
@@ -87,12 +89,13 @@ async def permit_call(call: McpCall, context: ToolContext, keep: KeepYes) -> Non
             case Refuse(reason):
                 raise ToolError(reason)
             case Ask():
-                pass
+                if saves_question:
+                    return
         key = ("mcp", call.server.name, call.name)
         if approvals.is_allowed(key):
             return
         scopes: tuple[ApprovalScope, ...] = ("once", "session", "always")
-        if call.server.mode_of(call.name) == "prompt":
+        if call.server.mode_of(call.name) == "prompt" or not call.server.remembers:
             scopes = ("once", "session")
         question = ApprovalQuestion(
             id=uuid7(),

@@ -5,12 +5,14 @@ Loaded when a server is configured; what runs a call is imported with the first 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
 from codex_py.mcp.catalog import McpTool
 from codex_py.mcp.connections import McpConnections, ServerState
+from codex_py.mcp.connectors import Connector, ConnectorRules, connector_of, connectors_of
 from codex_py.mcp.names import ToolNames, ToolPlace
+from codex_py.mcp.servers import McpServer
 from codex_py.protocol.items import ToolCall
 from codex_py.tools.later import LaterTool, RunCall
 from codex_py.tools.spec import Tool, ToolContext, ToolOutput
@@ -26,13 +28,24 @@ class McpTools:
     """Tools by server, sorted by name; what comes later comes after all that was there, and nothing ever goes.
 
     `namespaces` says that the provider knows tools in namespaces; else each has a flat name. `pictures` says that the
-    model takes them. `keep` writes down a yes for good to a tool of a server.
+    model takes them. `keep` writes down a yes for good to a tool of a server. Tools of a connector are shown once it
+    is wanted; `rules` is what the user says of connectors.
     """
 
-    def __init__(self, connections: McpConnections, *, namespaces: bool, pictures: bool, keep: KeepYes) -> None:
+    def __init__(
+        self,
+        connections: McpConnections,
+        *,
+        namespaces: bool,
+        pictures: bool,
+        keep: KeepYes,
+        rules: ConnectorRules | None = None,
+    ) -> None:
         self.connections: Final = connections
         self.pictures: Final = pictures
         self.keep: Final = keep
+        self._rules = rules or ConnectorRules({})
+        self._wanted: set[str] = set()
         self._namespaces = namespaces
         self._own: dict[str, Tool] = {tool.name: tool for tool in _resource_tools(connections)}
         self._specs: list[dict[str, Any]] = [tool.spec() for tool in self._own.values()]
@@ -66,13 +79,42 @@ class McpTools:
                 news.append(f"the MCP server `{state.server.name}` {what}: {count} tools join from this turn on")
         return tuple(news)
 
+    def connectors(self) -> dict[str, Connector]:
+        """The connectors there are now, by their ids, shown or not."""
+        known = [(state.server, state.live or state.catalog) for state in self.connections.states]
+        return connectors_of([(server, catalog) for server, catalog in known if catalog], self._rules)
+
+    def want(self, connector_ids: Iterable[str]) -> None:
+        """Show the tools of these connectors from the next request on; those of a server that is not there yet, too."""
+        new = set(connector_ids) - self._wanted
+        if new:
+            self._wanted |= new
+            self._show([state for state in self.connections.states if state.catalog is not None])
+
+    def is_closed(self, server: McpServer, tool: McpTool) -> bool:
+        """Whether a tool belongs to a connector that nobody has asked for, or that is switched off."""
+        connector = connector_of(server, tool, self._rules)
+        if connector is None:
+            return False
+        is_open = connector.id in self._wanted and self._rules.is_enabled(connector.id)
+        return not (is_open and self._rules.offers(connector.id, tool))
+
+    def judged_server(self, server: McpServer, tool: McpTool | None) -> McpServer:
+        """The server of a tool, with what the user says of the tool's connector about approvals."""
+        connector = tool and connector_of(server, tool, self._rules)
+        if tool is None or connector is None or tool.name in server.tool_approvals:
+            return server
+        mode = self._rules.mode_of(connector.id, tool.name)
+        return server if mode is None else server.replace(tool_approvals={**server.tool_approvals, tool.name: mode})
+
     def _show(self, states: Sequence[ServerState]) -> None:
         offered = {state.server.name: _offered(state) for state in self.connections.states}
         names = ToolNames({server: [tool.name for tool in tools] for server, tools in offered.items()})
         for state in states:
             server = state.server.name
             shown = self._shown.setdefault(server, set())
-            new = [tool for tool in offered[server] if tool.name not in shown]
+            usable = [tool for tool in offered[server] if not self.is_closed(state.server, tool)]
+            new = [tool for tool in usable if tool.name not in shown]
             if not new:
                 continue
             if self._namespaces and not shown:

@@ -183,3 +183,21 @@ def test_exec_installs_what_a_skill_needs_when_it_is_told_to(place: Place, tmp_p
     assert ended.status == 0
     assert "mcp__odd__reads" in tool_names(model.requests[0].body)
     assert "# kept" in (place.codex_home / "config.toml").read_text()
+
+
+@pytest.mark.parametrize("head", ["", "# mine\n", "[mcp_servers]\n# all of them\n", "[tui]\n"])
+def test_the_only_server_can_be_removed(place: Place, head: str) -> None:
+    place.configure(f'{head}[mcp_servers.only]\ncommand = "x"\n')
+    removed = run(place, "mcp", "remove", "only")
+    assert (removed.status, removed.err) == (0, "removed the MCP server `only`\n")
+    assert (place.codex_home / "config.toml").read_text() == head
+
+
+def test_every_change_can_be_told_as_json(place: Place) -> None:
+    added = run(place, "mcp", "add", "a", "--env", "K_KEY=hunter2", "--json", "--", "x", "--token", "hunter2")
+    assert "hunter2" not in added.out
+    assert (json.loads(added.out)["name"], json.loads(added.out)["transport"]["command"]) == ("a", "x")
+    assert json.loads(run(place, "mcp", "logout", "a", "--json").out) == {"name": "a", "signed_out": False}
+    for was_there in (True, False):
+        removed = run(place, "mcp", "remove", "a", "--json")
+        assert json.loads(removed.out) == {"name": "a", "removed": was_there}

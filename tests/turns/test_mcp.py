@@ -17,6 +17,7 @@ from tests.support.mcp_servers import (
     everything,
     everything_over_http,
     filesystem,
+    odd,
     server,
 )
 from tests.support.mcp_turns import answers, output_parts, texts
@@ -160,3 +161,25 @@ async def test_a_child_gets_only_what_its_configuration_names(place: Place) -> N
     names = set(json.loads(shown))
     assert names - {"CODEX_COMMAND_MARK"} == {"HOME", "LANG", "PATH", "TERM", "MY_TOKEN", "LEVEL"}
     assert "t0ken-value-1" not in shown
+
+
+async def test_a_server_that_may_asks_the_model(place: Place) -> None:
+    ask = call("c1", "mcp__everything__trigger-sampling-request", {"prompt": "name a colour", "maxTokens": 20})
+    # What a server asks is a conversation of its own.
+    with FakeResponses([ask], [say("teal")], [say("done")], excuse={"threads"}) as model:
+        async with watched_session(place, model, everything(sampling=True)) as watched:
+            await watched.say("go")
+    first, asked, last = (request.body for request in model.requests)
+    assert "teal" in texts(output_parts(last, "c1"))[0]
+    assert (asked["tools"], len(asked["input"])) == ([], 1)
+    assert "name a colour" in str(asked["input"])
+    assert "name a colour" not in str(first["input"])
+
+
+async def test_a_server_that_may_not_asks_the_model_in_vain(place: Place) -> None:
+    with FakeResponses([call("c1", "mcp__s__reads", {})], [say("done")]) as model:
+        async with watched_session(place, model, odd("s", "samples")) as watched:
+            await watched.say("go")
+    [answer] = texts(output_parts(model.requests[1].body, "c1"))
+    assert '"error"' in answer
+    assert "what is the secret?" not in str(model.requests[1].body["input"])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
 import httpx2
 import pytest
 
+from codex_py.mcp.host import McpPlace
 from codex_py.mcp.logins import auth_status, forget_login, login_key, login_secrets
 from codex_py.mcp.oauth import oauth_for
 from codex_py.mcp.servers import McpServer
@@ -54,7 +56,8 @@ async def used(tokens: Tokens) -> list[httpx2.Request]:
             return httpx2.Response(200, json={"access_token": "new-access", "token_type": "Bearer", "expires_in": 600})
         return httpx2.Response(200, json={})
 
-    async with httpx2.AsyncClient(auth=oauth_for(SERVER, tokens), transport=httpx2.MockTransport(answer)) as client:
+    place = McpPlace(home=Path(), cwd=Path(), env={}, version="1", tokens=tokens, mark={})
+    async with httpx2.AsyncClient(auth=oauth_for(SERVER, place), transport=httpx2.MockTransport(answer)) as client:
         await client.post("https://mcp.example/mcp", json={})
     return seen
 

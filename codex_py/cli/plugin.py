@@ -1,0 +1,157 @@
+"""`codex-py plugin`: bundles of skills, MCP servers and hooks, added from a folder or a repository, listed, removed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+import typer
+
+from codex_py.cli import plugin_view as view
+from codex_py.cli.consent import is_agreed
+from codex_py.cli.plugin_install import Wanted, put_into_place, staged_plugin, take_away
+from codex_py.cli.tables import print_json
+from codex_py.cli.typer_command import run_commands
+from codex_py.config.load import ConfigRequest, load_config
+from codex_py.config.plugin_entries import remove_plugin_entry, switch_plugin
+from codex_py.core.plugin_contents import plugin_contents
+from codex_py.errors import UserError
+from codex_py.paths import codex_home
+from codex_py.protocol.encoding import as_object
+from codex_py.skills.plugins import CACHE, installed_plugin
+from codex_py.text.sanitize import sanitize_line
+
+_ABOUT: Final = "Plugins: bundles of skills, MCP servers and hooks. Nothing of one is run when it is added."
+
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for scripts.")]
+Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME[@MARKETPLACE]", help="The plugin, as `list` names it.")]
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `codex-py plugin` with these arguments; give back the exit status."""
+    commands = {
+        "list": list_plugins,
+        "add": add_plugin,
+        "remove": remove_plugin,
+        "enable": enable_plugin,
+        "disable": disable_plugin,
+    }
+    return run_commands(commands, arguments, name="plugin", about=_ABOUT)
+
+
+def list_plugins(as_json: Json = False) -> int:
+    """List the plugins that are configured or installed, and how much each brings."""
+    home = codex_home(os.environ)
+    shown = [_shown(home, plugin_id, enabled=enabled) for plugin_id, enabled in _known(home).items()]
+    view.print_plugins(shown, sys.stdout, as_json=as_json)
+    if not shown and not as_json:
+        _say("no plugins are installed; `codex-py plugin add` adds one")
+    return 0
+
+
+def add_plugin(
+    source: Annotated[
+        str, typer.Argument(metavar="FOLDER|URL[#REF]", help="A plugin's folder, or a git repository with it.")
+    ],
+    path: Annotated[str | None, typer.Option("--path", metavar="DIR", help="The plugin's folder in there.")] = None,
+    plugin: Annotated[
+        str | None, typer.Option("--plugin", metavar="NAME", help="Which plugin, of a marketplace with several.")
+    ] = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> int:
+    """Copy a plugin to $CODEX_HOME/plugins and switch it on; an earlier one of that name is replaced.
+
+    What it brings is shown first, with every command it would run in sessions. Nothing is run now.
+    """
+    home = codex_home(os.environ)
+    with staged_plugin(Wanted(source, path, plugin), home, os.environ) as staged:
+        contents = plugin_contents(staged.plugin)
+        for line in view.brought_lines(staged.plugin, contents):
+            _say(line)
+        if not yes and not is_agreed("install it?", needs=f"installing the plugin `{staged.plugin.id}`"):
+            _say("nothing was installed")
+            return 1
+        added = put_into_place(staged)
+    try:
+        switch_plugin(home / "config.toml", added.id, enabled=True)
+    except UserError:
+        take_away(home, added.id)
+        raise
+    if as_json:
+        shown = view.ShownPlugin(added.id, True, added, plugin_contents(added))
+        print_json(view.plugin_record(shown), sys.stdout)
+    _say(f"added the plugin `{added.id}`; sessions have it from now on")
+    return 0
+
+
+def remove_plugin(name: Name, as_json: Json = False) -> int:
+    """Remove a plugin: its files, and its table in $CODEX_HOME/config.toml."""
+    home = codex_home(os.environ)
+    plugin_id = _find(home, name)
+    # The table first: what is not switched on does not run, whatever is left of it.
+    remove_plugin_entry(home / "config.toml", plugin_id)
+    take_away(home, plugin_id)
+    if as_json:
+        print_json({"id": plugin_id, "removed": True}, sys.stdout)
+    _say(f"removed the plugin `{plugin_id}`")
+    return 0
+
+
+def enable_plugin(name: Name) -> int:
+    """Switch an installed plugin on."""
+    return _switch(name, enabled=True)
+
+
+def disable_plugin(name: Name) -> int:
+    """Switch a plugin off; its files stay."""
+    return _switch(name, enabled=False)
+
+
+def _switch(name: str, *, enabled: bool) -> int:
+    home = codex_home(os.environ)
+    plugin_id = _find(home, name)
+    found = installed_plugin(home, plugin_id)
+    if enabled and found is None:
+        raise UserError(f"the plugin `{plugin_id}` is not installed", hint="`codex-py plugin add` installs one")
+    if enabled and found is not None:
+        for line in view.brought_lines(found, plugin_contents(found)):
+            _say(line)
+    switch_plugin(home / "config.toml", plugin_id, enabled=enabled)
+    _say(f"{'enabled' if enabled else 'disabled'} the plugin `{plugin_id}`; this counts from the next session on")
+    return 0
+
+
+def _known(home: Path) -> dict[str, bool]:
+    """Every plugin that is configured or lies in the cache, by its id, sorted; and whether it is switched on."""
+    loaded = load_config(ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ))
+    for warning in loaded.warnings:
+        _say(f"warning: {warning}")
+    plugins = loaded.config.plugins
+    on_disk = {
+        f"{folder.name}@{folder.parent.name}" for folder in (home / CACHE).glob("[!.]*/[!.]*") if folder.is_dir()
+    }
+    return {one: as_object(plugins.get(one)).get("enabled") is True for one in sorted({*plugins, *on_disk})}
+
+
+def _find(home: Path, name: str) -> str:
+    known = _known(home)
+    found = [one for one in known if name in (one, one.partition("@")[0])]
+    if len(found) == 1:
+        return found[0]
+    shown = ", ".join(f"`{one}`" for one in found or known)
+    what = "more than one plugin" if found else "no plugin"
+    raise UserError(f"there is {what} `{name}`", hint=f"there are {shown}" if shown else None)
+
+
+def _shown(home: Path, plugin_id: str, *, enabled: bool) -> view.ShownPlugin:
+    plugin = installed_plugin(home, plugin_id)
+    return view.ShownPlugin(plugin_id, enabled, plugin, plugin and plugin_contents(plugin))
+
+
+def _say(text: str) -> None:
+    print(sanitize_line(text), file=sys.stderr)

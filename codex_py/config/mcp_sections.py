@@ -1,0 +1,106 @@
+"""The tables about MCP servers and the connectors they offer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from codex_py.config.kinds import FilePath, Flag, ListOf, MapOf, OneOf, Seconds, Shape, Table, Text, Url, Whole
+
+# By the tool's own annotations, always, for all that does not only read, never.
+TOOL_APPROVAL = OneOf("auto", "prompt", "writes", "approve")
+
+MCP_SERVER = Shape(
+    {
+        "command": Text(),
+        "args": ListOf(Text(lines=True)),
+        "env": MapOf(Text(lines=True, secret=True)),
+        "env_vars": ListOf(Text()),
+        "cwd": FilePath(),
+        "url": Url(),
+        "bearer_token_env_var": Text(),
+        "http_headers": MapOf(Text(secret=True)),
+        "env_http_headers": MapOf(Text()),
+        "startup_timeout_sec": Seconds(),
+        "tool_timeout_sec": Seconds(),
+        "enabled": Flag(),
+        "required": Flag(),
+        "enabled_tools": ListOf(Text()),
+        "disabled_tools": ListOf(Text()),
+        "scopes": ListOf(Text()),
+        "oauth_client_id": Text(),
+        "oauth_client_secret_env_var": Text(),
+        "startup_timeout_ms": Whole(1),
+        "sampling": Flag(),
+        "supports_parallel_tool_calls": Flag(),
+        "default_tools_approval_mode": TOOL_APPROVAL,
+        "tools": MapOf(Shape({"approval_mode": TOOL_APPROVAL})),
+    }
+)
+
+# A server this program starts, and one that runs elsewhere; between them they have every key.
+MCP_SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "local": {
+        "command": "example-server",
+        "args": ["--stdio"],
+        "env": {"LEVEL": "info"},
+        "env_vars": ["EXAMPLE_TOKEN"],
+        "cwd": "~/servers",
+        "startup_timeout_sec": 10.0,
+        "tool_timeout_sec": 60.0,
+        "enabled": True,
+        "required": False,
+        "enabled_tools": ["search"],
+        "disabled_tools": ["delete"],
+        "default_tools_approval_mode": "auto",
+        "tools": {"search": {"approval_mode": "approve"}},
+        "supports_parallel_tool_calls": False,
+        "sampling": False,
+    },
+    "remote": {
+        "url": "https://mcp.example.com/mcp",
+        "bearer_token_env_var": "EXAMPLE_TOKEN",
+        "http_headers": {"x-team": "core"},
+        "env_http_headers": {"x-org": "ORG_ID"},
+        "scopes": ["read"],
+        "oauth_client_id": "registered-there",
+        "oauth_client_secret_env_var": "EXAMPLE_SECRET",
+        "startup_timeout_ms": 10000,
+    },
+}
+
+
+APP = Shape(
+    {
+        "enabled": Flag(),
+        "name": Text(),
+        "server": Text(),
+        "server_tools": ListOf(Text()),
+        "default_tools_enabled": Flag(),
+        "destructive_enabled": Flag(),
+        "open_world_enabled": Flag(),
+        "default_tools_approval_mode": TOOL_APPROVAL,
+        "tools": MapOf(Shape({"enabled": Flag(), "approval_mode": TOOL_APPROVAL})),
+        # Said by other programs, and of no meaning here.
+        "approvals_reviewer": Text(),
+        "links": Table(),
+        "omit_tools_from": ListOf(Text()),
+    }
+)
+
+# What holds for every connector, and one that is made of some tools of a server.
+APP_SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "_default": {
+        "enabled": True,
+        "default_tools_enabled": True,
+        "destructive_enabled": True,
+        "open_world_enabled": True,
+        "default_tools_approval_mode": "auto",
+    },
+    "tracker": {
+        "name": "Issue tracker",
+        "server": "remote",
+        "server_tools": ["search", "delete"],
+        "tools": {"delete": {"enabled": False, "approval_mode": "prompt"}},
+    },
+}

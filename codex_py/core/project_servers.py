@@ -1,0 +1,63 @@
+"""MCP servers that a project's own files name: put to the user, and started when they agree to exactly that.
+
+Imported when there is one the user has said nothing about.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from codex_py.core.mcp_slot import McpSlot, WaitingServer
+from codex_py.core.server_table import trust_server
+from codex_py.errors import UserError
+from codex_py.mcp.servers import McpServer, is_secret_name, read_server
+from codex_py.protocol.ids import uuid7
+from codex_py.protocol.questions import ProjectServer, ProjectServersQuestion, Question
+from codex_py.text.sanitize import sanitize_line
+
+
+class ProjectServers(NamedTuple):
+    """Asks about the servers that wait; `join` shows the tools of those that are started at once."""
+
+    slot: McpSlot
+    project: Path
+    ask: Callable[[Question], Awaitable[str | None]]
+    warn: Callable[[str], None]
+    join: Callable[[], None]
+
+    async def settle(self, waiting: Sequence[WaitingServer]) -> None:
+        """One question about all of them; what the user says is written down, but for a no."""
+        servers = [read_server(one.name, one.entry).replace(remembers=False) for one in waiting]
+        shown = tuple(describe_server(one, changed=two.changed) for one, two in zip(servers, waiting, strict=True))
+        answer = await self.ask(ProjectServersQuestion(uuid7(), self.project, shown))
+        if answer not in ("yes", "never"):
+            return
+        for one in waiting:
+            try:
+                trust_server(self.slot.rules.file.parent, self.project, one.name, one.entry, yes=answer == "yes")
+            except UserError as error:
+                self.warn(f"your answer about `{sanitize_line(one.name)}` holds for this session only: {error}")
+        if answer == "yes":
+            for failure in await self.slot.fill().add(servers):
+                self.warn(str(failure))
+            self.join()
+
+
+def describe_server(server: McpServer, *, changed: bool = False) -> ProjectServer:
+    """A server as a person is shown it, before it is started for the first time."""
+    passed = [*server.env_vars, server.bearer_token_env_var, server.oauth_client_secret_env_var]
+    passed += [*server.env_http_headers.values()]
+    return ProjectServer(
+        name=sanitize_line(server.name),
+        transport=server.transport,
+        target=sanitize_line(server.url or shlex.join((server.command or "", *server.args))),
+        cwd=server.cwd,
+        passes=tuple(sanitize_line(name) for name in dict.fromkeys(filter(None, passed))),
+        sets=tuple(
+            sanitize_line(f"{name}={'*****' if is_secret_name(name) else value}") for name, value in server.env.items()
+        ),
+        changed=changed,
+    )

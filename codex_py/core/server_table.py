@@ -1,0 +1,137 @@
+"""Every MCP server there is in one place, by where it comes from: the user, the trusted project, the plugins.
+
+What the user has written counts before what a project brings, and that before what a plugin brings. Imported when
+there is more than the user's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from codex_py.config.edit import set_value
+from codex_py.config.load import LoadedConfig
+from codex_py.config.trust import real_path
+from codex_py.core.mcp_slot import Entry, ServerTable, WaitingServer
+from codex_py.mcp.servers import read_server
+from codex_py.protocol.encoding import as_object
+from codex_py.skills.plugin_servers import plugin_servers
+from codex_py.skills.plugins import enabled_plugins
+
+Origin: TypeAlias = Literal["user", "project", "plugin"]
+Standing: TypeAlias = Literal["trusted", "changed", "unknown", "refused"]
+
+_REFUSED: Final = "no:"
+
+
+class ListedServer(NamedTuple):
+    """A server, its table, and where it comes from; `plugin` is the id of its plugin.
+
+    `standing` says of a project's server what the user has said to exactly what it would run.
+    """
+
+    name: str
+    entry: Entry
+    origin: Origin = "user"
+    plugin: str | None = None
+    standing: Standing = "trusted"
+
+
+class Listing(NamedTuple):
+    """All servers, those of the user first; `problems` are lines about those that cannot be used."""
+
+    servers: tuple[ListedServer, ...]
+    problems: tuple[str, ...]
+
+
+def known_servers(loaded: LoadedConfig, home: Path, cwd: Path) -> Listing:
+    """Look at the configuration, at that of the project round `cwd`, and at the plugins that are switched on."""
+    found = {name: ListedServer(name, dict(entry)) for name, entry in loaded.config.mcp_servers.items()}
+    problems: list[str] = []
+    for one in (*_of_project(loaded, cwd, problems), *_of_plugins(loaded, home, problems)):
+        if one.name not in found:
+            found[one.name] = one
+        elif one.plugin is not None:
+            other = found[one.name].plugin or f"the {found[one.name].origin}'s configuration"
+            problems.append(f"the MCP server `{one.name}` of plugin `{one.plugin}` is left out: {other} has that name")
+    return Listing(tuple(found.values()), tuple(problems))
+
+
+def find_servers(loaded: LoadedConfig, home: Path, cwd: Path) -> ServerTable:
+    """The servers of a session: those that may be started, and those that wait for the user's word."""
+    listing = known_servers(loaded, home, cwd)
+    enabled = [one for one in listing.servers if one.entry.get("enabled", True) is not False]
+    keeps: dict[str, tuple[str, ...]] = {}
+    for one in enabled:
+        if one.origin == "plugin" and one.plugin is not None:
+            keeps[one.name] = ("plugins", one.plugin, "mcp_servers", one.name)
+        elif one.origin == "user":
+            keeps[one.name] = ("mcp_servers", one.name)
+    return ServerTable(
+        entries={one.name: one.entry for one in enabled if one.standing == "trusted"},
+        keeps=keeps,
+        waiting=tuple(
+            WaitingServer(one.name, one.entry, changed=one.standing == "changed")
+            for one in enabled
+            if one.standing in ("unknown", "changed")
+        ),
+        problems=listing.problems,
+    )
+
+
+def trust_server(home: Path, project: Path, name: str, entry: Entry, *, yes: bool = True) -> Path:
+    """Write down what the user has said to a project's server, for exactly what it would run; gives back the file.
+
+    Raises `UserError` when it cannot be written.
+    """
+    pin = fingerprint_of(name, entry)
+    file = home / "config.toml"
+    set_value(file, ("projects", str(project), "trusted_mcp_servers", name), pin if yes else f"{_REFUSED}{pin}")
+    return file
+
+
+def project_of(loaded: LoadedConfig, cwd: Path) -> Path:
+    """The folder under which the user's word to a project's servers is kept."""
+    return loaded.project_root or real_path(cwd)
+
+
+def fingerprint_of(name: str, entry: Entry) -> str:
+    """The hash of what a table would run or connect to."""
+    return read_server(name, entry).fingerprint
+
+
+def _of_project(loaded: LoadedConfig, cwd: Path, problems: list[str]) -> Iterator[ListedServer]:
+    known = loaded.config.projects.get(str(project_of(loaded, cwd)))
+    pins: Mapping[str, str] = known.trusted_mcp_servers if known is not None else {}
+    for name, written in sorted(loaded.project_mcp_servers.items()):
+        if ("command" in written) == ("url" in written):
+            problems.append(f"the project's MCP server `{name}` is left out: it needs a `command` or a `url`")
+            continue
+        entry = _tightened(written)
+        yield ListedServer(name, entry, "project", standing=_standing(pins.get(name), fingerprint_of(name, entry)))
+
+
+def _of_plugins(loaded: LoadedConfig, home: Path, problems: list[str]) -> Iterator[ListedServer]:
+    plugins = loaded.config.plugins
+    for plugin in enabled_plugins(home, plugins):
+        read = plugin_servers(plugin, as_object(as_object(plugins.get(plugin.id)).get("mcp_servers")))
+        problems += read.problems
+        for name, entry in read.entries.items():
+            yield ListedServer(name, entry, "plugin", plugin.id)
+
+
+def _tightened(written: Mapping[str, Any]) -> Entry:
+    """A project's table without what only the user may say: that a server is not asked about, or asks the model."""
+    entry = {key: value for key, value in written.items() if key != "sampling"}
+    if entry.get("default_tools_approval_mode") == "approve":
+        del entry["default_tools_approval_mode"]
+    tools = as_object(entry.pop("tools", None))
+    kept = {tool: one for tool, one in tools.items() if as_object(one).get("approval_mode") != "approve"}
+    return entry | ({"tools": kept} if kept else {})
+
+
+def _standing(said: str | None, pin: str) -> Standing:
+    if said is None:
+        return "unknown"
+    return "trusted" if said == pin else "refused" if said == _REFUSED + pin else "changed"

@@ -1,0 +1,154 @@
+"""The plugins a user has switched on, and what their manifests say. Nothing of a plugin is run here.
+
+A manifest is read within bounds, and whatever path it names counts only inside the plugin's own folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+from codex_py.paths import is_folder
+from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.skills.namespace import MANIFEST_FOLDERS
+from codex_py.skills.roots import PluginSkills
+from codex_py.text.regular_file import FileRefused, read_inside
+
+CACHE: Final = Path("plugins", "cache")
+_MANIFEST: Final = "plugin.json"
+_MOST_BYTES: Final = 64 * 1024
+_MOST_FOLDERS: Final = 16
+
+
+class Plugin(NamedTuple):
+    """A plugin on disk: `id` is `name@marketplace`, `root` its real folder, `name` what its skills' names begin with.
+
+    `manifest` is empty where none can be read. `skills` are the folders with its skills, whether they exist or not.
+    """
+
+    id: str
+    root: Path
+    name: str
+    manifest: Mapping[str, Any]
+    skills: tuple[Path, ...]
+
+    @property
+    def version(self) -> str:
+        return _text(self.manifest.get("version"))
+
+    @property
+    def about(self) -> str:
+        """What it says of itself, or ""."""
+        return _text(self.manifest.get("description"))
+
+
+def enabled_plugins(home: Path, plugins: Mapping[str, Any]) -> tuple[Plugin, ...]:
+    """The plugins of `[plugins."name@marketplace"] enabled = true` that are there, in the order of the configuration.
+
+    A plugin lies in `plugins/cache/<marketplace>/<name>/<version>` below CODEX_HOME; `local` counts, else the
+    latest version.
+    """
+    found = (
+        installed_plugin(home, plugin_id)
+        for plugin_id, entry in plugins.items()
+        if as_object(entry).get("enabled") is True
+    )
+    return tuple(plugin for plugin in found if plugin is not None)
+
+
+def plugin_skills(home: Path, plugins: Mapping[str, Any]) -> tuple[PluginSkills, ...]:
+    """The skill folders of those plugins."""
+    return tuple(
+        PluginSkills(folder, plugin.root, plugin.id, plugin.name)
+        for plugin in enabled_plugins(home, plugins)
+        for folder in plugin.skills
+    )
+
+
+def installed_plugin(home: Path, plugin_id: str) -> Plugin | None:
+    """The plugin of this id as it is installed; None when it is not."""
+    folder = plugin_folder(home, plugin_id)
+    try:
+        versions = [entry for entry in folder.iterdir() if is_folder(entry) and entry.name[0] != "."] if folder else []
+    except OSError:
+        return None
+    if not versions:
+        return None
+    return read_plugin(max(versions, key=lambda entry: _age(entry.name)), plugin_id)
+
+
+def plugin_folder(home: Path, plugin_id: str) -> Path | None:
+    """Where all versions of a plugin lie; None for what can be no id."""
+    name, _, marketplace = plugin_id.partition("@")
+    if not (is_folder_name(name) and is_folder_name(marketplace)):
+        return None
+    return home / CACHE / marketplace / name
+
+
+def read_plugin(folder: Path, plugin_id: str) -> Plugin:
+    """The plugin in a folder. One without a manifest that can be read has only its usual folders."""
+    root = Path(os.path.realpath(folder))
+    manifest = read_manifest(root) or {}
+    name = manifest.get("name")
+    return Plugin(
+        plugin_id,
+        root,
+        name if isinstance(name, str) and name else plugin_id.partition("@")[0],
+        manifest,
+        _skill_folders(root, manifest.get("skills")),
+    )
+
+
+def read_manifest(root: Path) -> dict[str, Any] | None:
+    """The first manifest below a real folder that is a JSON object of at most 64 KiB; None when there is none."""
+    for folder in MANIFEST_FOLDERS:
+        found = read_json(root, root / folder / _MANIFEST)
+        if found is not None:
+            return found
+    return None
+
+
+def read_json(root: Path, path: Path) -> dict[str, Any] | None:
+    """The JSON object in a regular file below `root`, at most 64 KiB; None for anything else."""
+    try:
+        head = read_inside(root, path, _MOST_BYTES)
+        value: object = None if head is None or head.size > _MOST_BYTES else decode_json(head.raw)
+    except (FileRefused, ValueError, RecursionError):
+        return None
+    return as_object(cast("object", value)) if isinstance(value, dict) else None
+
+
+def inside(root: Path, written: str) -> Path | None:
+    """What a path in a plugin's files means, without links; None when that is outside the plugin."""
+    if not written or "\0" in written:
+        return None
+    path = Path(os.path.realpath(root / written))
+    return path if path.is_relative_to(root) else None
+
+
+def is_folder_name(text: str) -> bool:
+    """Whether a text can be the name of one folder."""
+    return text not in ("", ".", "..") and "/" not in text and "\0" not in text
+
+
+def _skill_folders(root: Path, chosen: object) -> tuple[Path, ...]:
+    """The folders a manifest names in place of `skills`; those outside the plugin do not count."""
+    written = [chosen] if isinstance(chosen, str) else as_list(chosen)
+    names = [one for one in written if isinstance(one, str) and one][:_MOST_FOLDERS] or ["skills"]
+    return tuple(folder for name in names if (folder := inside(root, name)) is not None)
+
+
+def _age(version: str) -> tuple[bool, list[tuple[int, int, str]]]:
+    """Grows with the version: `1.9` < `1.10-beta` < `1.10` < `local`."""
+    parts = [
+        (2, int(part), "") if re.fullmatch("[0-9]{1,18}", part) else (0, 0, part)
+        for part in re.split(r"[.+-]", version)
+    ]
+    return version == "local", [*parts, (1, 0, "")]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,322 @@
+"""`codex-py plugin` as scripts and people use it: what is installed, what is refused, and that nothing runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.home import Place
+from tests.support.plugins import add_server, commit, enabled, install, make_plugin, tag, write
+from tests.support.process import run
+from tests.support.terminal import Terminal
+
+COMMENTED = '# mine\nmodel = "m" # the good one\n'
+
+
+def cache(place: Place) -> list[str]:
+    """Everything below the folder of plugins, hidden leftovers included."""
+    top = place.codex_home / "plugins/cache"
+    return sorted(str(path.relative_to(top)) for path in top.glob("*/*/*")) if top.exists() else []
+
+
+def config(place: Place) -> str:
+    return (place.codex_home / "config.toml").read_text()
+
+
+def with_everything(folder: Path, marker: Path) -> Path:
+    """A plugin whose every part would leave a mark when it was run."""
+    touch = f"touch {marker}"
+    make_plugin(folder, description="does it all", apps="./.app.json")
+    write(
+        folder / ".mcp.json",
+        json.dumps({"mcpServers": {"theirs": {"command": "sh", "args": ["-c", touch], "env": {"T_KEY": "${T_KEY}"}}}}),
+    )
+    hook = {"matcher": "Bash", "hooks": [{"type": "command", "command": touch}]}
+    write(folder / "hooks/hooks.json", json.dumps({"hooks": {"PreToolUse": [hook]}}))
+    write(folder / ".app.json", json.dumps({"apps": {"tracker": {"id": "conn_1"}}}))
+    write(folder / "commands/do.md", "Do it.\n")
+    return folder
+
+
+def test_what_a_plugin_brings_is_shown_with_every_command_and_nothing_is_run(place: Place, tmp_path: Path) -> None:
+    place.configure(COMMENTED)
+    marker = tmp_path / "marker"
+    added = run(place, "plugin", "add", with_everything(tmp_path / "p", marker), "--yes")
+    assert (added.status, added.out) == (0, "")
+    assert added.err.splitlines() == [
+        "plugin `demo@local` 1.2: does it all",
+        "  skills: demo:greet",
+        "  MCP servers, which run outside the sandbox:",
+        "    theirs",
+        f"      command: sh -c 'touch {marker}'",
+        "      gets of your environment: T_KEY",
+        "  hooks, commands that are run at moments of a turn:",
+        f"    PreToolUse (Bash): touch {marker}",
+        "  connectors: tracker (conn_1)",
+        "  not used: its commands, which are for other programs",
+        "added the plugin `demo@local`; sessions have it from now on",
+    ]
+    assert not marker.exists()
+    assert config(place).startswith(COMMENTED)
+    assert tomllib.loads(config(place))["plugins"] == {"demo@local": {"enabled": True}}
+    assert cache(place) == ["local/demo/1.2"]
+
+
+def test_without_a_terminal_it_needs_a_word_and_leaves_nothing(place: Place, tmp_path: Path) -> None:
+    place.configure(COMMENTED)
+    refused = run(place, "plugin", "add", make_plugin(tmp_path / "p"))
+    assert refused.status == 2
+    assert refused.err.splitlines()[-1] == (
+        "error: installing the plugin `demo@local` needs a yes, and nobody can be asked; pass --yes"
+    )
+    assert (config(place), cache(place)) == (COMMENTED, [])
+
+
+@pytest.mark.parametrize(("typed", "there"), [("\r", False), ("n\r", False), ("y\r", True)])
+def test_only_a_yes_on_the_terminal_installs(place: Place, tmp_path: Path, typed: str, there: bool) -> None:
+    make_plugin(tmp_path / "p")
+    with Terminal(place, "plugin", "add", str(tmp_path / "p")) as terminal:
+        terminal.wait_for("install it? [y/N]")
+        terminal.type(typed)
+        assert terminal.wait_for_end() == (0 if there else 1)
+    assert bool(cache(place)) == there
+
+
+def test_a_repository_is_fetched_at_what_it_shows_or_at_a_tag(place: Place, tmp_path: Path) -> None:
+    folder = make_plugin(tmp_path / "p")
+    url = commit(folder, place)
+    tag(make_plugin(folder, version="2.0"), place, "v2")
+    tag(make_plugin(folder, version="3.0"), place, "v3")
+    for ref, version in (("", "3.0"), ("#v2", "2.0"), ("#main", "3.0")):
+        added = run(place, "plugin", "add", url + ref, "--yes", "--json")
+        assert (added.status, json.loads(added.out)["version"]) == (0, version)
+        assert cache(place) == [f"git/demo/{version}"]
+    [listed] = json.loads(run(place, "plugin", "list", "--json").out)
+    assert (listed["id"], listed["version"], listed["skills"], listed["enabled"]) == (
+        "demo@git",
+        "3.0",
+        ["demo:greet"],
+        True,
+    )
+    assert not (Path(listed["path"]) / ".git").exists()
+    wrong = run(place, "plugin", "add", f"{url}#nowhere", "--yes")
+    assert (wrong.status, wrong.err.count("\n"), "`git fetch` failed" in wrong.err) == (1, 1, True)
+    assert cache(place) == ["git/demo/3.0"]
+
+
+def test_a_marketplace_offers_plugins_by_name(place: Place, tmp_path: Path) -> None:
+    make_plugin(tmp_path / "m/plugins/one", "one")
+    write(tmp_path / "m/skills/two/SKILL.md", "---\nname: two\ndescription: the second\n---\n")
+    listing = {
+        "name": "shop",
+        "plugins": [
+            {"name": "one", "source": "./plugins/one"},
+            {"name": "two", "source": "./", "strict": False, "skills": ["./skills/two"], "version": "7"},
+            {"name": "out", "source": "../../.."},
+            {"name": "far", "source": {"source": "github", "repo": "a/b"}},
+        ],
+    }
+    write(tmp_path / "m/.claude-plugin/marketplace.json", json.dumps(listing))
+    several = run(place, "plugin", "add", tmp_path / "m", "--yes")
+    assert several.err == (
+        f"error: the marketplace `{tmp_path / 'm'}` has more than one plugin;"
+        " choose with `--plugin`: `one`, `two`, `out`, `far`\n"
+    )
+    for name in ("one", "two"):
+        assert run(place, "plugin", "add", tmp_path / "m", "--plugin", name, "--yes").status == 0
+    for name in ("out", "far", "none"):
+        assert run(place, "plugin", "add", tmp_path / "m", "--plugin", name, "--yes").status == 1
+    assert cache(place) == ["shop/one/1.2", "shop/two/7"]
+    listed = json.loads(run(place, "plugin", "list", "--json").out)
+    assert [one["skills"] for one in listed] == [["one:greet"], ["two:two"]]
+
+
+def test_a_folder_inside_is_named_by_its_path(place: Place, tmp_path: Path) -> None:
+    make_plugin(tmp_path / "repository/tools/demo")
+    assert run(place, "plugin", "add", tmp_path / "repository", "--yes").status == 1
+    assert run(place, "plugin", "add", tmp_path / "repository", "--path", "../..", "--yes").status == 1
+    assert run(place, "plugin", "add", tmp_path / "repository", "--path", "tools/demo", "--yes").status == 0
+    assert cache(place) == ["local/demo/1.2"]
+
+
+def link_out(folder: Path) -> None:
+    (folder / "skills/greet/secret").symlink_to("/etc/passwd")
+
+
+def link_up(folder: Path) -> None:
+    (folder / "up").symlink_to("../../..")
+
+
+def fifo(folder: Path) -> None:
+    os.mkfifo(folder / "skills/pipe")
+
+
+def giant(folder: Path) -> None:
+    with (folder / "giant").open("wb") as file:
+        file.truncate(65 * 1024 * 1024)
+
+
+def deep(folder: Path) -> None:
+    folder.joinpath(*["d"] * 40).mkdir(parents=True)
+
+
+def hidden_name(folder: Path) -> None:
+    (folder / "a\x1b]0;b").write_text("")
+
+
+def bad_name(folder: Path) -> None:
+    make_plugin(folder, "../../evil")
+
+
+def option_name(folder: Path) -> None:
+    make_plugin(folder, "--yes")
+
+
+def no_manifest(folder: Path) -> None:
+    (folder / ".codex-plugin/plugin.json").write_text("[1, 2")
+
+
+def giant_manifest(folder: Path) -> None:
+    make_plugin(folder, description="x" * 70_000)
+
+
+def linked_manifest(folder: Path) -> None:
+    manifest = folder / ".codex-plugin/plugin.json"
+    outside = manifest.rename(folder.parent / "outside.json")
+    manifest.symlink_to(outside)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        *(link_out, link_up, fifo, giant, deep, hidden_name),
+        *(bad_name, option_name, no_manifest, giant_manifest, linked_manifest),
+    ],
+)
+def test_a_hostile_folder_is_refused_in_one_line_and_leaves_nothing(
+    place: Place, tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    folder = make_plugin(tmp_path / "p")
+    spoil(folder)
+    refused = run(place, "plugin", "add", folder, "--yes")
+    assert (refused.status, refused.out, refused.err.count("\n")) == (1, "", 1)
+    assert refused.err.startswith("error: ")
+    assert "\x1b" not in refused.err
+    assert cache(place) == []
+    assert not (place.codex_home / "config.toml").exists()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "--upload-pack=touch x",
+        "ext::sh -c touch% x",
+        "https://-oProxyCommand=x/y",
+        "ssh://-oProxyCommand=touch/x",
+        "http://example.invalid/a.git",
+        "git://example.invalid/a.git",
+        "https://example.invalid/a.git#--upload-pack=x",
+        "https://example.invalid/a.git#a b",
+        "fd::17/foo",
+        "nowhere at all",
+    ],
+)
+def test_an_address_that_is_none_is_refused_in_one_line(place: Place, source: str) -> None:
+    refused = run(place, "plugin", "add", "--yes", "--", source)
+    assert (refused.status, refused.out, refused.err.count("\n")) == (1, "", 1)
+    assert cache(place) == []
+    assert sorted(entry.name for entry in place.repo.iterdir()) == [".git", "README.md"]
+
+
+def test_what_a_repository_links_or_hooks_is_neither_followed_nor_run(place: Place, tmp_path: Path) -> None:
+    folder = make_plugin(tmp_path / "p")
+    (folder / "out").symlink_to("/etc")
+    refused = run(place, "plugin", "add", commit(folder, place), "--yes")
+    assert (refused.status, refused.err) == (
+        1,
+        "error: the plugin is refused: `out` in it is a link that leads out of the plugin\n",
+    )
+    assert cache(place) == []
+
+
+def test_links_inside_and_modes_are_kept_and_nobody_else_can_read(place: Place, tmp_path: Path) -> None:
+    folder = make_plugin(tmp_path / "p")
+    script = write(folder / "bin/run.sh", "#!/bin/sh\n")
+    script.chmod(0o4755)
+    (folder / "link").symlink_to("bin/run.sh")
+    assert run(place, "plugin", "add", folder, "--yes").status == 0
+    root = place.codex_home / "plugins/cache/local/demo/1.2"
+    assert (root / "link").readlink() == Path("bin/run.sh")
+    assert stat.S_IMODE((root / "bin/run.sh").stat().st_mode) == 0o700
+    assert stat.S_IMODE((root / "skills/greet/SKILL.md").stat().st_mode) == 0o600
+    assert stat.S_IMODE(root.stat().st_mode) == 0o700
+
+
+def test_a_plugin_that_cannot_be_replaced_leaves_the_earlier_one(place: Place, tmp_path: Path) -> None:
+    folder = make_plugin(tmp_path / "p")
+    assert run(place, "plugin", "add", folder, "--yes").status == 0
+    fifo(make_plugin(folder, version="9"))
+    assert run(place, "plugin", "add", folder, "--yes").status == 1
+    assert cache(place) == ["local/demo/1.2"]
+
+
+def test_plugins_are_switched_and_removed_and_comments_stay(place: Place, tmp_path: Path) -> None:
+    place.configure(COMMENTED)
+    assert run(place, "plugin", "add", make_plugin(tmp_path / "p"), "--yes").status == 0
+    assert run(place, "plugin", "disable", "demo").status == 0
+    assert tomllib.loads(config(place))["plugins"] == {"demo@local": {"enabled": False}}
+    assert "disabled" in run(place, "plugin", "list").out
+    assert "demo:greet" not in run(place, "skills", "list").out
+    assert run(place, "plugin", "enable", "demo@local").status == 0
+    assert "demo:greet" in run(place, "skills", "list").out
+    removed = run(place, "plugin", "remove", "demo", "--json")
+    assert json.loads(removed.out) == {"id": "demo@local", "removed": True}
+    assert config(place).rstrip() == COMMENTED.rstrip()
+    assert cache(place) == []
+    again = run(place, "plugin", "remove", "demo")
+    assert (again.status, again.err) == (1, "error: there is no plugin `demo`\n")
+
+
+def test_plugins_are_listed_whether_configured_or_only_there(place: Place, tmp_path: Path) -> None:
+    folder = make_plugin(tmp_path / "p")
+    add_server(folder, "one")
+    install(place, folder, "demo@shop", "1.9")
+    install(place, make_plugin(tmp_path / "q", version="1.10"), "demo@shop", "1.10")
+    place.configure(enabled("gone@shop") + enabled("../..@x"))
+    listed = json.loads(run(place, "plugin", "list", "--json").out)
+    assert [(one["id"], one["installed"], one["enabled"]) for one in listed] == [
+        ("../..@x", False, True),
+        ("demo@shop", True, False),
+        ("gone@shop", False, True),
+    ]
+    assert listed[1]["version"] == "1.10"
+    assert run(place, "plugin", "remove", "../..@x").status == 0
+    assert run(place, "plugin", "list").out.splitlines()[0].split()[:3] == ["PLUGIN", "VERSION", "STATUS"]
+
+
+def test_the_servers_of_a_plugin_are_listed_with_where_they_are_from(place: Place, tmp_path: Path) -> None:
+    folder = make_plugin(tmp_path / "p")
+    add_server(folder)
+    assert run(place, "plugin", "add", folder, "--yes").status == 0
+    [one] = json.loads(run(place, "mcp", "list", "--json").out)
+    assert (one["name"], one["origin"], one["plugin"]) == ("theirs", "plugin", "demo@local")
+    refused = run(place, "mcp", "remove", "theirs")
+    assert (refused.status, "codex-py plugin remove demo@local" in refused.err) == (1, True)
+    assert run(place, "mcp", "test", "theirs").status == 0
+
+
+def test_what_a_killed_one_has_left_is_cleared_away(place: Place, tmp_path: Path) -> None:
+    top = place.codex_home / "plugins/cache"
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    (top / f".old-{ended.pid}-abcd/x").mkdir(parents=True)
+    (top / f".new-{os.getpid()}-abcd").mkdir()
+    assert run(place, "plugin", "add", make_plugin(tmp_path / "p"), "--yes").status == 0
+    assert sorted(entry.name for entry in top.iterdir()) == [f".new-{os.getpid()}-abcd", "local"]

@@ -1,0 +1,65 @@
+"""Plugins for tests: folders with a manifest, a skill, a server, a hook."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+from tests.support.home import Place
+from tests.support.mcp_servers import odd_words
+
+NO_BUNDLED: Final = "[skills.bundled]\nenabled = false\n"
+
+
+def make_plugin(folder: Path, name: str = "demo", *, manifest: str = ".codex-plugin", **more: Any) -> Path:
+    """A plugin with one skill, `greet`; `more` goes into the manifest."""
+    write(folder / manifest / "plugin.json", json.dumps({"name": name, "version": "1.2", **more}))
+    write(folder / "skills/greet/SKILL.md", "---\nname: greet\ndescription: greet people\n---\nSay hi.\n")
+    return folder
+
+
+def add_server(folder: Path, name: str = "theirs", *, options: tuple[str, ...] = (), **more: Any) -> None:
+    """Let a plugin bring our own server."""
+    command, *arguments = odd_words("good", *options)
+    entry = {"command": command, "args": arguments, **more}
+    write(folder / ".mcp.json", json.dumps({"mcpServers": {name: entry}}))
+
+
+def install(place: Place, folder: Path, plugin_id: str = "demo@local", version: str = "local") -> Path:
+    """Lay a plugin where an installed one lies; gives that folder."""
+    name, _, market = plugin_id.partition("@")
+    target = place.codex_home / "plugins/cache" / market / name / version
+    target.parent.mkdir(parents=True, exist_ok=True)
+    folder.rename(target)
+    return target
+
+
+def enabled(plugin_id: str = "demo@local") -> str:
+    """The table that switches a plugin on."""
+    return f"\n[plugins.{json.dumps(plugin_id)}]\nenabled = true\n"
+
+
+def commit(folder: Path, place: Place) -> str:
+    """Make a repository of a folder; gives its address."""
+    for arguments in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "one"]):
+        _git(folder, place, *arguments)
+    return folder.as_uri()
+
+
+def tag(folder: Path, place: Place, name: str) -> None:
+    _git(folder, place, "add", "-A")
+    _git(folder, place, "commit", "-q", "-m", name)
+    _git(folder, place, "tag", name)
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def _git(folder: Path, place: Place, *arguments: str) -> None:
+    who = ["-c", "user.name=Tester", "-c", "user.email=tester@example.invalid"]
+    subprocess.run(["git", *who, *arguments], cwd=folder, env=place.env, check=True, capture_output=True)

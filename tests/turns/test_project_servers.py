@@ -1,0 +1,192 @@
+"""MCP servers that a project's own files name: nothing of them runs before a yes to exactly what would run."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codex_py.protocol.questions import ProjectServer, ProjectServersQuestion
+from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.home import Place
+from tests.support.mcp_servers import asked, odd_words, server, tool_names
+from tests.support.mcp_turns import answers, output_parts, texts, warnings
+from tests.support.process import run
+from tests.support.session import watched_session
+
+ASKING: dict[str, Any] = {"can_ask": True, "approval": "on-request"}
+NO_BUNDLED = "[skills.bundled]\nenabled = false\n"
+
+
+def real(place: Place) -> Path:
+    return Path(os.path.realpath(place.repo))
+
+
+def trusting(place: Place) -> str:
+    return f'[projects.{json.dumps(str(real(place)))}]\ntrust_level = "trusted"\n'
+
+
+def name_server(place: Place, log: Path, **more: Any) -> None:
+    """Have the project's configuration name a server that notes what it is asked."""
+    command, *arguments = odd_words("good", f"log={log}")
+    place.write(".codex/config.toml", server("theirs", command=command, args=arguments, **more))
+
+
+def said(place: Place) -> dict[str, str]:
+    """What is written down about the project's servers."""
+    projects = tomllib.loads((place.codex_home / "config.toml").read_text())["projects"]
+    return projects[str(real(place))].get("trusted_mcp_servers", {})
+
+
+async def test_a_yes_starts_the_server_in_the_same_turn_and_is_remembered(place: Place, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    name_server(place, log, env={"LD_PRELOAD": "x.so", "API_KEY": "k"}, env_vars=["HOME_TOKEN"])
+    top = f"# what I like\n{NO_BUNDLED}{trusting(place)}"
+    place = place.with_env(HOME_TOKEN="t")
+    with FakeResponses([call("c", "mcp__theirs__reads", {})], [say("done")], [say("more")]) as model:
+        async with watched_session(place, model, top, **ASKING) as watched:
+            seen = answers(watched, lambda _: "yes")
+            await watched.say("go")
+            await watched.say("again")
+        kept = (place.codex_home / "config.toml").read_text()
+    [question] = seen
+    command, *arguments = odd_words("good", f"log={log}")
+    assert isinstance(question, ProjectServersQuestion)
+    assert question.project == real(place)
+    assert question.servers == (
+        ProjectServer(
+            "theirs",
+            "stdio",
+            " ".join([command, *arguments]),
+            passes=("HOME_TOKEN",),
+            sets=("LD_PRELOAD=x.so", "API_KEY=*****"),
+        ),
+    )
+    assert "mcp__theirs__reads" in tool_names(model.requests[0].body)
+    assert texts(output_parts(model.requests[1].body, "c"))[0].startswith("reads of ")
+    assert "# what I like" in kept
+    assert list(said(place)) == ["theirs"]
+
+
+async def test_what_was_agreed_to_is_started_unasked_and_what_changed_is_asked_about_anew(
+    place: Place, tmp_path: Path
+) -> None:
+    name_server(place, tmp_path / "one")
+    top = NO_BUNDLED + trusting(place)
+    place.configure(top)
+    assert run(place, "mcp", "trust", "theirs", "--yes").status == 0
+    pins = f'trusted_mcp_servers = {{ theirs = "{said(place)["theirs"]}" }}\n'
+    with FakeResponses([say("one")]) as model:
+        async with watched_session(place, model, top + pins, **ASKING) as watched:
+            seen = answers(watched, lambda _: "yes")
+            await watched.say("go")
+    assert seen == []
+    name_server(place, tmp_path / "two")
+    with FakeResponses([say("two")]) as model:
+        async with watched_session(place, model, top + pins, **ASKING) as watched:
+            seen = answers(watched, lambda _: None)
+            await watched.say("go")
+    [question] = seen
+    assert isinstance(question, ProjectServersQuestion)
+    assert question.servers[0].changed
+    assert not (tmp_path / "two").exists()
+
+
+@pytest.mark.parametrize(("reply", "again"), [(None, 1), ("never", 0)])
+async def test_a_no_starts_nothing_and_only_never_is_remembered(
+    place: Place, tmp_path: Path, reply: str | None, again: int
+) -> None:
+    log = tmp_path / "log"
+    name_server(place, log)
+    top = NO_BUNDLED + trusting(place)
+    with FakeResponses([say("one")], [say("two")]) as model:
+        async with watched_session(place, model, top, **ASKING) as watched:
+            seen = answers(watched, lambda _: reply)
+            await watched.say("go")
+            await watched.say("again")
+    assert len(seen) == 1
+    kept = "".join(f'trusted_mcp_servers = {{ {name} = "{pin}" }}\n' for name, pin in said(place).items())
+    with FakeResponses([say("three")]) as model:
+        async with watched_session(place, model, top + kept, **ASKING) as watched:
+            later = answers(watched, lambda _: None)
+            await watched.say("once more")
+    assert len(later) == again
+    assert not log.exists()
+    assert not any("mcp" in name for name in tool_names(model.requests[0].body))
+
+
+async def test_where_nobody_is_asked_it_is_one_warning_and_nothing_is_started(place: Place, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    name_server(place, log)
+    with FakeResponses([say("one")], [say("two")]) as model:
+        async with watched_session(place, model, NO_BUNDLED + trusting(place)) as watched:
+            await watched.say("go")
+            await watched.say("again")
+    assert warnings(watched) == [
+        "the project's MCP server `theirs` is not started: you have not agreed to what would run"
+        " (`codex-py mcp trust NAME` shows it, and asks)"
+    ]
+    assert not log.exists()
+    assert not any("mcp" in name for name in tool_names(model.requests[0].body))
+
+
+def test_a_project_cannot_loosen_what_is_asked(place: Place, tmp_path: Path) -> None:
+    name_server(place, tmp_path / "log", sampling=True, default_tools_approval_mode="approve")
+    place.configure(NO_BUNDLED + trusting(place))
+    assert run(place, "mcp", "trust", "theirs", "--yes").status == 0
+    assert run(place, "mcp", "test", "theirs").status == 0
+    with FakeResponses([call("c", "mcp__theirs__destroys", {})], [say("done")]) as model:
+        place.use_model(model.base_url, (place.codex_home / "config.toml").read_text())
+        run(place, "exec", "go")
+    assert str(output_parts(model.requests[1].body, "c")).startswith("call refused: ")
+    assert "tools/call" not in asked(tmp_path / "log")
+    assert "sampling" not in (tmp_path / "log").read_text()
+
+
+def test_a_project_s_server_is_listed_and_trusted_from_the_command_line(place: Place, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    name_server(place, log)
+    place.configure(f"# mine\n{NO_BUNDLED}{trusting(place)}")
+
+    listed = json.loads(run(place, "mcp", "list", "--json").out)
+    assert [(one["name"], one["origin"], one["disabled_reason"]) for one in listed] == [
+        ("theirs", "project", "not trusted")
+    ]
+    assert "not trusted" in run(place, "mcp", "list").out
+    refused = run(place, "mcp", "test", "theirs")
+    assert (refused.status, refused.err.count("\n")) == (1, 1)
+    nobody = run(place, "mcp", "trust", "theirs")
+    assert (nobody.status, nobody.err.splitlines()[-1]) == (
+        2,
+        "error: trusting `theirs` needs a yes, and nobody can be asked; pass --yes",
+    )
+    assert not log.exists()
+
+    trusted = run(place, "mcp", "trust", "theirs", "--yes")
+    assert trusted.status == 0
+    assert " ".join(odd_words("good", f"log={log}")) in trusted.err
+    assert (place.codex_home / "config.toml").read_text().startswith("# mine\n")
+    assert json.loads(run(place, "mcp", "list", "--json").out)[0]["disabled_reason"] is None
+    assert run(place, "mcp", "test", "theirs").status == 0
+    assert run(place, "mcp", "remove", "theirs").status == 1
+    assert run(place, "mcp", "trust", "theirs", "--never").status == 0
+    assert json.loads(run(place, "mcp", "list", "--json").out)[0]["disabled_reason"] == "not trusted"
+
+
+def test_what_an_untrusted_project_names_cannot_be_trusted_one_by_one(place: Place, tmp_path: Path) -> None:
+    name_server(place, tmp_path / "log")
+    ended = run(place, "mcp", "trust", "theirs", "--yes")
+    assert ended.status == 1
+    assert "the project names no MCP server `theirs`; what a project names is read only when" in ended.err
+
+
+def test_a_user_s_server_counts_before_the_project_s(place: Place, tmp_path: Path) -> None:
+    name_server(place, tmp_path / "log")
+    place.configure(trusting(place) + server("theirs", command="mine"))
+    [one] = json.loads(run(place, "mcp", "list", "--json").out)
+    assert (one["origin"], one["transport"]["command"]) == ("user", "mine")
+    assert run(place, "mcp", "trust", "theirs", "--yes").status == 1
