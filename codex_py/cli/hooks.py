@@ -1,0 +1,145 @@
+"""`codex-py hooks`: the commands that run at points of a session, listed, agreed to and tried out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, cast
+
+import typer
+
+from codex_py.cli import hooks_view as view
+from codex_py.cli import typer_options as options
+from codex_py.cli.consent import is_agreed
+from codex_py.cli.typer_command import run_commands
+from codex_py.config.keys import nearest
+from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.core.hook_sources import FoundHooks, find_hooks
+from codex_py.core.hook_trial import MadeUp, try_hooks
+from codex_py.errors import UsageError
+from codex_py.hooks.events import MOMENTS
+from codex_py.hooks.trust import fingerprint
+from codex_py.paths import codex_home
+from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.text.sanitize import sanitize_line
+
+_ABOUT: Final = "The commands that run at points of a session: list them, agree to a project's, try them."
+
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `codex-py hooks` with these arguments; give back the exit status."""
+    return run_commands({"list": list_hooks, "trust": trust, "test": test}, arguments, name="hooks", about=_ABOUT)
+
+
+def list_hooks(overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False) -> int:
+    """List the hooks of this directory.
+
+    They count in this order; those of the project that are not run, because you have not agreed to them, come last.
+    """
+    found = _look(overrides, profile).found
+    view.print_hooks(found, sys.stdout, as_json=as_json)
+    if not (found.hooks or found.untrusted or as_json):
+        _say("no hooks are configured")
+    return 0
+
+
+def trust(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take it back: run none of the project's hooks.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Agree to what the project's hooks run.
+
+    These are in its .codex/hooks.json and .codex/config.toml. What would run is shown first; on a terminal you are
+    asked. The yes is pinned to a hash of the commands and of the files that they name, and holds until that changes.
+    """
+    found = _look(None, None, quiet=True).found
+    if remove:
+        found.trusted.put(found.project, ())
+        _say(f"no hook of `{found.project}` is run any more")
+        return 0
+    hooks = [hook for hook in (*found.hooks, *found.untrusted) if hook.origin.layer == "project"]
+    if not hooks:
+        _say(f"`{found.project}` brings no hooks that could be trusted")
+        for warning in found.warnings:
+            _say(f"warning: {warning}")
+        return 0
+    if found.untrusted:
+        shown = view.hook_lines(found.untrusted)
+        for line in shown:
+            _say(line)
+        is_terminal = sys.stdin.isatty() and sys.stderr.isatty()
+        if is_terminal and not yes and not is_agreed("run these in sessions of this project?", needs="trusting hooks"):
+            _say("nothing was changed")
+            return 1
+        found.trusted.put(found.project, [fingerprint(hook, Path.cwd()) for hook in hooks])
+    view.print_trusted(found.project, hooks, sys.stdout, as_json=as_json)
+    return 0
+
+
+def test(
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="The moment, as `PreToolUse`.")],
+    tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="For events of tools: the tool.")] = "Bash",
+    command: Annotated[str, typer.Option("--command", metavar="TEXT", help="What Bash would run.")] = "echo hello",
+    file: Annotated[str, typer.Option("--file", metavar="PATH", help="What Edit or Write would change.")] = "a.txt",
+    given: Annotated[
+        str, typer.Option("--input", metavar="JSON", help="Fields of the input, over the made-up ones.")
+    ] = "{}",
+    as_json: Json = False,
+) -> int:
+    """Run the hooks of a moment now.
+
+    They are really run, with a made-up input, and what they say is shown. Exit status 1 when one of them fails.
+    """
+    if event not in MOMENTS:
+        near = nearest(event, tuple(MOMENTS))
+        guess = f"did you mean `{near}`? " if near else ""
+        raise UsageError(f"no such event: `{event}`", hint=f"{guess}there are {', '.join(MOMENTS)}")
+    looked = _look(None, None)
+    trial = asyncio.run(
+        try_hooks(
+            looked.loaded,
+            looked.found,
+            event,
+            cwd=Path.cwd(),
+            env=os.environ,
+            given=MadeUp(tool, command, file, _fields(given)),
+        )
+    )
+    view.print_trial(event, trial, sys.stdout, as_json=as_json)
+    return 1 if any(one.answer.warning for one in trial.tried) else 0
+
+
+class _Looked(NamedTuple):
+    loaded: LoadedConfig
+    found: FoundHooks
+
+
+def _look(overrides: Sequence[str] | None, profile: str | None, *, quiet: bool = False) -> _Looked:
+    home, cwd = codex_home(os.environ), Path.cwd()
+    loaded = load_config(
+        ConfigRequest(home=home, cwd=cwd, env=os.environ, overrides=tuple(overrides or ()), profile=profile)
+    )
+    found = find_hooks(loaded, home=home, cwd=cwd)
+    for warning in () if quiet else (*loaded.warnings, *found.warnings):
+        _say(f"warning: {warning}")
+    return _Looked(loaded, found)
+
+
+def _fields(text: str) -> dict[str, Any]:
+    try:
+        value: object = decode_json(text)
+    except ValueError as error:
+        raise UsageError(f"`--input` is not JSON: {error}", hint='such as --input \'{"prompt": "hello"}\'') from error
+    if not isinstance(value, dict):
+        raise UsageError("`--input` is no JSON object", hint='such as --input \'{"prompt": "hello"}\'')
+    return as_object(cast("object", value))
+
+
+def _say(text: str) -> None:
+    print(sanitize_line(text), file=sys.stderr)

@@ -1,0 +1,132 @@
+"""How `codex-py hooks` prints: tables and lines for people, JSON for programs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from codex_py.cli.tables import print_json, print_table
+from codex_py.core.hook_sources import FoundHooks
+from codex_py.core.hook_trial import HookTrial
+from codex_py.hooks.engine import Tried
+from codex_py.hooks.schema import Hook
+from codex_py.hooks.verdict import Verdict
+from codex_py.text.sanitize import sanitize_line
+
+
+def print_hooks(found: FoundHooks, out: TextIO, *, as_json: bool) -> None:
+    """All hooks, those that are not run at the end."""
+    every = [*((hook, True) for hook in found.hooks), *((hook, False) for hook in found.untrusted)]
+    if as_json:
+        print_json([_as_json(hook, runs=runs) for hook, runs in every], out)
+        return
+    rows = [
+        (hook.event, hook.matcher.text or "*", _source(hook), "run" if runs else "not trusted", written(hook))
+        for hook, runs in every
+    ]
+    print_table(("EVENT", "MATCHER", "SOURCE", "STATUS", "COMMAND"), rows, out)
+
+
+def hook_lines(hooks: Sequence[Hook]) -> Iterator[str]:
+    """What would run, for a decision about it."""
+    for hook in hooks:
+        matcher = f" for `{hook.matcher.text}`" if hook.matcher.text else ""
+        yield f"{hook.event}{matcher}, in {hook.origin.where}:"
+        yield f"  {written(hook)}"
+
+
+def print_trusted(project: Path, hooks: Sequence[Hook], out: TextIO, *, as_json: bool) -> None:
+    """The hooks of a project that are run from now on."""
+    if as_json:
+        print_json({"project": str(project), "trusted": [_as_json(hook, runs=True) for hook in hooks]}, out)
+        return
+    count = f"{len(hooks)} hooks" if len(hooks) > 1 else "1 hook"
+    out.write(f"trusted as they are now: {count} of {sanitize_line(str(project))}\n")
+
+
+def print_trial(event: str, trial: HookTrial, out: TextIO, *, as_json: bool) -> None:
+    """What hooks did and said."""
+    if as_json:
+        print_json(_trial_json(event, trial), out)
+        return
+    if not trial.tried:
+        out.write(f"no hook is run at {event}\n")
+        return
+    for one in trial.tried:
+        out.write("".join(f"{sanitize_line(line)}\n" for line in _tried_lines(one)))
+    out.write(f"together: {sanitize_line(_in_words(trial.verdict))}\n")
+
+
+def written(hook: Hook) -> str:
+    """A hook's command on one line."""
+    return hook.command if isinstance(hook.command, str) else shlex.join(hook.command)
+
+
+def _tried_lines(one: Tried) -> Iterator[str]:
+    yield f"{written(one.hook)}  ({_source(one.hook)})"
+    yield f"  exit code {one.ran.exit_code}" if one.ran.exit_code is not None else f"  {one.ran.trouble}"
+    for name, raw in (("stdout", one.ran.stdout), ("stderr", one.ran.stderr)):
+        text = raw.decode("utf-8", "replace").strip()
+        if text:
+            yield f"  {name}: {text[:2000]}"
+    if one.answer.warning and one.ran.exit_code is not None:
+        yield f"  warning: it {one.answer.warning}"
+
+
+def _in_words(verdict: Verdict) -> str:
+    parts = [
+        *([f"{verdict.permission}"] if verdict.permission else []),
+        *(["block"] if verdict.blocks else []),
+        *([f"reason: {verdict.reason}"] if verdict.reason else []),
+        *([f"stop: {verdict.stop}"] if verdict.stop is not None else []),
+        *(["the input is changed"] if verdict.updated else []),
+        *([f"context for the model: {len(''.join(verdict.contexts))} characters"] if verdict.contexts else []),
+    ]
+    return "; ".join(parts) or "go on"
+
+
+def _trial_json(event: str, trial: HookTrial) -> dict[str, Any]:
+    verdict = trial.verdict
+    return {
+        "event": event,
+        "inputs": [dict(one) for one in trial.inputs],
+        "hooks": [
+            {
+                **_as_json(one.hook, runs=True),
+                "exit_code": one.ran.exit_code,
+                "stdout": one.ran.stdout.decode("utf-8", "replace"),
+                "stderr": one.ran.stderr.decode("utf-8", "replace"),
+                "warning": one.answer.warning or None,
+            }
+            for one in trial.tried
+        ],
+        "verdict": {
+            "permission": verdict.permission,
+            "blocks": verdict.blocks,
+            "reason": verdict.reason,
+            "stop": verdict.stop,
+            "context": list(verdict.contexts),
+            "updated_input": None if verdict.updated is None else dict(verdict.updated),
+            "messages": list(verdict.messages),
+        },
+    }
+
+
+def _as_json(hook: Hook, *, runs: bool) -> dict[str, Any]:
+    return {
+        "event": hook.event,
+        "matcher": hook.matcher.text,
+        "command": hook.command if isinstance(hook.command, str) else list(hook.command),
+        "timeout": hook.timeout,
+        "layer": hook.origin.layer,
+        "file": None if hook.origin.path is None else str(hook.origin.path),
+        "plugin": hook.origin.plugin or None,
+        "async": hook.background,
+        "trusted": runs,
+    }
+
+
+def _source(hook: Hook) -> str:
+    return f"plugin {hook.origin.plugin}" if hook.origin.plugin else hook.origin.layer

@@ -1,0 +1,161 @@
+"""The hooks of one session: run with what all of them are told, and their words passed on to the user."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from codex_py.context.hooks import hook_context
+from codex_py.core.hook_slot import HookSeat
+from codex_py.core.hook_sources import FoundHooks
+from codex_py.core.turn_context import TurnSettings
+from codex_py.hooks.engine import Due, HookEngine, HookPlace
+from codex_py.hooks.events import MOMENTS
+from codex_py.hooks.verdict import Verdict
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.policy import DangerFullAccess
+from codex_py.protocol.value import Value
+
+if TYPE_CHECKING:
+    from codex_py.tools.hook_calls import Deed
+
+_BEFORE_A_TURN: Final = ("Setup", "SessionStart", "SubagentStart", "UserPromptSubmit")
+
+
+class HookDoor(Value):
+    """What hooks have of their session: its settings in force, its file, the user, and the model's next request.
+
+    `warn` tells every time, `warn_once` the same line once; `redact` takes the session's secrets out of encoded JSON.
+    """
+
+    settings: Callable[[], TurnSettings]
+    transcript: Callable[[], Path | None]
+    warn: Callable[[str], None]
+    warn_once: Callable[[str], None]
+    note: Callable[[ResponseItem], None]
+    redact: Callable[[bytes], bytes]
+
+
+class HookRunner:
+    """Runs hooks for whoever knows the moment. `halted` is why a hook has ended all work of the running turn."""
+
+    def __init__(self, found: FoundHooks, engine: HookEngine, seat: HookSeat) -> None:
+        self.found = found
+        self.engine = engine
+        self.seat = seat
+        self.halted: str | None = None
+        self._turn_id = ""
+        self._door: HookDoor | None = None
+        self._background: set[asyncio.Task[None]] = set()
+
+    @property
+    def door(self) -> HookDoor:
+        assert self._door is not None  # attached when the session is made
+        return self._door
+
+    def attach(self, door: HookDoor) -> None:
+        """Let hooks reach the session."""
+        self._door = door
+
+    def begin_turn(self, turn_id: str) -> None:
+        """Another turn: what ended the one before is over."""
+        self._turn_id = turn_id
+        self.halted = None
+
+    async def fire(self, event: str, fields: Mapping[str, Any], *, turn: bool = True) -> Verdict:
+        """Run the hooks of a moment; `turn` says that it is one of a turn."""
+        return await self._run(due_at(self.engine, event, fields), turn=turn)
+
+    async def fire_about(self, event: str, deeds: Sequence[Deed], fields: Mapping[str, Any]) -> Verdict:
+        """Run the hooks of a moment of a tool call, each for what it is meant for."""
+        return await self._run(due_about(self.engine, event, deeds, fields), turn=True)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let something go on beside the turn; `settle` waits for it."""
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def settle(self, seconds: float) -> None:
+        """Wait for what goes on beside the turn, and stop it after so long."""
+        if self._background:
+            await asyncio.wait(self._background, timeout=seconds)
+        for task in tuple(self._background):
+            task.cancel()
+        if self._background:
+            await asyncio.wait(self._background)
+
+    async def _run(self, due: Sequence[Due], *, turn: bool) -> Verdict:
+        if not due:
+            return Verdict()
+        shared, place = self._shared(turn=turn), self._place()
+        if later := [one for one in due if one.hook.background]:
+            self.start(self._run_later(later, shared, place))
+        verdict = await self.engine.run([one for one in due if not one.hook.background], shared, place)
+        self._tell(due[0].hook.event, verdict)
+        return verdict
+
+    async def _run_later(self, due: Sequence[Due], shared: Mapping[str, Any], place: HookPlace) -> None:
+        """What nobody waits for decides nothing."""
+        verdict = await self.engine.run(due, shared, place)
+        self._tell(due[0].hook.event, verdict.replace(stop=None))
+        for text in verdict.contexts:
+            self.door.note(hook_context(text))
+
+    def _tell(self, event: str, verdict: Verdict) -> None:
+        for message in verdict.messages:
+            self.door.warn(message)
+        for warning in verdict.warnings:
+            self.door.warn_once(warning)
+        if verdict.stop is not None and self.halted is None:
+            self.halted = verdict.stop
+            # Of the others the turn itself tells, which has not begun.
+            if event not in _BEFORE_A_TURN:
+                self.door.warn(f"a {event} hook ends the turn: {verdict.stop}")
+
+    def _place(self) -> HookPlace:
+        return HookPlace(cwd=self.door.settings().cwd, project=self.found.project, env=self.seat.env)
+
+    def _shared(self, *, turn: bool) -> dict[str, Any]:
+        """What every hook is told."""
+        seat, settings, transcript = self.seat, self.door.settings(), self.door.transcript()
+        shared: dict[str, Any] = {
+            "session_id": seat.parent or seat.thread_id,
+            "transcript_path": None if transcript is None else str(transcript),
+            "cwd": str(settings.cwd),
+            "permission_mode": permission_mode(settings),
+            "model": settings.model.model,
+        }
+        if turn and self._turn_id:
+            shared["turn_id"] = self._turn_id
+        if seat.agent_type is not None:
+            shared |= {"agent_id": seat.thread_id, "agent_type": seat.agent_type}
+        return shared
+
+
+def due_at(engine: HookEngine, event: str, fields: Mapping[str, Any]) -> list[Due]:
+    """The hooks of a moment, by the subject that its fields have."""
+    subject = str(fields.get(MOMENTS[event].subject, ""))
+    return [Due(hook, fields) for hook in engine.hooks_for(event, subject)]
+
+
+def due_about(engine: HookEngine, event: str, deeds: Sequence[Deed], fields: Mapping[str, Any]) -> list[Due]:
+    """The hooks of a moment of a tool call, each with the names and inputs it is meant for."""
+    return [
+        Due(hook, {"tool_name": name, "tool_input": given, **fields})
+        for hook in engine.hooks_of(event)
+        for deed in deeds
+        for name, given in deed.inputs_for(hook.matcher.fits)
+    ]
+
+
+def permission_mode(settings: TurnSettings) -> str:
+    """The policies of a turn in the words other tools have for them."""
+    if settings.plan:
+        return "plan"
+    outside = isinstance(settings.sandbox_policy, DangerFullAccess)
+    if settings.approval == "never":
+        return "bypassPermissions" if outside else "dontAsk"
+    return "default"

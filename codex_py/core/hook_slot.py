@@ -1,0 +1,74 @@
+"""Whether a session has hooks at all: most have none, and then nothing of them is loaded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from codex_py.config.load import LoadedConfig
+from codex_py.config.project import MAX_PROJECT_FILE_BYTES, project_files, unsafe_file
+from codex_py.protocol.value import Value
+from codex_py.text.regular_file import FileRefused, read_trusted
+
+if TYPE_CHECKING:
+    from codex_py.core.session_hooks import SessionHooks
+
+_FILE: Final = "hooks.json"
+
+
+class HookSeat(Value):
+    """Where the hooks of a session are looked for, and who runs them.
+
+    `source` says how the session began (`startup`, `resume`, `clear`, `fork`), `end` how it will end. An agent has the
+    id of its session and its role, and the id of the session that started it as its `parent`.
+    """
+
+    loaded: LoadedConfig
+    home: Path
+    cwd: Path
+    env: Mapping[str, str]
+    thread_id: str
+    source: str = "startup"
+    end: str = "other"
+    agent_type: str | None = None
+    parent: str = ""
+
+
+def session_hooks(seat: HookSeat) -> SessionHooks | None:
+    """The hooks of a session; None where none are configured."""
+    if not has_hooks(seat.loaded, home=seat.home, cwd=seat.cwd):
+        return None
+    from codex_py.core.session_hooks import open_hooks  # the seam: only for who has hooks
+
+    return open_hooks(seat)
+
+
+def has_hooks(loaded: LoadedConfig, *, home: Path, cwd: Path) -> bool:
+    """Whether there is anything that may hold hooks; reads next to nothing."""
+    if loaded.hooks or loaded.project_hooks or loaded.requirements.hooks:
+        return True
+    if os.path.lexists(home / _FILE) or os.path.lexists(loaded.system / _FILE):
+        return True
+    if project_files(cwd, loaded.project_root, home, _FILE):
+        return True
+    # The configuration leaves out the files of a project that is not trusted as a whole.
+    if loaded.trust == "unknown" and any(map(_names_hooks, project_files(cwd, loaded.project_root, home))):
+        return True
+    if not loaded.config.plugins:
+        return False
+    from codex_py.skills.plugins import enabled_plugins  # the seam: only for who has plugins
+
+    plugins = enabled_plugins(home, loaded.config.plugins)
+    return any("hooks" in one.manifest or os.path.lexists(one.root / "hooks" / _FILE) for one in plugins)
+
+
+def _names_hooks(path: Path) -> bool:
+    if unsafe_file(path, path.parent.parent) is not None:
+        return False
+    try:
+        head = read_trusted(path, MAX_PROJECT_FILE_BYTES)
+    except FileRefused:
+        return False
+    return head is not None and b"hooks" in head.raw

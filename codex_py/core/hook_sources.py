@@ -1,0 +1,144 @@
+"""The hooks of all layers: managed, the user's own, the project's as far as the user trusts them, and plugins'.
+
+Imported when there is any; whether there is, `core.hook_slot` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from codex_py.config.files import read_text
+from codex_py.config.layers import parse_toml
+from codex_py.config.load import LoadedConfig
+from codex_py.config.permissions import weak_permissions
+from codex_py.config.project import MAX_PROJECT_FILE_BYTES, project_files, unsafe_file
+from codex_py.errors import UserError
+from codex_py.hooks.schema import Hook, HookOrigin, ReadHooks, read_hooks, tables_of
+from codex_py.hooks.trust import CHANGED, TrustedHooks, fingerprint
+from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.protocol.value import Value
+from codex_py.skills.plugin_hooks import written_hooks
+from codex_py.skills.plugins import enabled_plugins
+
+HOOKS_FILE: Final = "hooks.json"
+_MANAGED: Final = ("managed", "system")
+
+
+class FoundHooks(Value):
+    """The hooks of a place in the order they count. `untrusted` are the project's that the user has not agreed to."""
+
+    project: Path
+    hooks: tuple[Hook, ...]
+    untrusted: tuple[Hook, ...]
+    warnings: tuple[str, ...]
+    trusted: TrustedHooks
+
+    def refusal(self, hook: Hook, cwd: Path) -> str | None:
+        """Why a hook of the project must not run in a folder now: it may have changed since it was agreed to."""
+        return None if self.trusted.has(self.project, fingerprint(hook, cwd)) else CHANGED
+
+
+def find_hooks(loaded: LoadedConfig, *, home: Path, cwd: Path) -> FoundHooks:
+    """Read every place that hooks are configured in; what cannot be read costs a warning."""
+    managed = list(_managed(loaded))
+    others: list[ReadHooks] = []
+    if loaded.config.features.hooks and not loaded.requirements.managed_hooks_only:
+        others = [*_users(loaded, home), *_projects(loaded, home, cwd), *_plugins(loaded, home)]
+    project = loaded.project_root or cwd
+    trusted = TrustedHooks(home)
+    every = [hook for read in (*managed, *others) for hook in read.hooks]
+    untrusted = [
+        hook for hook in every if hook.origin.layer == "project" and not trusted.has(project, fingerprint(hook, cwd))
+    ]
+    warnings = [warning for read in (*managed, *others) for warning in read.warnings]
+    return FoundHooks(
+        project=project,
+        hooks=tuple(hook for hook in every if hook not in untrusted),
+        untrusted=tuple(untrusted),
+        warnings=tuple([*warnings, *_not_trusted(untrusted)]),
+        trusted=trusted,
+    )
+
+
+def _managed(loaded: LoadedConfig) -> Iterator[ReadHooks]:
+    required = loaded.requirements
+    if required.source is not None:
+        yield read_hooks(required.hooks, HookOrigin("managed", required.source.layer.path))
+    yield from _layers(loaded, managed=True)
+    yield _read_file(loaded.system / HOOKS_FILE, "managed")
+
+
+def _users(loaded: LoadedConfig, home: Path) -> Iterator[ReadHooks]:
+    yield from _layers(loaded, managed=False)
+    yield _read_file(home / HOOKS_FILE, "user")
+
+
+def _layers(loaded: LoadedConfig, *, managed: bool) -> Iterator[ReadHooks]:
+    for layer, tables in loaded.hooks:
+        if (layer.kind in _MANAGED) == managed:
+            yield read_hooks(tables, HookOrigin("managed" if managed else "user", layer.path))
+
+
+def _projects(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterator[ReadHooks]:
+    top = loaded.project_root or cwd
+    for name in ("config.toml", HOOKS_FILE):
+        for path in project_files(cwd, loaded.project_root, home, name):
+            origin = HookOrigin("project", path, top)
+            if loaded.trust == "untrusted":
+                yield ReadHooks((), (f"`{path}` is ignored: you marked the project as untrusted",))
+                continue
+            unsafe = unsafe_file(path, top)
+            if unsafe is not None:
+                yield ReadHooks((), (f"`{path}` is ignored: {unsafe}",))
+                continue
+            try:
+                tables = _tables_in(path, limit=MAX_PROJECT_FILE_BYTES)
+            except UserError as error:
+                yield ReadHooks((), (str(error),))
+                continue
+            yield read_hooks(tables, origin)
+
+
+def _plugins(loaded: LoadedConfig, home: Path) -> Iterator[ReadHooks]:
+    for plugin in enabled_plugins(home, loaded.config.plugins):
+        for written in written_hooks(plugin):
+            yield read_hooks(tables_of(written.document), HookOrigin("plugin", written.path, plugin.root, plugin.id))
+
+
+def _read_file(path: Path, layer: str) -> ReadHooks:
+    """The hooks of a `hooks.json` of the user's or of the machine's."""
+    weak = weak_permissions(path) if path.exists() else None
+    if weak is not None:
+        return ReadHooks((), (f"`{path}` is ignored: {weak}",))
+    try:
+        tables = _tables_in(path)
+    except UserError as error:
+        return ReadHooks((), (str(error),))
+    return read_hooks(tables, HookOrigin("managed" if layer == "managed" else "user", path))
+
+
+def _tables_in(path: Path, *, limit: int = 1024 * 1024) -> Mapping[str, Any]:
+    text = read_text(path, limit=limit)
+    if text is None:
+        return {}
+    if path.suffix == ".toml":
+        return as_object(parse_toml(text, path).get("hooks"))
+    try:
+        document: object = decode_json(text)
+    except ValueError as error:
+        raise UserError(f"cannot read `{path}`: not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise UserError(f"cannot read `{path}`: not a JSON object")
+    return tables_of(cast("object", document))
+
+
+def _not_trusted(untrusted: list[Hook]) -> Iterator[str]:
+    if untrusted:
+        files = list(dict.fromkeys(hook.origin.where for hook in untrusted))
+        count = f"{len(untrusted)} hooks" if len(untrusted) > 1 else "1 hook"
+        yield (
+            f"{count} in {', '.join(files)} {'are' if len(untrusted) > 1 else 'is'} not run: what a project brings "
+            "runs only when you have agreed to it (`codex-py hooks trust` shows and trusts it)"
+        )

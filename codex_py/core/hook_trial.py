@@ -1,0 +1,105 @@
+"""Running the hooks of a moment by hand: with a made-up input, outside of any session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from codex_py.config.load import LoadedConfig
+from codex_py.core.hook_runner import due_about, due_at
+from codex_py.core.hook_sources import FoundHooks
+from codex_py.hooks.engine import HookEngine, HookPlace, Tried
+from codex_py.hooks.events import MOMENTS
+from codex_py.hooks.verdict import Verdict, combined
+from codex_py.process.env import EnvironmentRules, tool_environment
+from codex_py.protocol.encoding import encode_json
+from codex_py.protocol.items import ToolCall
+from codex_py.tools.hook_calls import Deed, deeds_of
+
+_SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "UserPromptSubmit": {"prompt": "say hello"},
+    "SessionStart": {"source": "startup"},
+    "SessionEnd": {"reason": "other"},
+    "Stop": {"stop_hook_active": False, "last_assistant_message": "done"},
+    "SubagentStart": {"agent_id": "test", "agent_type": "agent"},
+    "SubagentStop": {"agent_id": "test", "agent_type": "agent", "stop_hook_active": False},
+    "PreCompact": {"trigger": "manual", "custom_instructions": ""},
+    "PostCompact": {"trigger": "manual", "compact_summary": "a summary"},
+    "Notification": {"notification_type": "permission_prompt", "message": "a test", "title": "codex-py"},
+    "Setup": {"trigger": "init"},
+    "TeammateIdle": {"teammate_name": "agent"},
+    "TaskCompleted": {"task_id": "a step", "task_subject": "a step", "task_description": "a step"},
+    "SkillUse": {"skill_name": "test", "skill_scope": "user", "skill_path": "/test/SKILL.md", "kind": "explicit"},
+}
+
+
+class HookTrial(NamedTuple):
+    """What was tried, with the input of each hook that ran, and what the hooks say together."""
+
+    tried: Sequence[Tried]
+    inputs: Sequence[Mapping[str, Any]]
+    verdict: Verdict
+
+
+class MadeUp(NamedTuple):
+    """What hooks are told: of a tool call its name, as hooks know it, with a command or a file, and any `fields`."""
+
+    tool: str
+    command: str
+    file: str
+    fields: Mapping[str, Any]
+
+
+async def try_hooks(
+    loaded: LoadedConfig,
+    found: FoundHooks,
+    event: str,
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    given: MadeUp,
+) -> HookTrial:
+    """Run the hooks of a moment as a session would."""
+    engine = HookEngine(found.hooks, found.refusal)
+    if MOMENTS[event].subject == "tool_name":
+        outcome = {"success": True, "output": "", "stdout": ""}
+        about: dict[str, Any] = {"tool_use_id": "test"}
+        if event.startswith("Post"):
+            about |= {"tool_response": outcome}
+        due = due_about(engine, event, _deeds(given, cwd), {**about, **given.fields})
+    else:
+        due = due_at(engine, event, {**_SAMPLES[event], **given.fields})
+    shared = {
+        "session_id": "test",
+        "transcript_path": None,
+        "cwd": str(cwd),
+        "permission_mode": "default",
+        "model": loaded.config.model or "",
+    }
+    place = HookPlace(cwd=cwd, project=found.project, env=_environment(loaded, env))
+    tried = await engine.try_all(due, shared, place)
+    inputs = [{**shared, "hook_event_name": event, **one.fields} for one in due]
+    return HookTrial(tried, inputs, combined([(one.hook, one.answer) for one in tried]))
+
+
+def _deeds(given: MadeUp, cwd: Path) -> Sequence[Deed]:
+    match given.tool:
+        case "Bash" | "exec_command" | "shell":
+            arguments = encode_json({"cmd": given.command}).decode()
+            return deeds_of(ToolCall("test", "exec_command", arguments), cwd)
+        case "Edit" | "Write" | "MultiEdit" | "apply_patch":
+            patch = f"*** Begin Patch\n*** Add File: {given.file}\n+hello\n*** End Patch\n"
+            return deeds_of(ToolCall("test", "apply_patch", patch, custom=True), cwd)
+        case tool:
+            return deeds_of(ToolCall("test", tool, "{}"), cwd)
+
+
+def _environment(loaded: LoadedConfig, env: Mapping[str, str]) -> dict[str, str]:
+    rules = loaded.config.shell_environment_policy
+    keys = [record.env_key for record in loaded.config.model_providers.values()]
+    return tool_environment(
+        env,
+        EnvironmentRules(rules.inherit, rules.ignore_default_excludes, rules.exclude, rules.set, rules.include_only),
+        secrets=frozenset(filter(None, ["OPENAI_API_KEY", "CODEX_API_KEY", *keys])),
+    )

@@ -1,0 +1,234 @@
+"""A tool call with hooks around it: they may refuse it, change it, answer for the user, and comment on what it did."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+from codex_py.context.hooks import hook_context, with_feedback
+from codex_py.core.hook_runner import HookRunner
+from codex_py.errors import ToolError
+from codex_py.hooks.verdict import Verdict
+from codex_py.protocol import events
+from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
+from codex_py.protocol.ids import uuid7
+from codex_py.protocol.items import ToolCall
+from codex_py.protocol.questions import (
+    ApprovalQuestion,
+    ApprovalReply,
+    PermissionsQuestion,
+    Question,
+    read_reply,
+)
+from codex_py.protocol.readable import arguments_of
+from codex_py.text.excerpt import first_words
+from codex_py.text.sanitize import sanitize
+from codex_py.tools.guard import declined_because
+from codex_py.tools.hook_calls import Deed, deeds_of, rewritten, scripts_inside
+from codex_py.tools.spec import RunCall, ToolContext, ToolOutput
+
+_Ask: TypeAlias = Callable[[Question], Awaitable[str | None]]
+
+_SHOWN: Final = 120
+_LONGEST_QUESTION: Final = 16 * 1024
+_LONGEST_LINE: Final = 16 * 1024
+_NOBODY: Final = "nobody can be asked in this session"
+
+
+class HookedCalls:
+    """The calls of one session."""
+
+    def __init__(self, runner: HookRunner) -> None:
+        self._runner = runner
+        # What was typed into a running command since the last end of a line, by its session.
+        self._typed: dict[int, str] = {}
+        self._done_steps: set[str] = set()
+
+    async def run(self, call: ToolCall, context: ToolContext, run: RunCall) -> ToolOutput:
+        """Run a call the way hooks want it; one that they refuse has an output that says why."""
+        deeds = self._deeds(call, context)
+        before = await self._before(call, deeds, context)
+        for text in before.contexts:
+            self._runner.door.note(hook_context(text))
+        if before.permission == "deny" or before.stop is not None:
+            return self._refused(call, deeds, before, context)
+        if before.updated:
+            call = rewritten(call, before.updated)
+            deeds = self._deeds(call, context)
+        asking = context.replace(ask=self._ask(call, deeds, context))
+        refusal = await self._asked(deeds, before, asking) or await self._unfinished(call)
+        if refusal is not None:
+            return ToolOutput(refusal, ok=False)
+        watch = _Watch(context.emit)
+        try:
+            output = await run(call, asking.replace(emit=watch, allowed=before.permission is not None))
+        except ToolError as error:
+            output = ToolOutput(str(error), ok=False)
+        self._note_typing(call)
+        return await self._after(call, deeds, output, watch)
+
+    def _deeds(self, call: ToolCall, context: ToolContext) -> list[Deed]:
+        typed = self._typed.get(_session_of(call), "") if call.name == "write_stdin" else ""
+        return deeds_of(call, context.cwd, typed)
+
+    async def _before(self, call: ToolCall, deeds: Sequence[Deed], context: ToolContext) -> Verdict:
+        """What hooks say to a call, and to each script that its command hands to another shell."""
+        fields = {"tool_use_id": call.call_id}
+        verdict = await self._runner.fire_about("PreToolUse", deeds, fields)
+        command = deeds[0]
+        if verdict.permission == "deny" or not command.is_command or not self._judges(command):
+            return verdict
+        line = str(command.given["command"])
+        scripts = await asyncio.to_thread(scripts_inside, line, context.cwd, context.env)
+        inner = [command.replace(given={**command.given, "command": script}) for script in scripts]
+        if not inner:
+            return verdict
+        within = await self._runner.fire_about("PreToolUse", inner, fields)
+        if within.permission in ("deny", "ask") or within.stop is not None:
+            return within.replace(contexts=verdict.contexts)
+        return verdict
+
+    def _judges(self, deed: Deed) -> bool:
+        hooks = self._runner.engine.hooks_of("PreToolUse")
+        return any(hook.matcher.fits(name) for hook in hooks for name in deed.names)
+
+    def _refused(self, call: ToolCall, deeds: Sequence[Deed], verdict: Verdict, context: ToolContext) -> ToolOutput:
+        first, reason = deeds[0], verdict.stop if verdict.permission != "deny" else verdict.reason
+        said = f"blocked by a PreToolUse hook: {reason or 'it gave no reason'}"
+        shown = first_words(_description(first), _SHOWN)
+        self._runner.door.warn(f"a PreToolUse hook blocked `{shown}`: {reason or 'it gave no reason'}")
+        if first.is_command and call.name != "write_stdin":
+            line = str(first.given["command"])
+            context.emit(events.CommandFinished(call.call_id, line, context.cwd, said, None, 0.0, "declined"))
+        elif first.name == "apply_patch":
+            context.emit(events.PatchRejected(call.call_id, said))
+        return ToolOutput(said, ok=False)
+
+    async def _asked(self, deeds: Sequence[Deed], verdict: Verdict, context: ToolContext) -> str | None:
+        """Ask the user where a hook wants that; why the call may not be made, None when it may."""
+        if verdict.permission != "ask":
+            return None
+        reason = f"a hook wants you to be asked: {verdict.reason}" if verdict.reason else "a hook wants you to be asked"
+        if context.ask is None:
+            return f"refused: {reason}; {_NOBODY}"
+        shown = sanitize(_description(deeds[0])[:_LONGEST_QUESTION])
+        question = ApprovalQuestion(uuid7(), context.call_id, shown, context.cwd, reason, scopes=("once",))
+        reply = read_reply(await context.ask(question), question.scopes)
+        return None if reply.scope else f"call {declined_because(reply)}"
+
+    def _ask(self, call: ToolCall, deeds: Sequence[Deed], context: ToolContext) -> _Ask | None:
+        """The way to the user, who is asked only what hooks do not answer in their place."""
+        hooks = self._runner.engine.hooks_of("PermissionRequest")
+        if not any(hook.matcher.fits(name) for hook in hooks for deed in deeds for name in deed.names):
+            return context.ask
+
+        async def ask(question: Question) -> str | None:
+            if isinstance(question, ApprovalQuestion | PermissionsQuestion):
+                verdict = await self._runner.fire_about("PermissionRequest", deeds, {"tool_use_id": call.call_id})
+                is_approval = isinstance(question, ApprovalQuestion)
+                if verdict.permission == "allow":
+                    return "once" if is_approval else "yes"
+                if verdict.permission == "deny":
+                    said = f"through a PermissionRequest hook: {verdict.reason}"
+                    self._runner.door.warn(f"a PermissionRequest hook said no: {verdict.reason}")
+                    return ApprovalReply(message=said).written() if is_approval else None
+            if context.ask is not None:
+                return await context.ask(question)
+            return ApprovalReply(message=_NOBODY).written() if isinstance(question, ApprovalQuestion) else None
+
+        return ask
+
+    async def _unfinished(self, call: ToolCall) -> str | None:
+        """Why hooks do not let the model mark a step of its plan as done; None when it may."""
+        if call.name != "update_plan" or call.namespace or not self._runner.engine.has("TaskCompleted"):
+            return None
+        steps = [as_object(step) for step in as_list(arguments_of(call).get("plan"))]
+        done = [str(step.get("step")) for step in steps if step.get("status") == "completed"]
+        for step in done:
+            if step in self._done_steps:
+                continue
+            fields = {"task_id": step, "task_subject": step, "task_description": step}
+            verdict = await self._runner.fire("TaskCompleted", fields)
+            if verdict.blocks:
+                self._runner.door.warn(f"a TaskCompleted hook does not count `{first_words(step, _SHOWN)}` as done")
+                return f"the plan is not changed: a hook does not count `{step}` as done: {verdict.reason}"
+        self._done_steps = set(done)
+        return None
+
+    async def _after(self, call: ToolCall, deeds: Sequence[Deed], output: ToolOutput, watch: _Watch) -> ToolOutput:
+        failed = not output.ok or watch.exit_code not in (None, 0)
+        event = "PostToolUseFailure" if failed else "PostToolUse"
+        if not self._runner.engine.has(event):
+            return output
+        fields: dict[str, Any] = {"tool_response": watch.response(deeds[0], output), "tool_use_id": call.call_id}
+        if failed:
+            fields |= {"error": output.text, "is_interrupt": False}
+        shown = as_object(decode_json(self._runner.door.redact(encode_json(fields))))
+        verdict = await self._runner.fire_about(event, deeds, shown)
+        for text in verdict.contexts:
+            self._runner.door.note(hook_context(text))
+        if not verdict.blocks:
+            return output
+        self._runner.door.warn(f"a {event} hook has told the model: {verdict.reason}")
+        if output.parts:
+            part = {"type": "input_text", "text": with_feedback("", verdict.reason).strip()}
+            return output.replace(parts=(*output.parts, part))
+        return output.replace(text=with_feedback(output.text, verdict.reason))
+
+    def _note_typing(self, call: ToolCall) -> None:
+        """Keep the line that is typed piece by piece: no piece of it says what it comes to."""
+        chars = arguments_of(call).get("chars") if call.name == "write_stdin" else None
+        if not isinstance(chars, str) or not chars:
+            return
+        session = _session_of(call)
+        line = (self._typed.pop(session, "") + chars).replace("\r", "\n").rpartition("\n")[2]
+        if line and "\x03" not in line and len(line) <= _LONGEST_LINE:
+            self._typed[session] = line
+
+
+class _Watch:
+    """Passes on the events of a call, and keeps how it ended."""
+
+    def __init__(self, emit: Callable[[events.Event], None]) -> None:
+        self._emit = emit
+        self._ended: events.Event | None = None
+
+    def __call__(self, event: events.Event) -> None:
+        if isinstance(event, events.CommandFinished | events.McpCallFinished):
+            self._ended = event
+        self._emit(event)
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._ended.exit_code if isinstance(self._ended, events.CommandFinished) else None
+
+    def response(self, deed: Deed, output: ToolOutput) -> dict[str, Any]:
+        """What hooks are told of the outcome, in the fields that other tools have for it."""
+        match self._ended:
+            case events.McpCallFinished(result=dict() as result):
+                return {**result, "output": output.text}
+            case events.CommandFinished(output=printed, exit_code=code):
+                return {**_printed(printed), "exit_code": code, "output": printed}
+            case _ if deed.is_command:
+                return {**_printed(output.text), "exit_code": None, "output": output.text}
+            case _ if deed.name == "apply_patch":
+                return {"filePath": deed.given["file_path"], "success": output.ok, "output": output.text}
+            case _:
+                return {"success": output.ok, "output": output.text}
+
+
+def _printed(text: str) -> dict[str, Any]:
+    return {"stdout": text, "stderr": "", "interrupted": False, "isImage": False}
+
+
+def _session_of(call: ToolCall) -> int:
+    session = arguments_of(call).get("session_id")
+    return session if isinstance(session, int) else -1
+
+
+def _description(deed: Deed) -> str:
+    """A deed as a person reads it."""
+    if "command" in deed.given and (deed.is_command or deed.name == "apply_patch"):
+        return str(deed.given["command"])
+    return f"{deed.name} {encode_json(dict(deed.given)).decode(errors='replace')}"

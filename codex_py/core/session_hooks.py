@@ -1,0 +1,201 @@
+"""The hooks of a session at the moments of its turns. What they do to tool calls is in `core.hooked_calls`.
+
+Imported when there are any.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from codex_py.context.hooks import hook_context, hook_prompt
+from codex_py.core.hook_runner import HookDoor, HookRunner
+from codex_py.core.hook_signals import HookSignals
+from codex_py.core.hook_slot import HookSeat
+from codex_py.core.hook_sources import FoundHooks, find_hooks
+from codex_py.core.listeners import Listeners
+from codex_py.core.secrets import Secrets
+from codex_py.core.transcript import Transcript
+from codex_py.core.turn_context import TurnSettings
+from codex_py.hooks.engine import HookEngine
+from codex_py.hooks.schema import Hook
+from codex_py.paths import make_private_dir
+from codex_py.protocol.encoding import encode_json
+from codex_py.protocol.items import ResponseItem, ToolCall
+from codex_py.tools.spec import RunCall, ToolContext, ToolOutput
+
+if TYPE_CHECKING:
+    from codex_py.core.hooked_calls import HookedCalls
+
+# So often in one turn hooks may send the model back to work.
+_MOST_BLOCKS: Final = 8
+# A session that ends waits so long for its hooks, whatever their own time is.
+_ENDING_SECONDS: Final = 10.0
+
+
+def open_hooks(seat: HookSeat) -> SessionHooks:
+    """Find and read the hooks of a session; nothing is run."""
+    found = find_hooks(seat.loaded, home=seat.home, cwd=seat.cwd)
+    return SessionHooks(found, HookEngine(found.hooks, found.refusal), seat)
+
+
+class SessionHooks:
+    """One session's hooks; those of an agent's session are the same ones, told who it is."""
+
+    def __init__(self, found: FoundHooks, engine: HookEngine, seat: HookSeat) -> None:
+        self._found = found
+        self._engine = engine
+        self._seat = seat
+        self._runner = HookRunner(found, engine, seat)
+        self._has_begun = False
+        self._blocks = 0
+        self._calls: HookedCalls | None = None
+        self.signals: Final = HookSignals(self._runner)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know about how hooks are configured."""
+        return self._found.warnings
+
+    @property
+    def halted(self) -> str | None:
+        """Why a hook has ended all work of the running turn."""
+        return self._runner.halted
+
+    def for_agent(self, thread_id: str, role: str) -> SessionHooks:
+        """The hooks of the session of an agent that this one starts."""
+        parent = self._seat.parent or self._seat.thread_id
+        seat = self._seat.replace(thread_id=thread_id, agent_type=role or "agent", parent=parent)
+        return SessionHooks(self._found, self._engine, seat)
+
+    def attach(
+        self,
+        listeners: Listeners,
+        secrets: Secrets,
+        transcript: Transcript,
+        *,
+        settings: Callable[[], TurnSettings],
+        note: Callable[[ResponseItem], None],
+    ) -> None:
+        """Let hooks reach the session, before anything else; `note` puts an item into the model's next request."""
+        door = HookDoor(
+            settings=settings,
+            transcript=lambda: transcript.path,
+            warn=listeners.warn,
+            warn_once=listeners.warn_once,
+            note=note,
+            redact=secrets.redact_bytes,
+        )
+        self._runner.attach(door)
+        listeners.add(self.signals.note_event)
+
+    def begin_turn(self, turn_id: str) -> None:
+        """Another turn begins."""
+        self._runner.begin_turn(turn_id)
+        self._blocks = 0
+
+    async def begin(self) -> Sequence[ResponseItem]:
+        """The session is about to send its first request: what hooks add to the context, once."""
+        if self._has_begun:
+            return ()
+        self._has_begun = True
+        if self._seat.agent_type is not None:
+            return await self._context("SubagentStart", agent_id=self._seat.thread_id, agent_type=self._seat.agent_type)
+        setup = await self._set_up()
+        return (*setup, *await self._context("SessionStart", source=self._seat.source))
+
+    async def admit(self, prompt: str) -> tuple[str | None, Sequence[ResponseItem]]:
+        """Whether what the user said may reach the model: why not, or None, and what hooks add to it."""
+        if self._seat.agent_type is not None or not self._engine.has("UserPromptSubmit"):
+            return None, ()
+        verdict = await self._runner.fire("UserPromptSubmit", {"prompt": prompt})
+        if verdict.blocks:
+            return verdict.reason, ()
+        if verdict.stop is not None:
+            self._runner.halted = None
+            return verdict.stop, ()
+        return None, tuple(map(hook_context, verdict.contexts))
+
+    async def stop(self, last_message: str | None) -> Sequence[ResponseItem]:
+        """The model has nothing left to do: what sends it back to work, or nothing when the turn may end."""
+        fields = {"stop_hook_active": self._blocks > 0, "last_assistant_message": last_message}
+        if self._seat.agent_type is None:
+            return await self._sent_back("Stop", fields)
+        about = {"agent_transcript_path": _text(self._runner.door.transcript())}
+        back = await self._sent_back("SubagentStop", {**fields, **about})
+        return back or await self._sent_back("TeammateIdle", {"teammate_name": self._seat.agent_type, **fields})
+
+    async def run_call(self, call: ToolCall, context: ToolContext, run: RunCall) -> ToolOutput:
+        """Run a tool call the way hooks want it; one that they refuse has an output that says why."""
+        if self._calls is None:
+            from codex_py.core.hooked_calls import HookedCalls  # the seam: many a session calls no tool
+
+            self._calls = HookedCalls(self._runner)
+        return await self._calls.run(call, context, run)
+
+    async def before_compaction(self, trigger: str, focus: str) -> str | None:
+        """Why the history must not be compacted, None when it may."""
+        verdict = await self._runner.fire("PreCompact", {"trigger": trigger, "custom_instructions": focus})
+        return verdict.reason if verdict.blocks else verdict.stop
+
+    async def after_compaction(self, trigger: str, summary: str) -> Sequence[ResponseItem]:
+        """The history was replaced: what hooks add to the new one."""
+        await self._runner.fire("PostCompact", {"trigger": trigger, "compact_summary": summary})
+        if self._seat.agent_type is not None:
+            return ()
+        return await self._context("SessionStart", source="compact")
+
+    async def close(self) -> None:
+        """The session ends. Waits for its hooks, at most 10 seconds in all."""
+        self.signals.stop()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_ENDING_SECONDS):
+                if self._has_begun and self._seat.agent_type is None:
+                    self._has_begun = False
+                    await self._runner.fire("SessionEnd", {"reason": self._seat.end}, turn=False)
+        await self._runner.settle(_ENDING_SECONDS)
+
+    async def _context(self, event: str, **fields: str) -> Sequence[ResponseItem]:
+        verdict = await self._runner.fire(event, fields, turn=False)
+        return tuple(map(hook_context, verdict.contexts))
+
+    async def _sent_back(self, event: str, fields: Mapping[str, object]) -> Sequence[ResponseItem]:
+        verdict = await self._runner.fire(event, fields)
+        context = tuple(map(hook_context, verdict.contexts))
+        if not verdict.blocks or verdict.stop is not None:
+            for item in context:
+                self._runner.door.note(item)
+            return ()
+        if self._blocks == _MOST_BLOCKS:
+            self._runner.door.warn(f"the turn ends: {event} hooks have sent the model back {_MOST_BLOCKS} times")
+            return ()
+        self._blocks += 1
+        self._runner.door.warn(f"a {event} hook sends the model back to work: {verdict.reason}")
+        return (*context, hook_prompt(verdict.reason))
+
+    async def _set_up(self) -> Sequence[ResponseItem]:
+        """Run the hooks for a new project where that has not been done yet."""
+        hooks = self._engine.hooks_for("Setup", "init")
+        if not hooks:
+            return ()
+        mark = self._seat.home / "cache" / "setup" / _digest(self._found.project, hooks)
+        if mark.exists():
+            return ()
+        items = await self._context("Setup", trigger="init")
+        with contextlib.suppress(OSError):
+            make_private_dir(mark.parent)
+            mark.touch(mode=0o600)
+        return items
+
+
+def _digest(project: Path, hooks: Sequence[Hook]) -> str:
+    commands = [hook.command if isinstance(hook.command, str) else list(hook.command) for hook in hooks]
+    return hashlib.sha256(encode_json([str(project), commands])).hexdigest()[:32]
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

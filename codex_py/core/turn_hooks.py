@@ -1,0 +1,106 @@
+"""Hooks at the seams of a turn. Where a session has none, nothing of them is loaded and nothing happens here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from codex_py.core.late_input import LateInput, Said
+from codex_py.core.listeners import Listeners
+from codex_py.core.secrets import Secrets
+from codex_py.core.transcript import Transcript
+from codex_py.core.turn_context import TurnSettings
+from codex_py.core.user_message import said
+from codex_py.errors import CodexError
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.value import Value
+
+if TYPE_CHECKING:
+    from codex_py.core.session_hooks import SessionHooks
+
+
+class PromptRefused(CodexError):
+    """A hook does not let what the user said reach the model."""
+
+
+class TurnHooks(Value):
+    """What a turn asks of hooks."""
+
+    hooks: SessionHooks | None
+    listeners: Listeners
+    transcript: Transcript
+
+    def attach(
+        self, secrets: Secrets, *, settings: Callable[[], TurnSettings], note: Callable[[ResponseItem], None]
+    ) -> None:
+        """Let hooks reach the session, before anything else; `note` puts an item into the model's next request."""
+        if self.hooks is not None:
+            self.hooks.attach(self.listeners, secrets, self.transcript, settings=settings, note=note)
+
+    def begin_turn(self, turn_id: str) -> None:
+        """Another turn begins."""
+        if self.hooks is not None:
+            self.hooks.begin_turn(turn_id)
+
+    async def opening(self) -> Sequence[ResponseItem]:
+        """What hooks add to the context of a new session, with its first turn. Raises `PromptRefused`."""
+        if self.hooks is None:
+            return ()
+        items = await self.hooks.begin()
+        if self.hooks.halted is not None:
+            raise PromptRefused(f"a hook has ended the turn: {self.hooks.halted}")
+        return items
+
+    async def admitted(self, waiting: Sequence[Said]) -> Sequence[Said]:
+        """What the user said, with what hooks add to it. Raises `PromptRefused` when they let none of it through."""
+        if self.hooks is None:
+            return waiting
+        refusals: list[str] = []
+        admitted: list[Said] = []
+        for one in waiting:
+            refusal, context = await self.hooks.admit("\n".join(said(one.input)))
+            if refusal is None:
+                admitted.append(one.replace(context=tuple(context)))
+            else:
+                refusals.append(f"the prompt was blocked by a UserPromptSubmit hook and is dropped: {refusal}")
+        if refusals and not admitted:
+            raise PromptRefused("; ".join(dict.fromkeys(refusals)))
+        for refusal in refusals:
+            self.listeners.warn(refusal)
+        return admitted
+
+    async def admitted_late(
+        self, waiting: Sequence[Said | ResponseItem], late: LateInput
+    ) -> Sequence[Said | ResponseItem]:
+        """The same for what comes in beside a turn, which goes on whatever hooks say.
+
+        When it is interrupted meanwhile, all of it waits again.
+        """
+        if self.hooks is None:
+            return waiting
+        admitted: list[Said | ResponseItem] = []
+        try:
+            for one in waiting:
+                admitted += [one] if isinstance(one, ResponseItem) else await self._admitted_or_none(one)
+        except asyncio.CancelledError:
+            for one in waiting:
+                late.add(one)
+            raise
+        return admitted
+
+    async def _admitted_or_none(self, one: Said) -> Sequence[Said]:
+        try:
+            return await self.admitted([one])
+        except PromptRefused as refusal:
+            self.listeners.warn(str(refusal))
+            return ()
+
+    @property
+    def has_halted(self) -> bool:
+        """Whether a hook has ended all work of the turn."""
+        return self.hooks is not None and self.hooks.halted is not None
+
+    async def sent_back(self, last_message: str | None) -> Sequence[ResponseItem]:
+        """The model has nothing left to do: what a hook sends it back to work with; nothing when the turn may end."""
+        return () if self.hooks is None else await self.hooks.stop(last_message)

@@ -1,0 +1,177 @@
+"""What a hook says: its exit code, its stdout and its stderr, read as Claude Code and Codex CLI do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from codex_py.hooks.command import Ran
+from codex_py.hooks.events import MOMENTS
+from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.protocol.value import Value
+
+Permission: TypeAlias = Literal["allow", "ask", "deny"]
+
+_BLOCK: Final = 2
+_MOST_CONTEXT: Final = 16 * 1024
+_MOST_REASON: Final = 4 * 1024
+# Of what a failed hook says, as much as a line to the user holds.
+_MOST_COMPLAINT: Final = 200
+_CONTROL: Final = re.compile(r"[\0-\x08\x0e-\x1a\x1c-\x1f]")
+
+
+class HookAnswer(Value):
+    """The answer of one hook.
+
+    `permission` is for a tool call, `blocks` with its `reason` for everything else. `context` is for the model, `stop`
+    why all work is to end, `message` for the user, `updated` the fields of a tool's input to use in place of its own.
+    A `warning` says what was wrong with the hook itself.
+    """
+
+    permission: Permission | None = None
+    blocks: bool = False
+    reason: str = ""
+    context: str = ""
+    stop: str | None = None
+    message: str = ""
+    updated: Mapping[str, Any] | None = None
+    warning: str = ""
+
+
+def read_answer(event: str, ran: Ran) -> HookAnswer:
+    """The answer in how a hook's command ended; what cannot be read costs a warning."""
+    if ran.exit_code is None:
+        return HookAnswer(warning=ran.trouble)
+    if ran.exit_code == _BLOCK:
+        said = _text(ran.stderr, _MOST_REASON).strip()
+        if not MOMENTS[event].blocks:
+            return HookAnswer(message=said)
+        return _no(event, said or "it gave no reason")
+    if ran.exit_code:
+        said = " ".join(_text(ran.stderr, _MOST_COMPLAINT).split())
+        return HookAnswer(warning=f"failed with exit code {ran.exit_code}" + (f": {said}" if said else ""))
+    return _read_stdout(event, ran.stdout)
+
+
+def _read_stdout(event: str, stdout: bytes) -> HookAnswer:
+    raw = stdout.strip()
+    if not raw:
+        return HookAnswer()
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return HookAnswer(warning="wrote what is not UTF-8")
+    if not text.startswith(("{", "[")):
+        if _CONTROL.search(text):
+            return HookAnswer(warning="wrote what is no text")
+        return HookAnswer(context=_cut(text, _MOST_CONTEXT)) if MOMENTS[event].takes_text else HookAnswer()
+    try:
+        said = decode_json(text)
+    except ValueError:
+        return HookAnswer(warning="wrote what looks like JSON and is none")
+    if not isinstance(said, dict):
+        return HookAnswer(warning="wrote JSON that is no object")
+    return _read_object(event, as_object(cast("object", said)))
+
+
+def _read_object(event: str, said: dict[str, Any]) -> HookAnswer:
+    fields = _Fields(said)
+    specific = _Fields(fields.table("hookSpecificOutput"))
+    named = specific.text("hookEventName")
+    if named and named != event:
+        fields.odd.append(f"`hookSpecificOutput` is for `{named[:40]}`")
+        specific = _Fields({})
+    answer = _decided(event, fields, specific)
+    stop = fields.text("stopReason") or "it gave no reason" if fields.flag("continue") is False else None
+    odd = [*fields.odd, *specific.odd]
+    return answer.replace(
+        context=_cut(specific.text("additionalContext") or fields.text("additionalContext"), _MOST_CONTEXT),
+        stop=answer.stop if stop is None else _cut(stop, _MOST_REASON),
+        message=_cut(fields.text("systemMessage"), _MOST_REASON),
+        warning=f"answered with what is not understood: {', '.join(odd)}" if odd else "",
+    )
+
+
+def _decided(event: str, fields: _Fields, specific: _Fields) -> HookAnswer:
+    """What an answer decides; the event's own form goes before the general one."""
+    reason = _cut(fields.text("reason"), _MOST_REASON)
+    match event:
+        case "PreToolUse":
+            word = specific.word("permissionDecision", ("allow", "ask", "deny"))
+            if word is None:
+                general = fields.word("decision", ("approve", "block", "allow", "deny", "ask"))
+                word = {"approve": "allow", "block": "deny"}.get(general or "", general)
+            reason = _cut(specific.text("permissionDecisionReason"), _MOST_REASON) or reason
+            updated = specific.table("updatedInput") or None
+            return HookAnswer(permission=_permission(word), reason=reason, updated=updated)
+        case "PermissionRequest":
+            decision = _Fields(specific.table("decision"))
+            word = decision.word("behavior", ("allow", "deny"))
+            if word is None:
+                general = fields.word("decision", ("approve", "block", "allow", "deny"))
+                word = {"approve": "allow", "block": "deny"}.get(general or "", general)
+            reason = _cut(decision.text("message"), _MOST_REASON) or reason
+            stop = reason if decision.flag("interrupt") else None
+            specific.odd += decision.odd
+            return HookAnswer(permission=_permission(word), reason=reason, stop=stop)
+        case _:
+            blocks = fields.word("decision", ("block", "approve")) == "block"
+            if not (blocks and MOMENTS[event].blocks):
+                return HookAnswer()
+            return HookAnswer(blocks=True, reason=reason or "it gave no reason")
+
+
+def _no(event: str, reason: str) -> HookAnswer:
+    if event in ("PreToolUse", "PermissionRequest"):
+        return HookAnswer(permission="deny", reason=reason)
+    return HookAnswer(blocks=True, reason=reason)
+
+
+def _permission(word: str | None) -> Permission | None:
+    return "allow" if word == "allow" else "ask" if word == "ask" else "deny" if word == "deny" else None
+
+
+class _Fields:
+    """The fields of a JSON object as the types they should have; `odd` names those that have another."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = fields
+        self.odd: list[str] = []
+
+    def text(self, name: str) -> str:
+        value = self._fields.get(name)
+        if value is not None and not isinstance(value, str):
+            self.odd.append(f"`{name}` is no text")
+        return value if isinstance(value, str) else ""
+
+    def flag(self, name: str) -> bool | None:
+        value = self._fields.get(name)
+        if value is not None and not isinstance(value, bool):
+            self.odd.append(f"`{name}` is neither true nor false")
+        return value if isinstance(value, bool) else None
+
+    def table(self, name: str) -> dict[str, Any]:
+        value: object = self._fields.get(name)
+        if value is not None and not isinstance(value, dict):
+            self.odd.append(f"`{name}` is no object")
+        return as_object(cast("object", value))
+
+    def word(self, name: str, known: tuple[str, ...]) -> str | None:
+        if isinstance(value := self._fields.get(name), dict | list):
+            self.odd.append(f"`{name}` is no word")
+            return None
+        if value is not None and value not in known:
+            self.odd.append(f"`{name}` is none of {', '.join(f'`{one}`' for one in known)}")
+            return None
+        return value
+
+
+def _text(raw: bytes, most: int) -> str:
+    return _cut(raw[: 2 * most].decode("utf-8", "replace"), most)
+
+
+def _cut(text: str, most: int) -> str:
+    """At most so many bytes of UTF-8, or more than that by a mark that something is missing."""
+    raw = text.encode("utf-8", "replace")
+    return text if len(raw) <= most else f"{raw[:most].decode('utf-8', 'ignore')} [cut here]"

@@ -1,0 +1,198 @@
+"""Running the command of one hook: its input, what it prints, how it ends, and that it does end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from codex_py.process.sweep import MARKER, kill_marked
+from codex_py.protocol.ids import uuid7
+
+MOST_OUTPUT: Final = 1024 * 1024
+# What is left in the pipes of a command that has ended is there by then; a program it left behind may keep them open.
+_GRACE_SECONDS: Final = 0.2
+_READ_BYTES: Final = 64 * 1024
+
+
+class Ran(NamedTuple):
+    """How a command ended. `trouble` says why it was stopped or not even started; there is no exit code then."""
+
+    exit_code: int | None
+    stdout: bytes = b""
+    stderr: bytes = b""
+    trouble: str = ""
+
+
+class Start(NamedTuple):
+    """What to run, where, with which variables."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+
+
+async def run_to_end(start: Start, given: bytes, *, seconds: float) -> Ran:
+    """Run a command with `given` at its stdin, in a session of its own.
+
+    After `seconds`, when it prints more than 1 MiB, and when this is cancelled, it is killed with all it has started.
+    """
+    mark = uuid7()
+    try:
+        process = _started(start, mark)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return Ran(None, trouble=f"cannot be started: {reason.lower()}")
+    pipes = _Pipes(process, given)
+    trouble = "was stopped"
+    try:
+        async with asyncio.timeout(seconds):
+            trouble = await pipes.end()
+    except TimeoutError:
+        trouble = f"did not end within {seconds:g} s and was killed"
+    finally:
+        pipes.close()
+        if trouble:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await _settled(process, mark)
+    if trouble:
+        return Ran(None, bytes(pipes.stdout), bytes(pipes.stderr), trouble)
+    status = process.returncode
+    return Ran(128 - status if status < 0 else status, bytes(pipes.stdout), bytes(pipes.stderr))
+
+
+def _started(start: Start, mark: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        start.argv,
+        cwd=start.cwd,
+        env={**start.env, MARKER: mark},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+    )
+
+
+async def _settled(process: subprocess.Popen[bytes], mark: str) -> None:
+    """Wait until a killed command is gone, and what had left its group."""
+
+    def sweep() -> None:
+        process.wait()
+        kill_marked(mark)
+
+    sweeping = asyncio.ensure_future(asyncio.to_thread(sweep))
+    try:
+        await asyncio.shield(sweeping)
+    except asyncio.CancelledError:
+        await asyncio.wait([sweeping])
+        raise
+
+
+class _Pipes:
+    """The three pipes of a running command, served by the loop."""
+
+    def __init__(self, process: subprocess.Popen[bytes], given: bytes) -> None:
+        self.stdout = bytearray()
+        self.stderr = bytearray()
+        self._process = process
+        self._given = memoryview(given)
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[str] = self._loop.create_future()
+        assert process.stdin and process.stdout and process.stderr  # all three are pipes
+        self._stdin = process.stdin
+        self._open = {process.stdout.fileno(): self.stdout, process.stderr.fileno(): self.stderr}
+        self._watched: int | None = None
+        for descriptor in (self._stdin.fileno(), *self._open):
+            os.set_blocking(descriptor, False)
+        for descriptor in tuple(self._open):
+            self._loop.add_reader(descriptor, self._read, descriptor)
+        self._loop.add_writer(self._stdin.fileno(), self._write)
+        self._watch_exit()
+
+    async def end(self) -> str:
+        """Wait for the end; "" when it came by itself, else why the command has to be stopped."""
+        return await self._ended
+
+    def close(self) -> None:
+        """Let go of every descriptor."""
+        self._stop_writing()
+        for descriptor in tuple(self._open):
+            self._stop_reading(descriptor)
+        self._stop_watching()
+        for pipe in (self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def _watch_exit(self) -> None:
+        try:
+            self._watched = os.pidfd_open(self._process.pid)
+        except (AttributeError, OSError):
+            # No pidfd on this system: a thread waits. It ends with the process.
+            waiting = self._loop.run_in_executor(None, self._process.wait)
+            waiting.add_done_callback(lambda _: self._exited())
+            return
+        self._loop.add_reader(self._watched, self._reap)
+
+    def _reap(self) -> None:
+        if self._process.poll() is not None:
+            self._stop_watching()
+            self._exited()
+
+    def _exited(self) -> None:
+        if not self._open:
+            self._finish("")
+        else:
+            self._loop.call_later(_GRACE_SECONDS, self._finish, "")
+
+    def _finish(self, trouble: str) -> None:
+        if not self._ended.done():
+            self._ended.set_result(trouble)
+
+    def _read(self, descriptor: int) -> None:
+        try:
+            chunk = os.read(descriptor, _READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        kept = self._open[descriptor]
+        kept += chunk
+        if not chunk:
+            self._stop_reading(descriptor)
+            if not self._open and self._process.returncode is not None:
+                self._finish("")
+        elif len(kept) > MOST_OUTPUT:
+            del kept[MOST_OUTPUT:]
+            self._finish(f"printed more than {MOST_OUTPUT // (1024 * 1024)} MiB and was killed")
+
+    def _write(self) -> None:
+        try:
+            written = os.write(self._stdin.fileno(), self._given[:_READ_BYTES])
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:  # it does not want its input, which is its own business
+            written = len(self._given)
+        self._given = self._given[written:]
+        if not self._given:
+            self._stop_writing()
+
+    def _stop_writing(self) -> None:
+        if not self._stdin.closed:
+            self._loop.remove_writer(self._stdin.fileno())
+            with suppress(OSError):
+                self._stdin.close()
+
+    def _stop_reading(self, descriptor: int) -> None:
+        del self._open[descriptor]
+        self._loop.remove_reader(descriptor)
+
+    def _stop_watching(self) -> None:
+        if self._watched is not None:
+            self._loop.remove_reader(self._watched)
+            os.close(self._watched)
+            self._watched = None

@@ -1,0 +1,120 @@
+"""Running the hooks of a moment, side by side, and what they say together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from codex_py.hooks.answer import HookAnswer, read_answer
+from codex_py.hooks.command import Ran, Start, run_to_end
+from codex_py.hooks.events import MOMENTS
+from codex_py.hooks.schema import Hook
+from codex_py.hooks.verdict import Verdict, combined
+from codex_py.process.env import find_executable
+from codex_py.protocol.encoding import encode_json
+from codex_py.protocol.value import Value
+
+_MOST_AT_ONCE: Final = 16
+
+
+class HookPlace(Value):
+    """Where hooks run: the folder, the project it belongs to, and the variables they get."""
+
+    cwd: Path
+    project: Path
+    env: Mapping[str, str]
+
+
+class Due(NamedTuple):
+    """A hook that is to run, and the fields its input has beside those that all have."""
+
+    hook: Hook
+    fields: Mapping[str, Any]
+
+
+class Tried(NamedTuple):
+    """One hook's run in full."""
+
+    hook: Hook
+    ran: Ran
+    answer: HookAnswer
+
+
+class HookEngine:
+    """`check` says why a project's hook must not run now, None when it may: it is asked each time."""
+
+    def __init__(self, hooks: Sequence[Hook], check: Callable[[Hook, Path], str | None]) -> None:
+        self._check = check
+        self._by_event: dict[str, list[Hook]] = {}
+        for hook in hooks:
+            self._by_event.setdefault(hook.event, []).append(hook)
+
+    def has(self, *events: str) -> bool:
+        """Whether any hook is configured for one of these moments."""
+        return any(event in self._by_event for event in events)
+
+    def hooks_of(self, event: str) -> Sequence[Hook]:
+        """Its hooks in the order they are configured."""
+        return self._by_event.get(event, ())
+
+    def hooks_for(self, event: str, subject: str) -> list[Hook]:
+        """Those of its hooks whose matcher is for this subject; all of them at a moment that has none."""
+        by_subject = bool(MOMENTS[event].subject)
+        return [hook for hook in self.hooks_of(event) if not by_subject or hook.matcher.fits(subject)]
+
+    async def run(self, due: Sequence[Due], shared: Mapping[str, Any], place: HookPlace) -> Verdict:
+        """Run hooks side by side, the same command with the same input once; what they say together.
+
+        Never raises for what a hook does.
+        """
+        tried = await self.try_all(due, shared, place)
+        return combined([(one.hook, one.answer) for one in tried])
+
+    async def try_all(self, due: Sequence[Due], shared: Mapping[str, Any], place: HookPlace) -> list[Tried]:
+        """The same, with how each of them ended."""
+        once: dict[tuple[object, bytes], tuple[Hook, bytes]] = {}
+        for hook, fields in due:
+            given = encode_json({**shared, "hook_event_name": hook.event, **fields})
+            once.setdefault((hook.command, given), (hook, given))
+        room = asyncio.Semaphore(_MOST_AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._try(hook, given, place, room)) for hook, given in once.values()]
+        return [task.result() for task in tasks]
+
+    async def _try(self, hook: Hook, given: bytes, place: HookPlace, room: asyncio.Semaphore) -> Tried:
+        ran = Ran(None)
+        try:
+            async with room:
+                ran = await self._ran(hook, given, place)
+            return Tried(hook, ran, read_answer(hook.event, ran))
+        except Exception as error:
+            # Whatever a hook brings about, the turn goes on without its answer.
+            return Tried(hook, ran, HookAnswer(warning=f"could not be run: {type(error).__name__}"))
+
+    async def _ran(self, hook: Hook, given: bytes, place: HookPlace) -> Ran:
+        if hook.origin.layer == "project":
+            refusal = await asyncio.to_thread(self._check, hook, place.cwd)
+            if refusal is not None:
+                return Ran(None, trouble=refusal)
+        env = {**place.env, **variables_of(hook, place)}
+        return await run_to_end(Start(_argv(hook, env), place.cwd, env), given, seconds=hook.timeout)
+
+
+def variables_of(hook: Hook, place: HookPlace) -> dict[str, str]:
+    """What a hook's command has beside the variables of all commands, under the names that other tools give them."""
+    project = str(place.project)
+    variables = {"CLAUDE_PROJECT_DIR": project, "CODEX_PROJECT_DIR": project, "CODEX_HOOK_EVENT": hook.event}
+    if hook.origin.layer == "plugin" and hook.origin.root is not None:
+        root = str(hook.origin.root)
+        variables |= {"CLAUDE_PLUGIN_ROOT": root, "CODEX_PLUGIN_ROOT": root, "PLUGIN_ROOT": root}
+    return variables
+
+
+def _argv(hook: Hook, env: Mapping[str, str]) -> tuple[str, ...]:
+    if not isinstance(hook.command, str):
+        return hook.command
+    # Many are written for bash and do not say so.
+    shell = find_executable("bash", env.get("PATH", "")) or "/bin/sh"
+    return (shell, "-c", hook.command)

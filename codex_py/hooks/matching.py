@@ -1,0 +1,80 @@
+"""Which hooks a name is for: matchers as Claude Code and Codex CLI read them, within bounds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from codex_py.protocol.value import Value
+
+_MOST_LETTERS: Final = 1024
+# What is longer is cut before it is looked at: the time of a search grows with it.
+_LONGEST_NAME: Final = 128
+# Of one alternative. Each can go over the whole name anew.
+_MOST_REPEATS: Final = 3
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_ ,|-]*")
+
+
+class Matcher(Value):
+    """`text` as it was written; "" and `*` are for every name."""
+
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def fits(self, name: str) -> bool:
+        """Whether it is for this name: one of its words, or, when it has other signs than words do, found in it."""
+        if self.text in ("", "*"):
+            return True
+        if _PLAIN.fullmatch(self.text):
+            return name in (word.strip() for word in re.split(r"[|,]", self.text))
+        return re.search(self.text, name[:_LONGEST_NAME]) is not None
+
+
+def trouble_with(matcher: str) -> str | None:
+    """Why a text is no matcher, None when it is one."""
+    if len(matcher) > _MOST_LETTERS:
+        return f"it is longer than {_MOST_LETTERS} letters"
+    if _PLAIN.fullmatch(matcher) or matcher == "*":
+        return None
+    try:
+        re.compile(matcher)
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"not a regular expression: {error}"
+    return "its repetitions could take for ever" if _is_slow(matcher) else None
+
+
+def _is_slow(pattern: str) -> bool:
+    """Whether a search may take longer than the third power of the name's length allows."""
+    if re.search(r"\\[1-9]|\(\?P=", pattern):
+        return True
+    repeats = [0]
+    # For each group that is open, whether it can match one text in several ways.
+    opened: list[bool] = []
+    before = ""
+    last_varies = False
+    for sign in _signs(pattern):
+        varies = False
+        if sign == "(":
+            opened.append(False)
+        elif sign == ")":
+            varies = bool(opened) and opened.pop()
+        elif sign in ("*", "+", "{"):
+            if last_varies:
+                return True
+            repeats[-1] += 1
+            opened[:] = [True] * len(opened)
+        elif sign == "|" and not opened:
+            repeats.append(0)
+        elif sign == "|" or (sign == "?" and before != "("):
+            opened[:] = [True] * len(opened)
+        before, last_varies = sign, varies
+    return max(repeats) > _MOST_REPEATS
+
+
+def _signs(pattern: str) -> Iterator[str]:
+    """What means something in a pattern, character by character: an escape or a set in brackets is one letter."""
+    for found in re.finditer(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", pattern, re.DOTALL):
+        yield found[0] if len(found[0]) == 1 else "a"

@@ -1,0 +1,212 @@
+"""A tool call as hooks see it: under the names and with the fields that other tools have for the same work.
+
+Hooks are written for `Bash`, `Edit` and `Write`, with a `command` or a `file_path`. So that they run unchanged, our
+tools answer to those names too, and a hook's changes are carried back into the call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.errors import ToolError
+from codex_py.patch.grammar import AddFile, DeleteFile, UpdateFile, parse_patch
+from codex_py.patch.intercept import find_patch_in_argv, find_patch_in_command
+from codex_py.process.quoting import join_words
+from codex_py.protocol.encoding import as_list, encode_json
+from codex_py.protocol.items import ToolCall
+from codex_py.protocol.readable import arguments_of
+from codex_py.protocol.value import Value
+from codex_py.skills.commands import plain_commands
+from codex_py.skills.words import quoted_script
+from codex_py.tools.danger import SHELLS, WHOLE_SCRIPT
+
+# What hooks for other tools are written for, beside our own name: of tools without fields of their own.
+_ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "update_plan": ("TodoWrite",),
+    "view_image": ("Read",),
+    "request_user_input": ("AskUserQuestion",),
+    "spawn_agent": ("Task", "Agent"),
+    "send_input": ("SendMessage",),
+    "skill": ("Skill",),
+}
+# By the other tools' names: fields of ours that are given under those too.
+_FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "view_image": {"file_path": "path"},
+    "spawn_agent": {"prompt": "message", "subagent_type": "agent_type"},
+    "send_input": {"prompt": "message"},
+    "skill": {"skill": "name"},
+}
+_COMMANDS: Final[Mapping[str, str]] = {"exec_command": "cmd", "shell_command": "command", "shell": "command"}
+_SHELL: Final = "Bash"
+_EDITS: Final = ("Edit", "Write", "MultiEdit")
+_MOST_NESTED: Final = 32
+_MOST_COPIED: Final = 4 * 1024 * 1024
+
+
+class Deed(Value):
+    """One thing a call does. `name` is what hooks are told, `aliases` are what they may be written for.
+
+    `given` is the input for hooks of that name. `files` are inputs for hooks of an alias, each with the alias that
+    fits it best: one a file. `is_command` says that `given` has a command line that a shell reads.
+    """
+
+    name: str
+    given: Mapping[str, Any]
+    aliases: tuple[str, ...] = ()
+    files: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    is_command: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.aliases)
+
+    def inputs_for(self, fits: Callable[[str], bool]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """The names and inputs that a hook is run with, whose matcher `fits` is: none when it is not for this."""
+        first = next((name for name in self.names if fits(name)), None)
+        if first is None:
+            return
+        if not (self.files and any(map(fits, self.aliases))):
+            yield first, self.given
+            return
+        for alias, given in self.files:
+            yield self.name if fits(self.name) else alias if fits(alias) else first, given
+
+
+def deeds_of(call: ToolCall, cwd: Path, typed_before: str = "") -> list[Deed]:
+    """What a call does, the call itself first; a patch in a command is a deed of its own.
+
+    `typed_before` is the line that was typed into the command of a `write_stdin` and not ended.
+    """
+    arguments = arguments_of(call)
+    name = call.name if not call.namespace else f"{call.namespace.rstrip('_')}__{call.name}"
+    if call.namespace or name.startswith("mcp__"):
+        return [Deed(name, arguments)]
+    if name in _COMMANDS:
+        return list(_command_deeds(name, arguments, cwd))
+    if name == "apply_patch":
+        return [_patch_deed(_patch_text(call, arguments), cwd)]
+    if name == "write_stdin":
+        return [_typing_deed(arguments, typed_before)]
+    more = {theirs: arguments[ours] for theirs, ours in _FIELDS.get(name, {}).items() if ours in arguments}
+    return [Deed(name, {**arguments, **more}, _ALIASES.get(name, ()))]
+
+
+def scripts_inside(command: str, cwd: Path, variables: Mapping[str, str]) -> list[str]:
+    """The scripts that a command line hands to further shells: of `bash -c "…"`, `sudo sh -c '…'`, `eval …`."""
+    found = plain_commands(command, str(cwd), variables, limits=WHOLE_SCRIPT)
+    scripts = (quoted_script(one.program.rpartition("/")[2], list(one.words)) for one in found)
+    return list(dict.fromkeys(script for script in scripts if script))[:_MOST_NESTED]
+
+
+def rewritten(call: ToolCall, updated: Mapping[str, Any]) -> ToolCall:
+    """The call with a hook's fields in place of its own; those not named stay."""
+    arguments = dict(arguments_of(call))
+    if call.name == "apply_patch" and not call.namespace:
+        text = next((updated[key] for key in ("command", "input", "patch") if isinstance(updated.get(key), str)), None)
+        if text is None:
+            return call
+        return call.replace(arguments=text if call.custom else encode_json({"input": text}).decode())
+    changes = dict(updated)
+    for theirs, ours in _FIELDS.get(call.name, {}).items():
+        if theirs in changes:
+            changes[ours] = changes.pop(theirs)
+    if call.name in _COMMANDS:
+        command = changes.pop("command", None)
+        # What other tools have beside a command means nothing here.
+        changes = {key: value for key, value in changes.items() if key in arguments}
+        if isinstance(command, str):
+            changes[_COMMANDS[call.name]] = _argv_for(arguments, command) if call.name == "shell" else command
+    elif call.name == "write_stdin" and isinstance(command := changes.pop("command", None), str):
+        changes["chars"] = command + "\n"
+    return call.replace(arguments=encode_json({**arguments, **changes}).decode())
+
+
+def _command_deeds(name: str, arguments: Mapping[str, Any], cwd: Path) -> Iterator[Deed]:
+    field = _COMMANDS[name]
+    argv = [word for word in as_list(arguments.get(field)) if isinstance(word, str)]
+    given = arguments.get(field)
+    command = given if isinstance(given, str) else _script_of(argv)
+    rest = {key: value for key, value in arguments.items() if key != field}
+    aliases = (name, *(one for one in (*_COMMANDS, "local_shell", "unified_exec") if one != name))
+    yield Deed(_SHELL, {"command": command, **rest}, aliases, is_command=True)
+    patch = find_patch_in_argv(argv) if argv else find_patch_in_command(command)
+    if patch is not None:
+        workdir = arguments.get("workdir")
+        folder = cwd / (workdir if isinstance(workdir, str) else "") / (patch.workdir or "")
+        yield _patch_deed(patch.patch, folder)
+
+
+def _script_of(argv: Sequence[str]) -> str:
+    """The command line of an argument vector: the script itself where it is handed to a shell."""
+    match list(argv):
+        case [shell, ("-c" | "-lc"), script] if shell.rpartition("/")[2] in SHELLS:
+            return script
+        case words:
+            return join_words(words)
+
+
+def _argv_for(arguments: Mapping[str, Any], command: str) -> list[str]:
+    match as_list(arguments.get("command")):
+        case [str(shell), ("-c" | "-lc") as flag, _] if shell.rpartition("/")[2] in SHELLS:
+            return [shell, flag, command]
+        case _:
+            return ["bash", "-c", command]
+
+
+def _typing_deed(arguments: Mapping[str, Any], typed_before: str) -> Deed:
+    chars = arguments.get("chars")
+    if not isinstance(chars, str) or not chars.strip("\x03\x04\r\n"):
+        return Deed("write_stdin", arguments, ("BashOutput",))
+    line = (typed_before + chars).rstrip("\r\n")
+    return Deed(_SHELL, {"command": line, **arguments}, ("write_stdin",), is_command=True)
+
+
+def _patch_text(call: ToolCall, arguments: Mapping[str, Any]) -> str:
+    for key in ("input", "patch"):
+        if isinstance(arguments.get(key), str):
+            return arguments[key]
+    return call.arguments
+
+
+def _patch_deed(text: str, folder: Path) -> Deed:
+    files = tuple(_file_inputs(text, folder))
+    # A hook for both names wants the patch with each file, unless that comes to far more than the patch.
+    if len(text) * len(files) <= _MOST_COPIED:
+        files = tuple((alias, {**given, "command": text}) for alias, given in files)
+    paths = list(dict.fromkeys(given["file_path"] for _, given in files))
+    whole: dict[str, Any] = {"command": text, "file_path": paths[0] if paths else None, "file_paths": paths}
+    return Deed("apply_patch", whole, _EDITS, files)
+
+
+def _file_inputs(text: str, folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """An input for each file that a patch names, the one it moves to included; none for what is no patch."""
+    try:
+        hunks = parse_patch(text).hunks
+    except ToolError:
+        return
+    for hunk in hunks:
+        path = _absolute(folder, hunk.path)
+        match hunk:
+            case AddFile(content=content):
+                yield "Write", {"file_path": path, "content": content}
+            case DeleteFile():
+                yield "Edit", {"file_path": path, "old_string": "", "new_string": ""}
+            case UpdateFile(move_to=destination):
+                edits = [_edit(chunk.lines) for chunk in hunk.chunks]
+                given: dict[str, Any] = {"file_path": path, **(edits[0] if edits else {}), "edits": edits}
+                yield "Edit", given
+                if destination is not None:
+                    yield "Edit", {**given, "file_path": _absolute(folder, destination)}
+
+
+def _absolute(folder: Path, written: str) -> str:
+    return os.path.normpath(folder / written)
+
+
+def _edit(lines: Sequence[tuple[str, str]]) -> dict[str, str]:
+    old = [line for kind, line in lines if kind != "+"]
+    new = [line for kind, line in lines if kind != "-"]
+    return {"old_string": "\n".join(old), "new_string": "\n".join(new)}

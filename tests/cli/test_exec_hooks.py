@@ -1,0 +1,153 @@
+"""Hooks in `exec`, as a script meets them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.home import Place
+from tests.support.hooks import NO_PUSH, entry, listed_hooks, use_hooks, use_project_hooks, write_script
+from tests.support.process import Finished, run
+
+UNTRUSTED = "is not run: what a project brings runs only when you have agreed to it"
+
+
+def is_running(pid: int) -> bool:
+    """Whether it is there, and more than an entry that nobody has collected."""
+    status = Path(f"/proc/{pid}/status")
+    return status.exists() and "State:\tZ" not in status.read_text()
+
+
+def push(place: Place, cmd: str = "git push", *flags: str) -> tuple[Finished, str]:
+    """A run in which the model wants to run a command, and what it read of that."""
+    with FakeResponses([call("c1", "exec_command", {"cmd": cmd, "login": False})], [say("done")]) as model:
+        place.use_model(model.base_url, 'sandbox_mode = "danger-full-access"\n')
+        ended = run(place, "exec", *flags, "push it")
+    return ended, model.requests[1].output_of("c1")
+
+
+@pytest.mark.parametrize("cmd", ["git push", "bash -c 'git push'"])
+def test_exec_does_not_push_against_a_hook(place: Place, cmd: str) -> None:
+    use_hooks(place, PreToolUse=[entry(write_script(place, "no-push.sh", NO_PUSH), "Bash")])
+    ended, output = push(place, cmd, "--json")
+
+    reason = "BLOCKED: git push is not allowed"
+    assert output == f"blocked by a PreToolUse hook: {reason}"
+    assert ended.status == 0
+    items = [event["item"] for event in ended.events if event["type"] == "item.completed"]
+    assert [(item["type"], item.get("message") or item.get("status") or item.get("text")) for item in items] == [
+        ("error", f"a PreToolUse hook blocked `{cmd}`: {reason}"),
+        ("command_execution", "failed"),
+        ("agent_message", "done"),
+    ]
+
+
+def test_a_blocked_prompt_is_a_failed_run_that_says_why(place: Place) -> None:
+    use_hooks(place, UserPromptSubmit=[entry("echo 'no secrets, please' >&2; exit 2")])
+    with FakeResponses() as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "the password is swordfish")
+
+    assert ended.status == 1
+    assert "the prompt was blocked by a UserPromptSubmit hook and is dropped: no secrets, please" in ended.err
+    assert model.requests == []
+
+
+def test_a_projects_hooks_run_after_a_yes_to_exactly_them(place: Place) -> None:
+    script = place.write("tools/check.sh", NO_PUSH)
+    use_project_hooks(place, PreToolUse=[entry("bash tools/check.sh", "Bash")])
+    ended, output = push(place, "git push --dry-run nowhere")
+    assert "hook" not in output
+    assert ended.err.count(UNTRUSTED) == 1
+    assert listed_hooks(place) == [("PreToolUse", "project", False)]
+
+    trusted = run(place, "hooks", "trust")
+    assert (trusted.status, trusted.out) == (0, f"trusted as they are now: 1 hook of {place.repo}\n")
+    assert "bash tools/check.sh" in trusted.err
+    ended, output = push(place)
+    assert output.startswith("blocked by a PreToolUse hook")
+    assert UNTRUSTED not in ended.err
+    assert listed_hooks(place) == [("PreToolUse", "project", True)]
+
+    script.write_text(NO_PUSH + "# something else\n")
+    ended, output = push(place, "git push --dry-run nowhere")
+    assert "hook" not in output
+    assert ended.err.count(UNTRUSTED) == 1
+
+
+def test_a_script_that_changes_in_the_session_is_not_run_any_more(place: Place) -> None:
+    place.write("tools/check.sh", "exit 0\n")
+    use_project_hooks(place, PreToolUse=[entry("bash tools/check.sh", "Bash")])
+    run(place, "hooks", "trust")
+    change = {"cmd": "echo 'touch /tmp/out-of-the-sandbox' > tools/check.sh", "login": False}
+    with FakeResponses(
+        [call("c1", "exec_command", change)], [call("c2", "exec_command", {"cmd": "true"})], [say("done")]
+    ) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "-s", "workspace-write", "go")
+
+    assert len(model.requests) == 3
+    assert "it, or a file it names, has changed since you trusted it" in ended.err
+    assert not Path("/tmp/out-of-the-sandbox").exists()
+
+
+@pytest.mark.parametrize("junk", ["{", "[]", '"hooks"', "\0\1\2", "{" * 100_000, '{"hooks": {"Stop": 5, "Stopp": []}}'])
+def test_a_broken_file_costs_a_warning(place: Place, junk: str) -> None:
+    (place.codex_home / "hooks.json").write_text(junk)
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "go")
+    assert (ended.status, ended.out) == (0, "done\n")
+    assert "hooks.json" in ended.err or junk.startswith('{"hooks"')
+
+
+def test_keys_do_not_reach_a_hook(place: Place) -> None:
+    use_hooks(place, Stop=[entry(f"env > {place.home / 'env'}; cat > /dev/null")])
+    keyed = place.with_env(OPENAI_API_KEY="sk-123", MY_TOKEN="t", HARMLESS="yes")
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url)
+        assert run(keyed, "exec", "go").status == 0
+    env = dict(line.split("=", 1) for line in (place.home / "env").read_text().splitlines() if "=" in line)
+    assert (env.get("OPENAI_API_KEY"), env.get("MY_TOKEN"), env["HARMLESS"]) == (None, None, "yes")
+    assert (env["CLAUDE_PROJECT_DIR"], env["CODEX_HOOK_EVENT"]) == (str(place.repo), "Stop")
+
+
+def test_a_plugins_hooks_know_where_their_plugin_is(place: Place) -> None:
+    root = place.codex_home / "plugins" / "cache" / "shop" / "tidy" / "1.0.0"
+    (root / "hooks").mkdir(parents=True)
+    (root / ".codex-plugin").mkdir()
+    (root / ".codex-plugin" / "plugin.json").write_text('{"name": "tidy"}')
+    (root / "say.sh").write_text("cat > /dev/null; echo swept by the plugin\n")
+    command = 'bash "${CLAUDE_PLUGIN_ROOT}/say.sh"'
+    (root / "hooks" / "hooks.json").write_text(json.dumps({"hooks": {"SessionStart": [entry(command)]}}))
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url, '[plugins."tidy@shop"]\nenabled = true\n')
+        assert run(place, "exec", "go").status == 0
+    assert b"swept by the plugin" in model.requests[0].raw
+    assert listed_hooks(place) == [("SessionStart", "plugin", True)]
+
+
+def test_an_ended_session_waits_for_what_hooks_still_do(place: Place) -> None:
+    done = place.home / "done"
+    use_hooks(place, SessionEnd=[entry(f"cat > /dev/null; sleep 0.3; touch {done}")])
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url)
+        assert run(place, "exec", "go").status == 0
+    assert done.exists()
+
+
+def test_nothing_of_a_hook_that_hangs_is_left(place: Place) -> None:
+    pids = place.home / "pids"
+    script = f"echo $$ >> {pids}; (setsid sh -c 'echo $$ >> {pids}; sleep 300' &) ; sleep 300"
+    use_hooks(place, UserPromptSubmit=[entry(script, timeout=1)])
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "go")
+    assert (ended.status, ended.out) == (0, "done\n")
+    assert "did not end within 1 s and was killed" in ended.err
+    numbers = [int(line) for line in pids.read_text().split()]
+    assert len(numbers) == 2
+    assert [number for number in numbers if is_running(number)] == []

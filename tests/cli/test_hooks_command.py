@@ -1,0 +1,82 @@
+"""`codex-py hooks`, as a script meets it."""
+
+from __future__ import annotations
+
+import json
+
+from tests.support.home import Place
+from tests.support.hooks import NO_PUSH, entry, listed_hooks, noting, told, use_hooks, use_project_hooks, write_script
+from tests.support.process import run
+
+
+def test_trust_is_for_one_project_and_can_be_taken_back(place: Place) -> None:
+    use_project_hooks(place, Stop=[entry(noting(place))])
+    run(place, "hooks", "trust", "--yes")
+    kept = place.codex_home / "trusted_hooks.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert list(json.loads(kept.read_text())["projects"]) == [str(place.repo)]
+
+    assert run(place, "hooks", "trust", "--remove").status == 0
+    assert listed_hooks(place) == [("Stop", "project", False)]
+
+
+def test_a_project_marked_as_untrusted_has_no_hooks(place: Place) -> None:
+    use_project_hooks(place, Stop=[entry(noting(place))])
+    place.configure(f'[projects."{place.repo}"]\ntrust_level = "untrusted"\n')
+    listed = run(place, "hooks", "list")
+    assert (listed.out, "you marked the project as untrusted" in listed.err) == ("", True)
+    assert run(place, "hooks", "trust", "--json").status == 0
+    assert listed_hooks(place) == []
+
+
+def test_a_projects_config_toml_is_a_place_for_hooks_too(place: Place) -> None:
+    place.write(".codex/config.toml", '[[hooks.Stop]]\ncommand = "exit 0"\n')
+    assert listed_hooks(place) == [("Stop", "project", False)]
+    run(place, "hooks", "trust")
+    assert listed_hooks(place) == [("Stop", "project", True)]
+
+
+def test_all_layers_are_listed_in_their_order(place: Place) -> None:
+    use_hooks(place, PreToolUse=[entry("true", "Bash")])
+    place.configure('[[hooks.PreToolUse]]\nmatcher = "Edit|Write"\ncommand = ["fmt", "a b"]\ntimeout = 2.5\n')
+    use_project_hooks(place, Stop=[entry("exit 0")])
+    listed = run(place, "hooks", "list", "-c", "hooks.Stop=[{command='echo bye'}]")
+    assert listed.out == (
+        "EVENT       MATCHER     SOURCE   STATUS       COMMAND\n"
+        "Stop        *           user     run          echo bye\n"
+        "PreToolUse  Edit|Write  user     run          fmt 'a b'\n"
+        "PreToolUse  Bash        user     run          true\n"
+        "Stop        *           project  not trusted  exit 0\n"
+    )
+
+
+def test_a_file_others_can_write_has_no_say(place: Place) -> None:
+    use_hooks(place, Stop=[entry("exit 0")])
+    (place.codex_home / "hooks.json").chmod(0o666)
+    listed = run(place, "hooks", "list")
+    assert listed.out == ""
+    assert "can be written by others" in listed.err
+
+
+def test_hooks_are_tried_without_a_session(place: Place) -> None:
+    use_hooks(
+        place,
+        PreToolUse=[entry(write_script(place, "no-push.sh", NO_PUSH), "Bash")],
+        Stop=[entry("exit 1")],
+        UserPromptSubmit=[entry(noting(place, "echo more"))],
+    )
+    tried = run(place, "hooks", "test", "PreToolUse", "--command", "git push")
+    assert tried.status == 0
+    assert "  exit code 2\n" in tried.out
+    assert tried.out.endswith("together: deny; reason: BLOCKED: git push is not allowed\n")
+
+    assert run(place, "hooks", "test", "Stop").status == 1
+    assert run(place, "hooks", "test", "Notification").out == "no hook is run at Notification\n"
+    wrong = run(place, "hooks", "test", "PreToolUs")
+    assert (wrong.status, "did you mean `PreToolUse`" in wrong.err) == (2, True)
+    assert run(place, "hooks", "test", "Stop", "--input", "[").status == 2
+
+    spoken = run(place, "hooks", "test", "UserPromptSubmit", "--input", '{"prompt": "hey"}', "--json")
+    said = json.loads(spoken.out)
+    assert said["verdict"]["context"] == ["more"]
+    assert [one["prompt"] for one in told(place)] == ["hey"]

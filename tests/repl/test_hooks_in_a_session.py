@@ -1,0 +1,47 @@
+"""Hooks as a person at the terminal meets them."""
+
+from __future__ import annotations
+
+from tests.repl.conftest import Ready
+from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.home import Place
+from tests.support.hooks import NO_PUSH, entry, noting, told, use_hooks, write_script
+from tests.support.terminal import Terminal
+
+
+def test_a_hooks_no_is_on_the_screen(place: Place, ready: Ready) -> None:
+    use_hooks(place, PreToolUse=[entry(write_script(place, "no-push.sh", NO_PUSH), "Bash")])
+    with FakeResponses([call("c1", "exec_command", {"cmd": "git push"})], [say("All done.")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt()
+            terminal.type("push it\r")
+            terminal.wait_for("All done.")
+            assert "a PreToolUse hook blocked `git push`: BLOCKED: git push is not allowed" in " ".join(
+                terminal.whole.split()
+            )
+    assert model.requests[1].output_of("c1").startswith("blocked by a PreToolUse hook")
+
+
+def test_a_new_session_after_another_one_has_its_own_beginning(place: Place, ready: Ready) -> None:
+    use_hooks(place, SessionStart=[entry(noting(place))], SessionEnd=[entry(noting(place))])
+    with FakeResponses([say("First.")], [say("Second.")], excuse={"threads"}) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt()
+            terminal.type("hi\r")
+            terminal.wait_for("First.").wait_for_prompt()
+            terminal.type("/new\r")
+            terminal.wait_for(lambda now: now.text.count("codex-py 0.1.0") == 2).wait_for_prompt()
+            terminal.type("hi again\r")
+            terminal.wait_for("Second.").wait_for_prompt()
+            terminal.type("/quit\r")
+            assert terminal.wait_for_end() == 0
+    seen = [(one["hook_event_name"], one.get("source", one.get("reason"))) for one in told(place)]
+    assert seen == [
+        ("SessionStart", "startup"),
+        ("SessionEnd", "prompt_input_exit"),
+        ("SessionStart", "clear"),
+        ("SessionEnd", "prompt_input_exit"),
+    ]
+    assert len(model.requests) == 2

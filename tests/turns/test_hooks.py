@@ -1,0 +1,658 @@
+"""Hooks around a turn, as the model, the user and the hooks themselves see them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import Any
+
+import pytest
+
+from codex_py.protocol import events
+from codex_py.protocol.input import TextInput
+from codex_py.protocol.ops import Compact, Steer
+from tests.support.fake_responses import FakeResponses, Request, call, custom_call, say
+from tests.support.home import Place
+from tests.support.hooks import (
+    CONTEXT,
+    FORMAT,
+    NO_PUSH,
+    entry,
+    noting,
+    saying,
+    told,
+    use_hooks,
+    write_script,
+)
+from tests.support.session import Watched, watched_session
+
+
+def run(call_id: str, cmd: str, **arguments: Any) -> Any:
+    return call(call_id, "exec_command", {"cmd": cmd, "login": False, **arguments})
+
+
+def patch_call(call_id: str, text: str) -> Any:
+    return custom_call(call_id, "apply_patch", text)
+
+
+def warnings(watched: Watched) -> list[str]:
+    return [event.message for event in watched.of(events.Warned)]
+
+
+def texts(request: Request, role: str) -> list[str]:
+    return [part["text"] for one in request.input if one.get("role") == role for part in one["content"]]
+
+
+def specific(event: str, **fields: Any) -> dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": event, **fields}}
+
+
+BLOCKED = "blocked by a PreToolUse hook: BLOCKED: git push is not allowed"
+
+
+@pytest.mark.parametrize(
+    "cmd",
+    [
+        "git push",
+        "cd . && git push origin main",
+        "bash -c 'git push'",
+        "bash -lc \"bash -c 'git  push'\"",
+        "eval 'git push'",
+    ],
+)
+async def test_a_published_hook_blocks_git_push_wherever_a_command_has_it(place: Place, cmd: str) -> None:
+    use_hooks(place, PreToolUse=[entry(write_script(place, "no-push.sh", NO_PUSH), "Bash")])
+    with FakeResponses([run("c1", cmd)], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("push it")
+
+    assert isinstance(ended, events.TurnCompleted)
+    assert model.requests[1].output_of("c1") == BLOCKED
+    [finished] = watched.of(events.CommandFinished)
+    assert (finished.status, finished.exit_code) == ("declined", None)
+    assert warnings(watched) == [
+        f"a PreToolUse hook blocked `{cmd}`: BLOCKED: git push is not allowed".replace("  ", " ")
+    ]
+
+
+async def test_a_hook_for_the_beginning_of_a_command_sees_the_scripts_inside_it_too(place: Place) -> None:
+    only_at_the_start = 'read -r told; case "$told" in *\'"command":"git push\'*) echo no >&2; exit 2;; esac'
+    use_hooks(place, PreToolUse=[entry(only_at_the_start, "Bash")])
+    with FakeResponses(
+        [run("c1", "sudo bash -c 'git push --force'")], [run("c2", "echo git push")], [say("done")]
+    ) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("push it")
+
+    assert model.requests[1].output_of("c1") == "blocked by a PreToolUse hook: no"
+    assert model.requests[2].output_of("c2").endswith("git push\n")
+
+
+async def test_what_is_typed_into_a_running_shell_is_a_command_to_hooks(place: Place) -> None:
+    use_hooks(place, PreToolUse=[entry(write_script(place, "no-push.sh", NO_PUSH), "Bash")])
+    number: list[int] = []
+
+    def typed(call_id: str, chars: str) -> Any:
+        def answer(request: Request) -> Any:
+            output = request.output_of("c1")
+            number[:] = number or [int(output.split("session ID ")[1].split()[0])]
+            return [call(call_id, "write_stdin", {"session_id": number[0], "chars": chars, "yield_time_ms": 250})]
+
+        return answer
+
+    with FakeResponses(
+        [run("c1", "bash --norc", tty=True, yield_time_ms=250)],
+        typed("c2", "git pu"),
+        typed("c3", "sh origin\n"),
+        [say("done")],
+    ) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("push it")
+
+    assert model.requests[3].output_of("c3") == BLOCKED
+    assert "exited" not in model.requests[3].output_of("c2")
+
+
+async def test_a_formatter_runs_on_each_file_of_a_patch(place: Place) -> None:
+    use_hooks(place, PostToolUse=[entry(write_script(place, "format.sh", FORMAT), "Edit|MultiEdit|Write")])
+    place.write("old.py", "a = 1\n")
+    text = (
+        "*** Begin Patch\n*** Add File: new.py\n+b = 2   \n*** Add File: new.txt\n+c   \n"
+        "*** Update File: old.py\n@@\n-a = 1\n+a = 3   \n*** End Patch\n"
+    )
+    with FakeResponses([patch_call("c1", text)], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+
+    assert (place.repo / "new.py").read_text() == "b = 2\n"
+    assert (place.repo / "old.py").read_text() == "a = 3\n"
+    assert (place.repo / "new.txt").read_text() == "c   \n"
+    assert warnings(watched) == []
+
+
+async def test_a_hook_adds_context_behind_what_the_user_says(place: Place) -> None:
+    use_hooks(place, UserPromptSubmit=[entry(write_script(place, "context.sh", CONTEXT))])
+    with FakeResponses([say("hello")], [say("again")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("hi")
+            await watched.say("more")
+
+    said = [texts(request, "user")[-1] for request in model.requests]
+    assert said == ["hi", "more"]
+    last = model.requests[1].input[-1]
+    assert last["role"] == "developer"
+    assert last["content"][0]["text"] == "<hook_context>\nCurrent branch: main\n</hook_context>"
+
+
+async def test_a_hook_is_told_in_the_words_of_other_tools(place: Place) -> None:
+    use_hooks(place, PreToolUse=[entry(noting(place), "")], PostToolUse=[entry(noting(place), "Bash")])
+    with FakeResponses([run("c1", "echo hi", yield_time_ms=9000)], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+            turn = watched.of(events.TurnStarted)[0].turn_id
+
+    shared = {
+        "session_id": watched.session.thread_id,
+        "transcript_path": str(place.rollouts()[0]),
+        "cwd": str(place.repo),
+        "permission_mode": "bypassPermissions",
+        "model": "gpt-5.1-codex",
+        "turn_id": turn,
+    }
+    given = {"command": "echo hi", "login": False, "yield_time_ms": 9000}
+    response = {
+        "stdout": "hi\n",
+        "stderr": "",
+        "interrupted": False,
+        "isImage": False,
+        "exit_code": 0,
+        "output": "hi\n",
+    }
+    call_fields = {"tool_name": "Bash", "tool_input": given, "tool_use_id": "c1"}
+    assert told(place) == [
+        {**shared, "hook_event_name": "PreToolUse", **call_fields},
+        {**shared, "hook_event_name": "PostToolUse", **call_fields, "tool_response": response},
+    ]
+
+
+async def test_every_tool_has_hooks(place: Place) -> None:
+    use_hooks(place, PreToolUse=[entry(noting(place), "*")])
+    text = "*** Begin Patch\n*** Add File: x.txt\n+x\n*** End Patch\n"
+    with FakeResponses(
+        [call("c1", "update_plan", {"plan": [{"step": "a", "status": "pending"}]})],
+        [patch_call("c2", text)],
+        [run("c3", f"apply_patch <<'EOF'\n{text.replace('x.txt', 'y.txt')}EOF\n")],
+        [call("c4", "view_image", {"path": "none.png"})],
+        [call("c5", "shell", {"command": ["bash", "-c", "echo hi"]})],
+        [say("done")],
+    ) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+
+    seen = sorted((one["tool_use_id"], one["tool_name"], one["tool_input"].get("file_path")) for one in told(place))
+    assert seen == [
+        ("c1", "update_plan", None),
+        ("c2", "apply_patch", str(place.repo / "x.txt")),
+        ("c3", "Bash", None),
+        ("c3", "apply_patch", str(place.repo / "y.txt")),
+        ("c4", "view_image", "none.png"),
+        ("c5", "Bash", None),
+    ]
+
+
+async def test_a_patch_in_a_command_is_an_edit_to_hooks(place: Place) -> None:
+    use_hooks(place, PreToolUse=[entry("echo 'keep out' >&2; exit 2", "Edit|Write")])
+    patch = "*** Begin Patch\n*** Add File: y.txt\n+x\n*** End Patch\n"
+    with FakeResponses([run("c1", f"apply_patch <<'EOF'\n{patch}EOF\n")], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+
+    assert model.requests[1].output_of("c1") == "blocked by a PreToolUse hook: keep out"
+    assert not (place.repo / "y.txt").exists()
+    assert len(watched.of(events.Warned)) == 1
+
+
+async def test_the_strictest_answer_counts(place: Place) -> None:
+    allow = saying(specific("PreToolUse", permissionDecision="allow", permissionDecisionReason="fine"))
+    deny = saying(specific("PreToolUse", permissionDecision="deny", permissionDecisionReason="not today"))
+    use_hooks(place, PreToolUse=[entry(allow), entry(deny, "Bash"), entry(allow + " ")])
+    with FakeResponses([run("c1", "touch made")], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+
+    assert model.requests[1].output_of("c1") == "blocked by a PreToolUse hook: not today"
+    assert not (place.repo / "made").exists()
+    assert len(watched.of(events.CommandStarted)) == 0
+
+
+async def test_a_hook_changes_what_is_run(place: Place) -> None:
+    use_hooks(
+        place,
+        PreToolUse=[
+            entry(saying(specific("PreToolUse", permissionDecision="allow", updatedInput={"command": "echo first"}))),
+            entry(saying(specific("PreToolUse", permissionDecision="allow", updatedInput={"command": "echo second"}))),
+        ],
+    )
+    with FakeResponses([run("c1", "echo mine")], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+
+    assert model.requests[1].output_of("c1").endswith("\nfirst\n")
+    assert [line for line in warnings(watched) if "the first one counts" in line] == warnings(watched)
+    assert len(warnings(watched)) == 1
+
+
+async def test_a_hooks_allow_saves_the_question_and_lifts_no_sandbox(place: Place) -> None:
+    use_hooks(place, PreToolUse=[entry(saying(specific("PreToolUse", permissionDecision="allow")))])
+    outside = place.home / "outside"
+    with FakeResponses([run("c1", "touch made")], [run("c2", f"touch {outside}")], [say("done")]) as model:
+        async with watched_session(
+            place,
+            model,
+            "sandbox_workspace_write.exclude_slash_tmp = true\n",
+            sandbox="workspace-write",
+            approval="untrusted",
+        ) as watched:
+            await watched.say("go")
+
+    assert "exited with code 0" in model.requests[1].output_of("c1")
+    assert "exited with code 1" in model.requests[2].output_of("c2")
+    assert not outside.exists()
+    assert watched.of(events.QuestionAsked) == []
+
+
+async def test_a_hook_has_the_user_asked(place: Place) -> None:
+    ask = saying(specific("PreToolUse", permissionDecision="ask", permissionDecisionReason="it costs money"))
+    use_hooks(place, PreToolUse=[entry(ask, "Bash")])
+    with FakeResponses([run("c1", "echo hi")], [say("done")]) as model:
+        async with watched_session(place, model, can_ask=True) as watched:
+            watched.session.subscribe(watched.agree)
+            await watched.say("go")
+
+    [asked] = watched.of(events.QuestionAsked)
+    assert vars(asked.question)["reason"] == "a hook wants you to be asked: it costs money"
+    assert model.requests[1].output_of("c1").endswith("hi\n")
+
+
+async def test_where_nobody_can_be_asked_a_hooks_ask_is_a_no(place: Place) -> None:
+    use_hooks(place, PreToolUse=[entry(saying(specific("PreToolUse", permissionDecision="ask")), "Bash")])
+    with FakeResponses([run("c1", "touch made")], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+
+    assert "nobody can be asked in this session" in model.requests[1].output_of("c1")
+    assert not (place.repo / "made").exists()
+    assert watched.of(events.QuestionAsked) == []
+
+
+@pytest.mark.parametrize("can_ask", [True, False])
+async def test_a_hook_answers_for_the_user(place: Place, can_ask: bool) -> None:
+    allow = saying(specific("PermissionRequest", decision={"behavior": "allow"}))
+    use_hooks(place, PermissionRequest=[entry(allow, "Bash")])
+    with FakeResponses([run("c1", "touch made")], [say("done")]) as model:
+        async with watched_session(
+            place, model, sandbox="workspace-write", approval="untrusted", can_ask=can_ask
+        ) as watched:
+            await watched.say("go")
+
+    assert (place.repo / "made").exists()
+    assert watched.of(events.QuestionAsked) == []
+
+
+async def test_a_hook_says_no_for_the_user(place: Place) -> None:
+    deny = saying(specific("PermissionRequest", decision={"behavior": "deny", "message": "not on a Friday"}))
+    use_hooks(place, PermissionRequest=[entry(deny)])
+    with FakeResponses([run("c1", "touch made")], [say("done")]) as model:
+        async with watched_session(
+            place, model, sandbox="workspace-write", approval="untrusted", can_ask=True
+        ) as watched:
+            await watched.say("go")
+
+    assert "not on a Friday" in model.requests[1].output_of("c1")
+    assert warnings(watched) == ["a PermissionRequest hook said no: not on a Friday"]
+
+
+async def test_feedback_stands_behind_the_output(place: Place) -> None:
+    use_hooks(place, PostToolUse=[entry(saying({"decision": "block", "reason": "run the linter"}), "Bash")])
+    with FakeResponses([run("c1", "echo hi")], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+
+    expected = "hi\n\n<hook_feedback>\nrun the linter\n</hook_feedback>"
+    assert model.requests[1].output_of("c1").endswith(expected)
+    assert warnings(watched) == ["a PostToolUse hook has told the model: run the linter"]
+
+
+async def test_a_tool_that_fails_has_hooks_of_its_own(place: Place) -> None:
+    use_hooks(place, PostToolUse=[entry(noting(place))], PostToolUseFailure=[entry(noting(place))])
+    with FakeResponses([run("c1", "echo no; exit 3")], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+
+    [one] = told(place)
+    assert watched.of(events.TurnCompleted)
+    assert (one["hook_event_name"], one["tool_response"]["exit_code"], one["is_interrupt"]) == (
+        "PostToolUseFailure",
+        3,
+        False,
+    )
+    assert one["error"].endswith("no\n")
+
+
+async def test_context_of_a_call_comes_after_its_output(place: Place) -> None:
+    say_more = saying(specific("PostToolUse", additionalContext="the build is red"))
+    use_hooks(place, PostToolUse=[entry(say_more)])
+    with FakeResponses([run("c1", "true")], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+
+    kinds = [one["type"] for one in model.requests[1].input[-2:]]
+    assert kinds == ["function_call_output", "message"]
+    assert texts(model.requests[1], "developer")[-1] == "<hook_context>\nthe build is red\n</hook_context>"
+    assert watched.of(events.TurnCompleted)
+
+
+async def test_a_blocked_prompt_never_reaches_the_model(place: Place) -> None:
+    refuse = "read -r told; case \"$told\" in *secret*) echo 'it has a secret in it' >&2; exit 2;; esac"
+    use_hooks(place, UserPromptSubmit=[entry(refuse)])
+    with FakeResponses([say("hello")]) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("my secret is swordfish")
+            assert ended == events.TurnFailed(
+                watched.of(events.TurnStarted)[0].turn_id,
+                "the prompt was blocked by a UserPromptSubmit hook and is dropped: it has a secret in it",
+            )
+            await watched.say("hi")
+
+    assert b"swordfish" not in model.requests[0].raw
+    assert "swordfish" not in place.rollouts()[0].read_text()
+
+
+async def test_a_stop_hook_sends_the_model_back_and_is_told_so(place: Place) -> None:
+    unless_active = noting(
+        place, "case \"$told\" in *'\"stop_hook_active\":false'*) echo 'run the tests' >&2; exit 2;; esac"
+    )
+    use_hooks(place, Stop=[entry(unless_active)])
+    with FakeResponses([say("done")], [say("really done")]) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("go")
+
+    assert isinstance(ended, events.TurnCompleted)
+    assert ended.last_message == "really done"
+    assert texts(model.requests[1], "user")[-1] == "<hook_prompt>\nrun the tests\n</hook_prompt>"
+    assert [(one["stop_hook_active"], one["last_assistant_message"]) for one in told(place)] == [
+        (False, "done"),
+        (True, "really done"),
+    ]
+
+
+async def test_a_stop_hook_that_never_lets_go_does_so_in_the_end(place: Place) -> None:
+    use_hooks(place, Stop=[entry(saying({"decision": "block", "reason": "more"}))])
+    with FakeResponses(*([say(f"answer {number}")] for number in range(9))) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("go")
+
+    assert isinstance(ended, events.TurnCompleted)
+    assert len(model.requests) == 9
+    assert warnings(watched)[-1] == "the turn ends: Stop hooks have sent the model back 8 times"
+
+
+async def test_a_hook_ends_all_work(place: Place) -> None:
+    use_hooks(place, PostToolUse=[entry(saying({"continue": False, "stopReason": "out of budget"}))])
+    with FakeResponses([run("c1", "true")]) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("go")
+
+    assert isinstance(ended, events.TurnCompleted)
+    assert warnings(watched) == ["a PostToolUse hook ends the turn: out of budget"]
+    assert watched.session.history.items[-1].type == "function_call_output"
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("sleep 60 & sleep 60", "did not end within 0.3 s and was killed"),
+        ("yes", "printed more than 1 MiB and was killed"),
+        ("head -c 1000 /dev/urandom", "wrote what is not UTF-8"),
+        ("printf '{\"decision\": '", "wrote what looks like JSON and is none"),
+        ('printf \'{"decision": 5, "hookSpecificOutput": []}\'', "answered with what is not understood"),
+        ("echo broken >&2; exit 1", "failed with exit code 1: broken"),
+        ("/does/not/exist", "failed with exit code 127"),
+    ],
+)
+async def test_a_hook_gone_wrong_costs_a_warning_and_never_the_turn(place: Place, command: str, complaint: str) -> None:
+    # The flood must be cut off for its size, not for its time.
+    timeout = 60 if command == "yes" else 0.3 if "sleep" in command else 30
+    use_hooks(place, PreToolUse=[entry(command, "Bash", timeout=timeout)])
+    with FakeResponses([run("c1", "echo hi")], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("go")
+
+    assert isinstance(ended, events.TurnCompleted)
+    assert model.requests[1].output_of("c1").endswith("hi\n")
+    [line] = warnings(watched)
+    assert line.startswith(f"the PreToolUse hook `{' '.join(command.split())}` ")
+    assert complaint in line
+
+
+async def test_what_a_hook_says_to_the_user_is_told(place: Place) -> None:
+    use_hooks(place, PreToolUse=[entry(saying({"systemMessage": "the tests are slow today"}), "Bash")])
+    with FakeResponses([run("c1", "echo hi")], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+
+    assert warnings(watched) == ["PreToolUse hook: the tests are slow today"]
+
+
+async def test_a_session_has_a_beginning_and_an_end(place: Place) -> None:
+    use_hooks(
+        place,
+        SessionStart=[entry(noting(place, "echo 'mind the gap'"), "startup"), entry(noting(place), "resume")],
+        SessionEnd=[entry(noting(place))],
+        Setup=[entry(noting(place))],
+    )
+    with FakeResponses([say("hello")], [say("again")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("hi")
+        async with watched_session(place, model, resume=watched.session.thread_id) as resumed:
+            await resumed.say("more")
+
+    assert texts(model.requests[0], "developer")[-1] == "<hook_context>\nmind the gap\n</hook_context>"
+    assert [
+        (one["hook_event_name"], one.get("source", one.get("reason", one.get("trigger")))) for one in told(place)
+    ] == [
+        ("Setup", "init"),
+        ("SessionStart", "startup"),
+        ("SessionEnd", "other"),
+        ("SessionStart", "resume"),
+        ("SessionEnd", "other"),
+    ]
+
+
+async def test_a_compaction_is_told_and_can_be_refused(place: Place) -> None:
+    use_hooks(
+        place,
+        PreCompact=[entry(noting(place), "manual"), entry("test ! -e no || { echo later >&2; exit 2; }")],
+        PostCompact=[entry(noting(place))],
+        SessionStart=[entry(noting(place, "echo 'read the notes again'"), "compact")],
+    )
+    with FakeResponses([say("hello")], [say("a summary")], [say("on we go")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("hi")
+            await watched.session.submit(Compact("the tests"))
+            await watched.say("go on")
+            place.write("no", "")
+            await watched.session.submit(Compact())
+
+    seen = [(one["hook_event_name"], one.get("custom_instructions"), one.get("source")) for one in told(place)]
+    assert seen == [
+        ("PreCompact", "the tests", None),
+        ("PostCompact", None, None),
+        ("SessionStart", None, "compact"),
+        ("PreCompact", "", None),
+    ]
+    assert "<hook_context>\nread the notes again\n</hook_context>" in texts(model.requests[2], "developer")
+    assert watched.of(events.TurnFailed)[-1].message == "a PreCompact hook does not let it: later"
+
+
+async def test_a_step_of_the_plan_is_done_when_hooks_agree(place: Place) -> None:
+    refuse = noting(place, "case \"$told\" in *tests*) echo 'they fail' >&2; exit 2;; esac")
+    use_hooks(place, TaskCompleted=[entry(refuse)])
+    plan = [{"step": "write it", "status": "completed"}, {"step": "run the tests", "status": "completed"}]
+    with FakeResponses(
+        [call("c1", "update_plan", {"plan": [plan[0], {**plan[1], "status": "in_progress"}]})],
+        [call("c2", "update_plan", {"plan": plan})],
+        [say("done")],
+    ) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+
+    assert model.requests[1].output_of("c1") == "Plan updated"
+    assert "a hook does not count `run the tests` as done: they fail" in model.requests[2].output_of("c2")
+    assert [one["task_subject"] for one in told(place)] == ["write it", "run the tests"]
+    assert len(watched.of(events.PlanUpdated)) == 1
+
+
+async def test_a_skill_that_is_used_is_told(place: Place) -> None:
+    folder = place.codex_home / "skills" / "lint"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: lint\ndescription: Lints.\n---\nRun the linter.\n")
+    use_hooks(place, SkillUse=[entry(noting(place), "lint"), entry(noting(place), "other")])
+    with FakeResponses([say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("use $lint")
+
+    [one] = told(place)
+    assert (one["skill_name"], one["kind"], one["hook_event_name"]) == ("lint", "explicit", "SkillUse")
+    assert watched.of(events.SkillUsed)
+
+
+async def test_the_user_who_is_waited_for_is_notified(place: Place) -> None:
+    use_hooks(place, Notification=[entry(noting(place), "permission_prompt")])
+    with FakeResponses([run("c1", "touch made")], [say("done")]) as model:
+        async with watched_session(
+            place, model, sandbox="workspace-write", approval="untrusted", can_ask=True
+        ) as watched:
+            watched.session.subscribe(watched.agree)
+            await watched.say("go")
+
+    [one] = told(place)
+    assert one["message"] == "codex-py needs your permission: /bin/bash -c 'touch made'"
+
+
+async def test_a_hook_in_the_background_is_not_waited_for(place: Place) -> None:
+    pipe = place.home / "pipe"
+    os.mkfifo(pipe)
+    slow = f"cat {pipe}; exit 2"
+    use_hooks(place, PreToolUse=[entry(slow, "Bash", **{"async": True})])
+    with FakeResponses([run("c1", "echo hi")], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("go")
+            # It waits for this; had the turn waited for it, neither would have ended.
+            await asyncio.to_thread(pipe.write_text, "go on\n")
+
+    assert isinstance(ended, events.TurnCompleted)
+    assert model.requests[1].output_of("c1").endswith("hi\n")
+    assert watched.of(events.CommandFinished)[0].status == "completed"
+
+
+async def test_hooks_of_both_forms_and_of_all_layers_add_up(place: Place) -> None:
+    use_hooks(place, PreToolUse=[entry(noting(place, "echo one"), "Bash")])
+    command = json.dumps(noting(place, "echo two"))
+    top = f'[[hooks.PreToolUse]]\nmatcher = "Bash"\ncommand = {command}\ntimeout = 5\n'
+    with FakeResponses([run("c1", "true")], [say("done")]) as model:
+        place.use_model(model.base_url)
+        async with watched_session(place, model, top) as watched:
+            await watched.say("go")
+
+    assert [one["tool_use_id"] for one in told(place)] == ["c1", "c1"]
+    assert warnings(watched) == []
+
+
+async def test_hooks_can_be_switched_off(place: Place) -> None:
+    use_hooks(place, PreToolUse=[entry("exit 2", "Bash")])
+    with FakeResponses([run("c1", "echo hi")], [say("done")]) as model:
+        async with watched_session(place, model, "features.hooks = false\n") as watched:
+            await watched.say("go")
+
+    assert model.requests[1].output_of("c1").endswith("hi\n")
+    assert warnings(watched) == []
+
+
+async def test_hooks_hold_for_agents_too(place: Place) -> None:
+    use_hooks(
+        place,
+        PreToolUse=[entry(write_script(place, "no-push.sh", NO_PUSH), "Bash")],
+        SubagentStart=[entry(noting(place, "echo 'be brief'"))],
+        SubagentStop=[entry(noting(place))],
+        Stop=[entry(noting(place))],
+    )
+    outputs: list[str] = []
+
+    def answer(request: Request) -> Any:
+        calls = [one.get("name") for one in request.input if one["type"] == "function_call"]
+        if "push it yourself" in texts(request, "user"):
+            if not calls:
+                return [run("p1", "git push")]
+            outputs.append(request.output_of("p1"))
+            outputs.append(texts(request, "developer")[-1])
+            return [say("it did not work")]
+        if not calls:
+            return [call("c1", "spawn_agent", {"message": "push it yourself"})]
+        if "wait_agent" not in calls:
+            agent = json.loads(request.output_of("c1"))["agent_id"]
+            return [call("c2", "wait_agent", {"ids": [agent], "timeout_ms": 60_000})]
+        return [say("done")]
+
+    with FakeResponses(*[answer] * 5, excuse={"threads"}) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("go")
+
+    assert isinstance(ended, events.TurnCompleted), ended
+    assert outputs == [BLOCKED, "<hook_context>\nbe brief\n</hook_context>"]
+    seen = [(one["hook_event_name"], one.get("agent_type"), one["session_id"]) for one in told(place)]
+    session = watched.session.thread_id
+    assert seen == [("SubagentStart", "agent", session), ("SubagentStop", "agent", session), ("Stop", None, session)]
+    assert len(model.requests) == 5
+
+
+async def test_an_interrupt_stops_a_hook_and_answers_the_call(place: Place) -> None:
+    pipe = place.home / "pipe"
+    os.mkfifo(pipe)
+    use_hooks(place, PreToolUse=[entry(f"echo on > {pipe}; sleep 300", "Bash")])
+    with FakeResponses([run("c1", "touch made")]) as model:
+        async with watched_session(place, model) as watched:
+            turn = asyncio.create_task(watched.say("go"))
+            await asyncio.to_thread(pipe.read_text)
+            watched.session.interrupt()
+            assert isinstance(await turn, events.TurnInterrupted)
+            output = watched.session.history.items[-2].decode()
+
+    assert (output["call_id"], output["output"]) == ("c1", "aborted")
+    assert not (place.repo / "made").exists()
+    assert len(model.requests) == 1
+
+
+async def test_what_is_said_to_a_running_turn_goes_through_hooks(place: Place) -> None:
+    refuse = "read -r told; case \"$told\" in *swordfish*) echo 'a secret' >&2; exit 2;; *) echo noted;; esac"
+    use_hooks(place, UserPromptSubmit=[entry(refuse)])
+    with FakeResponses([run("c1", "true")], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+
+            def steer(event: events.Event) -> None:
+                if isinstance(event, events.CommandStarted):
+                    for text in ("it is swordfish", "and quick"):
+                        op = Steer((TextInput(text),))
+                        watched.tasks.append(asyncio.create_task(watched.session.submit(op)))
+
+            watched.session.subscribe(steer)
+            await watched.say("go")
+
+    assert b"swordfish" not in model.requests[1].raw
+    assert texts(model.requests[1], "user")[-1] == "and quick"
+    context = "<hook_context>\nnoted\n</hook_context>"
+    assert texts(model.requests[1], "developer").count(context) == 2
+    assert warnings(watched) == [
+        "the prompt was blocked by a UserPromptSubmit hook and is dropped: a secret",
+    ]

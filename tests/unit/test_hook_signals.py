@@ -1,0 +1,90 @@
+"""Hooks that are told of something beside the turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from codex_py.config.load import ConfigRequest, load_config
+from codex_py.core.hook_runner import HookDoor, HookRunner
+from codex_py.core.hook_signals import HookSignals
+from codex_py.core.hook_slot import HookSeat
+from codex_py.core.hook_sources import find_hooks
+from codex_py.core.turn_context import ModelSettings, TurnSettings
+from codex_py.hooks.engine import HookEngine
+from codex_py.protocol import events
+from codex_py.protocol.policy import ReadOnly
+from codex_py.protocol.questions import ChoiceQuestion
+from tests.support.home import Place
+from tests.support.hooks import entry, noting, told, use_hooks
+
+DONE = events.TurnFailed("t1", "enough")
+
+
+def signals(place: Place, idle_seconds: float) -> tuple[HookSignals, HookRunner]:
+    loaded = load_config(ConfigRequest(home=place.codex_home, cwd=place.repo, env=place.env))
+    found = find_hooks(loaded, home=place.codex_home, cwd=place.repo)
+    seat = HookSeat(loaded, place.codex_home, place.repo, place.env, "thread")
+    runner = HookRunner(found, HookEngine(found.hooks, found.refusal), seat)
+    nothing: Callable[[Any], None] = lambda _: None  # noqa: E731 - a value to hand in
+    runner.attach(
+        HookDoor(
+            settings=lambda: settings(place.repo),
+            transcript=lambda: None,
+            warn=nothing,
+            warn_once=nothing,
+            note=nothing,
+            redact=bytes,
+        )
+    )
+    return HookSignals(runner, idle_seconds=idle_seconds), runner
+
+
+def settings(cwd: Path) -> TurnSettings:
+    model = ModelSettings("m", "", None, None, None, None, True, None, 1000)
+    return TurnSettings(cwd, model, ReadOnly(), "on-request")
+
+
+async def after_timers() -> None:
+    """Return when every timer that is due by now has rung: they do so in their order."""
+    rung = asyncio.Event()
+    asyncio.get_running_loop().call_later(0.0, rung.set)
+    await rung.wait()
+
+
+async def test_a_user_who_says_nothing_is_waited_for(place: Place) -> None:
+    use_hooks(place, Notification=[entry(noting(place), "idle_prompt")])
+    hears, runner = signals(place, 0.0)
+    hears.note_event(DONE)
+    await after_timers()
+    await runner.settle(60)
+    [one] = told(place)
+    assert (one["notification_type"], one["message"]) == ("idle_prompt", "codex-py waits for your input")
+    assert (one["transcript_path"], one["permission_mode"]) == (None, "default")
+
+
+async def test_a_user_who_goes_on_is_not(place: Place) -> None:
+    use_hooks(place, Notification=[entry(noting(place))])
+    hears, runner = signals(place, 0.0)
+    hears.note_event(DONE)
+    hears.note_event(events.TurnStarted("t2"))
+    await after_timers()
+    await runner.settle(60)
+    assert told(place) == []
+
+
+async def test_a_question_of_the_model_is_no_permission(place: Place) -> None:
+    use_hooks(place, Notification=[entry(noting(place), "elicitation_dialog")])
+    hears, runner = signals(place, 600.0)
+    hears.note_event(events.QuestionAsked(ChoiceQuestion("q", "head", "which?", ())))
+    await runner.settle(60)
+    assert [one["message"] for one in told(place)] == ["codex-py has a question"]
+
+
+async def test_what_is_still_under_way_in_the_end_is_stopped(place: Place) -> None:
+    use_hooks(place, Notification=[entry("sleep 300")])
+    hears, runner = signals(place, 600.0)
+    hears.note_event(events.QuestionAsked(ChoiceQuestion("q", "head", "which?", ())))
+    await asyncio.wait_for(runner.settle(0.01), 60)
