@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from codex_py.config.keys import KeyPath, dotted
-from codex_py.config.locate import line_of, longest_key
 from codex_py.errors import UserError
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.value import Value
@@ -42,6 +41,8 @@ class Source(Value):
         """`` in `/x/config.toml` line 3 `` or `` in `-c model=5` ``."""
         if self.layer.path is None:
             return f"in {self.flag}"
+        from codex_py.config.locate import line_of  # the seam: only to say where something wrong stands
+
         line = line_of(self.text, path)
         return f"in `{self.layer.path}`" + (f" line {line}" if line else "")
 
@@ -66,8 +67,11 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
 def read_toml(text: str) -> dict[str, Any]:
     """The tables of a TOML text; raise `NestedTooDeeply` or `ValueError`."""
     # `tomllib` takes time with the square of a key's length.
-    if text.count(".") > _MAX_DEPTH and longest_key(text) > _MAX_DEPTH:
-        raise NestedTooDeeply
+    if text.count(".") > _MAX_DEPTH:
+        from codex_py.config.locate import longest_key  # the seam: most files have fewer dots
+
+        if longest_key(text) > _MAX_DEPTH:
+            raise NestedTooDeeply
     try:
         tree = tomllib.loads(text)
     except RecursionError as error:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
+from codex_py.protocol.value import Value
 
 _TYPE_FIRST: Final = b'{"type":"'
 _EXCHANGE_KIND: Final = re.compile(rb'\{"type":"(function|custom_tool|local_shell)_call(_output)?"')
@@ -58,20 +59,20 @@ class ResponseItem:
         return f"ResponseItem({self.encoded[:120]!r})"
 
 
-class Message(NamedTuple):
+class Message(Value):
     role: str
     text: str
     id: str = ""
 
 
-class Reasoning(NamedTuple):
+class Reasoning(Value):
     """What a reasoning item lets the user read: the summary, and the thinking itself where the server sends it."""
 
     summary: str
     raw: str = ""
 
 
-class ToolCall(NamedTuple):
+class ToolCall(Value):
     """A call the model made. `custom` calls carry free text in `arguments`, the others a JSON object."""
 
     call_id: str
@@ -81,17 +82,17 @@ class ToolCall(NamedTuple):
     namespace: str | None = None
 
 
-class CallOutput(NamedTuple):
+class CallOutput(Value):
     call_id: str
 
 
-class WebSearchCall(NamedTuple):
+class WebSearchCall(Value):
     id: str
     query: str
     action: dict[str, Any]
 
 
-class OtherItem(NamedTuple):
+class OtherItem(Value):
     type: str
 
 
@@ -99,7 +100,7 @@ ItemView: TypeAlias = Message | Reasoning | ToolCall | CallOutput | WebSearchCal
 
 
 class Exchange(NamedTuple):
-    """A call or its output, as far as pairing them goes."""
+    """A call or its output, as far as pairing them goes. A named tuple, because a long history makes thousands."""
 
     call_id: str
     is_output: bool
