@@ -6,6 +6,7 @@ For `bench_promises`, which names the limits. A peer is driven with the same key
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import time
 from collections.abc import Generator
@@ -38,7 +39,25 @@ def _place(*script: Any) -> Generator[Any]:
         place = make_place(Path(folder))
         place.env.pop("PYTHONDONTWRITEBYTECODE")
         place.use_model(model.base_url, f'[projects."{place.repo}"]\ntrust_level = "trusted"\n')
-        yield place
+        try:
+            yield place
+        finally:
+            _end_what_stays(place.codex_home)
+
+
+def _end_what_stays(home: Path) -> None:
+    """A peer leaves servers running that nobody will ask again, in sessions of their own; they are told by its home."""
+    mark = b"\0CODEX_HOME=" + os.fsencode(home) + b"\0"
+    while staying := [one for one in Path("/proc").glob("[0-9]*") if mark in _environment(one)]:
+        for process in staying:
+            with suppress(ProcessLookupError):
+                os.kill(int(process.name), signal.SIGKILL)
+
+
+def _environment(process: Path) -> bytes:
+    with suppress(OSError):
+        return b"\0" + (process / "environ").read_bytes() + b"\0"
+    return b""
 
 
 def _started(program: Program, place: Any) -> Any:
@@ -71,7 +90,7 @@ def prompt_on_screen(program: Program) -> float:
 
 def key_while_streaming(program: Program) -> float:
     """Seconds from a key to its letter on the screen while a message streams in: of 20 keys 19 are faster."""
-    with _session(program, _message(pause=0.004)) as terminal:
+    with _session(program, _message(1000)) as terminal:
         _begin(terminal)
         waits: list[float] = []
         typed = ""
@@ -85,13 +104,13 @@ def key_while_streaming(program: Program) -> float:
         return sorted(waits)[int(len(waits) * 0.95) - 1]
 
 
-def streaming_cpu(program: Program) -> float:
-    """Seconds of CPU of the program and its children while 10,000 deltas are drawn."""
-    with _session(program, _message(pause=0.004)) as terminal:
+def streaming_cpu(program: Program, *, rate: int) -> float:
+    """Seconds of CPU that the program and its children take each second while so many deltas a second are drawn."""
+    with _session(program, _message(rate)) as terminal:
         _begin(terminal)
-        before = _cpu(terminal.child.pid)
+        before, began = _cpu(terminal.child.pid), time.monotonic()
         terminal.wait_for(END).wait_for_prompt()
-        return _cpu(terminal.child.pid) - before
+        return (_cpu(terminal.child.pid) - before) / (time.monotonic() - began)
 
 
 def _begin(terminal: Any) -> None:
@@ -101,8 +120,8 @@ def _begin(terminal: Any) -> None:
     terminal.wait_for("word bold")
 
 
-def _message(*, pause: float) -> list[Any]:
-    """Paragraphs in pieces of a few letters, with a breath after every fourth."""
+def _message(rate: int) -> list[Any]:
+    """Paragraphs in pieces of a few letters, so many a second, with a breath a hundred times a second."""
     from tests.support.fake_responses import added, delta, hang, say
 
     text = ("word **bold** and `code` in a line of text that goes on for a while, " * 12 + "\n\n") * 100 + END
@@ -110,7 +129,7 @@ def _message(*, pause: float) -> list[Any]:
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     events: list[Any] = [added({"type": "message", "role": "assistant", "content": []})]
     for number, piece in enumerate(pieces):
-        events += [delta(piece), *([hang(pause)] if number % 4 == 0 else [])]
+        events += [delta(piece), *([hang(0.01)] if number % (rate // 100) == 0 else [])]
     return [*events, say(text)]
 
 

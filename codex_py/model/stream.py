@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from codex_py.model.failures import incomplete_answer, stream_failure
 from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.protocol.ids import uuid7
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value
@@ -92,6 +93,10 @@ def _event(value: dict[str, Any]) -> ResponseEvent | None:
 
 
 def _item_done(item: dict[str, Any]) -> ItemDone | None:
+    call_id = item.get("call_id")
+    if item["type"] in _CALLS and not (isinstance(call_id, str) and call_id):
+        # From a server that gives calls none. It could not be answered, and what the model wanted would be lost.
+        item = {**item, "call_id": f"call_{uuid7()}"}
     if not _can_go_back(item):
         return None
     try:
@@ -106,7 +111,7 @@ def _can_go_back(item: dict[str, Any]) -> bool:
     match item:
         case {"type": "message"}:
             return isinstance(item.get("role"), str) and isinstance(item.get("content"), list | str)
-        case {"type": str(kind)} if kind in _CALLS or kind.removesuffix("_output") in _CALLS:
+        case {"type": str(kind)} if kind.removesuffix("_output") in _CALLS:
             return isinstance(item.get("call_id"), str)
         case _:
             return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from codex_py.protocol import events
+from codex_py.render.agents import render_agent
 from codex_py.render.command import render_command, render_input
 from codex_py.render.entry import Entry
 from codex_py.render.message import render_message, render_prompt
@@ -44,6 +45,8 @@ def render_event(event: events.Event, *, expanded: bool, cwd: Path | None = None
 
 def _remark(event: events.Event, cwd: Path | None) -> Entry | None:
     match event:
+        case events.AgentChanged():
+            return render_agent(event, expanded=False)
         case events.SkillUsed():
             return render_skill(event, cwd=cwd)
         case events.WebSearched():

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.protocol import events
+from codex_py.protocol.agents import AgentState
 from codex_py.render.place import shown_path
 from codex_py.text.age import describe_seconds
 from codex_py.text.excerpt import ends_of
@@ -13,6 +14,7 @@ from codex_py.text.sanitize import sanitize, sanitize_line
 
 _STEPS: Final = {"completed": "done", "in_progress": "doing", "pending": "to do"}
 _USES: Final = {"explicit": "used", "read": "read", "script": "ran a script"}
+_ENDS: Final = {"completed": "is done", "errored": "failed", "interrupted": "was interrupted", "shutdown": "is closed"}
 _CHANGES: Final = {"add": "added", "delete": "deleted", "update": "edited"}
 
 
@@ -45,6 +47,8 @@ def _remark(event: events.Event) -> list[str]:
     match event:
         case events.SkillUsed(name, scope, _, kind):
             return [f"skill {_USES[kind]}: {_line(name)} ({scope})"]
+        case events.AgentChanged(agent, was) if agent.status not in (was, "pending_init"):
+            return _agent(agent)
         case events.WebSearched(_, query):
             return [f"web search: {_line(query)}"]
         case events.CommandInput(_, command, text) if text:
@@ -65,6 +69,16 @@ def _remark(event: events.Event) -> list[str]:
             return ["interrupted"]
         case _:
             return []
+
+
+def _agent(agent: AgentState) -> list[str]:
+    if agent.is_at_work:
+        return [f"agent {_line(agent.name)} works on: {_line(agent.task)}"]
+    return [f"agent {_line(agent.name)} {_ENDS.get(agent.status, agent.status)}", *_indented(agent.message or "")]
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in ends_of(text)]
 
 
 def _titled(title: str, text: str) -> list[str]:

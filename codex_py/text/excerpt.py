@@ -1,4 +1,4 @@
-"""The part of a long output that a person wants to see."""
+"""The part of a long text that a person wants to see."""
 
 from __future__ import annotations
 
@@ -12,3 +12,9 @@ def ends_of(output: str, most: int = 24) -> list[str]:
         return lines
     half = most // 2
     return [*lines[:half], f"… {len(lines) - 2 * half} more lines …", *lines[-half:]]
+
+
+def first_words(text: str, most: int) -> str:
+    """A text on one line, cut with a `…` after so many characters."""
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"

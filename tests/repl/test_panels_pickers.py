@@ -151,7 +151,20 @@ async def test_a_theme_is_shown_while_it_is_selected_and_put_back() -> None:
 def session(name: str, prompt: str, cwd: str) -> SessionSummary:
     stamp = "2026-01-02T03:04:05Z"
     return SessionSummary(
-        Path("/x"), f"id-{prompt}", cwd, stamp, stamp, prompt, 1234, "gpt-5.5", "openai", "cli", "main", "", "", name
+        Path("/x"),
+        f"id-{prompt}",
+        cwd,
+        stamp,
+        stamp,
+        prompt,
+        1234,
+        "gpt-5.5",
+        "openai",
+        "cli",
+        "main",
+        "",
+        "",
+        name=name,
     )
 
 

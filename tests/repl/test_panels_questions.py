@@ -18,6 +18,8 @@ from codex_py.protocol.questions import (
     McpInstallQuestion,
     McpServerWanted,
     PermissionsQuestion,
+    ProjectServer,
+    ProjectServersQuestion,
     Question,
     SecretQuestion,
 )
@@ -37,6 +39,11 @@ RUN = ApprovalQuestion(
     scopes=("once", "session", "project", "always"),
 )
 FIGMA = McpServerWanted("figma", "stdio", "npx figma", ("design",))
+PROJECT = ProjectServersQuestion(
+    "q",
+    Path("/srv/app"),
+    (ProjectServer("figma", "stdio", "npx figma --fast", None, ("TOKEN",), ("LEVEL=1",), changed=True),),
+)
 CHOICE = ChoiceQuestion("q3", "Database", "Which one?", (Choice("sqlite", "no server"), Choice("postgres", "real")))
 
 
@@ -177,6 +184,9 @@ async def test_a_resize_while_it_is_open_draws_it_again() -> None:
         (McpInstallQuestion("q", (FIGMA,)), ("enter",), None),
         (McpInstallQuestion("q", (FIGMA,)), ("see: needed by $design", "see: npx figma", "y"), "yes"),
         (McpInstallQuestion("q", (FIGMA,)), ("see: Never for this skill", "d"), "never"),
+        (PROJECT, ("enter",), None),
+        (PROJECT, ("see: npx figma --fast", "see: gets TOKEN of your environment", "see: with LEVEL=1", "y"), "yes"),
+        (PROJECT, ("see: figma is not what you agreed to", "see: outside the sandbox", "d"), "never"),
         (SecretQuestion("q", "TOKEN", "deploy", "for the API"), ("s3cret-value", "enter"), "s3cret-value"),
         (SecretQuestion("q", "TOKEN", "deploy"), ("esc",), None),
         (CHOICE, ("2",), "postgres"),

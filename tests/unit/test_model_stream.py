@@ -97,11 +97,8 @@ def test_a_finished_item_keeps_its_unknown_fields_and_is_encoded_once() -> None:
         *(
             b'{"type":"response.output_item.done","item":%b}' % item
             for item in (
-                b'{"type":"function_call","name":"x","arguments":"{}"}',
-                b'{"type":"function_call","call_id":null,"name":"x","arguments":"{}"}',
-                b'{"type":"custom_tool_call","call_id":7,"name":"x","input":""}',
-                b'{"type":"local_shell_call","action":{}}',
                 b'{"type":"function_call_output","output":"x"}',
+                b'{"type":"custom_tool_call_output","call_id":7,"output":"x"}',
                 b'{"type":"message","content":[]}',
                 b'{"type":"message","role":"assistant","content":null}',
             )
@@ -215,3 +212,26 @@ def test_an_incomplete_answer(response: Any, expected: tuple[str, bool, float | 
 )
 def test_a_top_level_error_event_is_a_failure(event: Any, expected: tuple[str, bool, float | None, bool]) -> None:
     assert failure({"type": "error", **event}) == expected
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "function_call", "name": "x", "arguments": "{}"},
+        {"type": "function_call", "call_id": None, "name": "x", "arguments": "{}"},
+        {"type": "function_call", "call_id": "", "name": "x", "arguments": "{}"},
+        {"type": "custom_tool_call", "call_id": 7, "name": "x", "input": ""},
+        {"type": "local_shell_call", "action": {}},
+    ],
+)
+def test_a_call_without_an_id_gets_one_of_its_own(item: dict[str, Any]) -> None:
+    data = json.dumps({"type": "response.output_item.done", "item": item}).encode()
+    found = [parse_event(data), parse_event(data)]
+    ids: set[str] = set()
+    for event in found:
+        assert isinstance(event, ItemDone)
+        whole = event.item.decode()
+        ids.add(whole["call_id"])
+        assert whole == {**item, "call_id": whole["call_id"]}
+    assert len(ids) == 2
+    assert all(one.startswith("call_") for one in ids)

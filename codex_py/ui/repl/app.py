@@ -32,11 +32,11 @@ from codex_py.ui.repl.keys import resolve_keys
 from codex_py.ui.repl.layout import Surroundings, build_layout
 from codex_py.ui.repl.notify import FOCUS_REPORTS_OFF, FOCUS_REPORTS_ON
 from codex_py.ui.repl.panel import Panels
+from codex_py.ui.repl.rows import Row
 from codex_py.ui.repl.screen import Screen, terminal_output
 from codex_py.ui.repl.start import Errand, Host, Place
 from codex_py.ui.repl.terminal import USUAL_CURSOR, give_back, learn_keys, opening, terminal_input, title_sequence
 
-_REDRAW_SECONDS: Final = 0.06
 _FRAME_SECONDS: Final = 0.12
 _STATUS: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 _DEPTHS: Final = {
@@ -62,7 +62,6 @@ class FrontEnd:
         self._status = 0
         self._has_lent = False
         self._bug: BaseException | None = None
-        self._redraw: asyncio.TimerHandle | None = None
         self._style = self._style_of_theme()
         layout = build_layout(self.screen, self.composer, self.panels, self._surroundings())
         self._typed = layout.current_window
@@ -115,11 +114,6 @@ class FrontEnd:
         self.app.editing_mode = EditingMode.VI if on else EditingMode.EMACS
         self.screen.emit(USUAL_CURSOR)
         self.screen.draw()
-
-    def draw_soon(self) -> None:
-        """Draw again, not more often than somebody can see; keys do not wait for this."""
-        if self._redraw is None:
-            self._redraw = asyncio.get_running_loop().call_later(_REDRAW_SECONDS, self._draw_now)
 
     def note_working(self, *, working: bool) -> None:
         """Tell it in the window's title, and keep the wheel turning."""
@@ -220,14 +214,10 @@ class FrontEnd:
             self._bug = error
             self.close()
 
-    def _draw_now(self) -> None:
-        self._redraw = None
-        self.screen.draw()
-
     def _turn_wheel(self) -> None:
         seat = self.controls.seat
         if seat is not None and seat.surroundings.is_working():
-            self.draw_soon()
+            self.screen.draw_soon()
             asyncio.get_running_loop().call_later(_FRAME_SECONDS, self._turn_wheel)
 
     def _panel_changed(self) -> None:
@@ -253,7 +243,7 @@ class FrontEnd:
         def of_seat() -> Surroundings:
             return self.controls.seat.surroundings if self.controls.seat else _NOBODY
 
-        def live(width: int, height: int) -> StyleAndTextTuples:
+        def live(width: int, height: int) -> Sequence[Row]:
             return of_seat().live(width, height)
 
         def queued(width: int) -> StyleAndTextTuples:
@@ -281,7 +271,11 @@ def _first_of(error: BaseException) -> BaseException:
     return error
 
 
-def _nothing(*_: int) -> StyleAndTextTuples:
+def _no_rows(*_: int) -> Sequence[Row]:
+    return ()
+
+
+def _nothing(_: int) -> StyleAndTextTuples:
     return []
 
 
@@ -290,7 +284,7 @@ def _starting(width: int) -> StyleAndTextTuples:
 
 
 _NOBODY: Final = Surroundings(
-    live=_nothing,
+    live=_no_rows,
     has_live=lambda: False,
     is_working=lambda: False,
     queued=_nothing,

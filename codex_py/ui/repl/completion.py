@@ -37,7 +37,7 @@ class CommandSource:
 
     title = "commands"
 
-    def __init__(self, commands: Sequence[Command], catalog: Callable[[], SkillCatalog]) -> None:
+    def __init__(self, commands: Callable[[], Sequence[Command]], catalog: Callable[[], SkillCatalog]) -> None:
         self._commands = commands
         self._catalog = catalog
 
@@ -46,7 +46,7 @@ class CommandSource:
         return Word(0, found[1]) if found else None
 
     def offers(self, query: str) -> Sequence[Offer]:
-        commands = best(query, self._commands, key=lambda one: (one.name,), limit=MOST_OFFERS)
+        commands = best(query, self._commands(), key=lambda one: (one.name,), limit=MOST_OFFERS)
         skills = _fitting(self._catalog(), query) if query or not commands else []
         return [*map(_command_offer, commands), *(_skill_offer(skill, sign="/") for skill in skills)]
 

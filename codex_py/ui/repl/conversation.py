@@ -44,7 +44,7 @@ class Conversation:
 
     @property
     def can_be_stopped(self) -> bool:
-        return self.is_busy or bool(self._shells)
+        return self.is_busy or bool(self._shells) or bool(self._live.agents)
 
     def say(self, message: Composed) -> None:
         """Begin a turn with a message, or queue it behind the one that runs."""

@@ -41,9 +41,9 @@ def best(query: str, things: Iterable[T], *, key: Callable[[T], Sequence[str]], 
 
 
 def letters_in_order(query: str) -> re.Pattern[str]:
-    """A pattern for one line of a text in which the letters stand in this order; linear in the length of the line."""
-    parts = [f"[^\n{re.escape(letter)}]*{re.escape(letter)}" for letter in query]
-    return re.compile("(?m)^" + "".join(parts) + "[^\n]*$")
+    """A pattern for a line, with the line end before it, in which the letters stand in this order; linear in a text."""
+    parts = [f"[^\n{re.escape(letter)}]*+{re.escape(letter)}" for letter in query]
+    return re.compile("\n" + "".join(parts))
 
 
 def _scattered(query: str, low: str) -> int | None:

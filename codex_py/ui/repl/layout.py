@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from prompt_toolkit.filters import Condition
@@ -14,7 +14,6 @@ from prompt_toolkit.layout import (
     Dimension,
     DynamicContainer,
     FormattedTextControl,
-    HSplit,
     Layout,
     Window,
 )
@@ -22,6 +21,7 @@ from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
 
 from codex_py.ui.repl.input import ChipStyle, Composer
 from codex_py.ui.repl.panel import Panels
+from codex_py.ui.repl.rows import Column, Row, RowsControl
 from codex_py.ui.repl.screen import Screen
 
 _PLACEHOLDER = "Ask anything · / commands · $ skills · @ files · ! shell · ? help"
@@ -30,7 +30,7 @@ _PLACEHOLDER = "Ask anything · / commands · $ skills · @ files · ! shell · 
 class Surroundings(NamedTuple):
     """What is drawn round the input: for a width, the live part also for a greatest height."""
 
-    live: Callable[[int, int], StyleAndTextTuples]
+    live: Callable[[int, int], Sequence[Row]]
     has_live: Callable[[], bool]
     is_working: Callable[[], bool]
     queued: Callable[[int], StyleAndTextTuples]
@@ -63,16 +63,18 @@ def build_layout(screen: Screen, composer: Composer, panels: Panels, parts: Surr
     below = ConditionalContainer(
         _text(lambda: parts.status(screen.width)), Condition(lambda: screen.height > 1 and not composer.menu.is_open)
     )
-    entry = HSplit([queued, gap, typed, menu, below])
+    entry = Column([queued, gap, typed, menu, below])
 
     def in_front() -> AnyContainer:
         return panels.open.container if panels.open else entry
 
-    live = _text(lambda: parts.live(screen.width, _room_for_live(screen, panels)))
+    live = Window(
+        RowsControl(lambda: parts.live(screen.width, _room_for_live(screen, panels))), dont_extend_height=True
+    )
     shown = Condition(lambda: screen.height > 4 and parts.has_live())
     rows = [ConditionalContainer(live, shown), DynamicContainer(in_front)]
     # On a screen too small for anything, nothing is better than a complaint.
-    return Layout(HSplit(rows, window_too_small=Window()), focused_element=typed)
+    return Layout(Column(rows, window_too_small=Window()), focused_element=typed)
 
 
 def _room_for_live(screen: Screen, panels: Panels) -> int:

@@ -29,7 +29,7 @@ from codex_py.render.lines import to_lines
 from codex_py.render.plain import plain_lines
 from codex_py.render.theme import Theme
 from codex_py.text.sanitize import sanitize
-from codex_py.ui.repl.commands import COMMANDS
+from codex_py.ui.repl.commands.prompts import commands_now
 from codex_py.ui.repl.desk import Desk, Destination, OpenSession, Quit
 from codex_py.ui.repl.first import first_destination, way_back
 from codex_py.ui.repl.greeting import banner_of
@@ -228,7 +228,7 @@ class _LineSession:
             self._destination = Quit()
         elif line.startswith("!") and line[1:].strip():
             self.begin(UserShell(line[1:].strip()))
-        elif (asked := find_command(line.strip(), COMMANDS)) is not None:
+        elif (asked := find_command(line.strip(), commands_now(self._session.mcp))) is not None:
             await self._guarded(asked.command.run(self._desk, asked.words))
         elif line.strip():
             self.say(line)

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from prompt_toolkit.formatted_text import StyleAndTextTuples
-
 from codex_py.protocol import events
+from codex_py.render.entry import Entry
 from codex_py.render.lines import to_fragments
 from codex_py.render.markdown import MarkdownStream
 from codex_py.render.plan import render_plan
@@ -17,6 +16,7 @@ from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.desk import Voice
 from codex_py.ui.repl.menu import fitted
 from codex_py.ui.repl.running import FRAME_SECONDS, RunningCommands
+from codex_py.ui.repl.running_agents import RunningAgents
 
 _FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _LONGEST_HEADING: Final = 60
@@ -52,7 +52,9 @@ class Live:
         self._trouble = ""
         self._plan: events.PlanUpdated | None = None
         self._began: float | None = None
+        self._drawn: tuple[Entry, int, Theme, list[Row]] | None = None
         self.commands = RunningCommands()
+        self.agents = RunningAgents()
 
     @property
     def is_working(self) -> bool:
@@ -62,7 +64,7 @@ class Live:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to draw."""
-        return not (self.is_working or self._stream or self._plan or len(self.commands))
+        return not (self.is_working or self._stream or self._plan or len(self.commands) or len(self.agents))
 
     def begin(self) -> None:
         """A turn begins."""
@@ -109,6 +111,8 @@ class Live:
             case events.CommandStarted() | events.McpCallStarted():
                 self.finish_text()
                 self.commands.note_event(event)
+            case events.AgentChanged():
+                self._note_agent(event)
             case events.CommandOutput() | events.McpCallProgress():
                 self.commands.note_event(event)
             case _:
@@ -130,23 +134,22 @@ class Live:
         room = max(0, height - len(foot))
         return [*(rows[-room:] if room else []), *foot]
 
-    def fragments(self, width: int, height: int) -> StyleAndTextTuples:
-        """The same as text of prompt_toolkit."""
-        parts: StyleAndTextTuples = []
-        for number, row in enumerate(self.rows(width, height)):
-            if number:
-                parts.append(("", "\n"))
-            parts.extend(row)
-        return parts
-
     def _blocks(self, width: int, theme: Theme) -> list[list[Row]]:
         block = self._stream.open_block() if self._stream else None
-        blocks = [to_fragments(block, width=width, theme=theme)] if block else []
+        blocks = [self._open_rows(block, width, theme)] if block else []
         if running := self.commands.entry(animated=self._animated):
             blocks.append(to_fragments(running, width=width, theme=theme))
+        if working := self.agents.entry(animated=self._animated):
+            blocks.append(to_fragments(working, width=width, theme=theme))
         if self._plan is not None:
             blocks.append(to_fragments(render_plan(self._plan), width=width, theme=theme))
         return [[[], *rows] for rows in blocks if rows]
+
+    def _open_rows(self, block: Entry, width: int, theme: Theme) -> list[Row]:
+        """The rows of the open block, which often is the same as at the last drawing."""
+        if self._drawn is None or self._drawn[:3] != (block, width, theme):
+            self._drawn = (block, width, theme, to_fragments(block, width=width, theme=theme))
+        return self._drawn[3]
 
     def _working_row(self, width: int) -> list[Row]:
         if self._began is None:
@@ -176,6 +179,12 @@ class Live:
     def _think(self, text: str) -> None:
         if not self._hides_reasoning:
             self._thought = (self._thought + text)[-2000:]
+
+    def _note_agent(self, event: events.AgentChanged) -> None:
+        self.agents.note_event(event)
+        if event.agent.status != event.was:
+            self.finish_text()
+            self._voice.event(event)
 
     def _finished(self, event: events.Event) -> None:
         if isinstance(event, events.CommandFinished | events.McpCallFinished):

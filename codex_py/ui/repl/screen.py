@@ -5,6 +5,8 @@ Everything of one change goes out in one piece, so that nothing flickers.
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterable
 from typing import Final, TextIO
 
@@ -14,6 +16,10 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 # Terminals that know it show what is between the two at once; the others ignore it.
 _BEGIN_UPDATE: Final = "\x1b[?2026h"
 _END_UPDATE: Final = "\x1b[?2026l"
+# Between two drawings that nobody waits for: what an eye still takes for movement, longer where drawing is slow.
+_PAUSE_SECONDS: Final = 0.1
+_LONGEST_PAUSE: Final = 0.25
+_PAUSE_PER_WORK: Final = 15
 
 
 class HeldOutput(Vt100_Output):
@@ -55,6 +61,8 @@ class Screen:
         self.output = output
         self._finished: list[str] = []
         self._app: Application[None] | None = None
+        self._soon: asyncio.TimerHandle | None = None
+        self._began = self._work_began = self._due = 0.0
 
     @property
     def width(self) -> int:
@@ -73,12 +81,17 @@ class Screen:
     def print_above(self, lines: Iterable[str]) -> None:
         """Add finished lines, escape sequences and all; no line is wider than the terminal."""
         self._finished.extend(lines)
-        self.draw()
+        self.draw_soon()
 
     def draw(self) -> None:
-        """Draw the live part again, soon."""
+        """Draw the live part again, for somebody who waits for it."""
         if self._app is not None:
             self._app.invalidate()
+
+    def draw_soon(self) -> None:
+        """Draw it again, not more often than can be seen, however much happens."""
+        if self._soon is None:
+            self._soon = asyncio.get_running_loop().call_at(self._due, self._draw_now)
 
     def write_rest(self) -> None:
         """Write what came when nothing was drawn any more."""
@@ -90,7 +103,12 @@ class Screen:
         self.output.write_raw(sequence)
         self.output.flush()
 
+    def _draw_now(self) -> None:
+        self._soon = None
+        self.draw()
+
     def _before_drawing(self, app: Application[None]) -> None:
+        self._began, self._work_began = time.monotonic(), time.thread_time()
         self.output.hold()
         if self._finished:
             app.renderer.erase(leave_alternate_screen=False)
@@ -100,6 +118,11 @@ class Screen:
 
     def _after_drawing(self, app: Application[None]) -> None:
         self.output.let_go()
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+        work = time.thread_time() - self._work_began
+        self._due = self._began + min(max(_PAUSE_SECONDS, work * _PAUSE_PER_WORK), _LONGEST_PAUSE)
 
     def _shrinks(self, app: Application[None]) -> bool:
         """Whether fewer rows are needed than were drawn; the renderer alone never gives one back."""

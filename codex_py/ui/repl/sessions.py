@@ -149,7 +149,7 @@ class Journey:
         return Live(
             self._printer,
             lambda: self._front.theme,
-            self._front.draw_soon,
+            self._front.screen.draw_soon,
             animated=self._place.tui.animations,
             hides_reasoning=self._place.loaded.config.hide_agent_reasoning,
         )

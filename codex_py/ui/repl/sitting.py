@@ -13,6 +13,7 @@ from codex_py.render.lines import to_fragments
 from codex_py.render.message import render_queued
 from codex_py.ui.repl.chips import Composed
 from codex_py.ui.repl.commands import COMMANDS
+from codex_py.ui.repl.commands.prompts import commands_now
 from codex_py.ui.repl.completion import CommandSource, SkillSource, invocable
 from codex_py.ui.repl.conversation import Conversation
 from codex_py.ui.repl.desk import Desk, Quit
@@ -21,7 +22,7 @@ from codex_py.ui.repl.layout import Surroundings
 from codex_py.ui.repl.live import Live
 from codex_py.ui.repl.menu import Source
 from codex_py.ui.repl.notify import Notices
-from codex_py.ui.repl.slash import find_command, looks_like_command
+from codex_py.ui.repl.slash import Command, find_command, looks_like_command
 from codex_py.ui.repl.status import StatusKeeper
 from codex_py.ui.repl.tasks import SideTasks
 
@@ -58,12 +59,12 @@ class Sitting:
         self.actions: Mapping[str, Callable[[], object]] = {}
         desk = parts.desk
         self.sources: Sequence[Source] = (
-            CommandSource(COMMANDS, desk.catalog),
+            CommandSource(self._commands, desk.catalog),
             SkillSource(desk.catalog),
             FileSource(lambda: desk.cwd, refresh),
         )
         self.surroundings = Surroundings(
-            live=parts.live.fragments,
+            live=parts.live.rows,
             has_live=lambda: not parts.live.is_empty,
             is_working=lambda: not parts.live.is_empty,
             queued=self._queued,
@@ -81,7 +82,7 @@ class Sitting:
             self._remember(text)
             self._parts.conversation.shell(text[1:].strip())
             return True
-        if (asked := find_command(text, COMMANDS)) is not None:
+        if (asked := find_command(text, self._commands())) is not None:
             if self._parts.conversation.is_busy and not asked.command.while_running:
                 self._parts.desk.voice.fail(f"`/{asked.command.name}` has to wait for the end of the turn")
                 return False
@@ -125,6 +126,9 @@ class Sitting:
         """Run a command that a key stands for."""
         command = next(one for one in COMMANDS if one.name == name)
         self._run(command.run(self._parts.desk, ""))
+
+    def _commands(self) -> Sequence[Command]:
+        return commands_now(self._parts.desk.session.mcp)
 
     def _run(self, work: Awaitable[None]) -> None:
         async def carried_out() -> None:

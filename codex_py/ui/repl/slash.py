@@ -35,7 +35,7 @@ def find_command(line: str, commands: Sequence[Command]) -> Asked | None:
     if not line.startswith("/"):
         return None
     name, _, words = line[1:].partition(" ")
-    found = next((one for one in commands if one.name == name.strip().lower()), None)
+    found = next((one for one in commands if one.name.lower() == name.strip().lower()), None)
     return Asked(found, words.strip()) if found else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -36,19 +37,52 @@ _SEQUENCES: Final[Mapping[str, Keys | tuple[Keys, ...]]] = {
 }
 _MOST_TITLE: Final = 80
 _PASTE_END: Final = "\x1b[201~"
+# What a key sequence goes on with, also when it comes in two pieces.
+_GO_ON: Final = ("[", "O")
+_ESCAPE_TYPED: Final = re.compile(r"[^\x1b]*\x1b(?=[^\x00-\x1f\x7f\[O][^\x00-\x1f\x7f])")
 
 
-class PasteParser(Vt100Parser):
-    """Takes a paste in piece by piece; prompt_toolkit's own goes over all of it again for each piece."""
+class KeyParser(Vt100Parser):
+    """Tells Escape from Alt, and takes a paste in piece by piece.
+
+    prompt_toolkit's own takes Escape and the next letter for Alt with that letter, however they came, and goes over all
+    of a paste again for each piece of it.
+    """
 
     def __init__(self, take_key: Callable[[KeyPress], None]) -> None:
         super().__init__(take_key)
         self._pieces: list[str] = []
+        self._has_escape = False
 
     def feed(self, data: str) -> None:
         if not self._in_bracketed_paste:
-            super().feed(data)
-            return
+            self._feed_keys(data)
+        else:
+            self._feed_paste(data)
+
+    def flush(self) -> None:
+        has_escape, self._has_escape = self._has_escape, False
+        super().flush()
+        if has_escape:
+            self._end_escape()
+
+    def _feed_keys(self, data: str) -> None:
+        """Alt sends its two characters at once, with nothing behind them; an Escape that came alone is a key."""
+        if self._has_escape and not data.startswith(_GO_ON):
+            self.flush()
+        while typed := _ESCAPE_TYPED.match(data):
+            super().feed(data[: typed.end()])
+            super().flush()
+            self._end_escape()
+            data = data[typed.end() :]
+        super().feed(data)
+        self._has_escape = data.endswith("\x1b") and not self._in_bracketed_paste
+
+    def _end_escape(self) -> None:
+        """A key that does nothing, so that the next one is not taken together with the Escape."""
+        self.feed_key_callback(KeyPress(Keys.Ignore, ""))
+
+    def _feed_paste(self, data: str) -> None:
         # The mark of the end may come in two pieces.
         piece = (self._pieces.pop() if self._pieces else "") + data
         end = piece.find(_PASTE_END)
@@ -66,7 +100,7 @@ class PasteParser(Vt100Parser):
 def terminal_input(stdin: TextIO) -> Vt100Input:
     """The keys of a terminal."""
     made = Vt100Input(stdin)
-    made.vt100_parser = PasteParser(made.vt100_parser.feed_key_callback)
+    made.vt100_parser = KeyParser(made.vt100_parser.feed_key_callback)
     return made
 
 

@@ -1,4 +1,4 @@
-"""`/help`, `/status`, `/context`, `/skills`, `/mcp`, `/ps`, `/stop`, `/diff`: looking at what there is and goes on."""
+"""`/help`, `/status`, `/context`, `/skills`, `/mcp`, `/ps`, `/agents`, `/stop`, `/diff`: looking at what goes on."""
 
 from __future__ import annotations
 
@@ -10,24 +10,31 @@ from typing import Final
 from codex_py.core.git_checkout import read_git_state
 from codex_py.core.working_diff import working_changes
 from codex_py.errors import UserError
+from codex_py.protocol.agents import AgentState
 from codex_py.protocol.ops import ReloadSkills
+from codex_py.render.agents import agent_standing
 from codex_py.render.context_bar import render_context
 from codex_py.render.patch import render_changes
+from codex_py.render.transcript import render_items
+from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.desk import Desk
 from codex_py.ui.repl.editor import edit_file
 from codex_py.ui.repl.keys import resolve_keys
+from codex_py.ui.repl.panels.agents import manage_agents
 from codex_py.ui.repl.panels.facts import mcp_sections, status_sections
 from codex_py.ui.repl.panels.help import show_help
 from codex_py.ui.repl.panels.processes import manage_processes
 from codex_py.ui.repl.panels.skills import SkillsPlace, manage_skills
 from codex_py.ui.repl.slash import Command
 
+_MOST_ENTRIES: Final = 40
+
 
 async def _help(desk: Desk, words: str) -> None:
-    from codex_py.ui.repl.commands import COMMANDS  # the seam: the table of which this is a part
+    from codex_py.ui.repl.commands.prompts import commands_now  # the seam: the table of which this is a part
 
     keys, _ = resolve_keys(desk.place.tui.keymap)
-    await show_help(desk.asker, COMMANDS, keys)
+    await show_help(desk.asker, commands_now(desk.session.mcp), keys)
 
 
 async def _status(desk: Desk, words: str) -> None:
@@ -76,6 +83,21 @@ async def _ps(desk: Desk, words: str) -> None:
     await manage_processes(desk.asker, desk.session.processes, desk.session.stop_process, user_home=desk.user_home)
 
 
+async def _agents(desk: Desk, words: str) -> None:
+    agents = desk.session.agents
+    if not agents.states():
+        desk.voice.note("no agent was started in this session")
+        return
+
+    def look_into(agent: AgentState) -> None:
+        entries = list(render_items(agents.items_of(agent.id), cwd=desk.cwd))
+        desk.voice.note(f"agent {sanitize_line(agent.name)}, which {agent_standing(agent)}:")
+        for entry in entries[-_MOST_ENTRIES:]:
+            desk.voice.show(entry)
+
+    await manage_agents(desk.asker, agents.states, look_into, agents.stop)
+
+
 async def _stop(desk: Desk, words: str) -> None:
     running = desk.session.processes()
     if not running:
@@ -108,6 +130,7 @@ LOOK: Final = (
     Command("skills", "look at skills, switch them, edit them, use one", _skills),
     Command("mcp", "list the MCP servers", _mcp),
     Command("ps", "list the commands that still run, and stop one", _ps),
+    Command("agents", "list the agents, look into one, stop one", _agents),
     Command("stop", "stop the commands that still run", _stop, "[NUMBER]"),
     Command("diff", "show what has changed in the folder", _diff, "[all]"),
 )

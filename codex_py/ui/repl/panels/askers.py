@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from codex_py.text.sanitize import sanitize, sanitize_line
 from codex_py.ui.repl.panels.choice import ChoicePanel
 from codex_py.ui.repl.panels.entry import EntryPanel
-from codex_py.ui.repl.panels.forms import Entry, Form, Line, Listing, Option, Section, Sheet, Show
+from codex_py.ui.repl.panels.forms import Asker, Entry, Form, Line, Listing, Option, Section, Sheet, Show
 from codex_py.ui.repl.panels.page import PagePanel
 from codex_py.ui.repl.panels.picker import PickerPanel
 
@@ -16,6 +16,23 @@ T = TypeVar("T")
 
 _MOST_LISTED: Final = 40
 _OTHER: Final = "*"
+
+
+class NamedAsker:
+    """Says with every question which agent asks."""
+
+    def __init__(self, asker: Asker, agent: str) -> None:
+        self._asker = asker
+        self._line = Line(f"asked by the agent {agent}", "accent")
+        self.show: Show | None = asker.show
+        self.pick = asker.pick
+        self.read = asker.read
+
+    async def choose(self, sheet: Sheet[T], *, armed: bool = True) -> T:
+        return await self._asker.choose(sheet._replace(facts=(self._line, *sheet.facts)), armed=armed)
+
+    async def enter(self, form: Form) -> str | None:
+        return await self._asker.enter(form._replace(about=(self._line, *form.about)))
 
 
 class PanelAsker:

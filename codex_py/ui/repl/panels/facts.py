@@ -41,8 +41,9 @@ def mcp_sections(loaded: LoadedConfig, servers: SessionMcp | None = None) -> tup
     """
     states = {state.server.name: _standing(state) for state in servers.connections.states} if servers else {}
     own = tuple(_about_server(name, server, states.pop(name, "")) for name, server in _some(loaded.config.mcp_servers))
+    waiting = {name: one for name, one in loaded.project_mcp_servers.items() if name not in states}
     own += tuple(states.items())
-    project = tuple(_about_server(name, as_object(server), "") for name, server in _some(loaded.project_mcp_servers))
+    project = tuple(_about_server(name, as_object(server), "") for name, server in _some(waiting))
     none = (("", "none; add one under `[mcp_servers.<name>]` in config.toml"),)
     sections = [Section("MCP servers", own or none)]
     if project:

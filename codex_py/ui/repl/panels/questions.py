@@ -14,10 +14,13 @@ from codex_py.protocol.questions import (
     ChoiceQuestion,
     McpInstallQuestion,
     PermissionsQuestion,
+    ProjectServer,
+    ProjectServersQuestion,
     Question,
     SecretQuestion,
 )
 from codex_py.ui.repl.panels.approval import ask_approval
+from codex_py.ui.repl.panels.askers import NamedAsker
 from codex_py.ui.repl.panels.forms import Asker, Form, Line, Option, Sheet, needs_text
 from codex_py.ui.repl.panels.wording import short_path
 
@@ -43,6 +46,7 @@ class QuestionDesk:
         self._home = home
         self._waiting: asyncio.Queue[Question] = asyncio.Queue()
         self._asking: asyncio.Task[str | None] | None = None
+        self._asked_by = ""
 
     @property
     def waiting(self) -> int:
@@ -54,16 +58,26 @@ class QuestionDesk:
         match event:
             case events.QuestionAsked(question):
                 self._waiting.put_nowait(question)
-            case events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():
+            case events.TurnCompleted() | events.TurnFailed():
+                # Agents may go on, and wait for their answers.
+                self.withdraw("")
+            case events.TurnInterrupted():
                 self.withdraw()
+            case events.AgentChanged(agent) if not agent.is_at_work:
+                self.withdraw(agent.name)
             case _:
                 pass
 
-    def withdraw(self) -> None:
-        """Forget the questions that wait, and take away the one that is asked."""
-        while not self._waiting.empty():
-            self._waiting.get_nowait()
-        if self._asking is not None:
+    def withdraw(self, agent: str | None = None) -> None:
+        """Forget the questions that wait, and take away the one that is asked.
+
+        With `agent` only those of the agent of that name, with an empty one only those of the session itself.
+        """
+        waiting = [self._waiting.get_nowait() for _ in range(self._waiting.qsize())]
+        for question in waiting:
+            if agent is not None and question.agent != agent:
+                self._waiting.put_nowait(question)
+        if self._asking is not None and (agent is None or self._asked_by == agent):
             self._asking.cancel()
 
     async def run(self) -> None:
@@ -73,6 +87,7 @@ class QuestionDesk:
             follows = not self._waiting.empty()
             question = await self._waiting.get()
             armed = follows or not self._is_typing()
+            self._asked_by = question.agent
             self._asking = asyncio.create_task(ask(question, self._asker, home=self._home, armed=armed))
             try:
                 # Not `await`: it tells a question that was taken back from the end of this program.
@@ -86,6 +101,7 @@ class QuestionDesk:
 
 async def ask(question: Question, asker: Asker, *, home: str = "", armed: bool = True) -> str | None:
     """Put one question to the user; the value of the `Answer` op."""
+    asker = NamedAsker(asker, question.agent) if question.agent else asker
     match question:
         case ApprovalQuestion():
             return await ask_approval(question, asker, home=home, armed=armed)
@@ -93,6 +109,8 @@ async def ask(question: Question, asker: Asker, *, home: str = "", armed: bool =
             return await asker.choose(permissions_sheet(question, home=home), armed=armed)
         case McpInstallQuestion():
             return await asker.choose(install_sheet(question), armed=armed)
+        case ProjectServersQuestion():
+            return await asker.choose(project_servers_sheet(question, home=home), armed=armed)
         case ChoiceQuestion():
             return await _ask_choice(question, asker, armed=armed)
         case SecretQuestion():
@@ -144,6 +162,45 @@ def _install_effects(question: McpInstallQuestion) -> Iterator[str]:
         yield "a command will run on your machine"
     if kinds - {"stdio"}:
         yield "an address will be connected to"
+
+
+def project_servers_sheet(question: ProjectServersQuestion, *, home: str) -> Sheet[str | None]:
+    """Whether servers that the project names are started."""
+    servers = question.servers
+    one = len(servers) == 1
+    return Sheet(
+        title=f"Start the project's MCP server {servers[0].name}?" if one else "Start the project's MCP servers?",
+        subject=tuple(
+            Line(server.target if one else f"{server.name}: {server.target}", "strong") for server in servers
+        ),
+        facts=(
+            Line(f"named by the files of {short_path(question.project, home)}", "menu.note"),
+            *(line for server in servers for line in _project_server_facts(server, home)),
+            Line("remembered until what would run changes", "menu.note"),
+        ),
+        options=(
+            Option("y", "Yes, start", "yes"),
+            Option("n", "No, not in this session", None),
+            Option("d", "Never as it is now" if one else "Never as they are now", "never"),
+        ),
+        refusal=None,
+        default=1,
+    )
+
+
+def _project_server_facts(server: ProjectServer, home: str) -> Iterator[Line]:
+    if server.changed:
+        yield Line(f"{server.name} is not what you agreed to before", "warn")
+    if server.transport == "stdio":
+        yield Line(f"{server.name} runs outside the sandbox, on your machine", "warn")
+    else:
+        yield Line(f"{server.name} is an address that will be connected to", "warn")
+    if server.cwd is not None:
+        yield Line(f"in {short_path(server.cwd, home)}", "menu.note")
+    if server.passes:
+        yield Line(f"gets {', '.join(server.passes)} of your environment", "warn")
+    if server.sets:
+        yield Line(f"with {', '.join(server.sets)}", "menu.note")
 
 
 def secret_form(question: SecretQuestion) -> Form:

@@ -1,0 +1,60 @@
+"""Agents: a line for each that works, and what one came to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from codex_py.protocol.agents import AgentState, AgentStatus
+from codex_py.protocol.events import AgentChanged
+from codex_py.render.command import output_block, wheel
+from codex_py.render.entry import Entry, OneLine, line_of
+from codex_py.text.excerpt import ends_of, first_words
+
+_TASK_SHOWN: Final = 400
+_LINES: Final = 6
+_LINES_EXPANDED: Final = 400
+_ENDS: Final[dict[AgentStatus, tuple[str, str, str]]] = {
+    "completed": ("✓", "good", "done"),
+    "errored": ("✗", "bad", "failed"),
+    "interrupted": ("⊘", "warn", "interrupted"),
+    "shutdown": ("⊘", "dim", "closed"),
+}
+
+
+def render_agent(event: AgentChanged, *, expanded: bool) -> Entry | None:
+    """An agent that began, or came to an end; None for everything else that changes."""
+    agent = event.agent
+    if agent.status == event.was or agent.status == "pending_init":
+        return None
+    if agent.is_at_work:
+        return Entry(OneLine(_line("▸", "accent", agent, first_words(agent.task, _TASK_SHOWN))), spacing="dense")
+    glyph, style, word = _ENDS.get(agent.status, ("·", "dim", agent.status))
+    shown = ends_of(agent.message or "", _LINES_EXPANDED if expanded else _LINES)
+    parts: list[RenderableType] = [OneLine(_line(glyph, style, agent, word))]
+    return Entry(*parts, *([output_block(shown)] if shown else []), spacing="dense")
+
+
+def running_agents(agents: Sequence[AgentState], *, frame: int = 0) -> Entry:
+    """A line for each of them: who it is, and what it does at the moment."""
+    return Entry(*(_running(agent, frame) for agent in agents))
+
+
+def agent_standing(agent: AgentState) -> str:
+    """What an agent does or came to, in a word or a few."""
+    if agent.is_at_work:
+        return "waits for you" if agent.is_waiting else agent.activity or "works"
+    return _ENDS.get(agent.status, ("", "", agent.status))[2]
+
+
+def _running(agent: AgentState, frame: int) -> OneLine:
+    sign = ("?", "warn") if agent.is_waiting else (wheel(frame), "accent")
+    note = Text.assemble((" · ", "dim"), line_of(agent_standing(agent), "warn" if agent.is_waiting else "dim"))
+    return OneLine(_line(*sign, agent, first_words(agent.task, _TASK_SHOWN)), note)
+
+
+def _line(glyph: str, style: str, agent: AgentState, text: str) -> Text:
+    return Text.assemble((f"{glyph} ", style), line_of(f"agent {agent.name}", "skill"), " ", line_of(text, "dim"))
