@@ -23,6 +23,8 @@ COMMANDS: Final = {
     "models": ("codex_py.cli.models", "list the models that a provider offers"),
     "sessions": ("codex_py.cli.sessions", "list, show, rename, archive, unarchive and delete sessions"),
     "mcp": ("codex_py.cli.mcp", "list, add, remove and try MCP servers, and sign in at them"),
+    "plugin": ("codex_py.cli.plugin", "list, add and remove plugins: bundles of skills, MCP servers and hooks"),
+    "hooks": ("codex_py.cli.hooks", "list, trust and try the commands that run at points of a session"),
     "skills": ("codex_py.cli.skills", "list, show, check and switch skills"),
     "config": ("codex_py.cli.config", "show every setting in force and where it comes from"),
     "apply-patch": ("codex_py.cli.apply_patch", "apply a patch in the format models write"),
@@ -34,7 +36,7 @@ COMMANDS: Final = {
 OF_SESSIONS: Final = ("archive", "unarchive", "delete", "rename")
 # Words the terminal session begins with; any other that is no command is a prompt.
 OF_TERMINAL: Final = ("resume", "fork")
-ALIASES: Final = {"e": "exec", "apply_patch": "apply-patch"}
+ALIASES: Final = {"e": "exec", "plugins": "plugin", "apply_patch": "apply-patch"}
 # Flags before the subcommand are the subcommand's own; these take a value.
 _TAKE_VALUE: Final = (
     *("-c", "--config", "--enable", "--disable", "-p", "--profile", "-C", "--cd", "-m", "--model", "-i", "--image"),

@@ -78,6 +78,7 @@ class _Host:
         self._given = given
         self.home = codex_home(os.environ)
         self.cwd = working_directory(given.cd)
+        self._has_opened = False
 
     def place(self) -> Place:
         """The settings as they are now."""
@@ -120,7 +121,9 @@ class _Host:
             install_dependencies=self._given.install_dependencies,
             extra_roots=find_folders(self._given.add_dir),
             can_ask=True,
+            follows=self._has_opened,
         )
+        self._has_opened = True
         if config.model_provider != _OFFLINE:
             async with open_session(request) as session:
                 yield session

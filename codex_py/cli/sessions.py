@@ -16,8 +16,9 @@ import typer
 
 from codex_py.cli import sessions_view as view
 from codex_py.cli import typer_options as options
+from codex_py.cli.consent import is_agreed
 from codex_py.cli.typer_command import run_commands
-from codex_py.errors import UsageError, UserError
+from codex_py.errors import UserError
 from codex_py.paths import codex_home
 from codex_py.rollout.files import compressed_files, thread_of
 from codex_py.rollout.find import find_exactly
@@ -148,16 +149,11 @@ def _session(wanted: str) -> SessionSummary:
 
 
 def _agrees(path: Path) -> bool:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(
-            f"deleting session `{thread_of(path)}` needs a yes, and nobody can be asked", hint="pass --yes"
-        )
     summary = read_summary(path)
     prompt = " ".join(summary.first_prompt.split())[:_PROMPT_SHOWN] if summary else ""
     about = f" ({prompt})" if prompt else ""
-    sys.stderr.write(sanitize_line(f"delete session `{thread_of(path)}`{about} for good? [y/N] "))
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    session = f"session `{thread_of(path)}`"
+    return is_agreed(f"delete {session}{about} for good?", needs=f"deleting {session}")
 
 
 def _say(message: str) -> None:

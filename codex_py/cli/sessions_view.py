@@ -32,8 +32,9 @@ def print_sessions(sessions: Sequence[SessionSummary], out: TextIO, *, now: floa
         print_json([_object(one) for one in sessions], out)
         return
     width = shutil.get_terminal_size().columns if out.isatty() else _WIDEST
+    folders = {cwd: _folder(cwd) for cwd in {one.cwd for one in sessions}}
     rows = [
-        (one.id, describe_age(one.updated, now=now), f"{one.tokens:,}", _folder(one.cwd), _title(one))
+        (one.id, describe_age(one.updated, now=now), f"{one.tokens:,}", folders[one.cwd], _title(one))
         for one in sessions
     ]
     room = max(_NARROWEST, width - _FIXED_WIDTH - max((len(row[3]) for row in rows), default=0))

@@ -15,6 +15,7 @@ from codex_py.cli import typer_options as options
 from codex_py.cli.skill_choice import choose_skills
 from codex_py.cli.typer_command import run_commands
 from codex_py.config.load import ConfigRequest
+from codex_py.core.server_table import known_servers
 from codex_py.core.skill_shelf import SkillShelf, look_at_skills, named, switch_skills, window_for
 from codex_py.core.skill_sources import skill_rules
 from codex_py.errors import UserError
@@ -143,8 +144,8 @@ def show_needs(
 ) -> int:
     """Show which skill needs which MCP server and which environment variable, and which of these are missing."""
     found = _look(cwd, overrides, profile)
-    servers = found.loaded.config.mcp_servers
-    present = {key for name, server in servers.items() for key in mcp_keys(name, server)}
+    servers = known_servers(found.loaded, found.request.home, found.request.cwd).servers
+    present = {key for one in servers if one.standing == "trusted" for key in mcp_keys(one.name, one.entry)}
     skills = [skill for skill in found.catalog.skills if found.catalog.is_enabled(skill)]
     needs = list_needs(skills, env=os.environ, configured_mcp=present)
     view.print_needs(needs, sys.stdout, as_json=as_json)

@@ -61,6 +61,8 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
         requirements=requirements,
         project_mcp_servers=project.mcp_servers,
         project_hooks=project.hooks,
+        hooks=tuple((one.source.layer, one.tree["hooks"]) for one in reversed(layers[1:]) if one.tree.get("hooks")),
+        system=request.system,
     )
 
 

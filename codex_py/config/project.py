@@ -42,12 +42,15 @@ class Refusal(Value):
     reason: str
 
 
-def project_files(cwd: Path, root: Path | None, home: Path) -> list[Path]:
-    """The `.codex/config.toml` of every folder from the root down to `cwd` that has one; never the user's own."""
+def project_files(cwd: Path, root: Path | None, home: Path, name: str = "config.toml") -> list[Path]:
+    """The `.codex/config.toml`, or another file there, of every folder from the root down to `cwd` that has one.
+
+    Never the user's own.
+    """
     top = root if root is not None else cwd
     folders = [cwd, *(parent for parent in cwd.parents if parent.is_relative_to(top))]
     own = real_path(home)
-    files = (folder / ".codex" / "config.toml" for folder in reversed(folders))
+    files = (folder / ".codex" / name for folder in reversed(folders))
     return [path for path in files if os.path.lexists(path) and real_path(path.parent) != own]
 
 

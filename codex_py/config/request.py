@@ -36,7 +36,9 @@ class LoadedConfig(Record):
     """The effective configuration. `origins` names the layer of every key, the defaults included.
 
     `layers` are those that were read, highest first. `project_mcp_servers` and `project_hooks` are what a trusted
-    project asks to run: nothing of it may start before the user has agreed to exactly that.
+    project asks to run: nothing of it may start before the user has agreed to exactly that. `hooks` are those of every
+    other layer, highest first: all of them count, not only the highest. `system` is the folder of the machine's own
+    files.
     """
 
     config: Config
@@ -48,3 +50,5 @@ class LoadedConfig(Record):
     requirements: Requirements
     project_mcp_servers: Mapping[str, Any]
     project_hooks: Mapping[str, Any]
+    hooks: tuple[tuple[Layer, Mapping[str, Any]], ...]
+    system: Path

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from codex_py.config.approval import word_for
 from codex_py.config.checking import check_tree, unknown_key
 from codex_py.config.files import read_text
 from codex_py.config.keys import toml_value
-from codex_py.config.kinds import ListOf, OneOf, Shape
+from codex_py.config.kinds import Flag, ListOf, OneOf, Shape, Table
 from codex_py.config.layers import Checked, Layer, Source, parse_toml
 from codex_py.config.schema import APPROVAL_POLICIES, SANDBOX_MODES, Config
 from codex_py.errors import UserError
@@ -21,6 +22,8 @@ _SHAPE: Final = Shape(
     {
         "allowed_approval_policies": ListOf(OneOf(*APPROVAL_POLICIES)),
         "allowed_sandbox_modes": ListOf(OneOf(*SANDBOX_MODES)),
+        "allow_managed_hooks_only": Flag(),
+        "hooks": Table(),
     }
 )
 # What a session without a chosen sandbox mode may use.
@@ -28,11 +31,13 @@ _UNCHOSEN: Final = frozenset({"read-only", "workspace-write"})
 
 
 class Requirements(Value):
-    """The allowed values, strictest first."""
+    """The allowed values, strictest first; an administrator's `hooks`, and whether they are the only ones to run."""
 
     approval_policies: tuple[ApprovalWord, ...] = APPROVAL_POLICIES
     sandbox_modes: tuple[SandboxMode, ...] = SANDBOX_MODES
     source: Source | None = None
+    hooks: Mapping[str, Any] = MappingProxyType({})
+    managed_hooks_only: bool = False
 
 
 def read_requirements(path: Path) -> tuple[Requirements, list[str]]:
@@ -47,7 +52,7 @@ def read_requirements(path: Path) -> tuple[Requirements, list[str]]:
     tree = parse_toml(text, path)
     checked, unknown = check_tree(_SHAPE, tree, source=source, folder=path.parent, home="")
     for name, allowed in checked.items():
-        if not allowed:
+        if name.startswith("allowed_") and not allowed:
             raise UserError(f"cannot use `{name} = []` {source.where((name,))}: at least one value is needed")
     warnings = [unknown_key(one, source, strict=False).replace("is ignored", "is not enforced") for one in unknown]
     return (
@@ -55,6 +60,8 @@ def read_requirements(path: Path) -> tuple[Requirements, list[str]]:
             _in_order(APPROVAL_POLICIES, checked.get("allowed_approval_policies")),
             _in_order(SANDBOX_MODES, checked.get("allowed_sandbox_modes")),
             source,
+            checked.get("hooks", {}),
+            checked.get("allow_managed_hooks_only", False),
         ),
         warnings,
     )

@@ -22,13 +22,14 @@ from codex_py.config.kinds import (
     Url,
     Whole,
 )
+from codex_py.config.mcp_sections import APP, APP_SAMPLES, MCP_SAMPLES, MCP_SERVER
 from codex_py.config.record import Record, Section, setting
 from codex_py.config.sections import (
-    MCP_SAMPLES,
-    MCP_SERVER,
     REASONING_EFFORT,
     REASONING_SUMMARY,
     VERBOSITY,
+    Agents,
+    AgentsSection,
     Features,
     History,
     ModelEntry,
@@ -53,7 +54,7 @@ BUILT_IN_PROVIDERS: Final = ("openai", "ollama", "lmstudio", "amazon-bedrock", "
 # Keys that other programs write into the same file and that mean nothing here.
 FOREIGN_KEYS: Final = frozenset(
     {
-        *("apps", "audio", "auto_review", "desktop", "disable_paste_burst", "feedback", "ghost_snapshot"),
+        *("audio", "auto_review", "desktop", "disable_paste_burst", "feedback", "ghost_snapshot"),
         *("instructions", "marketplaces", "mcp_oauth_callback_url", "memories", "notice", "plan_mode_reasoning_effort"),
         *("suppress_unstable_features_warning", "tool_suggest", "windows", "zsh_path"),
     }
@@ -124,7 +125,7 @@ class Config(Record):
         Flag(), "tell the model the folder, the shell and the date", default=True
     )
     include_apps_instructions: bool = setting(
-        Flag(), "accepted for other programs; there are no connected apps here", default=True
+        Flag(), "accepted for other programs; connectors are told by their tools alone", default=True
     )
     project_doc_max_bytes: int = setting(
         Whole(0), "bytes of all AGENTS.md of a project together; 0 reads none", default=32768
@@ -218,6 +219,9 @@ class Config(Record):
     mcp_servers: Mapping[str, Mapping[str, Any]] = setting(
         MapOf(MCP_SERVER), "MCP servers, whose tools the model can use", default={}, sample=MCP_SAMPLES
     )
+    apps: Mapping[str, Mapping[str, Any]] = setting(
+        MapOf(APP), "connectors, whose tools the model is shown when you ask for them", default={}, sample=APP_SAMPLES
+    )
     mcp_oauth_credentials_store: Literal["file", "keyring", "auto"] = setting(
         OneOf("file", "keyring", "auto"), "where the logins at MCP servers are kept", default="file"
     )
@@ -230,7 +234,7 @@ class Config(Record):
     tools: Tools = setting(Section(Tools), "settings of single tools", default=Tools())
     hooks: Mapping[str, Any] = setting(Table(), "commands started at points of a turn", default={})
     plugins: Mapping[str, Any] = setting(Table(), "installed plugins", default={})
-    agents: Mapping[str, Any] = setting(Table(), "agents the model may start", default={})
+    agents: Agents = setting(AgentsSection(), "agents the model may start", default=Agents())
     features: Features = setting(Section(Features), "switches, also for `--enable` and `--disable`", default=Features())
     tui: Mapping[str, Any] = setting(Table(), "how the terminal looks", default={})
     analytics: Mapping[str, Any] = setting(Table(), "accepted for other programs; nothing is reported", default={})

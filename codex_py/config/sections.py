@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from codex_py.config.keys import KeyPath
 from codex_py.config.kinds import (
@@ -22,8 +22,9 @@ from codex_py.config.kinds import (
     Text,
     Url,
     Whole,
+    check_table,
 )
-from codex_py.config.record import Record, Section, setting
+from codex_py.config.record import Record, Section, setting, settings_of
 from codex_py.protocol.compaction import CompactionWay
 from codex_py.protocol.policy import NetworkAccess
 
@@ -42,63 +43,7 @@ PROVIDER_AUTH = Shape(
     }
 )
 
-# By the tool's own annotations, always, never.
-TOOL_APPROVAL = OneOf("auto", "prompt", "approve")
-
-MCP_SERVER = Shape(
-    {
-        "command": Text(),
-        "args": ListOf(Text(lines=True)),
-        "env": MapOf(Text(lines=True, secret=True)),
-        "env_vars": ListOf(Text()),
-        "cwd": FilePath(),
-        "url": Url(),
-        "bearer_token_env_var": Text(),
-        "http_headers": MapOf(Text(secret=True)),
-        "env_http_headers": MapOf(Text()),
-        "startup_timeout_sec": Seconds(),
-        "tool_timeout_sec": Seconds(),
-        "enabled": Flag(),
-        "required": Flag(),
-        "enabled_tools": ListOf(Text()),
-        "disabled_tools": ListOf(Text()),
-        "scopes": ListOf(Text()),
-        "startup_timeout_ms": Whole(1),
-        "sampling": Flag(),
-        "supports_parallel_tool_calls": Flag(),
-        "default_tools_approval_mode": TOOL_APPROVAL,
-        "tools": MapOf(Shape({"approval_mode": TOOL_APPROVAL})),
-    }
-)
-
-# A server this program starts, and one that runs elsewhere; between them they have every key.
-MCP_SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "local": {
-        "command": "example-server",
-        "args": ["--stdio"],
-        "env": {"LEVEL": "info"},
-        "env_vars": ["EXAMPLE_TOKEN"],
-        "cwd": "~/servers",
-        "startup_timeout_sec": 10.0,
-        "tool_timeout_sec": 60.0,
-        "enabled": True,
-        "required": False,
-        "enabled_tools": ["search"],
-        "disabled_tools": ["delete"],
-        "default_tools_approval_mode": "auto",
-        "tools": {"search": {"approval_mode": "approve"}},
-        "supports_parallel_tool_calls": False,
-        "sampling": False,
-    },
-    "remote": {
-        "url": "https://mcp.example.com/mcp",
-        "bearer_token_env_var": "EXAMPLE_TOKEN",
-        "http_headers": {"x-team": "core"},
-        "env_http_headers": {"x-org": "ORG_ID"},
-        "scopes": ["read"],
-        "startup_timeout_ms": 10000,
-    },
-}
+AGENT_ROLE = Shape({"description": Text(lines=True), "config_file": FilePath(), "nickname_candidates": ListOf(Text())})
 
 
 class ProviderConfig(Record):
@@ -249,6 +194,12 @@ class ProjectTrust(Record):
     trust_level: Literal["trusted", "untrusted"] | None = setting(
         OneOf("trusted", "untrusted"), "whether its `.codex/config.toml` is read", default=None, sample="trusted"
     )
+    trusted_mcp_servers: Mapping[str, str] = setting(
+        MapOf(Text()),
+        "what was said to the MCP servers it names, for the hash of exactly what they run",
+        default={},
+        sample={"name": "hash"},
+    )
 
 
 class BundledSkills(Record):
@@ -270,7 +221,9 @@ class Skills(Record):
 
     include_instructions: bool = setting(Flag(), "tell the model which skills there are", default=True)
     max_context_tokens: int | None = setting(Whole(1), "tokens that list may take", default=None, sample=4000)
-    tool: bool = setting(Flag(), "offer the model a tool that lists and reads skills", default=False)
+    tool: bool = setting(
+        Flag(), "offer the model a tool that loads a skill by its name; on where it has no shell", default=False
+    )
     never_install_mcp: tuple[str, ...] = setting(
         ListOf(Text()), "skills whose missing MCP servers are not asked about", default=()
     )
@@ -320,11 +273,48 @@ class Tools(Record):
     view_image: bool = setting(Flag(), "the older form of `features.view_image`; false in either counts", default=True)
 
 
+class Agents(Record):
+    """`[agents]`: the sessions a session may start for its model. Every other table in it is a role."""
+
+    max_threads: int = setting(Whole(1, 64), "how many agents may be at work at a time", default=6)
+    max_depth: int = setting(
+        Whole(0, 8), "how many of them may stand one above the other; 0 lets the model start none", default=1
+    )
+    interrupt_message: bool = setting(Flag(), "tell the model of a turn that was interrupted", default=True)
+    job_max_runtime_seconds: int | None = setting(
+        Whole(1), "accepted for other programs; there are no jobs over tables here", default=None, sample=1800
+    )
+    roles: Mapping[str, Mapping[str, Any]] = setting(
+        MapOf(AGENT_ROLE),
+        "roles by name, also written `[agents.NAME]`; those in `agents/` need no entry",
+        default={},
+        sample={"reviewer": {"description": "reads changes for mistakes", "config_file": "agents/reviewer.toml"}},
+    )
+
+
+class AgentsSection(Section):
+    """The table that becomes `Agents`."""
+
+    def __init__(self) -> None:
+        super().__init__(Agents)
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> dict[str, Any]:
+        table = check_table(value, path)
+        known = settings_of(Agents)
+        roles: dict[str, Any] = {n: one for n, one in table.items() if n not in known and isinstance(one, dict)}
+        checked = super().check({name: one for name, one in table.items() if name not in roles}, path, reading)
+        if roles:
+            checked["roles"] = {**checked.get("roles", {}), **MapOf(AGENT_ROLE).check(roles, path, reading)}
+        return checked
+
+
 class Features(Record):
     """`[features]`."""
 
     shell_tool: bool = setting(Flag(), "offer the model the tools that run commands", default=True)
     view_image: bool = setting(Flag(), "offer the model the tool that looks at pictures", default=True)
+    multi_agent: bool = setting(Flag(), "let the model start agents", default=True)
+    hooks: bool = setting(Flag(), "run hooks; those of an administrator run anyway", default=True)
     web_search_request: bool | None = setting(
         Flag(),
         'the older form of `web_search = "live"`; counts where nobody says `web_search`',

@@ -5,28 +5,31 @@ The one place that knows every room. Each gets plain values from here, never the
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from codex_py import __version__
-from codex_py.config.load import LoadedConfig
 from codex_py.context.agents_md import load_agents_md
 from codex_py.context.environment import current_environment
 from codex_py.context.initial import ContextSnapshot
 from codex_py.context.instructions import tone_instructions
 from codex_py.context.permissions import render_permissions
 from codex_py.context.plan_mode import plan_mode_on
-from codex_py.core.git_checkout import read_git_state
+from codex_py.core.agent_place import agent_slot, session_roles
+from codex_py.core.hook_slot import HookSeat, session_hooks
 from codex_py.core.installation import make_installation_id
-from codex_py.core.mcp_slot import InstallRules, McpSlot
+from codex_py.core.mcp_parts import ServerAnswers, server_notices, server_slot, session_servers
+from codex_py.core.mcp_slot import ServerTable
 from codex_py.core.model_connection import connect_model, find_local_model, known_facts, login_rules
 from codex_py.core.model_settings import choose_model, compact_prompt, model_settings
-from codex_py.core.offered_tools import offered_tools
+from codex_py.core.offered_tools import ToolPlace, offered_tools
 from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session import Session
+from codex_py.core.session_file import SessionFile
 from codex_py.core.session_parts import SessionParts
+from codex_py.core.session_request import ResumeTarget, SessionRequest
 from codex_py.core.session_skills import SessionSkills, SkillSettings
 from codex_py.core.skill_sources import skill_rules, skill_sources
 from codex_py.core.told_context import KnownContext
@@ -34,18 +37,12 @@ from codex_py.core.tool_runs import ToolParts
 from codex_py.core.turn_context import ModelSettings, TurnSettings
 from codex_py.log import write_crash_report
 from codex_py.model.auth import find_credentials
-from codex_py.model.client import ModelClient
 from codex_py.model.providers import Provider, loopback_provider, resolve_provider
 from codex_py.process.env import EnvironmentRules, tool_environment
 from codex_py.process.shells import user_shell
-from codex_py.protocol.ids import timestamp, uuid7
+from codex_py.protocol.ids import uuid7
 from codex_py.protocol.ops import OverrideTurnContext
-from codex_py.protocol.policy import ApprovalPolicy
-from codex_py.protocol.value import Value
-from codex_py.rollout.format import SessionMeta
-from codex_py.rollout.recorder import NullRecorder, Recorder, RolloutRecorder
 from codex_py.sandbox.policy import writable_roots
-from codex_py.skills.dependencies import mcp_keys
 from codex_py.skills.roots import SkillRootsRequest
 from codex_py.text.redact import Redactor
 from codex_py.tools.registry import ToolRegistry
@@ -53,45 +50,14 @@ from codex_py.tools.registry import ToolRegistry
 if TYPE_CHECKING:
     from codex_py.core.hands import Hands
     from codex_py.core.notify import Notifier
-    from codex_py.core.session_mcp import SessionMcp
+    from codex_py.core.session_hooks import SessionHooks
     from codex_py.model.local_model import LocalChoice
     from codex_py.rollout.reader import StoredSession
 
+__all__ = ["OFFLINE_PROVIDER", "ResumeTarget", "SessionRequest", "open_session"]
+
 OFFLINE_PROVIDER: Final = "offline"
 _OFFLINE_NOTICE: Final = "this is the offline model: fixed rules, no AI, nothing leaves this machine"
-
-
-class ResumeTarget(Value):
-    """Which stored session to go on with: by id or name, else the newest one, of this directory or of any.
-
-    With `fork` a new session goes on in its place, from the end of turn `turn` (counted from 1), else of the last one.
-    """
-
-    thread_id: str | None = None
-    any_directory: bool = False
-    fork: bool = False
-    turn: int | None = None
-
-
-class SessionRequest(Value):
-    """What a front end asks for. `cwd` is a real path; `extra_roots` are writable too with workspace-write.
-
-    `can_ask` says that the front end answers the session's questions; `ignore_rules` leaves `.rules` files out.
-    With `install_dependencies` MCP servers that named skills need are added without a question.
-    """
-
-    loaded: LoadedConfig
-    home: Path
-    cwd: Path
-    env: Mapping[str, str]
-    originator: str
-    approval: ApprovalPolicy
-    ephemeral: bool = False
-    resume: ResumeTarget | None = None
-    extra_roots: tuple[Path, ...] = ()
-    can_ask: bool = False
-    ignore_rules: bool = False
-    install_dependencies: bool = False
 
 
 @asynccontextmanager
@@ -121,27 +87,23 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
     if not request.ephemeral and provider.id != OFFLINE_PROVIDER:
         make_installation_id(request.home)
     stored = _stored_session(request)
-    thread_id = stored.meta.id if stored and not _forks(request) else uuid7()
+    file = SessionFile(request, stored)
+    thread_id = stored.meta.id if stored and not request.forks else uuid7()
     model = local.model if local else choose_model(config, provider)
     facts = known_facts(config, model, local)
     settings = model_settings(config, model, facts, local=provider.local and provider.id != OFFLINE_PROVIDER)
     policy = choose_policy(request.loaded, request.extra_roots)
     keys = _key_names(request, provider)
     tool_env = _tool_env(request, keys, thread_id)
-    tools = offered_tools(
-        config, facts, provider=provider, settings=settings, approval=request.approval, can_ask=request.can_ask
-    )
+    roles = session_roles(request)
+    place = ToolPlace(provider, request.approval, request.can_ask, roles.shown())
+    tools = offered_tools(config, facts, settings, place)
     client = connect_model(
         provider, credentials, rules=rules, env=request.env, home=request.home, originator=request.originator
     )
-    servers = request.loaded.config.mcp_servers or request.loaded.project_mcp_servers
-    install = InstallRules(
-        file=request.home / "config.toml",
-        names=frozenset(config.mcp_servers),
-        always=request.install_dependencies,
-        never=frozenset(config.skills.never_install_mcp),
-    )
-    mcp = McpSlot(lambda: _mcp(request, provider, client, pictures=facts.images), now=bool(servers), rules=install)
+    hooks = _hooks(request, tool_env, stored, thread_id=thread_id)
+    servers = session_servers(request)
+    mcp = server_slot(request, servers, ServerAnswers(provider=provider, client=client, pictures=facts.images))
     return SessionParts(
         thread_id=thread_id,
         provider_name=provider.id,
@@ -151,15 +113,17 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
             tools,
             tool_env,
             lambda: _hands(request),
+            agent_slot(request, roles, file),
             can_ask=request.can_ask,
             users_env=lambda: _users_env(request, keys),
             mcp=mcp,
+            hooks=hooks,
         ),
-        open_recorder=lambda warn: _recorder(request, stored, settings, warn, thread_id=thread_id),
+        open_recorder=lambda warn: file.open(thread_id, instructions=settings.instructions, warn=warn),
         redactor=Redactor(credentials.secrets),
         snapshot=lambda skills, now: _snapshot(request, now, skills=skills),
-        override=lambda op, now: _overridden(request, provider, op, now),
-        skills=SessionSkills(_skill_settings(request, settings, tool_env, keys=keys), request.cwd),
+        override=lambda op, now: _overridden(request, place, op, now),
+        skills=SessionSkills(_skill_settings(request, settings, tool_env, keys=keys, servers=servers), request.cwd),
         mcp=mcp,
         report_crash=lambda error: _report_crash(config.log_dir or request.home / "log", error),
         stored=stored,
@@ -167,32 +131,13 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
             *request.loaded.warnings,
             *([local.notice] if local and local.notice else []),
             *_notices(request, settings, known=facts.known, stored=stored),
+            *server_notices(request, servers),
+            *(hooks.warnings if hooks else ()),
+            *roles.warnings,
         ),
         notice=_OFFLINE_NOTICE if provider.id == OFFLINE_PROVIDER else None,
         previous=_previous(request, provider, settings, stored),
         compact_prompt=compact_prompt(config),
-    )
-
-
-def _mcp(request: SessionRequest, provider: Provider, client: ModelClient, *, pictures: bool) -> SessionMcp:
-    from codex_py.core.mcp_build import McpBuild, build_mcp  # the seam: only for who has such a server
-
-    async def answer(asked: Mapping[str, Any], settings: TurnSettings) -> Mapping[str, Any]:
-        from codex_py.core.mcp_sampling import sample  # the seam: hardly any server may ask the model
-
-        return await sample(client, asked, settings)
-
-    return build_mcp(
-        McpBuild(
-            loaded=request.loaded,
-            home=request.home,
-            cwd=request.cwd,
-            env=request.env,
-            provider=provider,
-            pictures=pictures,
-            can_ask=request.can_ask,
-            sample=answer,
-        )
     )
 
 
@@ -206,6 +151,23 @@ def _notifier(request: SessionRequest, session: Session) -> Notifier:
         cwd=request.cwd,
         client=request.originator,
         env=request.env,
+    )
+
+
+def _hooks(
+    request: SessionRequest, tool_env: Mapping[str, str], stored: StoredSession | None, *, thread_id: str
+) -> SessionHooks | None:
+    source = "fork" if request.forks else "resume" if stored else "clear" if request.follows else "startup"
+    return session_hooks(
+        HookSeat(
+            loaded=request.loaded,
+            home=request.home,
+            cwd=request.cwd,
+            env=tool_env,
+            thread_id=thread_id,
+            source=source,
+            end="prompt_input_exit" if request.can_ask else "other",
+        )
     )
 
 
@@ -239,10 +201,6 @@ def _stored_session(request: SessionRequest) -> StoredSession | None:
     return load_stored(request.home, wanted=target.thread_id, cwd=cwd, through_turn=target.turn)
 
 
-def _forks(request: SessionRequest) -> bool:
-    return request.resume is not None and request.resume.fork
-
-
 def _key_names(request: SessionRequest, provider: Provider) -> frozenset[str]:
     """The variables that hold a provider's key: no command gets them."""
     configured = [record.env_key for record in request.loaded.config.model_providers.values()]
@@ -264,44 +222,16 @@ def _users_env(request: SessionRequest, keys: frozenset[str]) -> dict[str, str]:
     return tool_environment(request.env, EnvironmentRules(ignore_default_excludes=True), secrets=keys)
 
 
-def _recorder(
-    request: SessionRequest,
-    stored: StoredSession | None,
-    settings: ModelSettings,
-    warn: Callable[[str], None],
-    *,
-    thread_id: str,
-) -> Recorder:
-    if request.ephemeral:
-        return NullRecorder()
-    inherited = None
-    if stored is not None:
-        if not _forks(request):
-            return RolloutRecorder.resume(stored, warn=warn)
-        from codex_py.core.stored_sessions import inherited_from  # the seam: only to fork
-
-        inherited = inherited_from(stored)
-    meta = SessionMeta(
-        id=thread_id,
-        timestamp=timestamp(),
-        cwd=str(request.cwd),
-        originator=request.originator,
-        cli_version=__version__,
-        source="cli" if request.can_ask else "exec",
-        model_provider=request.loaded.config.model_provider,
-        base_instructions=settings.instructions,
-        git=read_git_state(request.cwd),
-        forked_from_id=stored.meta.id if stored else None,
-    )
-    return RolloutRecorder.create(request.home, meta, warn=warn, inherited=inherited)
-
-
 def _skill_settings(
-    request: SessionRequest, settings: ModelSettings, tool_env: Mapping[str, str], *, keys: frozenset[str]
+    request: SessionRequest,
+    settings: ModelSettings,
+    tool_env: Mapping[str, str],
+    *,
+    keys: frozenset[str],
+    servers: ServerTable,
 ) -> SkillSettings:
     config = request.loaded.config
     withheld = {name: value for name, value in request.env.items() if name not in tool_env and name not in keys}
-    servers = config.mcp_servers.items()
 
     def roots_for(cwd: Path) -> SkillRootsRequest:
         return skill_sources(request.loaded, home=request.home, cwd=cwd, env=request.env)
@@ -314,24 +244,23 @@ def _skill_settings(
         max_tokens=config.skills.max_context_tokens,
         env=tool_env,
         withheld_env=withheld,
-        configured_mcp=frozenset(key for name, server in servers for key in mcp_keys(name, server)),
+        configured_mcp=servers.keys(),
         roots_for=roots_for,
         keep_ledger=not request.ephemeral,
     )
 
 
 def _overridden(
-    request: SessionRequest, provider: Provider, op: OverrideTurnContext, now: TurnSettings
+    request: SessionRequest, place: ToolPlace, op: OverrideTurnContext, now: TurnSettings
 ) -> tuple[TurnSettings, ToolRegistry | None]:
     from codex_py.core.turn_overrides import overridden  # the seam: few sessions change their settings
 
-    extra = request.extra_roots
-    return overridden(op, now, loaded=request.loaded, provider=provider, extra_roots=extra, can_ask=request.can_ask)
+    return overridden(op, now, loaded=request.loaded, extra_roots=request.extra_roots, place=place)
 
 
 def _snapshot(request: SessionRequest, now: TurnSettings, *, skills: str) -> KnownContext:
     config, policy = request.loaded.config, now.sandbox_policy
-    roots = [root.path for root in writable_roots(policy, now.cwd, request.env)]
+    roots = [root.path for root in writable_roots(policy, now.cwd, request.env, home=request.home)]
     agents_md = load_agents_md(
         request.home,
         now.cwd,

@@ -23,6 +23,7 @@ from codex_py.protocol.value import Value
 
 if TYPE_CHECKING:
     from codex_py.core.compact import Handover
+    from codex_py.core.session_hooks import SessionHooks
     from codex_py.skills.implicit import SkillUse
 
 # A request that does not fit is answered by a compaction, and once more by a harsher one.
@@ -46,6 +47,7 @@ class CompactionParts(Value):
     cwd: Path
     skill_uses: Callable[[str, Path], Sequence[SkillUse]]
     prompt_text: str | None = None
+    hooks: SessionHooks | None = None
 
 
 class Compaction:
@@ -180,6 +182,11 @@ class Compaction:
         from codex_py.core.compact import CompactionRequest, Compactor
 
         parts = self._parts
+        trigger = "manual" if reason == "user_requested" else "auto"
+        refusal = None if parts.hooks is None else await parts.hooks.before_compaction(trigger, focus)
+        # What does not fit has no choice.
+        if refusal is not None and reason != "context_overflow":
+            raise ModelError(f"a PreCompact hook does not let it: {refusal}", retryable=False)
         before = self._fill(turn.settings).total
         parts.emit(events.CompactionStarted(reason, before))
         request = CompactionRequest(
@@ -196,6 +203,8 @@ class Compaction:
         after = self._fill(turn.settings).total
         parts.note_cost(handover.usage, after)
         parts.emit(events.ContextCompacted(before, after, handover.how, reason, handover.summary))
+        if parts.hooks is not None:
+            parts.history.append(*await parts.hooks.after_compaction(trigger, handover.summary))
 
     def _replace(self, turn: TurnContext, handover: Handover, *, mid_turn: bool) -> None:
         from codex_py.core.compact_survivors import new_history

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codex_py.context.aborted import turn_aborted
@@ -26,6 +27,7 @@ from codex_py.core.tool_runs import ToolRuns
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn import Turn
 from codex_py.core.turn_context import ModelSettings, TurnContext, TurnSettings
+from codex_py.core.turn_hooks import PromptRefused, TurnHooks
 from codex_py.core.user_message import said
 from codex_py.errors import CodexError, ModelError
 from codex_py.model.client import TurnState
@@ -52,17 +54,27 @@ class Conversation:
         self._secrets = secrets
         self._listeners = listeners
         self._emit = listeners.emit
-        self.runs = ToolRuns(parts.tools, secrets, questions, emit=self._emit_of_tool, warn=listeners.warn_once)
+        self.runs = ToolRuns(
+            parts.tools,
+            secrets,
+            questions,
+            emit=self._emit_of_tool,
+            warn=listeners.warn_once,
+            use_skill=lambda name: self._desk.use(name),
+        )
         self.settings = CurrentSettings(parts.settings, parts.override, self.runs.offer)
         self.late = LateInput()
         self._previous: ModelSettings | None = parts.previous
+        self._unheard: list[ResponseItem] = []
         self._running: asyncio.Task[str | None] | None = None
         self._interrupted = False
         self._begun = False
         self._tokens = TokenCount()
         self._transcript = Transcript(parts.open_recorder(listeners.warn), secrets.redact_bytes)
         self.history = History(self._record)
-        self._told = ToldContext(self._known_context, self._transcript, listeners.warn_once)
+        self.told = ToldContext(self._known_context, self._transcript, listeners.warn_once)
+        self._hooks = TurnHooks(parts.tools.hooks, listeners, self._transcript)
+        self._hooks.attach(secrets, settings=lambda: self.settings.now, note=self.late.add)
         self.compaction = Compaction(self._compaction_parts())
         listeners.add(self.compaction.note_event)
         self._desk = SkillDesk(
@@ -78,6 +90,14 @@ class Conversation:
         )
         if parts.stored is not None:
             self._take_over(parts.stored)
+        elif parts.kin is not None and parts.kin.told is not None:
+            self.told.inherit(parts.kin.told)
+            self.history.append(*parts.kin.history)
+
+    @property
+    def rollout(self) -> Path | None:
+        """The file it is written to; None where none is."""
+        return self._transcript.path
 
     @property
     def has_begun(self) -> bool:
@@ -143,7 +163,7 @@ class Conversation:
         """Put items into the context while no turn runs; what the model is told of its place stands before them."""
         if items:
             self._take_settings()
-            self._told.news(lambda news: self.history.append(*news))
+            self.told.news(lambda news: self.history.append(*news))
             self.history.append(*items)
 
     def context_use(self) -> ContextUse:
@@ -152,7 +172,7 @@ class Conversation:
 
         is_idle = self._running is None
         settings = self._take_settings() if is_idle else self.settings.now
-        coming = self._told.coming() if is_idle else ()
+        coming = self.told.coming() if is_idle else ()
         return measure_context(
             (*self.history.items, *coming),
             settings.model,
@@ -162,9 +182,10 @@ class Conversation:
 
     def _take_over(self, stored: StoredSession) -> None:
         self.history.adopt(stored.items, window=stored.window, late=stored.late_outputs)
-        self._told.take_over(stored.world_state)
+        self.told.take_over(stored.world_state)
         self._tokens.take_over(stored.usage)
         self.compaction.take_over(stored.last_usage, stored.covered, stored.work_state)
+        self._unheard += stored.unheard
 
     def _take_settings(self) -> TurnSettings:
         """Let the user's settings hold, and look at the skills again."""
@@ -178,17 +199,25 @@ class Conversation:
         turn = self._take_settings().turn(self._parts.thread_id, uuid7(), output_schema)
         self.runs.new_turn()
         self.compaction.begin_turn()
+        self._hooks.begin_turn(turn.turn_id)
         self._tokens.begin_turn()
         self._emit(events.TurnStarted(turn.turn_id, prompt))
         self._transcript.turn_started(turn)
         # An earlier run may have died between a call and its output.
         self.history.close_open_calls()
+        while self._unheard:
+            self._keep(self._unheard.pop(0))
         return turn
 
     async def _work(self, turn: TurnContext, waiting: Sequence[Said], *, due: CompactionReason | None) -> str | None:
         """From the skills the user named to the model's last word. `due` says why the history is compacted first."""
+        opening = await self._hooks.opening()
+        if due is None:
+            self.history.append(*opening)
+        waiting = await self._hooks.admitted(waiting)
         if due is not None:
             await self._compact_first(turn, due, waiting)
+            self.history.append(*opening)
         self._previous = turn.settings
         await self._hear(waiting)
         self._parts.mcp.begin()
@@ -197,7 +226,10 @@ class Conversation:
         return last
 
     async def _compact_first(self, turn: TurnContext, due: CompactionReason, waiting: Sequence[Said]) -> None:
-        """Make room for what the user has said, which is kept when that fails or is interrupted."""
+        """Make room for what the user has said, which is kept when that fails, is interrupted or killed."""
+        for one in waiting:
+            if one.message is not None:
+                self._transcript.early_message(one.message)
         try:
             await self.compaction.ease(turn, due, previous=self._previous if due == "smaller_window" else None)
         except (ModelError, asyncio.CancelledError):
@@ -222,6 +254,7 @@ class Conversation:
                 continue
             asked.append(self._desk.inject(one.input))
             self._keep(one.message)
+            self.history.append(*one.context)
         # Asked only now, so that what the user said is kept when the answer never comes.
         await self._desk.provide(asked)
 
@@ -231,11 +264,11 @@ class Conversation:
         for one in waiting:
             if isinstance(one, Said):
                 self._emit(events.Steered(turn.turn_id, said(one.input)))
-        await self._hear(waiting)
+        await self._hear(await self._hooks.admitted_late(waiting, self.late))
 
     def _tell_context(self, turn: TurnContext) -> None:
         """Append what the model has not been told yet."""
-        self._told.news(lambda items: self.history.append(*items))
+        self.told.news(lambda items: self.history.append(*items))
         self._transcript.turn_settings(turn)
 
     def _known_context(self) -> KnownContext:
@@ -246,13 +279,14 @@ class Conversation:
             history=self.history,
             model=self._parts.model,
             transcript=self._transcript,
-            told=self._told,
+            told=self.told,
             tools=lambda: self.runs.registry.encoded_specs,
             emit=self._emit,
             note_cost=self._note_cost,
             cwd=self._parts.settings.cwd,
             skill_uses=self._parts.skills.uses_in,
             prompt_text=self._parts.compact_prompt,
+            hooks=self._parts.tools.hooks,
         )
 
     async def _sample(self, turn: TurnContext) -> str | None:
@@ -260,7 +294,7 @@ class Conversation:
             turn=turn,
             history=self.history,
             model=self._parts.model,
-            tools=self.runs.registry,
+            tools=lambda: self.runs.registry,
             run_tool=lambda call, ended: self.runs.run(call, turn, ended),
             keep_output=self._transcript.early_output,
             emit=self._emit_for(turn),
@@ -274,6 +308,7 @@ class Conversation:
             self.compaction,
             hear_late=lambda: self._hear_late(turn),
             is_asked_more=lambda: self.late.wants_answer,
+            hooks=self._hooks,
         ).run()
 
     def _emit_for(self, turn: TurnContext) -> Callable[[events.Event], None]:
@@ -290,7 +325,7 @@ class Conversation:
             self._running.cancel()
         try:
             last = await self._running
-        except ModelError as error:
+        except (ModelError, PromptRefused) as error:
             self._fail(turn, str(error))
         except ToolCrash as error:
             self._fail(turn, self._parts.report_crash(error.__cause__ or error))

@@ -38,7 +38,7 @@ def load_hands(
 ) -> Hands:
     """Reads the `.rules` files; `ignore_rules` leaves them out."""
     return Hands(
-        sandbox=Sandbox.detect(env, deny_read=loaded.config.sandbox.deny_read, secrets=own_secrets(home)),
+        sandbox=Sandbox.detect(env, deny_read=loaded.config.sandbox.deny_read, secrets=own_secrets(home), home=home),
         processes=ProcessManager(),
         approvals=load_approvals(loaded, home=home, cwd=cwd, ignore_rules=ignore_rules),
         allow_partial=loaded.config.sandbox.allow_partial,

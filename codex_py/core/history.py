@@ -33,6 +33,19 @@ class History:
     def items(self) -> tuple[ResponseItem, ...]:
         return tuple(self._items)
 
+    def items_answered(self) -> tuple[ResponseItem, ...]:
+        """The items before the first call that has no answer yet."""
+        waiting = {call.call_id for call in self._open}
+        first = len(self._items)
+        for index in range(len(self._items) - 1, -1, -1):
+            if not waiting:
+                break
+            call = exchange_of(self._items[index])
+            if call is not None and not call.is_output and call.call_id in waiting:
+                waiting.discard(call.call_id)
+                first = index
+        return tuple(self._items[:first])
+
     @property
     def encoded(self) -> list[bytes]:
         """The bytes of each item, in order: the `input` of the next request."""

@@ -10,10 +10,11 @@ from codex_py.protocol.value import Value
 
 
 class Said(Value):
-    """What the user said, and the message it makes; None when only skills were picked."""
+    """What the user said, and the message it makes; None when only skills were picked. `context` goes with it."""
 
     input: tuple[UserInput, ...]
     message: ResponseItem | None
+    context: tuple[ResponseItem, ...] = ()
 
 
 class LateInput:
@@ -24,6 +25,10 @@ class LateInput:
 
     def add(self, late: Said | ResponseItem) -> None:
         self._waiting.append(late)
+
+    def withdraw(self, item: ResponseItem) -> None:
+        """Take an item back, unless somebody has it already."""
+        self._waiting = [late for late in self._waiting if late is not item]
 
     @property
     def wants_answer(self) -> bool:

@@ -31,6 +31,10 @@ class Listeners:
         """Tell the user something; the work goes on."""
         self.emit(Warned(message))
 
+    def has_warned(self, message: str) -> bool:
+        """Whether `warn_once` has told this."""
+        return message in self._warned
+
     def warn_once(self, message: str) -> None:
         """`warn`, unless the same was told before."""
         if message not in self._warned:

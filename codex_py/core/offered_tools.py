@@ -9,21 +9,25 @@ from codex_py.core.turn_context import ModelSettings
 from codex_py.model.catalog import ModelFacts
 from codex_py.model.providers import Provider
 from codex_py.protocol.policy import ApprovalPolicy, asks_about
+from codex_py.protocol.value import Value
 from codex_py.tools.apply_patch import ApplyPatch
-from codex_py.tools.later import commands_later, hidden_later, shown_later
+from codex_py.tools.later import agents_later, commands_later, hidden_later, shown_later, skill_later
 from codex_py.tools.registry import ToolRegistry
 
 
-def offered_tools(
-    config: Config,
-    facts: ModelFacts,
-    *,
-    provider: Provider,
-    settings: ModelSettings,
-    approval: ApprovalPolicy,
-    can_ask: bool,
-) -> ToolRegistry:
-    """The tools in the order they are shown. `can_ask` says that the front end answers the session's questions."""
+class ToolPlace(Value):
+    """Where tools are offered. `can_ask` says that the front end answers the session's questions; `roles` are those of
+    agents, with what each is for.
+    """
+
+    provider: Provider
+    approval: ApprovalPolicy
+    can_ask: bool
+    roles: tuple[tuple[str, str], ...] = ()
+
+
+def offered_tools(config: Config, facts: ModelFacts, settings: ModelSettings, place: ToolPlace) -> ToolRegistry:
+    """The tools in the order they are shown."""
     login, shell = config.allow_login_shell, config.features.shell_tool
     commands = commands_later(allow_login_shell=login, max_poll_ms=config.background_terminal_max_timeout)
     tools = [
@@ -31,14 +35,17 @@ def offered_tools(
         ApplyPatch(freeform=facts.apply_patch == "freeform"),
         *shown_later(
             pictures=facts.images and config.features.view_image and config.tools.view_image,
-            questions=can_ask,
-            permissions=can_ask and asks_about(approval, "request_permissions"),
+            questions=place.can_ask,
+            permissions=place.can_ask and asks_about(place.approval, "request_permissions"),
         ),
+        # Whoever cannot read a file has no other way to a skill.
+        *([skill_later()] if config.skills.tool or not shell else ()),
+        *(agents_later(place.roles) if config.features.multi_agent and config.agents.max_depth else ()),
     ]
     return ToolRegistry(
         tools,
         hidden=hidden_later(allow_login_shell=login, commands=shell),
-        hosted=_hosted_tools(config, provider, settings),
+        hosted=_hosted_tools(config, place.provider, settings),
     )
 
 

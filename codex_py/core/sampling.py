@@ -33,7 +33,8 @@ class ToolCrash(Exception):
 
 
 class Answer:
-    """What a request came to. `wants_more` asks for another one: calls were made, or the model said so.
+    """What a request came to. `wants_more` asks for another one: calls were made, or the model said so; `acted` says
+    that there was a call of a tool that exists.
 
     `usage` counts the first `covered` items of the history, the answer included.
     """
@@ -43,6 +44,7 @@ class Answer:
         self.usage: TokenUsage | None = None
         self.covered = 0
         self.wants_more = False
+        self.acted = False
 
 
 async def retried(
@@ -89,13 +91,13 @@ class Sampler(Value):
     """Makes the requests of one turn.
 
     `expect_call` hears that a call is on its way; `keep_output` writes down an output whose place in the history has
-    not come yet; `saved` returns when what was recorded so far is on disk.
+    not come yet; `saved` returns when what was recorded so far is on disk. `tools` gives those of the next request.
     """
 
     turn: TurnContext
     history: History
     model: ModelClient
-    tools: ToolRegistry
+    tools: Callable[[], ToolRegistry]
     run_tool: RunTool
     emit: Callable[[events.Event], None]
     expect_call: Callable[[], object]
@@ -136,7 +138,7 @@ class Sampler(Value):
 
     async def _receive(self, batch: CallBatch, answer: Answer) -> ModelError | None:
         try:
-            prompt = prompt_for(self.turn, self.history, self.tools.encoded_specs)
+            prompt = prompt_for(self.turn, self.history, self.tools().encoded_specs)
             async with aclosing(self.model.stream(prompt, turn_state=self.turn_state)) as stream:
                 async for event in stream:
                     self._take(event, batch, answer)
@@ -169,7 +171,9 @@ class Sampler(Value):
             case Reasoning(summary, raw) if text := summary or (raw if self.turn.settings.show_raw_reasoning else ""):
                 self.emit(events.ReasoningDone(text))
             case ToolCall() as call:
-                batch.start(call, parallel=self.tools.is_parallel(call))
+                tools = self.tools()
+                answer.acted = answer.acted or tools.knows(call)
+                batch.start(call, parallel=tools.is_parallel(call))
             case WebSearchCall(id_, query, action):
                 self.emit(events.WebSearched(id_, query, action))
             case _:

@@ -7,6 +7,7 @@ from operator import is_
 from typing import Any, Final, TypeVar, cast
 
 from codex_py.protocol import events, questions
+from codex_py.protocol.agents import AgentState
 from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
@@ -34,6 +35,10 @@ _TEXTS: Final[Mapping[type[Value], tuple[str, ...]]] = {
     events.PlanStep: ("text",),
     events.PlanProposed: ("text",),
     events.WebSearched: ("query", "action"),
+    events.AgentCallStarted: ("prompt",),
+    events.AgentCallFinished: ("agents", "prompt", "error"),
+    events.AgentChanged: ("agent",),
+    AgentState: ("task", "message", "activity"),
     events.QuestionAsked: ("question",),
     questions.ApprovalQuestion: ("command", "reason", "justification"),
     questions.PermissionsQuestion: ("reason",),
@@ -48,12 +53,19 @@ _TEXTS: Final[Mapping[type[Value], tuple[str, ...]]] = {
 _V = TypeVar("_V", bound=Value)
 
 
+class Vault:
+    """What is secret in a session and in the agents it starts."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self.redactor = redactor
+        self.given: dict[str, str | None] = {}
+
+
 class Secrets:
     """Knows every secret of the session and takes it out of what leaves it."""
 
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
-        self._given: dict[str, str | None] = {}
+    def __init__(self, vault: Vault) -> None:
+        self.vault: Final = vault
         self._text = HeldBack()
         self._reasoning = HeldBack()
         self._commands: dict[str, HeldBack] = {}
@@ -63,39 +75,40 @@ class Secrets:
 
         Of those the user `typed` shorter ones are kept secret too.
         """
-        self._given |= values
+        self.vault.given |= values
         known = [value for value in values.values() if value]
-        self._redactor = self._redactor.with_typed(known) if typed else self._redactor.with_secrets(known)
+        redactor = self.vault.redactor
+        self.vault.redactor = redactor.with_typed(known) if typed else redactor.with_secrets(known)
 
     def learn(self, values: Iterable[str]) -> None:
         """Keep these from leaving the session from now on."""
-        self._redactor = self._redactor.with_secrets(values)
+        self.vault.redactor = self.vault.redactor.with_secrets(values)
 
     def was_asked_for(self, name: str) -> bool:
-        return name in self._given
+        return name in self.vault.given
 
     def has(self, name: str) -> bool:
-        return bool(self._given.get(name))
+        return bool(self.vault.given.get(name))
 
     def is_hidden(self, name: str) -> bool:
         """Whether the value the user typed is long enough to be taken out of what is shown and stored."""
-        return len((self._given.get(name) or "").strip()) >= MIN_TYPED_LENGTH
+        return len((self.vault.given.get(name) or "").strip()) >= MIN_TYPED_LENGTH
 
     @property
     def env(self) -> dict[str, str]:
         """The variables a tool's process gets."""
-        return {name: value for name, value in self._given.items() if value}
+        return {name: value for name, value in self.vault.given.items() if value}
 
     def redact(self, text: str) -> str:
-        return self._redactor.redact(text)
+        return self.vault.redactor.redact(text)
 
     def redactor_with(self, more: Iterable[str]) -> Redactor:
         """What takes out these too."""
-        return self._redactor.with_secrets(more)
+        return self.vault.redactor.with_secrets(more)
 
     def redact_bytes(self, encoded: bytes) -> bytes:
         """The same for encoded JSON."""
-        return self._redactor.redact_bytes(encoded)
+        return self.vault.redactor.redact_bytes(encoded)
 
     def without(self, output: ToolOutput) -> ToolOutput:
         text = self.redact(output.text)
@@ -111,13 +124,13 @@ class Secrets:
         """
         match event:
             case events.TextDelta(text):
-                shown = self._text.feed(text, self._redactor)
+                shown = self._text.feed(text, self.vault.redactor)
                 return (events.TextDelta(shown),) if shown else ()
             case events.ReasoningDelta(text):
-                shown = self._reasoning.feed(text, self._redactor)
+                shown = self._reasoning.feed(text, self.vault.redactor)
                 return (events.ReasoningDelta(shown),) if shown else ()
             case events.CommandOutput(call_id, text):
-                shown = self._commands.setdefault(call_id, HeldBack()).feed(text, self._redactor)
+                shown = self._commands.setdefault(call_id, HeldBack()).feed(text, self.vault.redactor)
                 return (events.CommandOutput(call_id, shown),) if shown else ()
             case events.CommandFinished(call_id):
                 # The whole output follows, so that the end that was kept needs no event of its own.
@@ -136,9 +149,9 @@ class Secrets:
 
     def _rest(self, kind: str) -> tuple[events.Event, ...]:
         """What was kept of the text that an item of this kind ends."""
-        if kind == "message" and (rest := self._text.end(self._redactor)):
+        if kind == "message" and (rest := self._text.end(self.vault.redactor)):
             return (events.TextDelta(rest),)
-        if kind == "reasoning" and (rest := self._reasoning.end(self._redactor)):
+        if kind == "reasoning" and (rest := self._reasoning.end(self.vault.redactor)):
             return (events.ReasoningDelta(rest),)
         return ()
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from codex_py.core.conversation import Conversation
 from codex_py.core.late_input import Said
 from codex_py.core.listeners import Listener, Listeners
 from codex_py.core.questions import Questions
-from codex_py.core.secrets import Secrets
+from codex_py.core.secrets import Secrets, Vault
 from codex_py.core.session_notes import SessionNotes
 from codex_py.core.session_parts import SessionParts
 from codex_py.core.session_skills import SessionSkills
@@ -19,34 +19,46 @@ from codex_py.core.user_message import user_message
 from codex_py.protocol import events, ops
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.input import TextInput, UserInput
+from codex_py.protocol.items import ResponseItem
 
 if TYPE_CHECKING:
+    from codex_py.core.agents import AgentDoor
     from codex_py.core.session_mcp import SessionMcp
     from codex_py.protocol.context_use import ContextUse
     from codex_py.protocol.live_process import LiveProcess
 
 
 class Session:
-    """One conversation with the model. A front end submits ops and listens to events."""
+    """One conversation with the model. A front end submits ops and listens to events.
+
+    `agents` are the sessions it has started for the model. `stop_commands` ends all that commands have left running.
+    `rollout` is the file it is written to, None where none is.
+    """
 
     def __init__(self, parts: SessionParts) -> None:
         self._parts = parts
         self._turn_lock = asyncio.Lock()
-        secrets = Secrets(parts.redactor)
+        kin = parts.kin
+        secrets = Secrets(Vault(parts.redactor) if kin is None else kin.vault)
         self._listeners = Listeners(secrets, parts.report_crash)
-        self._questions = Questions(self._listeners.emit)
-        parts.model.watch(learn=secrets.learn, warn=self._listeners.warn_once)
+        self._questions = Questions(self._listeners.emit, kin and kin.ask)
         self._conversation = Conversation(parts, secrets=secrets, listeners=self._listeners, questions=self._questions)
         self._runs = self._conversation.runs
         self._settings = self._conversation.settings
         self._late = self._conversation.late
         self.history = self._conversation.history
-        parts.mcp.attach(
-            ask=self._questions.ask,
-            warn=self._listeners.warn_once,
-            learn=secrets.learn,
-            settings=lambda: self._settings.now,
-        )
+        self.agents: Final = parts.tools.agents
+        self.stop_commands: Final = self._runs.stop_all
+        self.rollout: Final = self._conversation.rollout
+        self.agents.attach(lambda: self._agent_door(secrets))
+        if kin is None:
+            parts.model.watch(learn=secrets.learn, warn=self._listeners.warn_once)
+            parts.mcp.attach(
+                ask=self._questions.ask,
+                warn=self._listeners.warn_once,
+                learn=secrets.learn,
+                settings=lambda: self._settings.now,
+            )
         self._notes = SessionNotes()
         self.subscribe(self._notes.note_event)
 
@@ -134,15 +146,21 @@ class Session:
 
         What was steered and has not reached the model begins the next turn, unless it is taken back.
         """
+        self.agents.interrupt()
         stopped = self._runs.stop_user_shells()
         coming = self._turn_lock.locked() or not (stopped or self._conversation.has_begun)
         self._conversation.interrupt(coming=coming)
 
     async def close(self) -> None:
         """Stop every process, close the connection and the rollout. Safe to call more than once."""
-        await self._parts.mcp.close()
+        await self.agents.close()
+        if self._parts.tools.hooks is not None:
+            await self._parts.tools.hooks.close()
+        if self._parts.kin is None:
+            await self._parts.mcp.close()
         await self._runs.close()
-        await self._parts.model.aclose()
+        if self._parts.kin is None:
+            await self._parts.model.aclose()
         self._conversation.close()
 
     def warn(self, message: str) -> None:
@@ -172,7 +190,10 @@ class Session:
 
     async def _user_shell(self, command: str) -> None:
         self._conversation.begin()
-        item = await self._runs.user_shell(command, self._settings.next)
+        self._put(await self._runs.user_shell(command, self._settings.next))
+
+    def _put(self, item: ResponseItem) -> None:
+        """Put an item before the model with the next request; nothing is asked of it."""
         if self._turn_lock.locked():
             self._late.add(item)
         else:
@@ -183,6 +204,33 @@ class Session:
 
         self._override(ops.OverrideTurnContext(plan=False))
         await self._one_at_a_time(lambda: self._user_turn((TextInput(plan_accepted(wishes)),)))
+
+    def _agent_door(self, secrets: Secrets) -> AgentDoor:
+        from codex_py.core.agents import AgentDoor  # the seam: few sessions start agents
+        from codex_py.core.skill_names import find_skill
+
+        parts, listeners = self._parts, self._listeners
+
+        def warn_for(name: str, message: str) -> None:
+            if not listeners.has_warned(message):
+                listeners.warn_once(f"agent {name}: {message}")
+
+        return AgentDoor(
+            parts=parts,
+            vault=secrets.vault,
+            history=self.history,
+            told=self._conversation.told,
+            settings=lambda: self._settings.now,
+            registry=lambda: self._runs.own,
+            hands=lambda: self._runs.warm_up(self._settings.now.sandbox_policy, self._settings.now.cwd),
+            ask=self._questions.ask,
+            emit=listeners.emit,
+            warn=listeners.warn,
+            warn_for=warn_for,
+            note=self._put,
+            withdraw=self._late.withdraw,
+            skill=lambda name: find_skill(parts.skills.catalog, name),
+        )
 
     def _override(self, op: ops.OverrideTurnContext) -> None:
         if changed := self._settings.change(op):

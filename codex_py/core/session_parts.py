@@ -18,6 +18,7 @@ from codex_py.text.redact import Redactor
 from codex_py.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
+    from codex_py.core.kin import Kin
     from codex_py.rollout.reader import StoredSession
 
 
@@ -27,6 +28,7 @@ class SessionParts(Value):
     `snapshot` is asked at the start of each turn, with the list of skills and the turn's settings. `override` gives the
     settings that an op asks for, and other tools where they need them. `previous` is the model an earlier run ended
     with, when it is another one that can still be asked. `compact_prompt` is the user's own request for a summary.
+    `kin` is there in the session of an agent: what it has from the one that started it.
     """
 
     thread_id: str
@@ -46,3 +48,4 @@ class SessionParts(Value):
     notice: str | None = None
     previous: ModelSettings | None = None
     compact_prompt: str | None = None
+    kin: Kin | None = None

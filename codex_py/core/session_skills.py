@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -93,6 +93,10 @@ class SessionSkills:
         """What the model is told of them, and at what cost; None before the first `refresh`."""
         return self._rendered
 
+    def anew(self) -> SessionSkills:
+        """The same skills for another session."""
+        return SessionSkills(self._settings, self._cwd)
+
     def reload(self) -> None:
         """Let the next `refresh` read everything, whatever is kept of it."""
         self._is_reloading = True
@@ -137,13 +141,16 @@ class SessionSkills:
             return ""
         return self._rendered.text
 
-    def asked_for(self, inputs: Sequence[UserInput]) -> AskedFor:
-        """What a message names, read from disk now. A skill that cannot be read costs a line, not the turn."""
+    def asked_for(self, inputs: Sequence[UserInput], *, connector_slugs: Collection[str] = ()) -> AskedFor:
+        """What a message names, read from disk now. A skill that cannot be read costs a line, not the turn.
+
+        A plain name that is also one of `connector_slugs` names no skill.
+        """
         if not any(map(_may_name_a_skill, inputs)):
             return AskedFor()
         from codex_py.core.named_skills import read_named_skills  # the seam: most messages name no skill
 
-        return read_named_skills(self._catalog, self._settings, inputs)
+        return read_named_skills(self._catalog, self._settings, inputs, connector_slugs=connector_slugs)
 
     def used_by(self, command: str, workdir: Path) -> list[SkillUsed]:
         """The skills a command reads or runs scripts of, each once a turn."""

@@ -26,6 +26,16 @@ class ToldContext:
         self._warn = warn
         self._told: ContextSnapshot | None = None
 
+    @property
+    def told(self) -> ContextSnapshot | None:
+        """What was told last; None when nothing was."""
+        return self._told
+
+    def inherit(self, told: ContextSnapshot) -> None:
+        """Go on from what another session has told, whose items this one begins with."""
+        self._told = told
+        self._transcript.context_told(told.to_record())
+
     def take_over(self, world_state: object) -> None:
         """Go on from what an earlier run has told."""
         self._told = ContextSnapshot.from_record(world_state)

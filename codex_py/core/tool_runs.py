@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codex_py.core.agent_slot import AgentSlot
 from codex_py.core.mcp_slot import McpSlot
 from codex_py.core.questions import Questions
 from codex_py.core.secrets import Secrets
@@ -15,11 +16,13 @@ from codex_py.protocol import events
 from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.policy import SandboxPolicy
 from codex_py.protocol.value import Value
+from codex_py.tools.allowed import AllowedTools
 from codex_py.tools.registry import ToolRegistry
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 if TYPE_CHECKING:
     from codex_py.core.hands import Hands
+    from codex_py.core.session_hooks import SessionHooks
     from codex_py.core.user_shell import UserShell
     from codex_py.protocol.live_process import LiveProcess
 
@@ -28,19 +31,26 @@ class ToolParts(Value):
     """The tools of a session. `can_ask` says that the front end answers questions.
 
     `load_hands` is called once, in a thread, when the first call is on its way: many a session makes none. `users_env`
-    is asked for what the user's own commands run with.
+    is asked for what the user's own commands run with. `allows` says which tools of MCP servers may be used by name,
+    where not all of them may.
     """
 
     registry: ToolRegistry
     env: dict[str, str]
     load_hands: Callable[[], Hands]
+    agents: AgentSlot
     can_ask: bool = False
     users_env: Callable[[], dict[str, str]] = dict
     mcp: McpSlot | None = None
+    hooks: SessionHooks | None = None
+    allows: Callable[[str], bool] | None = None
 
 
 class ToolRuns:
-    """Runs calls. `emit` hears the tools' events; `warn` hears what the user should know, once each."""
+    """Runs calls. `emit` hears the tools' events; `warn` hears what the user should know, once each.
+
+    `use_skill` gives the text of a skill for the model.
+    """
 
     def __init__(
         self,
@@ -50,8 +60,10 @@ class ToolRuns:
         *,
         emit: Callable[[events.Event], None],
         warn: Callable[[str], None],
+        use_skill: Callable[[str], Awaitable[str]],
     ) -> None:
         self._parts = parts
+        self._use_skill = use_skill
         self._own = parts.registry
         self._registry = self._joined()
         self._secrets = secrets
@@ -66,6 +78,11 @@ class ToolRuns:
     @property
     def registry(self) -> ToolRegistry:
         return self._registry
+
+    @property
+    def own(self) -> ToolRegistry:
+        """Without the tools of MCP servers."""
+        return self._own
 
     def offer(self, registry: ToolRegistry) -> None:
         """Other tools from now on, for other settings."""
@@ -100,7 +117,7 @@ class ToolRuns:
         for warning in (*filter(None, [shortfall]), *hands.approvals.warnings):
             self._warn(warning)
         parts = self._parts
-        announcements = _Announcements(self._emit)
+        announcements, hooks = _Announcements(self._emit), parts.hooks
         context = ToolContext(
             call_id=call.call_id,
             cwd=turn.cwd,
@@ -116,9 +133,11 @@ class ToolRuns:
             approvals=hands.approvals,
             shortfall=None if hands.allow_partial else shortfall,
             plan=turn.plan,
+            agents=parts.agents.fill,
+            use_skill=self._use_skill,
         )
         try:
-            output = self._secrets.without(await self._registry.run(call, context))
+            output = self._secrets.without(await self._registry.run(call, context, hooks and hooks.run_call))
             ended(output)
         finally:
             announcements.end()
@@ -164,14 +183,21 @@ class ToolRuns:
                 return True
         return False
 
-    async def close(self) -> None:
-        """Stop every process the tools left behind."""
+    async def stop_all(self) -> None:
+        """Stop every command, with all it has started."""
         if self._hands is not None:
             await (await self._hands).processes.kill_all()
 
+    async def close(self) -> None:
+        """Stop every process the tools left behind."""
+        await self.stop_all()
+
     def _joined(self) -> ToolRegistry:
         tools = self._parts.mcp and self._parts.mcp.tools
-        return self._own.joined(tools) if tools else self._own
+        if not tools:
+            return self._own
+        allows = self._parts.allows
+        return self._own.joined(tools if allows is None else AllowedTools(tools, allows))
 
     def _widen(self, policy: SandboxPolicy) -> None:
         self._granted = policy

@@ -42,6 +42,10 @@ class Transcript:
         """Keep an output that cannot enter the history yet: only a run that is killed before then makes it count."""
         self._recorder.record(records.EARLY_OUTPUT, self._redact(item.encoded))
 
+    def early_message(self, item: ResponseItem) -> None:
+        """Keep what the user said while the history is made ready for it: only a killed run makes it count."""
+        self._recorder.record(records.EARLY_INPUT, self._redact(item.encoded))
+
     def turn_started(self, turn: TurnContext) -> None:
         self._turn_began = time.monotonic()
         window = turn.settings.context_window

@@ -7,12 +7,15 @@ from typing import Final
 
 from codex_py.core.compaction import Compaction
 from codex_py.core.sampling import Answer, Sampler
+from codex_py.core.turn_hooks import TurnHooks
 from codex_py.errors import ModelError
 from codex_py.model.failures import TOO_LONG
 from codex_py.protocol.value import Value
 
 # So many answers without an item and the same request again: another one would bring no more.
 _MOST_SILENT: Final = 10
+# So many answers that end nothing and do nothing: talk, or calls of tools that do not exist.
+_MOST_IDLE: Final = 100
 
 
 class Turn(Value):
@@ -26,14 +29,15 @@ class Turn(Value):
     compaction: Compaction
     hear_late: Callable[[], Awaitable[None]]
     is_asked_more: Callable[[], bool]
+    hooks: TurnHooks
 
     async def run(self) -> str | None:
         """Sample and run tools until a response asks for nothing; return that response's message.
 
         Between two requests, and when one turns out too long, the history is compacted. Raises `ModelError` when the
-        model goes on asking for more and says nothing.
+        model goes on asking for more and says nothing, or does nothing.
         """
-        silent = 0
+        silent = idle = 0
         while True:
             await self.hear_late()
             before = len(self.sampler.history)
@@ -45,9 +49,22 @@ class Turn(Value):
                 await self.compaction.relieve(self.sampler.turn, error)
                 continue
             self.note_answer(answer)
-            if not answer.wants_more and not self.is_asked_more():
+            if await self._is_over(answer):
                 return answer.message
             silent = silent + 1 if len(self.sampler.history) == before else 0
             if silent == _MOST_SILENT:
                 raise ModelError(f"the model said nothing {silent} times and asked to go on", retryable=False)
+            idle = idle + 1 if answer.wants_more and not answer.acted else 0
+            if idle == _MOST_IDLE:
+                raise ModelError(f"the model went on {idle} times and called no tool that exists", retryable=False)
             await self.compaction.between_requests(self.sampler.turn)
+
+    async def _is_over(self, answer: Answer) -> bool:
+        if self.hooks.has_halted:
+            return True
+        if answer.wants_more or self.is_asked_more():
+            return False
+        more = await self.hooks.sent_back(answer.message)
+        self.sampler.history.append(*more)
+        # Hooks take their time, and the user may have said something meanwhile.
+        return self.hooks.has_halted or not (more or self.is_asked_more())

@@ -10,11 +10,10 @@ from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
 from codex_py.core.model_connection import known_facts
 from codex_py.core.model_settings import model_settings
-from codex_py.core.offered_tools import offered_tools
+from codex_py.core.offered_tools import ToolPlace, offered_tools
 from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import UserError
-from codex_py.model.providers import Provider
 from codex_py.paths import is_folder
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.tools.registry import ToolRegistry
@@ -25,9 +24,8 @@ def overridden(
     now: TurnSettings,
     *,
     loaded: LoadedConfig,
-    provider: Provider,
     extra_roots: Sequence[Path],
-    can_ask: bool,
+    place: ToolPlace,
 ) -> tuple[TurnSettings, ToolRegistry | None]:
     """The settings with what the op changes, and the tools for another model; None where they stay as they are.
 
@@ -36,6 +34,7 @@ def overridden(
     Raises `UserError` for a model without a name, a folder that is none, and what the administrator does not allow.
     """
     _check(op, loaded)
+    provider = place.provider
     config = _config_for(op, now, loaded.config)
     model = op.model or now.model.model
     facts = known_facts(config, model, None)
@@ -53,8 +52,7 @@ def overridden(
     after = TurnSettings(op.cwd or now.cwd, settings, policy, op.approval or now.approval, plan)
     if op.model is None and op.effort is None:
         return after, None
-    tools = offered_tools(config, facts, provider=provider, settings=settings, approval=after.approval, can_ask=can_ask)
-    return after, tools
+    return after, offered_tools(config, facts, settings, place.replace(approval=after.approval))
 
 
 def _config_for(op: OverrideTurnContext, now: TurnSettings, config: Config) -> Config:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from codex_py.core.work_state import WorkState, plan_of
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.items import Message, ResponseItem, ToolCall
+from codex_py.protocol.readable import output_of
 
 if TYPE_CHECKING:
     from codex_py.skills.implicit import SkillUse
@@ -22,6 +23,7 @@ _PATCHED: Final = "Success. Updated the following files:\n"
 _FILE: Final = re.compile(r"([AMD]) (\S.*)")
 _KINDS: Final = {"A": "add", "M": "update", "D": "delete"}
 _FUNCTION_CALL: Final = b'{"type":"function_call",'
+_LOADED: Final = re.compile(r'<skill-loaded name="([^"\n]*)">\n<path>([^\n]*)</path>\n')
 _SKILL: Final = re.compile(r"<skill>\n<name>([^\n]*)</name>\n<path>([^\n]*)</path>\n")
 
 
@@ -47,6 +49,8 @@ def _state_of(item: ResponseItem, cwd: Path, skill_uses: SkillUses) -> WorkState
         return _patched(item, cwd)
     if b"<skill>" in encoded:
         return _shown(item)
+    if b"<skill-loaded name=" in encoded:
+        return _loaded(item)
     if encoded.startswith(_FUNCTION_CALL):
         return _read_by_the_way(item, cwd, skill_uses)
     return None
@@ -82,6 +86,13 @@ def _shown(item: ResponseItem) -> WorkState | None:
     if not isinstance(view, Message) or view.role != "user":
         return None
     found = _SKILL.match(view.text)
+    return WorkState(skills={found[2]: found[1]}) if found else None
+
+
+def _loaded(item: ResponseItem) -> WorkState | None:
+    if not item.type.endswith("_call_output"):
+        return None
+    found = _LOADED.match(output_of(item))
     return WorkState(skills={found[2]: found[1]}) if found else None
 
 

@@ -7,10 +7,11 @@ from typing import Final
 
 from codex_py.exec.jsonl import describe_retry
 from codex_py.protocol import events
+from codex_py.protocol.agents import AgentState
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.policy import approval_name, describe_sandbox
 from codex_py.text.age import describe_seconds
-from codex_py.text.excerpt import ends_of
+from codex_py.text.excerpt import ends_of, first_words
 from codex_py.text.sanitize import sanitize, sanitize_line
 
 _RULE: Final = "--------"
@@ -22,6 +23,7 @@ _YELLOW: Final = "33"
 _MAGENTA: Final = "35"
 _CYAN: Final = "36"
 _SHOWN_ARGUMENTS: Final = 500
+_AGENT_ENDS: Final = {"completed": "done", "errored": "failed", "interrupted": "interrupted", "shutdown": "closed"}
 _STEP_MARKS: Final = {"completed": ("[x]", _GREEN), "in_progress": ("[>]", _YELLOW), "pending": ("[ ]", _DIM)}
 
 
@@ -88,6 +90,8 @@ class HumanPrinter:
                 self._patch_finished(event)
             case events.McpCallStarted() | events.McpCallProgress() | events.McpCallFinished():
                 self._mcp_call(event)
+            case events.AgentChanged(agent, was) if agent.status != was:
+                self._agent(agent)
             case events.CompactionStarted(_, tokens):
                 self._line(self._paint("compacting context:", _CYAN) + f" about {tokens:,} tokens")
             case events.ContextCompacted(before, after):
@@ -159,6 +163,18 @@ class HumanPrinter:
                 name = sanitize_line(f"{server}.{tool}")
                 self._line(self._paint(f" {name} {event.status} in {describe_seconds(event.seconds)}:", colour))
                 self._output(event.error or event.output)
+
+    def _agent(self, agent: AgentState) -> None:
+        """A line when it begins, and one with its last words when it ends."""
+        if agent.status == "pending_init":
+            return
+        name = self._paint(f"agent {sanitize_line(agent.name)}:", _CYAN)
+        if agent.is_at_work:
+            self._line(f"{name} works on: {sanitize_line(first_words(agent.task, _SHOWN_ARGUMENTS))}")
+            return
+        colour = {"completed": _GREEN, "errored": _RED}.get(agent.status, _YELLOW)
+        self._line(f"{name} {self._paint(_AGENT_ENDS.get(agent.status, agent.status), colour)}")
+        self._output(agent.message or "")
 
     def _patch_finished(self, event: events.PatchFinished) -> None:
         self._line(self._paint("patch: completed", _GREEN) if event.ok else self._paint("patch: failed", _RED))

@@ -29,6 +29,7 @@ class JsonlPrinter:
         self._write = write
         self._short_messages = short_messages
         self._next_item = 0
+        self._thread_id = ""
         # Several for one call when a model gives two calls the same id.
         self._open: dict[str, list[str]] = {}
         self._skills: list[events.SkillUsed] = []
@@ -45,6 +46,7 @@ class JsonlPrinter:
     def _lines(self, event: events.Event) -> Iterator[Line]:
         match event:
             case events.SessionStarted():
+                self._thread_id = event.thread_id
                 yield schema.thread_started(event.thread_id)
                 if event.notice:
                     yield schema.item_completed(schema.error_item(self._item_id(), event.notice))
@@ -88,6 +90,11 @@ class JsonlPrinter:
                 yield schema.item_started(schema.mcp_call_started(self._started_id(call_id), event))
             case events.McpCallFinished(call_id):
                 yield schema.item_completed(schema.mcp_call_finished(self._ended_id(call_id), event))
+            case events.AgentCallStarted(call_id):
+                yield schema.item_started(schema.agent_call_started(self._started_id(call_id), self._thread_id, event))
+            case events.AgentCallFinished(call_id):
+                ended = schema.agent_call_finished(self._ended_id(call_id), self._thread_id, event)
+                yield schema.item_completed(ended)
             case events.ContextCompacted():
                 yield schema.item_completed(schema.context_compaction(self._item_id(), event))
             case events.PlanUpdated(steps):

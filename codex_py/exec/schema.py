@@ -102,6 +102,19 @@ def web_search(item_id: str, event: events.WebSearched) -> Item:
     return {"id": item_id, "type": "web_search", "query": event.query, "action": event.action}
 
 
+def agent_call_started(item_id: str, thread_id: str, event: events.AgentCallStarted) -> Item:
+    return _agent_call(item_id, thread_id, event, event.targets, "in_progress")
+
+
+def agent_call_finished(item_id: str, thread_id: str, event: events.AgentCallFinished) -> Item:
+    """`agents_states` are by thread; `error` is an addition of this program, only there when the call failed."""
+    item = _agent_call(
+        item_id, thread_id, event, [agent.id for agent in event.agents], "failed" if event.error else "completed"
+    )
+    states = {agent.id: {"status": agent.status, "message": agent.message} for agent in event.agents}
+    return {**item, "agents_states": states, **({"error": {"message": event.error}} if event.error else {})}
+
+
 def context_compaction(item_id: str, event: events.ContextCompacted) -> Item:
     """The history was replaced by a summary; an addition of this program. The tokens are estimates."""
     return {
@@ -144,6 +157,25 @@ def _command(item_id: str, command: str, output: str, exit_code: int | None, sta
         "exit_code": exit_code,
         "status": "failed" if status == "declined" else status,
         **({"declined": True} if status == "declined" else {}),
+    }
+
+
+def _agent_call(
+    item_id: str,
+    thread_id: str,
+    event: events.AgentCallStarted | events.AgentCallFinished,
+    receivers: Sequence[str],
+    status: str,
+) -> Item:
+    return {
+        "id": item_id,
+        "type": "collab_tool_call",
+        "tool": event.tool,
+        "sender_thread_id": thread_id,
+        "receiver_thread_ids": list(receivers),
+        "prompt": event.prompt,
+        "agents_states": {},
+        "status": status,
     }
 
 

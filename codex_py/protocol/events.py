@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from codex_py.protocol.agents import AgentState, AgentStatus, AgentTool
 from codex_py.protocol.compaction import CompactionReason, CompactionWay
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
@@ -223,6 +224,32 @@ class SkillUsed(Value):
     kind: Literal["explicit", "read", "script"]
 
 
+class AgentCallStarted(Value):
+    """The model deals with agents; `targets` are the ids of those it names, and `prompt` is what one is told."""
+
+    call_id: str
+    tool: AgentTool
+    targets: tuple[str, ...] = ()
+    prompt: str | None = None
+
+
+class AgentCallFinished(Value):
+    """`agents` are those the call was about, as they were at its end; `error` says why it failed."""
+
+    call_id: str
+    tool: AgentTool
+    agents: tuple[AgentState, ...] = ()
+    prompt: str | None = None
+    error: str | None = None
+
+
+class AgentChanged(Value):
+    """An agent began, does something else, waits, or ended. `was` is its status before, None for a new one."""
+
+    agent: AgentState
+    was: AgentStatus | None = None
+
+
 class QuestionAsked(Value):
     """The turn waits for an `Answer` op with the question's id."""
 
@@ -316,6 +343,9 @@ Event: TypeAlias = (
     | PlanProposed
     | WebSearched
     | SkillUsed
+    | AgentCallStarted
+    | AgentCallFinished
+    | AgentChanged
     | QuestionAsked
     | Retrying
     | UsageReported

@@ -1,4 +1,7 @@
-"""Questions a session puts to the user while a turn waits; a front end answers by the question's `id`."""
+"""Questions a session puts to the user while a turn waits; a front end answers by the question's `id`.
+
+`agent` is the name of the agent that asks, empty where it is the session itself.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ class SecretQuestion(Value):
     name: str
     skill: str
     why: str = ""
+    agent: str = ""
 
 
 class McpServerWanted(Value):
@@ -47,6 +51,35 @@ class McpInstallQuestion(Value):
 
     id: str
     servers: tuple[McpServerWanted, ...]
+    agent: str = ""
+
+
+class ProjectServer(Value):
+    """An MCP server that a project's own files name. `target` is the URL, or the command that would run, with `cwd`.
+
+    `passes` are the variables of the user's environment that it would get; `sets` those that it is given as written.
+    `changed` says that the user has agreed to another one of this name.
+    """
+
+    name: str
+    transport: str
+    target: str
+    cwd: Path | None = None
+    passes: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+    changed: bool = False
+
+
+class ProjectServersQuestion(Value):
+    """Whether these MCP servers of the project may be started, now and as long as they stay exactly what they are.
+
+    The answer is `yes`, or `never` for a no that is remembered just so; anything else is a no for this session.
+    """
+
+    id: str
+    project: Path
+    servers: tuple[ProjectServer, ...]
+    agent: str = ""
 
 
 class Choice(Value):
@@ -63,6 +96,7 @@ class ChoiceQuestion(Value):
     header: str
     question: str
     options: tuple[Choice, ...]
+    agent: str = ""
 
 
 class PermissionsQuestion(Value):
@@ -75,6 +109,7 @@ class PermissionsQuestion(Value):
     network: bool
     write: tuple[Path, ...]
     reason: str = ""
+    agent: str = ""
 
 
 class ApprovalQuestion(Value):
@@ -98,6 +133,7 @@ class ApprovalQuestion(Value):
     files: tuple[Path, ...] = ()
     pattern: tuple[str, ...] = ()
     scopes: tuple[ApprovalScope, ...] = ("once", "session")
+    agent: str = ""
 
 
 class ApprovalReply(Value):
@@ -140,4 +176,11 @@ def _scope(word: object, scopes: Sequence[ApprovalScope]) -> ApprovalScope | Non
     return next((scope for scope in scopes if scope == word), None)
 
 
-Question: TypeAlias = SecretQuestion | McpInstallQuestion | ChoiceQuestion | PermissionsQuestion | ApprovalQuestion
+Question: TypeAlias = (
+    SecretQuestion
+    | McpInstallQuestion
+    | ProjectServersQuestion
+    | ChoiceQuestion
+    | PermissionsQuestion
+    | ApprovalQuestion
+)

@@ -19,6 +19,7 @@ from codex_py.protocol.value import Value
 
 # A record of this program's own: the output of a call whose place in the history has not come yet. Codex CLI skips it.
 EARLY_OUTPUT: Final = "early_output"
+EARLY_INPUT: Final = "early_input"
 
 
 class GitState(Value):
@@ -33,10 +34,41 @@ class GitState(Value):
         return {key: value for key, value in fields.items() if value is not None}
 
 
+class SubagentSource(Value):
+    """Which session started an agent, how many stand above it, what it is called, and its role, or empty."""
+
+    parent_thread_id: str
+    depth: int
+    nickname: str
+    role: str = ""
+
+    def to_payload(self) -> dict[str, Any]:
+        """The `source` of the agent's `session_meta`."""
+        spawned = {
+            "parent_thread_id": self.parent_thread_id,
+            "depth": self.depth,
+            "agent_path": None,
+            "agent_nickname": self.nickname,
+            "agent_role": self.role or None,
+        }
+        return {"subagent": {"thread_spawn": spawned}}
+
+    @classmethod
+    def from_payload(cls, source: object) -> SubagentSource | None:
+        """Read `to_payload` back; None for a source that is no agent a session has started."""
+        spawned = as_object(as_object(as_object(source).get("subagent")).get("thread_spawn"))
+        parent = _text(spawned.get("parent_thread_id"))
+        if not parent:
+            return None
+        name, role = _text(spawned.get("agent_nickname")), _text(spawned.get("agent_role"))
+        return cls(parent, _count(spawned.get("depth")), name or "", role or "")
+
+
 class SessionMeta(Value):
     """The first record of a file. `git` is None outside a repository.
 
     A fork names its parent and takes over the parent's records with an ordinal below `forked_from_ordinal_exclusive`.
+    With `subagent` it is the session of an agent.
     """
 
     id: str
@@ -50,9 +82,13 @@ class SessionMeta(Value):
     git: GitState | None = None
     forked_from_id: str | None = None
     forked_from_ordinal_exclusive: int | None = None
+    subagent: SubagentSource | None = None
 
     def to_payload(self) -> dict[str, Any]:
         """The payload of `session_meta`."""
+        agent = self.subagent
+        linked = {} if agent is None else {"parent_thread_id": agent.parent_thread_id}
+        named = {} if agent is None else {"thread_source": "subagent", "agent_nickname": agent.nickname}
         fork = {
             "forked_from_id": self.forked_from_id,
             "forked_from_ordinal_exclusive": self.forked_from_ordinal_exclusive,
@@ -61,11 +97,14 @@ class SessionMeta(Value):
             "session_id": self.id,
             "id": self.id,
             **{key: value for key, value in fork.items() if value is not None},
+            **linked,
             "timestamp": self.timestamp,
             "cwd": self.cwd,
             "originator": self.originator,
             "cli_version": self.cli_version,
-            "source": self.source,
+            "source": self.source if agent is None else agent.to_payload(),
+            **named,
+            **({"agent_role": agent.role} if agent and agent.role else {}),
             "model_provider": self.model_provider,
             "base_instructions": {"text": self.base_instructions},
             **({} if self.git is None else {"git": self.git.to_payload()}),
@@ -93,6 +132,7 @@ class SessionMeta(Value):
             else None,
             forked_from_id=_text(payload.get("forked_from_id")),
             forked_from_ordinal_exclusive=before if isinstance(before, int) else None,
+            subagent=SubagentSource.from_payload(source),
         )
 
 

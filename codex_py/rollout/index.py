@@ -7,15 +7,16 @@ be damaged, removed, or written by several processes at once.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any, Final
 
 from codex_py.protocol.encoding import as_object
-from codex_py.rollout.files import archived_files, session_files
+from codex_py.rollout.files import session_names
 from codex_py.rollout.summary import SessionSummary, read_summary
 from codex_py.text.checked_file import load_checked, save_checked
 
-_KIND: Final = b"codex-py sessions 1"
+_KIND: Final = b"codex-py sessions 2"
 _MAX_BYTES: Final = 256 * 1024 * 1024
 _FIELDS: Final = len(SessionSummary._fields) - 2
 _DAMAGE: Final = (ValueError, TypeError, LookupError, RecursionError)
@@ -32,28 +33,27 @@ def read_index(home: Path, *, archived: bool = False) -> list[SessionSummary]:
     known = _load(cache)
     entries: dict[str, _Entry] = {}
     found: list[SessionSummary] = []
-    for path in archived_files(home) if archived else session_files(home):
-        key = str(path)[len(str(home)) + 1 :]
-        entry = _current(path, known.get(key))
+    for name in session_names(home, archived=archived):
+        entry = _current(home, name, known.get(name))
         if entry is None:
             continue
-        entries[key] = entry
+        entries[name] = entry
         if entry[2] is not None:
-            found.append(SessionSummary(path, *entry[2]))
+            found.append(SessionSummary(home / name, *entry[2]))
     if entries != known:
         save_checked(cache, _KIND, json.dumps(entries, separators=(",", ":")).encode(), max_bytes=_MAX_BYTES)
     return found
 
 
-def _current(path: Path, known: _Entry | None) -> _Entry | None:
+def _current(home: Path, name: str, known: _Entry | None) -> _Entry | None:
     """What the cache knows of a file when it has not changed since, else what is in it; None when it is gone."""
     try:
-        status = path.lstat()
+        status = os.lstat(f"{home}/{name}")
     except OSError:
         return None
     if known is not None and known[:2] == [status.st_size, status.st_mtime_ns]:
         return known
-    summary = read_summary(path)
+    summary = read_summary(home / name)
     return [status.st_size, status.st_mtime_ns, None if summary is None else list(summary[1 : 1 + _FIELDS])]
 
 

@@ -14,23 +14,28 @@ from codex_py.rollout.summary import SessionSummary
 
 
 class SessionQuery(Value):
-    """Which sessions are asked for: those that last worked in `cwd` (None: anywhere) and match `search`."""
+    """Which sessions are asked for: those that last worked in `cwd` (None: anywhere) and match `search`.
+
+    With `agents` those of agents, which are left out otherwise, are among them; with `parent` only those of the agents
+    that this session started.
+    """
 
     cwd: Path | None = None
     search: str = ""
     archived: bool = False
+    agents: bool = False
+    parent: str = ""
 
 
 def list_sessions(home: Path, query: SessionQuery) -> list[SessionSummary]:
     """The sessions a person may go on with, the one written to last first, with their names.
 
-    What counts is the time stamp of the last record, not the file's name or its modification time. Sessions of
-    subagents are left out.
+    What counts is the time stamp of the last record, not the file's name or its modification time.
     """
     names = read_names(home)
-    found = (one for one in read_index(home, archived=query.archived) if one.source != "subagent")
+    found = (one for one in read_index(home, archived=query.archived) if _is_wanted(one, query))
     offered = _in_folder(found, query.cwd)
-    named = (one._replace(name=names.get(one.id, "")) for one in offered)
+    named = (one._replace(name=names[one.id]) if one.id in names else one for one in offered)
     return newest_first(matching(named, query.search))
 
 
@@ -54,6 +59,12 @@ def latest_session(home: Path, cwd: Path | None) -> Path:
     if cwd is None:
         raise UserError("no session to resume", hint="start one by giving a prompt without `resume`")
     raise UserError(f"no session to resume in `{cwd}`", hint="name a session by its id, or add `--all`")
+
+
+def _is_wanted(session: SessionSummary, query: SessionQuery) -> bool:
+    if query.parent:
+        return session.parent == query.parent
+    return query.agents or session.source != "subagent"
 
 
 def _searched(session: SessionSummary) -> str:

@@ -21,7 +21,8 @@ class StoredSession(Value):
 
     `items` is the history to send, after the last compaction; `window` counts the compactions. `usage` is the sum over
     the session, `last_usage` that of its last response. `size` (bytes) and `ends_with_newline` describe the file as it
-    was read. `late_outputs` has, by call, the outputs that a killed run had no place for yet.
+    was read. `late_outputs` has, by call, the outputs that a killed run had no place for yet, and `unheard` what the
+    user said to a run that was killed while it made room for it.
     """
 
     path: Path
@@ -39,6 +40,7 @@ class StoredSession(Value):
     late_outputs: dict[str, ResponseItem]
     covered: int = 0
     work_state: dict[str, Any] | None = None
+    unheard: tuple[ResponseItem, ...] = ()
 
 
 def load_session(path: Path, *, before: int | None = None) -> StoredSession:
@@ -79,6 +81,7 @@ def load_session(path: Path, *, before: int | None = None) -> StoredSession:
         late_outputs=replay.late_outputs(),
         covered=replay.covered(),
         work_state=replay.work_state,
+        unheard=tuple(replay.unheard),
     )
 
 

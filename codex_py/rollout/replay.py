@@ -26,9 +26,7 @@ _ITEM_ORDINAL: Final = len('{"timestamp":"2026-11-21T22:02:11.207Z","ordinal":')
 _ITEM_MARK: Final = b',"type":"response_item","payload":{"type":"'
 _ITEM_PAYLOAD: Final = len(',"type":"response_item","payload":')
 # The line of a compaction as far as its first item, written by this program.
-_REPLACEMENT: Final = re.compile(
-    HEAD.pattern + rb'\{"message":"(?:[^"\\]|\\.)*","replacement_history":\['
-)
+_REPLACEMENT: Final = re.compile(HEAD.pattern + rb'\{"message":"(?:[^"\\]|\\.)*","replacement_history":\[')
 _TYPE_FIRST: Final = '{"type":"'
 # Bookkeeping of Codex CLI inside an item; providers other than its own refuse it.
 _PASSTHROUGH: Final = "internal_chat_message_metadata_passthrough"
@@ -65,6 +63,7 @@ class Replay:
         self._contexts: deque[bytes] = deque(maxlen=_LOOK_BACK)
         self._counts: deque[bytes] = deque(maxlen=_LOOK_BACK)
         self._early: list[tuple[int, ResponseItem]] = []
+        self.unheard: list[ResponseItem] = []
 
     def feed_all(self, lines: Iterable[bytes], *, before: int | None = None) -> bytes:
         """Take the lines of a file, each with its newline, as `feed` does; give back the last one.
@@ -184,6 +183,11 @@ class Replay:
                 self.world_state = state if payload.get("full") else _merged(self.world_state or {}, state)
             case b"early_output":
                 self._early.append((len(self.items), _item_from(_payload_of(line))))
+            case b"early_input":
+                self.unheard.append(_item_from(_payload_of(line)))
+            case b"event_msg" if self.unheard and line.startswith(b'{"type":"user_message"', start):
+                # It has found its place in the history, whatever became of that since.
+                self.unheard.pop(0)
             case b"turn_context":
                 self._early.clear()
                 self._contexts.append(_ended(line))

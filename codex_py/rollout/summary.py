@@ -28,7 +28,8 @@ _TOKEN_COUNT: Final = b'"type":"token_count"'
 
 class SessionSummary(NamedTuple):
     """A stored session. `updated` is the time stamp of its last record, `cwd` where its last turn worked, `tokens` its
-    total; `base` is the session whose file this one cannot do without. Texts that are not known are empty.
+    total; `base` is the session whose file this one cannot do without, `parent` the one that started it as an agent.
+    Texts that are not known are empty.
     """
 
     path: Path
@@ -44,6 +45,7 @@ class SessionSummary(NamedTuple):
     branch: str
     forked_from: str
     base: str
+    parent: str = ""
     name: str = ""
 
     @property
@@ -79,6 +81,7 @@ def _summary(path: Path, stream: BinaryIO) -> SessionSummary | None:
         branch=(meta.git.branch if meta.git else None) or "",
         forked_from=meta.forked_from_id or "",
         base=_base(meta),
+        parent=meta.subagent.parent_thread_id if meta.subagent else "",
     )
 
 

@@ -125,6 +125,8 @@ async def permit_patch(outside: str | None, patch: PatchToJudge, context: ToolCo
         return f"patch refused: {PLANNING}; put what you would change into the plan"
     approvals = context.approvals or Approvals()
     async with approvals.lock:
+        if context.allowed and outside is None:
+            return None
         verdict = decide_patch(outside, policy=context.approval, can_ask=context.ask is not None)
         match verdict:
             case Run():
@@ -223,14 +225,26 @@ class _CommandGuard:
             ask = Ask("the sandbox seems to have stopped it; run it again outside?", outside=True)
             return (await self._asked(ask)).scope is not None
 
+    def _is_saved(self, ask: Ask) -> bool:
+        """Whether a hook's yes answers it: not what leads outside, nor what a rule or a danger makes a question."""
+        return not ask.outside and ask.kind != "rules" and self._facts.danger is None
+
     def _decide(self) -> Verdict:
+        context = self._context
+        # A hook's yes stands for an answer, also where nobody could give one.
+        asked = self._decide_if(can_ask=True) if context.allowed else None
+        if isinstance(asked, Ask) and self._is_saved(asked):
+            return Run()
+        return self._decide_if(can_ask=context.ask is not None)
+
+    def _decide_if(self, *, can_ask: bool) -> Verdict:
         context = self._context
         return decide_command(
             self._facts,
             self._approvals.rules,
             policy=context.approval,
             sandbox=context.sandbox_policy,
-            can_ask=context.ask is not None,
+            can_ask=can_ask,
         )
 
     async def _find_facts(self) -> CommandFacts:

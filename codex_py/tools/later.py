@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from codex_py.protocol.encoding import decode_json
 from codex_py.protocol.items import ToolCall
 from codex_py.tools.spec import Tool, ToolContext, ToolOutput
+
+AGENT_TOOLS: Final = frozenset({"spawn_agent", "send_input", "wait_agent", "close_agent", "list_agents"})
 
 RunCall: TypeAlias = Callable[[ToolCall, ToolContext], Awaitable[ToolOutput]]
 
@@ -62,6 +64,38 @@ def shown_later(*, pictures: bool, questions: bool, permissions: bool) -> list[T
     return tools
 
 
+class SpawnTool(LaterTool):
+    """`spawn_agent`, whose spec names the roles there are."""
+
+    def __init__(self, roles: Sequence[tuple[str, str]]) -> None:
+        super().__init__("spawn_agent", _spawn_agent, parallel=True)
+        self._roles = roles
+
+    def spec(self) -> dict[str, Any]:
+        """The JSON shown to the model; the same for the same roles."""
+        spec = super().spec()
+        role = spec["parameters"]["properties"]["agent_type"]
+        role["description"] += "".join(f"\n- `{name}`: {about}" for name, about in self._roles)
+        return spec
+
+
+def agents_later(roles: Sequence[tuple[str, str]]) -> list[Tool]:
+    """The tools for agents. `roles` are names and what each is for, in the order they are shown."""
+    return [
+        SpawnTool(roles),
+        # Not beside others: what an agent is told in the same answer counts before it is waited for.
+        LaterTool("send_input", _send_input),
+        LaterTool("wait_agent", _wait_agent),
+        LaterTool("close_agent", _close_agent),
+        LaterTool("list_agents", _list_agents),
+    ]
+
+
+def skill_later() -> Tool:
+    """The tool that loads a skill."""
+    return LaterTool("skill", _skill)
+
+
 def hidden_later(*, allow_login_shell: bool, commands: bool = True) -> list[Tool]:
     """Tools that are run when a model calls them and not shown: older names, and what would be refused anyway."""
     older = [
@@ -97,6 +131,42 @@ def _request_permissions() -> RunCall:
     from codex_py.tools.request_permissions import request_permissions
 
     return request_permissions
+
+
+def _spawn_agent() -> RunCall:
+    from codex_py.tools.spawn_agent import spawn_agent
+
+    return spawn_agent
+
+
+def _send_input() -> RunCall:
+    from codex_py.tools.send_input import send_input
+
+    return send_input
+
+
+def _wait_agent() -> RunCall:
+    from codex_py.tools.wait_agent import wait_agent
+
+    return wait_agent
+
+
+def _close_agent() -> RunCall:
+    from codex_py.tools.close_agent import close_agent
+
+    return close_agent
+
+
+def _list_agents() -> RunCall:
+    from codex_py.tools.list_agents import list_agents
+
+    return list_agents
+
+
+def _skill() -> RunCall:
+    from codex_py.tools.skill import load_skill
+
+    return load_skill
 
 
 def _shell(allow_login_shell: bool) -> RunCall:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.items import ToolCall
-from codex_py.tools.spec import Tool, ToolContext, ToolOutput
+from codex_py.tools.spec import AroundCall, Tool, ToolContext, ToolOutput
 
 
 class ForeignTools(Protocol):
@@ -34,6 +34,9 @@ class ToolRegistry:
         self, tools: Sequence[Tool], *, hidden: Sequence[Tool] = (), hosted: Sequence[dict[str, Any]] = ()
     ) -> None:
         self._tools = {tool.name: tool for tool in (*hidden, *tools)}
+        self._hidden = tuple(hidden)
+        self._shown = tuple(tools)
+        self._hosted = tuple(hosted)
         self._foreign: ForeignTools | None = None
         self.encoded_specs = encode_json([*(tool.spec() for tool in tools), *hosted])
 
@@ -48,6 +51,14 @@ class ToolRegistry:
         both.encoded_specs = own if more == b"[]" else more if own == b"[]" else own[:-1] + b"," + more[1:]
         return both
 
+    def only(self, allows: Callable[[str], bool]) -> ToolRegistry:
+        """Those of these tools whose names are allowed; one that the provider runs goes by its type."""
+        return ToolRegistry(
+            [tool for tool in self._shown if allows(tool.name)],
+            hidden=[tool for tool in self._hidden if allows(tool.name)],
+            hosted=[spec for spec in self._hosted if allows(str(spec.get("type")))],
+        )
+
     def warm_up(self) -> None:
         """Load what the first call needs; for a thread, while the call is still arriving."""
         # The seam: what judges a command loads here, and what runs it.
@@ -56,19 +67,26 @@ class ToolRegistry:
         del exec_command
         guard.warm_up()
 
+    def knows(self, call: ToolCall) -> bool:
+        """Whether there is a tool that the call means."""
+        return self._find(call) is not None
+
     def is_parallel(self, call: ToolCall) -> bool:
         """Whether the call may overlap with others; an unknown tool does nothing and so may."""
         tool = self._find(call)
         return tool is None or tool.parallel
 
-    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Run one call. A failure comes back as output, so that the model can read it and the call is answered."""
+    async def run(self, call: ToolCall, context: ToolContext, around: AroundCall | None = None) -> ToolOutput:
+        """Run one call, by way of `around` if that is given.
+
+        A failure comes back as output, so that the model can read it and the call is answered.
+        """
         tool = self._find(call)
         if tool is None:
             kind = "unsupported custom tool call" if call.custom else "unsupported call"
             return ToolOutput(f"{kind}: {call.name}", ok=False)
         try:
-            return await tool.run(call, context)
+            return await (around(call, context, tool.run) if around else tool.run(call, context))
         except ToolError as error:
             return ToolOutput(str(error), ok=False)
         except Exception as error:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from codex_py.protocol.agents import AgentState
 from codex_py.protocol.events import Event
+from codex_py.protocol.input import UserInput
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import Question
@@ -18,6 +20,51 @@ if TYPE_CHECKING:
     from codex_py.tools.grants import Approvals
 
 
+class AgentWish(Value):
+    """What the model wants of a new agent; without a model it gets that of the session.
+
+    `skills` are names of skills put before it, `fork` says that it knows all that has been said so far.
+    """
+
+    task: tuple[UserInput, ...]
+    role: str = ""
+    model: str | None = None
+    effort: str | None = None
+    skills: tuple[str, ...] = ()
+    fork: bool = False
+
+
+class AgentSpawner(Protocol):
+    """Starts sessions for the model, and talks to them. A target is an agent's id or its name.
+
+    What an agent may do comes from the session that starts it: nothing here can widen it. All of it raises `ToolError`.
+    """
+
+    async def spawn(self, wish: AgentWish) -> AgentState:
+        """Start an agent; it works on when this returns."""
+        ...
+
+    async def send(self, target: str, given: tuple[UserInput, ...], *, interrupt: bool) -> AgentState:
+        """Tell an agent something; with `interrupt` it drops what it does. Gives back its state before."""
+        ...
+
+    async def wait(self, targets: Sequence[str], seconds: float) -> Sequence[AgentState]:
+        """Wait until one of them is no longer at work: those that are not, in the order given; none after so long."""
+        ...
+
+    async def close(self, target: str) -> AgentState:
+        """Stop an agent and all it has started; its state before."""
+        ...
+
+    def find(self, target: str) -> AgentState | None:
+        """The agent as it is now; None when there is none."""
+        ...
+
+    def states(self) -> Sequence[AgentState]:
+        """Every agent of the session, the oldest first, each followed by its own."""
+        ...
+
+
 class ToolContext(Value):
     """What a tool may know and touch during one call.
 
@@ -26,7 +73,9 @@ class ToolContext(Value):
     puts a policy the user agreed to in place of `sandbox_policy` for the rest of the turn. `approvals` is what the
     user has allowed and forbidden so far. `shortfall` is what the sandbox here cannot hold, unless the user has
     accepted that. `plan` says that the turn is one of plan mode: nothing may be written, whatever a rule or an answer
-    would allow. Everything here comes from the session, never from the call's arguments.
+    would allow. `allowed` says that a hook, or the user asked by one, has agreed to the call: that saves the question
+    about it, and lifts no sandbox. `agents` gives what starts agents, `use_skill` the text of a skill by its name.
+    Everything here comes from the session, never from the call's arguments.
     """
 
     call_id: str
@@ -43,6 +92,9 @@ class ToolContext(Value):
     approvals: Approvals | None = None
     shortfall: str | None = None
     plan: bool = False
+    allowed: bool = False
+    agents: Callable[[], AgentSpawner] | None = None
+    use_skill: Callable[[str], Awaitable[str]] | None = None
 
 
 class ToolOutput(Value):
@@ -55,6 +107,11 @@ class ToolOutput(Value):
     ok: bool = True
     parts: tuple[dict[str, Any], ...] = ()
     crash: Exception | None = None
+
+
+# How a tool does its work, and what may stand around that: it is given the call, and runs the tool or does not.
+RunCall: TypeAlias = Callable[[ToolCall, ToolContext], Awaitable[ToolOutput]]
+AroundCall: TypeAlias = Callable[[ToolCall, ToolContext, RunCall], Awaitable[ToolOutput]]
 
 
 class Tool(Protocol):

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 from codex_py.config.load import ConfigRequest, load_config
@@ -59,15 +60,19 @@ async def watched_session(
     ephemeral: bool = False,
     can_ask: bool = False,
     approval: ApprovalPolicy = "never",
+    overrides: tuple[str, ...] = (),
+    cwd: Path | None = None,
     **provider: Any,
 ) -> AsyncGenerator[Watched, None]:
-    """Open a session in the place's repository; `top` is TOML for the head of config.toml."""
+    """Open a session in the place's repository, or in `cwd`; `top` is TOML for the head of config.toml."""
     place.use_model(model.base_url, f'sandbox_mode = "{sandbox}"\n{top}', **provider)
-    loaded = load_config(ConfigRequest(home=place.codex_home, cwd=place.repo, env=place.env))
-    request = SessionRequest(
+    here = cwd or place.repo
+    request = ConfigRequest(home=place.codex_home, cwd=here, env=place.env, overrides=overrides, system=place.system)
+    loaded = load_config(request)
+    wanted = SessionRequest(
         loaded=loaded,
         home=place.codex_home,
-        cwd=place.repo,
+        cwd=here,
         env=place.env,
         originator="test",
         approval=approval,
@@ -75,7 +80,7 @@ async def watched_session(
         can_ask=can_ask,
         resume=None if resume is None else ResumeTarget(thread_id=resume),
     )
-    async with open_session(request) as session:
+    async with open_session(wanted) as session:
         watched = Watched(session)
         session.subscribe(watched.seen.append)
         yield watched

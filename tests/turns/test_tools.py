@@ -22,6 +22,8 @@ from tests.support.home import Place
 from tests.support.process import run
 from tests.support.session import Watched, watched_session
 
+ALWAYS = ["exec_command", "write_stdin", "apply_patch", "update_plan", "view_image"]
+OF_AGENTS = ["spawn_agent", "send_input", "wait_agent", "close_agent", "list_agents"]
 PLAN = [
     {"step": "Read", "status": "completed"},
     {"step": "Write", "status": "in_progress"},
@@ -66,7 +68,7 @@ async def test_the_tools_come_in_a_fixed_order(place: Place) -> None:
             await watched.say("go")
             await watched.say("on")
     first, second = (request.body["tools"] for request in model.requests)
-    assert names(first) == ["exec_command", "write_stdin", "apply_patch", "update_plan", "view_image"]
+    assert names(first) == [*ALWAYS, *OF_AGENTS]
     assert first == second
 
 
@@ -74,7 +76,7 @@ async def test_who_can_be_asked_is_offered_to_be(place: Place) -> None:
     with FakeResponses([say("one")]) as model:
         async with watched_session(place, model, can_ask=True, approval="on-request") as watched:
             await watched.say("go")
-    assert names(model.requests[0].body["tools"])[5:] == ["request_user_input", "request_permissions"]
+    assert names(model.requests[0].body["tools"]) == [*ALWAYS, "request_user_input", "request_permissions", *OF_AGENTS]
 
 
 async def test_a_model_without_eyes_is_not_offered_pictures(place: Place) -> None:

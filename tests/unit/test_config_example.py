@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from codex_py.config.example import render_example
+from codex_py.config.mcp_sections import MCP_SERVER
 from codex_py.config.record import REQUIRED, Record, Section, settings_of
 from codex_py.config.schema import Config
-from codex_py.config.sections import MCP_SERVER, ModelEntry, ProjectTrust, ProviderConfig, SkillRule
+from codex_py.config.sections import ModelEntry, ProjectTrust, ProviderConfig, SkillRule
 from tests.unit.config_builders import Machine, make_machine
 
 RECORDS = (Config, ProviderConfig, ModelEntry, ProjectTrust, SkillRule)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.support.fake_responses import FakeResponses, api_error, call, say
 from tests.support.home import Place
+from tests.support.hooks import entry, use_hooks
 from tests.support.mcp_servers import learn, odd, tool_names
+from tests.support.plugins import add_server, enabled, install, make_plugin
+from tests.support.process import run
 
 # Heavy, and needed later or never on the way to the first request.
 WAIT = {
@@ -98,4 +102,38 @@ def test_a_known_mcp_server_brings_no_library_before_the_first_request(place: Pl
 
     assert "mcp__s__reads" in tool_names(model.requests[0].body)
     assert "codex_py.mcp.connections" in names
+    assert names & WAIT == set()
+
+
+def test_hooks_cost_nothing_where_there_are_none(place: Place) -> None:
+    with FakeResponses([call("c", "exec_command", {"cmd": "true"})], [say("done")]) as model:
+        place.use_model(model.base_url)
+        names = imported(place, "exec", "go")
+
+    assert len(model.requests) == 2
+    ours = r"codex_py\.(hooks\b|core\.(session_hooks|hook_(?!slot)))"
+    assert {name for name in names if re.match(ours, name)} == set()
+
+
+def test_hooks_bring_no_library_before_the_first_request(place: Place) -> None:
+    use_hooks(place, PreToolUse=[entry("true", "Bash")], SessionStart=[entry("echo hello")])
+    with FakeResponses(api_error(400, "enough")) as model:
+        place.use_model(model.base_url)
+        names = imported(place, "exec", "go")
+
+    assert "codex_py.hooks.engine" in names
+    assert names & (WAIT | {"codex_py.core.hooked_calls"}) == set()
+
+
+def test_a_plugin_with_a_known_server_brings_no_library_either(place: Place, tmp_path: Path) -> None:
+    folder = make_plugin(tmp_path / "p")
+    add_server(folder)
+    install(place, folder)
+    with FakeResponses(api_error(400, "enough")) as model:
+        place.use_model(model.base_url, enabled())
+        learn(place, "theirs")
+        run(place, "skills", "list")
+        names = imported(place, "exec", "go")
+
+    assert "mcp__theirs__reads" in tool_names(model.requests[0].body)
     assert names & WAIT == set()

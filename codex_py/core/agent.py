@@ -1,0 +1,163 @@
+"""One agent: its session, what it does at the moment, and what it came to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from codex_py.core.session import Session
+from codex_py.errors import UserError
+from codex_py.protocol import events
+from codex_py.protocol.agents import AgentState, AgentStatus
+from codex_py.protocol.input import UserInput
+from codex_py.protocol.ops import Steer, UserTurn
+from codex_py.protocol.questions import Question
+from codex_py.text.excerpt import first_words
+
+Ask: TypeAlias = Callable[[Question], Awaitable[str | None]]
+
+_ACTIVITY: Final = 120
+
+
+class Agent:
+    """A session that works in the background. `tell` hears of every change, with the status before it.
+
+    `open_session` is given the agent's way to the user: it asks under its name. `is_heard` says that what it came to
+    last has been told to the model, or need not be; `awaited` counts the calls that wait for it.
+    """
+
+    def __init__(
+        self,
+        state: AgentState,
+        open_session: Callable[[Ask], Session],
+        *,
+        ask: Ask,
+        tell: Callable[[Agent, AgentStatus | None], None],
+        report_crash: Callable[[BaseException], str],
+    ) -> None:
+        self.state = state
+        self.is_heard = True
+        self.awaited = 0
+        self._users_ask = ask
+        self._report_crash = report_crash
+        self._tell = tell
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._outcome: tuple[AgentStatus, str | None] = ("completed", None)
+        self._last_status: AgentStatus | None = None
+        self._ended = asyncio.Event()
+        self._ended.set()
+        self.session: Final = open_session(self._ask)
+        self.session.subscribe(self._note_event)
+
+    @property
+    def is_at_work(self) -> bool:
+        return bool(self._tasks)
+
+    def begin(self, given: tuple[UserInput, ...]) -> None:
+        """Work on something, after what it does already."""
+        self._start(self.session.submit(UserTurn(given)))
+
+    def say(self, given: tuple[UserInput, ...]) -> None:
+        """Tell it something: what it does goes on with it."""
+        self._start(self.session.submit(Steer(given)))
+
+    def interrupt(self) -> None:
+        """Stop what it does; returns at once. Its commands are stopped before it counts as ended."""
+        if self.is_at_work:
+            self.session.interrupt()
+        else:
+            self._start(self.session.stop_commands(), is_work=False)
+
+    async def ended(self) -> None:
+        """Return when it is no longer at work."""
+        await self._ended.wait()
+
+    async def close(self, status: AgentStatus | None = None) -> None:
+        """Stop it and let go of its session; `status` is what it is from then on, where that is to be told."""
+        self._last_status = status
+        self.interrupt()
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        await self.session.close()
+        if status is not None:
+            self.change(status=status)
+
+    def change(self, **changes: Any) -> None:
+        """Take on other facts, and tell of them."""
+        before = self.state
+        self.state = before.replace(**changes)
+        if self.state != before:
+            self._tell(self, before.status)
+
+    async def _ask(self, question: Question) -> str | None:
+        self.change(is_waiting=True)
+        try:
+            return await self._users_ask(question if question.agent else question.replace(agent=self.state.name))
+        finally:
+            self.change(is_waiting=False)
+
+    def _start(self, work: Coroutine[Any, Any, None], *, is_work: bool = True) -> None:
+        task = asyncio.create_task(self._carried_out(work) if is_work else work)
+        self._tasks.add(task)
+        task.add_done_callback(self._task_over)
+        if is_work:
+            self._ended.clear()
+            self.is_heard = False
+            self.change(status="running", message=None)
+
+    async def _carried_out(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except UserError as error:
+            self._outcome = ("errored", str(error))
+        if self._outcome[0] == "interrupted":
+            await self.session.stop_commands()
+
+    def _task_over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if task.cancelled():
+            self._outcome = ("interrupted", None)
+        elif error is not None:
+            self._outcome = ("errored", self._report_crash(error))
+        if not self._tasks and not self._ended.is_set():
+            self._ended.set()
+            status, message = self._outcome
+            self.change(status=self._last_status or status, message=message, activity="", is_waiting=False)
+
+    def _note_event(self, event: events.Event) -> None:
+        match event:
+            case events.TurnCompleted(_, message):
+                self._outcome = ("completed", message)
+            case events.TurnFailed(_, message):
+                self._outcome = ("errored", message)
+            case events.TurnInterrupted():
+                self._outcome = ("interrupted", None)
+            case events.UsageReported(_, total):
+                self.change(tokens=total.total_tokens)
+            case _:
+                if (activity := _activity_of(event)) is not None:
+                    self.change(activity=activity)
+
+
+def _activity_of(event: events.Event) -> str | None:
+    """What an event says the agent does now; None when it says nothing about that."""
+    match event:
+        case events.CommandStarted(_, command):
+            return first_words(command, _ACTIVITY)
+        case events.McpCallStarted(_, server, tool):
+            return first_words(f"{server}.{tool}", _ACTIVITY)
+        case events.PatchStarted(_, changes):
+            return first_words(f"patching {', '.join(Path(one.path).name for one in changes)}", _ACTIVITY)
+        case events.AgentCallStarted(_, tool):
+            return f"agents: {tool}"
+        case events.CompactionStarted():
+            return "compacting its context"
+        case events.Retrying(message):
+            return first_words(message, _ACTIVITY)
+        case events.CommandFinished() | events.McpCallFinished() | events.PatchFinished() | events.AgentCallFinished():
+            return ""
+        case _:
+            return None

@@ -1,0 +1,165 @@
+"""The parts of an agent's session: those of the session that starts it, cut down and made its own.
+
+Everything that is not named here is shared: the connection to the model, the MCP servers, what reports a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from codex_py.context.initial import ContextSnapshot
+from codex_py.core.agent_role import AgentRole
+from codex_py.core.history import History
+from codex_py.core.session_parts import SessionParts
+from codex_py.core.told_context import KnownContext
+from codex_py.core.turn_context import TurnSettings
+from codex_py.process.manager import ProcessManager
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.ops import OverrideTurnContext
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxMode, SandboxPolicy, WorkspaceWrite, mode_of
+from codex_py.protocol.value import Value
+from codex_py.rollout.format import SubagentSource
+from codex_py.rollout.recorder import Recorder
+from codex_py.tools.later import AGENT_TOOLS
+from codex_py.tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from codex_py.core.hands import Hands
+    from codex_py.core.session_file import SessionFile
+    from codex_py.rollout.reader import StoredSession
+
+_THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
+
+
+class AgentGround(Value):
+    """What an agent's session is made from: the parts, the settings in force and the tools of the one that starts it.
+
+    `hands` is what runs its commands, `file` opens the rollouts.
+    """
+
+    parts: SessionParts
+    settings: TurnSettings
+    registry: ToolRegistry
+    hands: Hands
+    file: SessionFile
+
+
+class AgentPlan(Value):
+    """What is to be special about one agent. `history` is what it knows of the conversation, for one that is a fork.
+
+    With `stored` it goes on with an earlier run.
+    """
+
+    thread_id: str
+    source: SubagentSource
+    role: AgentRole | None = None
+    model: str | None = None
+    effort: str | None = None
+    history: tuple[ResponseItem, ...] = ()
+    stored: StoredSession | None = None
+    may_spawn: bool = False
+
+
+def agent_parts(ground: AgentGround, plan: AgentPlan) -> SessionParts:
+    """The parts of the agent's session; who can reach the user in its name is put in afterwards.
+
+    Raises `UserError` for settings that cannot be, such as a model without a name.
+    """
+    parts, role = ground.parts, plan.role or AgentRole("")
+    settings, registry = _settings_and_tools(ground, plan, role)
+    tools = parts.tools.replace(
+        registry=registry,
+        env={**parts.tools.env, _THREAD_VARIABLE: plan.thread_id},
+        # Its own table of processes, so that they can all be stopped with it; the same sandbox and approvals.
+        load_hands=lambda: ground.hands.replace(processes=ProcessManager()),
+        hooks=parts.tools.hooks and parts.tools.hooks.for_agent(plan.thread_id, role.name),
+        allows=role.tools.allows if role.tools else None,
+    )
+
+    def open_recorder(warn: Callable[[str], None]) -> Recorder:
+        written = settings.model.instructions
+        return ground.file.open_agent(plan.thread_id, plan.source, stored=plan.stored, instructions=written, warn=warn)
+
+    def snapshot(skills: str, now: TurnSettings) -> KnownContext:
+        known = parts.snapshot(skills, now)
+        # It is not for an agent to plan; a fork has been told of it, and must not hear that it is over.
+        plan_mode = known.snapshot.plan if plan.history else ""
+        return known.replace(snapshot=_with_role(known.snapshot, role).replace(plan=plan_mode))
+
+    return parts.replace(
+        thread_id=plan.thread_id,
+        settings=settings,
+        tools=tools,
+        open_recorder=open_recorder,
+        snapshot=snapshot,
+        skills=parts.skills.anew(),
+        stored=plan.stored,
+        warnings=(),
+        notice=None,
+        previous=None,
+    )
+
+
+def narrower(policy: SandboxPolicy, wanted: SandboxMode | None) -> SandboxPolicy:
+    """A policy cut down to a mode; one that would be wider stays as it is."""
+    match wanted, policy:
+        case "read-only", _:
+            return ReadOnly()
+        case "workspace-write", DangerFullAccess():
+            return WorkspaceWrite()
+        case _:
+            return policy
+
+
+def tightened(own: TurnSettings, now: TurnSettings, role: AgentRole | None) -> OverrideTurnContext | None:
+    """What an agent with the settings `own` has to change for the settings `now` of the session that started it.
+
+    None when it may stay as it is.
+    """
+    mode = mode_of(narrower(now.sandbox_policy, _mode_of(role or AgentRole(""))))
+    if (mode_of(own.sandbox_policy), own.approval, own.plan) == (mode, now.approval, now.plan):
+        return None
+    return OverrideTurnContext(sandbox=mode, approval=now.approval, plan=now.plan)
+
+
+def forked_items(history: History) -> tuple[ResponseItem, ...]:
+    """What a fork begins with: all that was said and done, without the calls that have no answer yet.
+
+    The beginning of it is that of the other's requests, to the byte.
+    """
+    items = list(history.items_answered())
+    # Thinking that led to a call which is left out makes no sense to a provider.
+    while items and items[-1].type == "reasoning":
+        items.pop()
+    return tuple(items)
+
+
+def _settings_and_tools(ground: AgentGround, plan: AgentPlan, role: AgentRole) -> tuple[TurnSettings, ToolRegistry]:
+    before = ground.settings
+    model, effort = plan.model or role.model, plan.effort or role.effort
+    settings, registry = before, ground.registry
+    if model not in (None, before.model.model) or effort not in (None, before.model.effort):
+        op = OverrideTurnContext(model=model, effort=effort)
+        settings, other = ground.parts.override(op, before)
+        registry = other or registry
+    settings = settings.replace(sandbox_policy=narrower(before.sandbox_policy, _mode_of(role)))
+    return settings, _tools_for(registry, plan, role)
+
+
+def _mode_of(role: AgentRole) -> SandboxMode | None:
+    return "read-only" if role.tools is not None and role.tools.reads_only else role.sandbox
+
+
+def _tools_for(registry: ToolRegistry, plan: AgentPlan, role: AgentRole) -> ToolRegistry:
+    # A fork keeps them in sight, so that its requests go on from the other's; calling them says why not.
+    left_out = frozenset[str]() if plan.may_spawn or plan.history else AGENT_TOOLS
+    choice = role.tools
+    if not left_out and choice is None:
+        return registry
+    return registry.only(lambda name: name not in left_out and (choice is None or choice.allows(name)))
+
+
+def _with_role(snapshot: ContextSnapshot, role: AgentRole) -> ContextSnapshot:
+    texts: Sequence[str] = [text for text in (snapshot.developer_instructions, role.instructions) if text]
+    return snapshot.replace(developer_instructions="\n\n".join(texts))

@@ -1,0 +1,152 @@
+"""The roles of agents: read from TOML and from Markdown with frontmatter, in the user's folder and in the project's.
+
+Imported when there is such a file or entry. The form of the Markdown files is the one Claude Code has, so that they can
+be copied as they are; that of the TOML files is Codex CLI's.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, cast, get_args
+
+from codex_py.core.agent_place import SessionRoles
+from codex_py.core.agent_role import BUILT_IN, AgentRole
+from codex_py.core.agent_tools import choose_tools
+from codex_py.errors import CodexError
+from codex_py.protocol.encoding import as_list, as_object
+from codex_py.protocol.policy import SandboxMode
+from codex_py.protocol.value import Value
+from codex_py.text.frontmatter import YamlRefused, parse_yaml, split_frontmatter
+from codex_py.text.regular_file import FileRefused, read_inside, read_trusted
+from codex_py.text.sanitize import sanitize_line
+
+MOST_BYTES: Final = 64 * 1024
+_MOST_FILES: Final = 100
+_MOST_NAME: Final = 64
+_MOST_ABOUT: Final = 600
+# What other programs call their models, and what they call "the same as before".
+_OTHERS_MODELS: Final = frozenset({"inherit", "sonnet", "opus", "haiku", "default", ""})
+
+
+class RoleFolder(Value):
+    """Where role files are; `inside` is the real path of the project they may not lead out of."""
+
+    path: Path
+    inside: Path | None = None
+
+
+class _Refused(CodexError):
+    """A file that is no role; the message says why."""
+
+
+def read_roles(folders: Iterable[RoleFolder], entries: Mapping[str, Mapping[str, Any]]) -> SessionRoles:
+    """The built-in roles, those of the folders and those of the configuration's `entries`; a later one counts.
+
+    Of a folder a hundred files are read, by name. A file that cannot be read costs a line, not the session.
+    """
+    roles = {role.name: role for role in BUILT_IN}
+    warnings: list[str] = []
+    for folder in folders:
+        for path in _files(folder.path):
+            try:
+                role = read_role(path, inside=folder.inside)
+            except CodexError as error:
+                warnings.append(f"the agent role `{sanitize_line(str(path))}` is left out: {error}")
+            else:
+                roles[role.name] = role
+    for name, entry in entries.items():
+        try:
+            roles[name] = _from_entry(name, entry)
+        except CodexError as error:
+            warnings.append(f"the agent role `{sanitize_line(name)}` is left out: {error}")
+    return SessionRoles(dict(sorted(roles.items())), tuple(warnings))
+
+
+def read_role(path: Path, *, inside: Path | None = None, name: str = "") -> AgentRole:
+    """The role in a file, called `name` unless the file says otherwise. Raises `CodexError` for one that is none."""
+    head = read_inside(inside, path, MOST_BYTES + 1) if inside else read_trusted(path, MOST_BYTES + 1)
+    if head is None:
+        raise FileRefused("no such file")
+    if len(head.raw) > MOST_BYTES:
+        raise _Refused(f"over {MOST_BYTES // 1024} KiB")
+    try:
+        text = head.raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _Refused(f"not UTF-8 at byte {error.start}") from None
+    fields = _toml(text) if path.suffix == ".toml" else _markdown(text)
+    return _role(fields, name or path.stem, path)
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        found = sorted(path for path in folder.iterdir() if path.suffix in (".toml", ".md"))
+    except OSError:
+        return []
+    return [path for path in found if not path.name.startswith(".")][:_MOST_FILES]
+
+
+def _from_entry(name: str, entry: Mapping[str, Any]) -> AgentRole:
+    file = entry.get("config_file")
+    role = read_role(Path(file), name=name) if file is not None else AgentRole(name)
+    return role.replace(name=name, about=_about(entry.get("description")) or role.about)
+
+
+def _toml(text: str) -> dict[str, Any]:
+    try:
+        fields = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise _Refused(f"not TOML: {error}") from None
+    return {**fields, "instructions": fields.get("developer_instructions")}
+
+
+def _markdown(text: str) -> dict[str, Any]:
+    parted = split_frontmatter(text)
+    if parted is None:
+        raise _Refused("no frontmatter between two lines of `---`")
+    try:
+        fields = parse_yaml(parted.yaml)
+    except YamlRefused as error:
+        raise _Refused(f"its frontmatter is not YAML: {error}") from None
+    if not isinstance(fields, dict):
+        raise _Refused("its frontmatter is no mapping")
+    named = cast("dict[str, Any]", fields)
+    return {**named, "model_reasoning_effort": named.get("effort"), "instructions": text[parted.body_start :]}
+
+
+def _role(fields: Mapping[str, Any], stem: str, path: Path) -> AgentRole:
+    name = " ".join((_text(fields, "name") or stem).split())[:_MOST_NAME]
+    tools = choose_tools(_names(fields.get("tools")), _names(fields.get("disallowedTools")) or ())
+    mode = _text(fields, "sandbox_mode")
+    if mode and mode not in get_args(SandboxMode):
+        raise _Refused(f"`sandbox_mode` is `{sanitize_line(mode[:40])}`")
+    model = _text(fields, "model")
+    return AgentRole(
+        name=name,
+        about=_about(fields.get("description")),
+        instructions=_text(fields, "instructions").strip(),
+        model=None if model.lower() in _OTHERS_MODELS else model,
+        effort=_text(fields, "model_reasoning_effort") or None,
+        sandbox=cast("SandboxMode", mode) if mode else None,
+        tools=tools,
+        skills=_names(fields.get("skills")) or (),
+        path=path,
+    )
+
+
+def _names(value: object) -> tuple[str, ...] | None:
+    """Names in a list, or in a text with commas between them; None where nothing is said."""
+    if isinstance(value, str):
+        value = value.split(",") if value.strip() else None
+    listed = [one.strip() for one in as_list(value) if isinstance(one, str) and one.strip()]
+    return tuple(listed) if value is not None and not as_object(value) else None
+
+
+def _about(value: object) -> str:
+    return sanitize_line(" ".join(value.split()))[:_MOST_ABOUT] if isinstance(value, str) else ""
+
+
+def _text(fields: Mapping[str, Any], key: str) -> str:
+    value = fields.get(key)
+    return value if isinstance(value, str) else ""

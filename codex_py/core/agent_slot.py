@@ -1,0 +1,68 @@
+"""The place of agents in a session: empty until the first one is started or looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from codex_py.protocol.agents import AgentState
+from codex_py.protocol.value import Value
+
+if TYPE_CHECKING:
+    from codex_py.core.agents import AgentDoor, Agents
+    from codex_py.protocol.items import ResponseItem
+
+AGENT_DEPTH: Final = 1
+
+
+class AgentLimits(Value):
+    """At most `threads` agents are at work at a time, and `depth` of them stand one above the other.
+
+    A wait for one lasts `shortest_wait` seconds at least, so that no model asks again and again.
+    """
+
+    threads: int = 6
+    depth: int = AGENT_DEPTH
+    shortest_wait: float = 10.0
+
+
+class AgentSlot:
+    """`make` builds what starts agents from the session's door, which is attached before anything else."""
+
+    def __init__(self, make: Callable[[AgentDoor], Agents]) -> None:
+        self._make = make
+        self._door: Callable[[], AgentDoor] | None = None
+        self._agents: Agents | None = None
+
+    def attach(self, door: Callable[[], AgentDoor]) -> None:
+        """Let agents reach the session; `door` is asked when the first one is wanted."""
+        self._door = door
+
+    def fill(self) -> Agents:
+        """What starts agents, there from now on."""
+        if self._agents is None:
+            assert self._door is not None  # attached when the session is made
+            self._agents = self._make(self._door())
+        return self._agents
+
+    def states(self) -> Sequence[AgentState]:
+        """The agents there are, those of earlier runs included. Reads the list of sessions where nobody has yet."""
+        return self.fill().states()
+
+    def items_of(self, agent_id: str) -> tuple[ResponseItem, ...]:
+        """What was said and done in an agent's session; empty for one that there is not."""
+        return self.fill().items_of(agent_id)
+
+    def stop(self, agent_id: str) -> Awaitable[bool]:
+        """Stop what an agent does; False when it was at no work."""
+        return self.fill().stop(agent_id)
+
+    def interrupt(self) -> None:
+        """Stop what all of them do, and their commands; returns at once."""
+        if self._agents is not None:
+            self._agents.interrupt()
+
+    async def close(self) -> None:
+        """End them all, and every process of theirs."""
+        if self._agents is not None:
+            await self._agents.shut_down()

@@ -1,0 +1,367 @@
+"""The agents of a session: started, talked to, waited for and stopped. Imported when the first one is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from codex_py.config.keys import nearest
+from codex_py.context.agent import subagent_notification
+from codex_py.core.agent import Agent, Ask
+from codex_py.core.agent_build import AgentGround, AgentPlan, agent_parts, forked_items, tightened
+from codex_py.core.agent_slot import AgentLimits, AgentSlot
+from codex_py.core.kin import Kin
+from codex_py.core.session import Session
+from codex_py.core.stored_agents import StoredAgents
+from codex_py.errors import ToolError, UserError
+from codex_py.protocol import events
+from codex_py.protocol.agents import AgentState, AgentStatus, status_payload
+from codex_py.protocol.ids import uuid7
+from codex_py.protocol.input import SkillInput, TextInput, UserInput
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.value import Value
+from codex_py.rollout.format import SubagentSource
+from codex_py.text.truncate import truncate_middle
+from codex_py.tools.spec import AgentWish
+
+if TYPE_CHECKING:
+    from codex_py.core.agent_role import AgentRole
+    from codex_py.core.hands import Hands
+    from codex_py.core.history import History
+    from codex_py.core.secrets import Vault
+    from codex_py.core.session_file import SessionFile
+    from codex_py.core.session_parts import SessionParts
+    from codex_py.core.told_context import ToldContext
+    from codex_py.core.turn_context import TurnSettings
+    from codex_py.skills.model import Skill
+    from codex_py.tools.registry import ToolRegistry
+
+# Of agents that have ended, so many keep their sessions open; the older ones are opened again when they are needed.
+_MOST_IDLE: Final = 16
+
+
+class AgentDoor(Value):
+    """What agents have of the session that starts them.
+
+    `settings` are those in force, `registry` its own tools, `hands` what runs commands. `note` puts an item before the
+    model with the next request, which `withdraw` takes back as long as that has not come; `warn_for` tells the user
+    something in the name of an agent; `skill` finds one by its name, or raises `ToolError`.
+    """
+
+    parts: SessionParts
+    vault: Vault
+    history: History
+    told: ToldContext
+    settings: Callable[[], TurnSettings]
+    registry: Callable[[], ToolRegistry]
+    hands: Callable[[], Awaitable[Hands]]
+    ask: Ask
+    emit: Callable[[events.Event], None]
+    warn: Callable[[str], None]
+    warn_for: Callable[[str, str], None]
+    note: Callable[[ResponseItem], None]
+    withdraw: Callable[[ResponseItem], None]
+    skill: Callable[[str], Skill]
+
+
+class AgentTree:
+    """What all agents below one session of a user's share: their limits, their names, and how many are at work."""
+
+    def __init__(self, limits: AgentLimits, roles: Mapping[str, AgentRole], file: SessionFile) -> None:
+        self.limits: Final = limits
+        self.roles: Final = roles
+        self.file: Final = file
+        self.names: Final[set[str]] = set()
+        self.at_work: Final[set[str]] = set()
+
+    def name_for(self, role: str) -> str:
+        """A new name: `agent-1`, `explorer-2`."""
+        stem, number = role or "agent", 1
+        while f"{stem}-{number}" in self.names:
+            number += 1
+        self.names.add(f"{stem}-{number}")
+        return f"{stem}-{number}"
+
+
+class Agents:
+    """Those that one session has started. What happens to one is told to it by events, and to its model by items."""
+
+    def __init__(self, door: AgentDoor, tree: AgentTree, *, depth: int) -> None:
+        self._door = door
+        self._tree = tree
+        self._depth = depth
+        self._open: dict[str, Agent] = {}
+        # Those that are open no longer, or not yet.
+        self._stored = StoredAgents(tree.file, door.parts.thread_id, look=door.parts.stored is not None)
+        # What has been put before the model of an agent's end, and may not have reached it.
+        self._untold: dict[str, ResponseItem] = {}
+        self._is_closing = False
+
+    async def spawn(self, wish: AgentWish) -> AgentState:
+        """Start an agent; it works on when this returns. Raises `ToolError`."""
+        role = self._role(wish.role)
+        given = (*self._skills((*(role.skills if role else ()), *wish.skills)), *wish.task)
+        self._check_room()
+        self._tree.names.update(state.name for state in self._stored.states())
+        name = self._tree.name_for(role.name if role else "")
+        task = "\n".join(one.text for one in wish.task if isinstance(one, TextInput))
+        source = SubagentSource(self._door.parts.thread_id, self._depth + 1, name, role.name if role else "")
+        state = AgentState(uuid7(), name, source.parent_thread_id, source.depth, task, "pending_init", role=source.role)
+        history = forked_items(self._door.history) if wish.fork else ()
+        deeper = state.depth < self._tree.limits.depth
+        plan = AgentPlan(
+            state.id, source, role, model=wish.model, effort=wish.effort, history=history, may_spawn=deeper
+        )
+        agent = await self._opened(state, plan)
+        self._tell(agent, None)
+        started = agent.state
+        agent.begin(given)
+        return started
+
+    async def send(self, target: str, given: tuple[UserInput, ...], *, interrupt: bool) -> AgentState:
+        """Tell an agent something; one whose session was let go is opened again. Raises `ToolError`."""
+        before = self._known(target)
+        agent = self._open.get(before.id)
+        if agent is None:
+            self._check_room()
+            agent = await self._reopened(before)
+        elif not agent.is_at_work:
+            self._check_room()
+        if interrupt and agent.is_at_work:
+            agent.interrupt()
+            await agent.ended()
+        if agent.is_at_work:
+            agent.say(given)
+            return before
+        self._tree.at_work.add(before.id)
+        # What the user has narrowed meanwhile holds for it too.
+        now, role = self._door.settings(), self._tree.roles.get(before.role)
+        if (op := tightened(agent.session.settings, now, role)) is not None:
+            await agent.session.submit(op)
+        agent.begin(given)
+        return before
+
+    async def wait(self, targets: Sequence[str], seconds: float) -> Sequence[AgentState]:
+        """Wait until one of them is no longer at work; none after so many seconds."""
+        agents = [agent for target in targets if (agent := self._at_work(target))]
+        if len(agents) == len(targets):
+            longest = max(seconds, self._tree.limits.shortest_wait)
+            with _awaiting(agents):
+                await _first_end(agents, longest)
+        states = [self.find(target) or _not_found(target) for target in targets]
+        ended = [state for state in states if not state.is_at_work]
+        for state in ended:
+            self._note_heard(state)
+        return ended
+
+    async def close(self, target: str) -> AgentState:
+        """Stop an agent and all it has started; its state before. Raises `ToolError`."""
+        before = self._known(target)
+        agent = self._open.get(before.id)
+        if agent is None:
+            raise ToolError(f"the agent `{target}` is closed already")
+        agent.is_heard = True
+        await self._let_go(agent, "shutdown")
+        return before
+
+    def find(self, target: str) -> AgentState | None:
+        """The agent with this id or name; None when there is none."""
+        return next((state for state in self._own() if target in (state.id, state.name)), None)
+
+    def states(self) -> Sequence[AgentState]:
+        """Every agent there is, the oldest first, each followed by its own."""
+        return [state for own in self._own() for state in (own, *self._below(own.id))]
+
+    def items_of(self, agent_id: str) -> tuple[ResponseItem, ...]:
+        """What was said and done in an agent's session; empty for one that there is not."""
+        for agent in self._open.values():
+            if agent.state.id == agent_id:
+                return agent.session.history.items
+            if items := agent.session.agents.items_of(agent_id):
+                return items
+        return self._stored.items_of(agent_id)
+
+    async def stop(self, agent_id: str) -> bool:
+        """Stop what an agent does, for the user; False when it was at no work."""
+        for agent in self._open.values():
+            if agent.state.id == agent_id and agent.is_at_work:
+                agent.interrupt()
+                await agent.ended()
+                return True
+            if await agent.session.agents.stop(agent_id):
+                return True
+        return False
+
+    def interrupt(self) -> None:
+        """Stop what they all do, and their commands; returns at once."""
+        for agent in self._open.values():
+            # The one who interrupts knows; the model reads of it in its own turn's end.
+            agent.is_heard = True
+            agent.interrupt()
+
+    async def shut_down(self) -> None:
+        """End every one. Those still at work are told of: nobody will hear what they would have come to."""
+        self._is_closing = True
+        working = [agent for agent in self._open.values() if agent.is_at_work and not agent.is_heard]
+        cut_off = sorted(agent.state.name for agent in working)
+        if cut_off:
+            are = "agent was" if len(cut_off) == 1 else "agents were"
+            self._door.warn(f"{len(cut_off)} {are} still at work and stopped: {', '.join(cut_off)}")
+        await asyncio.gather(*(self._let_go(agent, None) for agent in tuple(self._open.values())))
+
+    def _own(self) -> Sequence[AgentState]:
+        stored = [state for state in self._stored.states() if state.id not in self._open]
+        return sorted([*stored, *(agent.state for agent in self._open.values())], key=lambda state: state.id)
+
+    def _below(self, agent_id: str) -> Sequence[AgentState]:
+        agent = self._open.get(agent_id)
+        return agent.session.agents.states() if agent else ()
+
+    def _known(self, target: str) -> AgentState:
+        state = self.find(target)
+        if state is None:
+            raise ToolError(f"there is no agent `{target}`; `list_agents` tells which there are")
+        return state
+
+    def _role(self, name: str) -> AgentRole | None:
+        # What other programs call the absence of a role.
+        if not name or name == "default":
+            return self._tree.roles.get(name)
+        if (role := self._tree.roles.get(name)) is not None:
+            return role
+        near = nearest(name, self._tree.roles)
+        known = ", ".join(f"`{one}`" for one in self._tree.roles)
+        guess = f"did you mean `{near}`? " if near else ""
+        raise ToolError(f"unknown agent_type `{name}`: {guess}there are {known}")
+
+    def _skills(self, names: Sequence[str]) -> Sequence[UserInput]:
+        skills = [self._door.skill(name) for name in dict.fromkeys(names)]
+        return [SkillInput(skill.name, skill.canonical_path) for skill in skills]
+
+    def _check_room(self) -> None:
+        limits = self._tree.limits
+        if self._is_closing:
+            raise ToolError("this session is being closed: no agent can be started")
+        if self._depth >= limits.depth:
+            raise ToolError(
+                f"an agent of this depth may start none (`agents.max_depth` is {limits.depth}): do the work yourself"
+            )
+        if len(self._tree.at_work) >= limits.threads:
+            raise ToolError(
+                f"{limits.threads} agents are at work, as many as may be (`agents.max_threads`): wait for one of them"
+            )
+
+    async def _opened(self, state: AgentState, plan: AgentPlan) -> Agent:
+        """The session of an agent, open. Raises `ToolError` when it cannot be."""
+        door, tree = self._door, self._tree
+        tree.at_work.add(state.id)
+        try:
+            ground = AgentGround(door.parts, door.settings(), door.registry(), await door.hands(), tree.file)
+            parts = agent_parts(ground, plan)
+            slot = AgentSlot(lambda inner: Agents(inner, tree, depth=state.depth))
+
+            def open_session(ask: Ask) -> Session:
+                kin = Kin(door.vault, ask, history=plan.history, told=door.told.told if plan.history else None)
+                return Session(parts.replace(kin=kin, tools=parts.tools.replace(agents=slot)))
+
+            agent = Agent(
+                state.replace(model=parts.settings.model.model),
+                open_session,
+                ask=door.ask,
+                tell=self._tell,
+                report_crash=door.parts.report_crash,
+            )
+        except (UserError, OSError) as error:
+            tree.at_work.discard(state.id)
+            raise ToolError(f"the agent cannot be started: {error}") from error
+        agent.session.subscribe(self._passing_on(agent))
+        self._open[state.id] = agent
+        await self._let_idle_go()
+        return agent
+
+    async def _reopened(self, state: AgentState) -> Agent:
+        stored = self._stored.load(state.id)
+        if stored is None:
+            raise ToolError(f"the agent `{state.name}` is closed, and nothing was kept of it: start another one")
+        source = SubagentSource(state.parent, state.depth, state.name, state.role)
+        role, deeper = self._tree.roles.get(state.role), state.depth < self._tree.limits.depth
+        plan = AgentPlan(state.id, source, role, model=state.model or None, stored=stored, may_spawn=deeper)
+        return await self._opened(state, plan)
+
+    async def _let_idle_go(self) -> None:
+        idle = [agent for agent in self._open.values() if not agent.is_at_work and agent.state.status != "pending_init"]
+        for agent in idle[: max(0, len(idle) - _MOST_IDLE)]:
+            await self._let_go(agent, None)
+
+    async def _let_go(self, agent: Agent, status: AgentStatus | None) -> None:
+        await agent.close(status)
+        self._stored.keep(agent.state, agent.session.rollout, agent.session.history.items)
+        self._open.pop(agent.state.id, None)
+
+    def _tell(self, agent: Agent, was: AgentStatus | None) -> None:
+        """Tell the user of a change, and the model of an end that nobody waits for."""
+        state = agent.state
+        (self._tree.at_work.add if state.is_at_work else self._tree.at_work.discard)(state.id)
+        self._door.emit(events.AgentChanged(state, was))
+        if state.is_at_work or agent.is_heard or self._is_closing:
+            return
+        agent.is_heard = True
+        if not agent.awaited:
+            room = self._door.settings().model.output_tokens
+            message = None if state.message is None else truncate_middle(state.message, room)
+            item = subagent_notification(state.id, state.name, status_payload(state.status, message))
+            self._untold[state.id] = item
+            self._door.note(item)
+
+    def _note_heard(self, state: AgentState) -> None:
+        """The model is told of an end by the answer to its call: not by an item as well."""
+        agent = self._open.get(state.id)
+        if agent is not None:
+            agent.is_heard = True
+        if (item := self._untold.pop(state.id, None)) is not None:
+            self._door.withdraw(item)
+
+    def _passing_on(self, agent: Agent) -> Callable[[events.Event], None]:
+        """What of an agent's events the user hears from the session that started it."""
+
+        def listen(event: events.Event) -> None:
+            match event:
+                case events.AgentChanged():
+                    self._door.emit(event)
+                case events.Warned(message):
+                    self._door.warn_for(agent.state.name, message)
+                case _:
+                    pass
+
+        return listen
+
+    def _at_work(self, target: str) -> Agent | None:
+        state = self.find(target)
+        agent = self._open.get(state.id) if state else None
+        return agent if agent is not None and agent.is_at_work else None
+
+
+@contextlib.contextmanager
+def _awaiting(agents: Sequence[Agent]) -> Generator[None]:
+    for agent in agents:
+        agent.awaited += 1
+    try:
+        yield
+    finally:
+        for agent in agents:
+            agent.awaited -= 1
+
+
+async def _first_end(agents: Sequence[Agent], seconds: float) -> None:
+    waits = [asyncio.create_task(agent.ended()) for agent in agents]
+    try:
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+
+
+def _not_found(target: str) -> AgentState:
+    return AgentState(target, "", "", 0, "", "not_found")

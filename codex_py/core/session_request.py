@@ -1,0 +1,50 @@
+"""What a front end asks for when it opens a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from codex_py.config.load import LoadedConfig
+from codex_py.protocol.policy import ApprovalPolicy
+from codex_py.protocol.value import Value
+
+
+class ResumeTarget(Value):
+    """Which stored session to go on with: by id or name, else the newest one, of this directory or of any.
+
+    With `fork` a new session goes on in its place, from the end of turn `turn` (counted from 1), else of the last one.
+    """
+
+    thread_id: str | None = None
+    any_directory: bool = False
+    fork: bool = False
+    turn: int | None = None
+
+
+class SessionRequest(Value):
+    """What a front end asks for. `cwd` is a real path; `extra_roots` are writable too with workspace-write.
+
+    `can_ask` says that the front end answers the session's questions; `ignore_rules` leaves `.rules` files out.
+    With `install_dependencies` MCP servers that named skills need are added without a question. `follows` says that the
+    user has left another session for this one.
+    """
+
+    loaded: LoadedConfig
+    home: Path
+    cwd: Path
+    env: Mapping[str, str]
+    originator: str
+    approval: ApprovalPolicy
+    ephemeral: bool = False
+    resume: ResumeTarget | None = None
+    extra_roots: tuple[Path, ...] = ()
+    can_ask: bool = False
+    ignore_rules: bool = False
+    install_dependencies: bool = False
+    follows: bool = False
+
+    @property
+    def forks(self) -> bool:
+        """Whether a new session goes on in the place of the stored one."""
+        return self.resume is not None and self.resume.fork

@@ -1,0 +1,97 @@
+"""The agents of a session that are not open: those of its earlier runs, and those that were let go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from codex_py.core.session_file import SessionFile
+from codex_py.errors import UserError
+from codex_py.protocol.agents import AgentState, AgentStatus
+from codex_py.protocol.items import Message, ResponseItem
+from codex_py.rollout.lineage import MAX_LINE, open_stored, read_meta
+from codex_py.rollout.listing import SessionQuery, list_sessions
+from codex_py.rollout.reader import StoredSession, load_session
+from codex_py.rollout.story import Told, ToldFailure, ToldItem, read_story
+from codex_py.rollout.summary import SessionSummary
+
+_MOST: Final = 200
+
+
+class StoredAgents:
+    """With `look` the files of earlier runs are looked through, when somebody first asks: the newest 200."""
+
+    def __init__(self, file: SessionFile, thread_id: str, *, look: bool) -> None:
+        self._home: Final = file.home
+        self._thread_id: Final = thread_id
+        self._looks = look
+        self._states: dict[str, AgentState] = {}
+        self._paths: dict[str, Path] = {}
+        self._items: dict[str, tuple[ResponseItem, ...]] = {}
+
+    def states(self) -> Sequence[AgentState]:
+        """What is known of them, in no particular order."""
+        if self._looks:
+            self._looks = False
+            for found in list_sessions(self._home, SessionQuery(parent=self._thread_id))[:_MOST]:
+                if (state := _state_of(found)) is not None:
+                    self._states.setdefault(state.id, state)
+                    self._paths.setdefault(state.id, found.path)
+        return tuple(self._states.values())
+
+    def keep(self, state: AgentState, path: Path | None, items: Sequence[ResponseItem]) -> None:
+        """Remember an agent that is let go; where nothing was written, all that was said."""
+        self._states[state.id] = state
+        if path is None:
+            self._items[state.id] = tuple(items)
+        else:
+            self._paths[state.id] = path
+
+    def load(self, agent_id: str) -> StoredSession | None:
+        """The session of an agent as it was written; None when it was not. Raises `UserError`."""
+        path = self._paths.get(agent_id)
+        return None if path is None else load_session(path)
+
+    def items_of(self, agent_id: str) -> tuple[ResponseItem, ...]:
+        """What was said and done; empty where nothing is known or the file cannot be read."""
+        try:
+            stored = self.load(agent_id)
+        except UserError:
+            return ()
+        return self._items.get(agent_id, ()) if stored is None else stored.items
+
+
+def _state_of(found: SessionSummary) -> AgentState | None:
+    try:
+        with open_stored(found.path) as stream:
+            source = read_meta(found.path, stream.readline(MAX_LINE)).subagent
+        told = read_story(found.path)
+    except (UserError, OSError):
+        return None
+    if source is None:
+        return None
+    status, message = _end_of(told)
+    return AgentState(
+        id=found.id,
+        name=source.nickname or found.id,
+        parent=source.parent_thread_id,
+        depth=source.depth,
+        task=found.first_prompt,
+        status=status,
+        role=source.role,
+        model=found.model,
+        message=message,
+        tokens=found.tokens,
+    )
+
+
+def _end_of(told: Sequence[Told]) -> tuple[AgentStatus, str | None]:
+    """How a session ended: what was said last, why it failed, or that it was stopped."""
+    last = told[-1] if told else None
+    if isinstance(last, ToldFailure):
+        return "errored", last.message
+    view = last.item.view() if isinstance(last, ToldItem) else None
+    if isinstance(view, Message) and view.role == "assistant":
+        return "completed", view.text
+    return "interrupted", None

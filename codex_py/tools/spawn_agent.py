@@ -1,0 +1,35 @@
+"""The `spawn_agent` tool: another session for a task of its own. Imports pydantic: loaded at the first call."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from codex_py.protocol.items import ToolCall
+from codex_py.tools.agent_calls import InputArguments, as_output, said_in, spawner_of, telling
+from codex_py.tools.arguments import parse_arguments
+from codex_py.tools.spec import AgentWish, ToolContext, ToolOutput
+
+
+class SpawnAgentArguments(InputArguments):
+    agent_type: str | None = None
+    fork_context: bool = False
+    skills: list[str] = Field(default_factory=list[str])
+    model: str | None = None
+    reasoning_effort: str | None = None
+
+
+async def spawn_agent(call: ToolCall, context: ToolContext) -> ToolOutput:
+    """Start an agent, and give back what it is called at once. Raises `ToolError` for what cannot be started."""
+    arguments = parse_arguments(call, SpawnAgentArguments)
+    wish = AgentWish(
+        task=arguments.given(),
+        role=arguments.agent_type or "",
+        model=arguments.model or None,
+        effort=arguments.reasoning_effort or None,
+        skills=tuple(arguments.skills),
+        fork=arguments.fork_context,
+    )
+    async with telling("spawn_agent", context, prompt=said_in(wish.task)) as ended:
+        state = await spawner_of(context).spawn(wish)
+        ended([state])
+    return as_output({"agent_id": state.id, "nickname": state.name})
