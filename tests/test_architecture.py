@@ -81,7 +81,12 @@ MAX_PARAMETERS: Final = 6
 MAX_PUBLIC_METHODS: Final = 15
 
 # Typer reads the options of a command off the parameters of one function.
-COMMAND_LINES: Final = {("cli/config.py", "config"), ("cli/login.py", "login"), ("cli/models.py", "models")}
+COMMAND_LINES: Final = {
+    ("cli/config.py", "config"),
+    ("cli/login.py", "login"),
+    ("cli/models.py", "models"),
+    ("cli/sessions.py", "list_stored"),
+}
 
 # What happens while a module is imported, and has to: httpx is imported without its own command line, and an interrupt
 # ends the console script before there is anything to tell.

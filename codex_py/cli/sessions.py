@@ -56,6 +56,7 @@ def run(arguments: Sequence[str]) -> int:
 def list_stored(
     everywhere: Annotated[bool, typer.Option("--all", help="Those of every directory, not only of this one.")] = False,
     archived: Annotated[bool, typer.Option("--archived", help="Those that were archived.")] = False,
+    agents: Annotated[bool, typer.Option("--agents", help="Those of agents too.")] = False,
     search: Annotated[
         str,
         typer.Option("--search", metavar="WORDS", help="Only those with these words in name, prompt, folder, branch."),
@@ -67,7 +68,7 @@ def list_stored(
     """List the sessions of this directory, the one written to last first."""
     home = codex_home(os.environ)
     folder = None if everywhere else Path(cwd or ".").absolute()
-    found = list_sessions(home, SessionQuery(folder, search, archived))
+    found = list_sessions(home, SessionQuery(folder, search, archived, agents))
     view.print_sessions(found[:limit], sys.stdout, now=time.time(), as_json=as_json)
     if not found:
         where = "" if folder is None else f" that worked in `{folder}`"

@@ -71,6 +71,7 @@ def _object(session: SessionSummary) -> dict[str, Any]:
         "source": session.source or None,
         "git_branch": session.branch or None,
         "forked_from": session.forked_from or None,
+        "parent": session.parent or None,
         "archived": session.archived,
         "path": str(session.path),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ from codex_py.core.agent_build import AgentGround, AgentPlan, agent_parts, forke
 from codex_py.core.agent_slot import AgentLimits, AgentSlot
 from codex_py.core.kin import Kin
 from codex_py.core.session import Session
+from codex_py.core.skill_names import for_a_model
 from codex_py.core.stored_agents import StoredAgents
 from codex_py.errors import ToolError, UserError
 from codex_py.protocol import events
@@ -75,6 +77,12 @@ class AgentTree:
         self.file: Final = file
         self.names: Final[set[str]] = set()
         self.at_work: Final[set[str]] = set()
+        self._newest_ms = 0
+
+    def new_id(self) -> str:
+        """An id that sorts after all before it, those of the same millisecond too: agents are listed by age."""
+        self._newest_ms = max(self._newest_ms + 1, time.time_ns() // 1_000_000)
+        return uuid7(self._newest_ms)
 
     def name_for(self, role: str) -> str:
         """A new name: `agent-1`, `explorer-2`."""
@@ -102,13 +110,15 @@ class Agents:
     async def spawn(self, wish: AgentWish) -> AgentState:
         """Start an agent; it works on when this returns. Raises `ToolError`."""
         role = self._role(wish.role)
-        given = (*self._skills((*(role.skills if role else ()), *wish.skills)), *wish.task)
+        given = (*self._skills(role.skills if role else (), wish.skills), *wish.task)
         self._check_room()
         self._tree.names.update(state.name for state in self._stored.states())
         name = self._tree.name_for(role.name if role else "")
         task = "\n".join(one.text for one in wish.task if isinstance(one, TextInput))
         source = SubagentSource(self._door.parts.thread_id, self._depth + 1, name, role.name if role else "")
-        state = AgentState(uuid7(), name, source.parent_thread_id, source.depth, task, "pending_init", role=source.role)
+        state = AgentState(
+            self._tree.new_id(), name, source.parent_thread_id, source.depth, task, "pending_init", role=source.role
+        )
         history = forked_items(self._door.history) if wish.fork else ()
         deeper = state.depth < self._tree.limits.depth
         plan = AgentPlan(
@@ -130,6 +140,8 @@ class Agents:
         elif not agent.is_at_work:
             self._check_room()
         if interrupt and agent.is_at_work:
+            # The one who interrupts knows.
+            agent.is_heard = True
             agent.interrupt()
             await agent.ended()
         if agent.is_at_work:
@@ -236,9 +248,11 @@ class Agents:
         guess = f"did you mean `{near}`? " if near else ""
         raise ToolError(f"unknown agent_type `{name}`: {guess}there are {known}")
 
-    def _skills(self, names: Sequence[str]) -> Sequence[UserInput]:
-        skills = [self._door.skill(name) for name in dict.fromkeys(names)]
-        return [SkillInput(skill.name, skill.canonical_path) for skill in skills]
+    def _skills(self, of_role: Sequence[str], wished: Sequence[str]) -> Sequence[UserInput]:
+        # A role is written by people, who may ask for any skill.
+        named = [self._door.skill(name) for name in of_role]
+        named += [for_a_model(self._door.skill(name)) for name in wished]
+        return list({skill.canonical_path: SkillInput(skill.name, skill.canonical_path) for skill in named}.values())
 
     def _check_room(self) -> None:
         limits = self._tree.limits
@@ -250,7 +264,7 @@ class Agents:
             )
         if len(self._tree.at_work) >= limits.threads:
             raise ToolError(
-                f"{limits.threads} agents are at work, as many as may be (`agents.max_threads`): wait for one of them"
+                f"as many agents are at work as may be, {limits.threads} (`agents.max_threads`): wait for one of them"
             )
 
     async def _opened(self, state: AgentState, plan: AgentPlan) -> Agent:
@@ -331,7 +345,7 @@ class Agents:
                 case events.AgentChanged():
                     self._door.emit(event)
                 case events.Warned(message):
-                    self._door.warn_for(agent.state.name, message)
+                    self._door.warn_for(agent.state.title, message)
                 case _:
                     pass
 

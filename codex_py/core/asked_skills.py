@@ -49,12 +49,13 @@ class SkillDesk(Value):
     async def use(self, name: str) -> str:
         """A skill that the model asks for by its name, as the output of that call, with what it lacks provided.
 
-        Raises `ToolError` for the name of no skill, and for a file that cannot be read.
+        Raises `ToolError` for the name of no skill, for one that only people may ask for, and for a file that cannot be
+        read.
         """
-        from codex_py.core.skill_names import find_skill  # the seam: only where the model has that tool
+        from codex_py.core.skill_names import find_skill, for_a_model  # the seam: only where the model has that tool
         from codex_py.skills.inject import render_loaded, skill_body
 
-        skill = find_skill(self.skills.catalog, name)
+        skill = for_a_model(find_skill(self.skills.catalog, name))
         try:
             body = skill_body(skill)
         except FileRefused as error:

@@ -138,6 +138,7 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
         notice=_OFFLINE_NOTICE if provider.id == OFFLINE_PROVIDER else None,
         previous=_previous(request, provider, settings, stored),
         compact_prompt=compact_prompt(config),
+        tells_interrupts=config.agents.interrupt_message,
     )
 
 

@@ -362,7 +362,8 @@ class Conversation:
 
     def _note_interrupt(self, turn: TurnContext) -> None:
         self.history.close_open_calls()
-        self.history.append(turn_aborted())
+        if self._parts.tells_interrupts:
+            self.history.append(turn_aborted())
         self._transcript.turn_interrupted(turn)
         self._emit(events.TurnInterrupted(turn.turn_id))
 

@@ -213,7 +213,7 @@ class Session:
 
         def warn_for(name: str, message: str) -> None:
             if not listeners.has_warned(message):
-                listeners.warn_once(f"agent {name}: {message}")
+                listeners.warn_once(f"{name}: {message}")
 
         return AgentDoor(
             parts=parts,

@@ -28,7 +28,8 @@ class SessionParts(Value):
     `snapshot` is asked at the start of each turn, with the list of skills and the turn's settings. `override` gives the
     settings that an op asks for, and other tools where they need them. `previous` is the model an earlier run ended
     with, when it is another one that can still be asked. `compact_prompt` is the user's own request for a summary.
-    `kin` is there in the session of an agent: what it has from the one that started it.
+    `kin` is there in the session of an agent: what it has from the one that started it. With `tells_interrupts` the
+    model hears of a turn that was stopped.
     """
 
     thread_id: str
@@ -49,3 +50,4 @@ class SessionParts(Value):
     previous: ModelSettings | None = None
     compact_prompt: str | None = None
     kin: Kin | None = None
+    tells_interrupts: bool = True

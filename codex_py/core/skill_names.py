@@ -30,10 +30,18 @@ def find_skill(catalog: SkillCatalog, name: str) -> Skill:
     if found:
         files = ", ".join(f"`{sanitize_line(str(skill.path))}` ({skill.name})" for skill in found[:_MOST_NAMED])
         raise ToolError(f"{len(found)} skills are called `{shown}`: use a whole name, or read the file of one: {files}")
-    close = closest_names(wanted, (skill.name for skill in enabled))
+    close = closest_names(wanted, (skill.name for skill in enabled if skill.allow_implicit))
     listed = ", ".join(f"`{sanitize_line(one)}`" for one in close)
     hint = f"the closest are {listed}" if close else "there are no skills"
     raise ToolError(f"there is no skill `{shown}`; {hint}")
+
+
+def for_a_model(skill: Skill) -> Skill:
+    """The skill, if a model may choose it by itself. Raises `ToolError` for one that only people may ask for."""
+    if skill.allow_implicit:
+        return skill
+    name = sanitize_line(skill.name)
+    raise ToolError(f"the skill `{name}` is only for the user to ask for, by writing `${name}` in a message")
 
 
 def closest_names(wanted: str, names: Iterable[str]) -> list[str]:

@@ -168,7 +168,7 @@ class HumanPrinter:
         """A line when it begins, and one with its last words when it ends."""
         if agent.status == "pending_init":
             return
-        name = self._paint(f"agent {sanitize_line(agent.name)}:", _CYAN)
+        name = self._paint(f"{sanitize_line(agent.title)}:", _CYAN)
         if agent.is_at_work:
             self._line(f"{name} works on: {sanitize_line(first_words(agent.task, _SHOWN_ARGUMENTS))}")
             return

@@ -36,6 +36,11 @@ class AgentState(Value):
     tokens: int = 0
 
     @property
+    def title(self) -> str:
+        """What people call it: `agent-1`, `agent explorer-1`."""
+        return self.name if self.name.startswith("agent-") else f"agent {self.name}"
+
+    @property
     def is_at_work(self) -> bool:
         return self.status in AT_WORK
 

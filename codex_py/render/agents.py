@@ -10,7 +10,7 @@ from rich.text import Text
 
 from codex_py.protocol.agents import AgentState, AgentStatus
 from codex_py.protocol.events import AgentChanged
-from codex_py.render.command import output_block, wheel
+from codex_py.render.command import command_title, output_block, wheel
 from codex_py.render.entry import Entry, OneLine, line_of
 from codex_py.text.excerpt import ends_of, first_words
 
@@ -46,7 +46,7 @@ def running_agents(agents: Sequence[AgentState], *, frame: int = 0) -> Entry:
 def agent_standing(agent: AgentState) -> str:
     """What an agent does or came to, in a word or a few."""
     if agent.is_at_work:
-        return "waits for you" if agent.is_waiting else agent.activity or "works"
+        return "waits for you" if agent.is_waiting else command_title(agent.activity) or "works"
     return _ENDS.get(agent.status, ("", "", agent.status))[2]
 
 
@@ -57,4 +57,4 @@ def _running(agent: AgentState, frame: int) -> OneLine:
 
 
 def _line(glyph: str, style: str, agent: AgentState, text: str) -> Text:
-    return Text.assemble((f"{glyph} ", style), line_of(f"agent {agent.name}", "skill"), " ", line_of(text, "dim"))
+    return Text.assemble((f"{glyph} ", style), line_of(agent.title, "skill"), " ", line_of(text, "dim"))

@@ -73,8 +73,8 @@ def _remark(event: events.Event) -> list[str]:
 
 def _agent(agent: AgentState) -> list[str]:
     if agent.is_at_work:
-        return [f"agent {_line(agent.name)} works on: {_line(agent.task)}"]
-    return [f"agent {_line(agent.name)} {_ENDS.get(agent.status, agent.status)}", *_indented(agent.message or "")]
+        return [f"{_line(agent.title)} works on: {_line(agent.task)}"]
+    return [f"{_line(agent.title)} {_ENDS.get(agent.status, agent.status)}", *_indented(agent.message or "")]
 
 
 def _indented(text: str) -> list[str]:

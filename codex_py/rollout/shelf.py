@@ -6,7 +6,7 @@ A session that a process writes to is left alone. Codex CLI keeps archived sessi
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from codex_py.rollout.files import ARCHIVE, active_path, home_of, is_archived, o
 from codex_py.rollout.index import read_index
 from codex_py.rollout.locks import ThreadLock, active_writer, lock
 from codex_py.rollout.names import forget_name
+from codex_py.rollout.summary import SessionSummary
 
 
 def archive_session(path: Path) -> Path:
@@ -33,7 +34,10 @@ def unarchive_session(path: Path) -> Path:
 
 
 def delete_session(path: Path) -> None:
-    """Remove a session and its name. Raise `UserError` when it is in use, or when forks need its file."""
+    """Remove a session and its name, and with it the sessions of its agents.
+
+    Raise `UserError` when one of them is in use, or when forks need its file.
+    """
     home, thread_id = home_of(path), thread_of(path)
     everything = [*read_index(home), *read_index(home, archived=True)]
     forks = [one.id for one in everything if one.base == thread_id]
@@ -43,9 +47,21 @@ def delete_session(path: Path) -> None:
             f"cannot delete session `{thread_id}`: forks of it read their beginning from its file: {named}",
             hint="delete those first, or archive this one",
         )
-    with _unused(path):
-        path.unlink()
-    forget_name(home, thread_id)
+    for each in (*_agents_of(thread_id, everything), path):
+        with _unused(each):
+            each.unlink()
+        forget_name(home, thread_of(each))
+
+
+def _agents_of(thread_id: str, everything: Sequence[SessionSummary]) -> list[Path]:
+    """The sessions of a session's agents, and of theirs, the deepest first."""
+    found: dict[str, Path] = {}
+    above = {thread_id}
+    while above:
+        below = {one.id: one.path for one in everything if one.parent in above and one.id != thread_id}
+        above = below.keys() - found.keys()
+        found |= below
+    return list(found.values())[::-1]
 
 
 def _move(path: Path, target: Path) -> Path:

@@ -10,15 +10,9 @@ import pytest
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.hooks import NO_PUSH, entry, listed_hooks, use_hooks, use_project_hooks, write_script
-from tests.support.process import Finished, run
+from tests.support.process import Finished, is_running, run
 
 UNTRUSTED = "is not run: what a project brings runs only when you have agreed to it"
-
-
-def is_running(pid: int) -> bool:
-    """Whether it is there, and more than an entry that nobody has collected."""
-    status = Path(f"/proc/{pid}/status")
-    return status.exists() and "State:\tZ" not in status.read_text()
 
 
 def push(place: Place, cmd: str = "git push", *flags: str) -> tuple[Finished, str]:

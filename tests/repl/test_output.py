@@ -137,6 +137,24 @@ def test_the_plan_is_kept_in_one_place(place: Place, ready: Ready) -> None:
             assert "1 of 2 done" in terminal.text
 
 
+def test_a_plan_that_is_not_done_stays_in_view_in_the_next_turn(place: Place, ready: Ready) -> None:
+    go_on = threading.Event()
+    plan = {"plan": [{"step": "look around", "status": "completed"}, {"step": "act", "status": "pending"}]}
+    script = [[call("p", "update_plan", plan)], [say("what now?")], [hang(go_on), say("as you wish")]]
+    with FakeResponses(*script) as model:
+        ready(model)
+        with Terminal(place, "plan it") as terminal:
+            terminal.wait_for("● what now?").wait_for_prompt()
+            terminal.type("go on")
+            terminal.press("enter")
+            terminal.wait_for(lambda screen: screen.text.count("1 of 2 done") == 2)
+            go_on.set()
+            terminal.wait_for("● as you wish").wait_for_prompt()
+
+            # It has not changed, so that it is not said again.
+            assert terminal.whole.count("1 of 2 done") == 1
+
+
 def test_reasoning_is_folded(place: Place, ready: Ready) -> None:
     thought = "**Weighing it**\n\nlong and winding"
     story = [reasoning_delta(thought), reasoning("blob", thought), say("decided")]

@@ -190,3 +190,9 @@ def run(
         finished = running.wait(timeout=timeout)
     assert not finished.has_traceback, finished.err
     return finished
+
+
+def is_running(pid: int) -> bool:
+    """Whether it is there, and more than an entry that nobody has collected."""
+    status = Path(f"/proc/{pid}/status")
+    return status.exists() and "State:\tZ" not in status.read_text()

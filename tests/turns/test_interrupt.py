@@ -33,6 +33,18 @@ async def test_an_interrupted_call_is_answered_and_the_session_goes_on(place: Pl
     ]
 
 
+async def test_the_model_is_not_told_of_it_where_the_user_does_not_want_that(place: Place) -> None:
+    os.mkfifo(place.repo / "never")
+    waits = [call("c1", "exec_command", {"cmd": "cat never", "login": False})]
+    with FakeResponses(waits, [say("ok")]) as model:
+        async with watched_session(place, model, "agents.interrupt_message = false") as watched:
+            watched.on(events.CommandStarted, watched.session.interrupt)
+            await watched.say("go")
+            await watched.say("and now?")
+    assert model.requests[1].output_of("c1") == "aborted"
+    assert model.requests[1].texts("user")[-2:] == ["go", "and now?"]
+
+
 async def test_what_had_ended_before_an_interrupt_keeps_its_output(place: Place) -> None:
     os.mkfifo(place.repo / "never")
     commands = [

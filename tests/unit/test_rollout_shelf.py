@@ -9,6 +9,7 @@ import pytest
 
 from codex_py.errors import UserError
 from codex_py.protocol.items import message
+from codex_py.rollout.format import SubagentSource
 from codex_py.rollout.locks import ThreadLock
 from codex_py.rollout.names import read_names, save_name
 from codex_py.rollout.reader import load_session
@@ -54,6 +55,16 @@ def test_a_deleted_session_leaves_neither_file_nor_name(tmp_path: Path) -> None:
 
     assert not path.exists()
     assert read_names(tmp_path) == {other.stem[-36:]: "n"}
+
+
+def test_the_sessions_of_agents_go_with_the_one_that_started_them(tmp_path: Path) -> None:
+    path, other = session(tmp_path, "a"), session(tmp_path, "b")
+    agent = session(tmp_path, "c", subagent=SubagentSource(path.stem[-36:], 1, "agent-1"))
+    agents_agent = session(tmp_path, "d", subagent=SubagentSource(agent.stem[-36:], 2, "agent-2"))
+
+    delete_session(path)
+
+    assert [one.exists() for one in (path, agent, agents_agent, other)] == [False, False, False, True]
 
 
 def test_a_session_that_a_fork_reads_its_beginning_from_is_kept(tmp_path: Path) -> None:

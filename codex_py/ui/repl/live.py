@@ -51,6 +51,8 @@ class Live:
         self._doing = ""
         self._trouble = ""
         self._plan: events.PlanUpdated | None = None
+        # As it was when its turn ended, until all of it is done: the next turn may go on with it.
+        self._unfinished: events.PlanUpdated | None = None
         self._began: float | None = None
         self._drawn: tuple[Entry, int, Theme, list[Row]] | None = None
         self.commands = RunningCommands()
@@ -71,6 +73,7 @@ class Live:
         self._began = time.monotonic()
         self._doing, self._trouble, self._thought = "Working", "", ""
         self._has_streamed = False
+        self._plan = self._unfinished
 
     def end(self) -> None:
         """It is over, however it ended."""
@@ -199,7 +202,9 @@ class Live:
     def _finish_plan(self) -> None:
         if self._plan is not None:
             plan, self._plan = self._plan, None
-            self._voice.event(plan)
+            if plan is not self._unfinished:
+                self._voice.event(plan)
+            self._unfinished = plan if any(step.status != "completed" for step in plan.steps) else None
 
 
 def _elapsed(seconds: float) -> str:

@@ -91,7 +91,7 @@ async def _agents(desk: Desk, words: str) -> None:
 
     def look_into(agent: AgentState) -> None:
         entries = list(render_items(agents.items_of(agent.id), cwd=desk.cwd))
-        desk.voice.note(f"agent {sanitize_line(agent.name)}, which {agent_standing(agent)}:")
+        desk.voice.note(sanitize_line(f"{agent.title} ({agent_standing(agent)}):"))
         for entry in entries[-_MOST_ENTRIES:]:
             desk.voice.show(entry)
 

@@ -46,7 +46,7 @@ def agents_listing(agents: Sequence[AgentState]) -> Listing[str]:
 def agent_sheet(agent: AgentState) -> Sheet[Literal["look", "stop", "leave"]]:
     """What may be done with one that is at work."""
     return Sheet(
-        title=f"Agent {agent.name}",
+        title=agent.title[:1].upper() + agent.title[1:],
         subject=(Line(first_words(agent.task, _TASK_SHOWN), "strong"),),
         facts=(Line(agent_standing(agent), "menu.note"),),
         options=(
