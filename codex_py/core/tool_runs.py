@@ -71,6 +71,7 @@ class ToolRuns:
         self._emit = emit
         self._warn = warn
         self._hands: asyncio.Task[Hands] | None = None
+        self._entrance = asyncio.Lock()
         # What the user granted for the rest of the running turn, in place of the policy it began with.
         self._granted: SandboxPolicy | None = None
         self._shells: set[UserShell] = set()
@@ -110,8 +111,10 @@ class ToolRuns:
 
     async def run(self, call: ToolCall, turn: TurnContext, ended: Callable[[ToolOutput], None]) -> ToolOutput:
         """Answer a call; the output holds no secret of the session, and `ended` has it before anybody is told."""
-        # Shielded, because an interrupted call must not take this from the next one.
-        hands = await asyncio.shield(self.warm_up(turn.sandbox_policy, turn.cwd))
+        # One behind the other: calls begin in their order, also those that come while the first one waits here.
+        async with self._entrance:
+            # Shielded, because an interrupted call must not take this from the next one.
+            hands = await asyncio.shield(self.warm_up(turn.sandbox_policy, turn.cwd))
         policy = self._granted or turn.sandbox_policy
         shortfall = hands.sandbox.shortfall(policy, turn.cwd)
         for warning in (*filter(None, [shortfall]), *hands.approvals.warnings):
