@@ -9,6 +9,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -72,6 +73,8 @@ _STAGE: Final = (
     "import sys; sys.path.append(sys.argv.pop(1)); from codex_py.sandbox.attempts.run import main; main(sys.argv[1:])"
 )
 _SECONDS: Final = 120
+# How long a process may take that is being killed, on a busy machine.
+_DYING_SECONDS: Final = 1
 
 
 class Outcome(NamedTuple):
@@ -234,12 +237,23 @@ def _snapshot(top: Path) -> dict[str, tuple[int, float, bytes]]:
 
 
 def _kill_left(mark: str) -> bool:
-    """Kill what an attempt left behind; whether there was something."""
+    """Kill what an attempt left behind; whether there was something that was not about to end anyway."""
     wanted = f"left-{mark}".encode()
     found = False
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             if wanted in path.read_bytes():
-                os.kill(int(path.parent.name), 9)
-                found = True
+                found = not _ends(int(path.parent.name)) or found
     return found
+
+
+def _ends(pid: int) -> bool:
+    """Whether a process ends by itself, as one does whose sandbox is being taken down; killed otherwise."""
+    watched = os.pidfd_open(pid)
+    try:
+        if select.select([watched], [], [], _DYING_SECONDS)[0]:
+            return True
+        signal.pidfd_send_signal(watched, signal.SIGKILL)
+        return False
+    finally:
+        os.close(watched)
