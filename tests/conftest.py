@@ -10,14 +10,18 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Generator
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from codex_py.protocol.encoding import as_object
 from tests.support.home import Place, make_place
 from tests.support.process import PACKAGE
+from tests.support.warm import warm_starts
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -32,6 +36,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         # The processes of tests keep no bytecode: without this each would compile anew what no test imports itself.
         compileall.compile_dir(PACKAGE, quiet=2)
+        # A program that takes as long to load as several starts takes, and needs what only Linux has.
+        if config.getoption("numprocesses", None) and sys.platform == "linux":
+            with ExitStack() as stack:
+                folder = stack.enter_context(TemporaryDirectory(prefix="warm-"))
+                stack.enter_context(warm_starts(Path(folder)))
+                config.add_cleanup(stack.pop_all().close)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -69,3 +79,14 @@ def first_repo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def place(tmp_path: Path, first_repo: Path) -> Place:
     """A home, a CODEX_HOME without config, a git repository with one commit, a clean environment."""
     return make_place(tmp_path, like=first_repo)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def swept(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Generator[None]:
+    """Remove what tests have left when all of them have passed.
+
+    Not after each: ext4 looks at all that was deleted in the last seconds whenever it makes a file.
+    """
+    yield
+    if not request.session.testsfailed:
+        shutil.rmtree(tmp_path_factory.getbasetemp(), ignore_errors=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Literal, Self, TypeAlias
 
 from tests.support.home import BIN, Place
+from tests.support.warm import WarmProcess, can_play, play
 
 PACKAGE: Final = str(Path(__file__).parents[2] / "codex_py")
 COMMAND: Final = str(BIN / "codex-py")
@@ -70,15 +71,19 @@ class Running:
         A `stdout` of the caller's is not collected.
         """
         source = subprocess.PIPE if isinstance(stdin, bytes | str) else stdin or subprocess.DEVNULL
-        self.popen = subprocess.Popen(
-            argv,
-            stdin=source,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            env=dict(env),
-            cwd=cwd,
-            start_new_session=True,
-        )
+        self.popen: subprocess.Popen[bytes] | WarmProcess
+        if argv[0] == COMMAND and can_play(env):
+            self.popen = play(argv, source, stdout, env=env, cwd=cwd)
+        else:
+            self.popen = subprocess.Popen(
+                argv,
+                stdin=source,
+                stdout=stdout,
+                stderr=subprocess.PIPE,
+                env=dict(env),
+                cwd=cwd,
+                start_new_session=True,
+            )
         self._news = threading.Condition()
         self._taken: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
         self._readers = [

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import signal
+import termios
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
@@ -25,6 +27,7 @@ import pyte
 
 from tests.support.home import Place
 from tests.support.process import COMMAND
+from tests.support.warm import begin, can_play
 
 TIMEOUT: Final = 60.0
 
@@ -63,15 +66,15 @@ class Terminal:
         self._stream = pyte.ByteStream(self._screen)
         self.raw = bytearray()
         self.began = time.monotonic()
-        self.child: Any = pexpect.spawn(
-            command,
-            list(arguments),
-            env=variables,
-            cwd=str(cwd or place.repo),
-            dimensions=(height, width),
-            timeout=TIMEOUT,
-        )
-        self.child.delaybeforesend = None
+        argv, folder = [command, *arguments], cwd or place.repo
+        self.child: Any
+        if command == COMMAND and can_play(variables):
+            self.child = _Played(argv, env=variables, cwd=folder, size=(height, width))
+        else:
+            self.child = pexpect.spawn(
+                command, argv[1:], env=variables, cwd=str(folder), dimensions=(height, width), timeout=TIMEOUT
+            )
+            self.child.delaybeforesend = None
 
     def __enter__(self) -> Self:
         return self
@@ -127,6 +130,11 @@ class Terminal:
         """Paste as a terminal does."""
         self.child.send(f"\x1b[200~{text}\x1b[201~")
 
+    def close_window(self) -> None:
+        """Take the terminal away; the program stays."""
+        with Path(os.devnull).open() as nothing:
+            os.dup2(nothing.fileno(), self.child.fileno())
+
     def resize(self, width: int, height: int) -> None:
         self._screen.resize(height, width)
         self.child.setwinsize(height, width)
@@ -134,7 +142,7 @@ class Terminal:
     def wait_for(self, wanted: str | Callable[[Terminal], bool], *, timeout: float = TIMEOUT) -> Self:
         """Read until the screen shows a text, or until something holds."""
         until = time.monotonic() + timeout
-        while not (wanted in self.text if isinstance(wanted, str) else wanted(self)):
+        while self._is_drawing or not (wanted in self.text if isinstance(wanted, str) else wanted(self)):
             left = until - time.monotonic()
             assert left > 0, f"not within {timeout} s: {wanted!r}; the screen:\n{self.text}"
             assert self._read(left), f"it ended without {wanted!r}; the screen:\n{self.text}"
@@ -153,6 +161,11 @@ class Terminal:
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self._read(left)
+
+    @property
+    def _is_drawing(self) -> bool:
+        """Whether what came last ends amid a drawing, of which a terminal would show nothing yet."""
+        return self.raw.rfind(b"\x1b[?2026h") > self.raw.rfind(b"\x1b[?2026l")
 
     def _is_idle(self) -> bool:
         shown = self.text
@@ -177,4 +190,48 @@ class Terminal:
             return False
         self.raw += chunk
         self._stream.feed(chunk)
-        return True
+        return bool(chunk)
+
+
+class _Played:
+    """A command line played at a terminal, as far as there is need for what `pexpect.spawn` offers."""
+
+    def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, size: tuple[int, int]) -> None:
+        self._master, slave = os.openpty()
+        self.setwinsize(*size)
+        try:
+            self._process = begin(argv, [slave] * 3, env=env, cwd=cwd, terminal=True)
+        finally:
+            os.close(slave)
+        self.pid = self._process.pid
+        self.kill = self._process.send_signal
+        self.exitstatus: int | None = None
+        self.signalstatus: int | None = None
+
+    def isalive(self) -> bool:
+        return self._process.poll() is None
+
+    def wait(self) -> None:
+        status = self._process.wait()
+        self.exitstatus, self.signalstatus = (status, None) if status >= 0 else (None, -status)
+
+    def close(self, *, force: bool) -> None:
+        assert not force
+        os.close(self._master)
+
+    def fileno(self) -> int:
+        return self._master
+
+    def setwinsize(self, rows: int, columns: int) -> None:
+        termios.tcsetwinsize(self._master, (rows, columns))
+
+    def send(self, text: str) -> None:
+        left = text.encode()
+        while left:
+            left = left[os.write(self._master, left) :]
+
+    def read_nonblocking(self, size: int, timeout: float) -> bytes:
+        if not select.select([self._master], [], [], timeout)[0]:
+            raise pexpect.TIMEOUT("nothing came")
+        # An error says that nobody holds the other side any more.
+        return os.read(self._master, size)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,10 +22,12 @@ CAT = {"cmd": "cat", "tty": True, "login": False, "yield_time_ms": 250}
 OUTSIDE = {"sandbox_permissions": "require_escalated", "justification": "May I?"}
 
 
-def type_in(number: int, chars: str) -> Callable[[Request], Stream]:
-    """Type into the session that the first call began."""
+def type_in(number: int, chars: str, gate: Path) -> Callable[[Request], Stream]:
+    """Type into the session that the first call began; where nothing is typed, let what waits at the gate go on."""
 
     def play(request: Request) -> Stream:
+        if not chars:
+            gate.write_text("over")
         found = re.search(r"session ID (\d+)", request.output_of("c1"))
         assert found is not None, request.output_of("c1")
         return [call(f"c{number}", "write_stdin", {"session_id": int(found[1]), "chars": chars, "yield_time_ms": 250})]
@@ -41,7 +45,9 @@ async def typed(
     can_ask: bool = True,
 ) -> tuple[list[ApprovalQuestion], list[str]]:
     """Start a command, type each input into it, and end; the questions, and what the model read of the inputs."""
-    plays = [type_in(number, chars) for number, chars in enumerate(inputs, 2)]
+    gate = place.repo / "gate"
+    os.mkfifo(gate)
+    plays = [type_in(number, chars, gate) for number, chars in enumerate(inputs, 2)]
     with FakeResponses([call("c1", "exec_command", start)], *plays, [say("done")]) as model:
         async with watched_session(place, model, sandbox=sandbox, approval=approval, can_ask=can_ask) as watched:
             asked = answering(watched, *answers)
@@ -58,14 +64,17 @@ async def test_typing_into_the_sandbox_needs_no_question(place: Place) -> None:
 
 async def test_typing_into_a_command_outside_is_asked_about(place: Place) -> None:
     inputs = ("one\n", "rm -rf \u202ex\n", "one\n", "")
-    asked, told = await typed(place, {**CAT, **OUTSIDE}, *inputs, answers=("once", "once", None, "session"))
+    # It ends when it is looked at, which would otherwise take as long as one waits for silence.
+    start = {**CAT, **OUTSIDE, "cmd": "head -n 2; cat gate"}
+    asked, told = await typed(place, start, *inputs, answers=("once", "once", None, "session"))
+    where = "`/bin/bash -c 'head -n 2; cat gate'`, which runs outside the sandbox"
     assert asked[1:] == [
         ApprovalQuestion(
             id=asked[1].id,
             call_id="c2",
             command="one\n",
             cwd=place.repo,
-            reason="it is typed into `/bin/bash -c cat`, which runs outside the sandbox",
+            reason=f"it is typed into {where}",
             outside=True,
         ),
         ApprovalQuestion(
@@ -73,8 +82,7 @@ async def test_typing_into_a_command_outside_is_asked_about(place: Place) -> Non
             call_id="c3",
             command="rm -rf \\u{202e}x\n",
             cwd=place.repo,
-            reason="it is typed into `/bin/bash -c cat`, which runs outside the sandbox; it is dangerous: it deletes "
-            "without asking (`rm -f`)",
+            reason=f"it is typed into {where}; it is dangerous: it deletes without asking (`rm -f`)",
             outside=True,
         ),
         asked[1].replace(id=asked[3].id, call_id="c4"),
@@ -82,7 +90,7 @@ async def test_typing_into_a_command_outside_is_asked_about(place: Place) -> Non
     assert told[0].endswith("one\r\none\r\n")
     assert told[1].startswith("input declined by the user")
     assert told[2].endswith("one\r\none\r\n")  # what was declined never arrived
-    assert "running with session ID" in told[3]
+    assert told[3].endswith("over")
 
 
 async def test_a_yes_for_the_session_is_for_this_very_input(place: Place) -> None:

@@ -1,0 +1,133 @@
+"""Command lines of `codex-py` that skip its start: a program that has loaded everything plays each in a copy of itself.
+
+The copy is a process like any other: arguments, environment, folder, standard files, terminal, signals and status are
+its own. Only what Python itself would read before the first line of ours is not, and the imports are done: what is
+about those is started cold, and in a run without workers everything is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Final
+
+from tests.support.home import BIN
+
+# Where the program listens: told to the workers of a run by their environment.
+_ADDRESS: Final = "CODEX_PY_WARM"
+_READ_BY_PYTHON: Final = ("PYTHON", "LC_", "LANG", "LD_")
+
+
+class WarmProcess:
+    """A command line being played, as far as the tests need what `Popen` offers."""
+
+    def __init__(self, program: socket.socket, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self.stdin: IO[bytes] | None = None
+        self.stdout: IO[bytes] | None = None
+        self.stderr: IO[bytes] | None = None
+        self._program = program
+
+    def poll(self) -> int | None:
+        """The status, negative for the signal that ended it; None as long as it runs."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end. Raise `subprocess.TimeoutExpired`."""
+        if self.returncode is None:
+            self._program.settimeout(timeout)
+            try:
+                said = self._program.recv(64)
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired("codex-py", timeout or 0) from None
+            self._program.close()
+            assert said, "the program that plays the command lines has died"
+            self.returncode = int(said)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def can_play(env: Mapping[str, str]) -> bool:
+    """Whether there is such a program, and the environment says nothing that Python reads when it starts."""
+    told = {name: value for name, value in env.items() if name.startswith(_READ_BY_PYTHON)}
+    return _ADDRESS in os.environ and told == {"LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def play(argv: Sequence[str], stdin: int | IO[bytes], stdout: int, *, env: Mapping[str, str], cwd: Path) -> WarmProcess:
+    """What `Popen` does with the same arguments; stderr is a pipe."""
+    pipes: list[IO[bytes] | None] = []
+    theirs: list[int] = []
+    for wanted, reads in ((stdin, False), (stdout, True), (subprocess.PIPE, True)):
+        if wanted == subprocess.PIPE:
+            reader, writer = os.pipe()
+            pipes.append(os.fdopen(reader, "rb") if reads else os.fdopen(writer, "wb"))
+            theirs.append(writer if reads else reader)
+        else:
+            pipes.append(None)
+            no_file = wanted == subprocess.DEVNULL
+            theirs.append(os.open(os.devnull, os.O_RDWR) if no_file else os.dup(_number(wanted)))
+    try:
+        process = begin(argv, theirs, env=env, cwd=cwd)
+    finally:
+        for descriptor in theirs:
+            os.close(descriptor)
+    process.stdin, process.stdout, process.stderr = pipes
+    return process
+
+
+def begin(
+    argv: Sequence[str], files: Sequence[int], *, env: Mapping[str, str], cwd: Path, terminal: bool = False
+) -> WarmProcess:
+    """Play a command line in a session of its own, with the files as its standard files, or with a `terminal`."""
+    asked = {"argv": list(argv), "env": dict(env), "cwd": str(cwd), "terminal": terminal}
+    program = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with os.fdopen(os.memfd_create("asked"), "wb") as letter:
+        letter.write(json.dumps(asked).encode())
+        letter.flush()
+        program.connect(os.environ[_ADDRESS])
+        socket.send_fds(program, [b"."], [letter.fileno(), *files])
+        pid = program.recv(64)
+    assert pid, "the program that plays the command lines has died"
+    return WarmProcess(program, int(pid))
+
+
+def _number(file: int | IO[bytes]) -> int:
+    return file if isinstance(file, int) else file.fileno()
+
+
+@contextmanager
+def warm_starts(folder: Path) -> Generator[None, None, None]:
+    """Have command lines played for this process and those it starts; the folder is for the socket."""
+    address = str(folder / "warm")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(address)
+        listener.listen(64)
+        program = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("warm_program.py")), str(listener.fileno()), str(BIN)],
+            stdin=subprocess.PIPE,
+            pass_fds=[listener.fileno()],
+            start_new_session=True,
+        )
+    os.environ[_ADDRESS] = address
+    try:
+        yield
+    finally:
+        del os.environ[_ADDRESS]
+        # It ends with its input.
+        program.communicate()

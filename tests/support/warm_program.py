@@ -1,0 +1,124 @@
+"""The program behind `warm.py`: loads all of `codex-py` once, then plays command lines in copies of itself.
+
+It is started with a listening socket and the folder of the `codex-py` command. A connection brings the descriptors of a
+request and of three standard files; it gets the process's number when that runs, and the status when it has ended. It
+ends when its own input does.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import io
+import json
+import os
+import pkgutil
+import selectors
+import socket
+import sys
+import termios
+import time
+import traceback
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, Final, NoReturn
+
+# The entry prepares for signals as soon as it is loaded, which is for each process to do.
+_ENTRY: Final = "codex_py.cli.entry"
+# Loaded by many command lines, but only when they come to it.
+_LATER: Final = ("yaml", "tomlkit", "zstandard", "tree_sitter_bash", "typer.rich_utils")
+
+
+def main(listener: socket.socket, folder: str) -> None:
+    # The folder of a script is the first place where its modules are looked for.
+    sys.path[0] = folder
+    selector = selectors.DefaultSelector()
+    for source in (0, listener):
+        selector.register(source, selectors.EVENT_READ)
+    # Not before there is something to play: in many runs there never is.
+    if any(key.fd == 0 for key, _ in selector.select()):
+        return
+    load()
+    while True:
+        for key, _ in selector.select():
+            if key.fd == 0:
+                return
+            if key.fileobj is listener:
+                pid, connection = begin(listener)
+                selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, connection))
+            else:
+                selector.unregister(key.fd)
+                os.close(key.fd)
+                end(*key.data)
+
+
+def begin(listener: socket.socket) -> tuple[int, socket.socket]:
+    """Start what the next connection asks for."""
+    connection, _ = listener.accept()
+    _, descriptors, _, _ = socket.recv_fds(connection, 1, 4)
+    pid = os.fork()
+    if pid == 0:
+        play(connection, descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    return pid, connection
+
+
+def end(pid: int, connection: socket.socket) -> None:
+    """Tell who asked for a process how it has ended; nobody may be left who wants to know."""
+    _, status = os.waitpid(pid, 0)
+    with suppress(OSError), connection:
+        connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def load() -> None:
+    """Import whatever a command line may need. A module that cannot be is left to the process that wants it."""
+    package = import_module("codex_py")
+    names = [module.name for module in pkgutil.walk_packages(package.__path__, "codex_py.")]
+    for name in (*names, *_LATER):
+        if name != _ENTRY:
+            with suppress(Exception):
+                import_module(name)
+    # What the collector does not look at stays shared with the copies.
+    gc.collect()
+    gc.freeze()
+
+
+def play(connection: socket.socket, descriptors: list[int]) -> NoReturn:
+    """Be the process that was asked for."""
+    os.setsid()
+    connection.sendall(str(os.getpid()).encode())
+    letter, *files = descriptors
+    os.lseek(letter, 0, os.SEEK_SET)
+    with os.fdopen(letter, "rb", closefd=False) as file:
+        request: dict[str, Any] = json.load(file)
+    for number, descriptor in enumerate(files):
+        os.dup2(descriptor, number)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    if request["terminal"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    time.tzset()
+    sys.argv = list(request["argv"])
+    sys.stdin = sys.__stdin__ = _text(0, "r", "surrogateescape")
+    sys.stdout = sys.__stdout__ = _text(1, "w", "surrogateescape")
+    sys.stderr = sys.__stderr__ = _text(2, "w", "backslashreplace")
+    try:
+        import_module(_ENTRY).main()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def _text(descriptor: int, mode: str, errors: str) -> io.TextIOWrapper:
+    """A standard file as Python opens it."""
+    raw = os.fdopen(descriptor, f"{mode}b", closefd=False)
+    at_once = mode == "w" and (descriptor == 2 or raw.isatty())
+    return io.TextIOWrapper(raw, "utf-8", errors, "\n", line_buffering=at_once)
+
+
+if __name__ == "__main__":
+    main(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])
