@@ -29,13 +29,18 @@ def run(arguments: list[str]) -> int:
 
 
 def run_apply_patch(arguments: Sequence[str], stdin: BinaryIO, stdout: TextIO, stderr: TextIO, cwd: Path) -> int:
-    """Apply the patch given as the one argument, or on stdin without one; relative paths start at `cwd`.
+    """Apply the patch given as the one argument, or on stdin without one or for `-`; relative paths start at `cwd`.
 
     The summary goes to stdout, an error to stderr. Gives back the exit status: 0 applied, 1 not, 2 wrong usage.
     """
     if list(arguments) in (["-h"], ["--help"]):
         stdout.write(_HELP)
         return 0
+    if list(arguments) == ["-"] or list(arguments[:1]) == ["--"]:
+        arguments = arguments[1:]
+    elif arguments and arguments[0].startswith("-"):
+        # A patch never begins like an option.
+        return _fail(stderr, f"error: unknown option `{arguments[0]}`\n{_USAGE}", 2)
     if len(arguments) > 1:
         return _fail(stderr, f"error: one patch at a time, got {len(arguments)} arguments\n{_USAGE}", 2)
     if not arguments and stdin.isatty():

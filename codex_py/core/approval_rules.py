@@ -19,7 +19,9 @@ _MAX_FILES: Final = 64
 
 
 def load_approvals(loaded: LoadedConfig, *, home: Path, cwd: Path, ignore_rules: bool = False) -> Approvals:
-    """The rules of the user and of a trusted project, and where a lasting yes is kept; `ignore_rules` reads none.
+    """The rules of the machine, the user and a trusted project, and where a lasting yes is kept.
+
+    With `ignore_rules` only those of the machine count.
 
     A file that cannot be used is left out, with a warning. A project's rules may ask and forbid; what it would allow
     is not taken: whoever writes a repository does not decide what runs unasked.
@@ -32,8 +34,10 @@ def load_approvals(loaded: LoadedConfig, *, home: Path, cwd: Path, ignore_rules:
         project=project,
     )
     reading = _Reading()
+    for file in _rules_in(loaded.system / "rules"):
+        reading.own(file)
     if ignore_rules:
-        return Approvals(reading.book, store=store)
+        return Approvals(reading.book, store=store, warnings=tuple(reading.warnings))
     for file in [*_rules_in(own), store.always, store.project_file]:
         reading.own(file)
     # The layers are those the configuration found trusted; a folder of rules without one beside it counts as well.
@@ -55,7 +59,7 @@ class _Reading:
         self.warnings: list[str] = []
 
     def own(self, file: Path) -> None:
-        """A file of the user's. One that others can write decides nothing."""
+        """A file of the user's or of the machine's. One that others can write decides nothing."""
         weak = weak_permissions(file) if is_there(file) else None
         if weak is not None:
             self.warnings.append(f"`{file}` is ignored: {weak}")

@@ -8,7 +8,7 @@ others old; none is ever half written.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -62,15 +62,28 @@ class _Transaction:
     def __init__(self, writes: Sequence[FileWrite], checkpoint: Callable[[], None]) -> None:
         self.at = writes[0].path if writes else Path("/")
         self._steps = [_Step(write) for write in writes]
+        folders = {folder for write in writes for folder in write.path.parents}
+        # A file that a folder is to stand in place of goes before anything can be staged there.
+        self._giving_way = [step for step in self._steps if step.write.path in folders]
         self._checkpoint = checkpoint
         self._made: list[Path] = []
 
     def run(self) -> None:
-        for step in self._steps:
+        gone = {step.write.path for step in self._giving_way}
+        blocked = [step for step in self._steps if not gone.isdisjoint(step.write.path.parents)]
+        self._stage_all(step for step in self._steps if step not in blocked)
+        self._replace(self._giving_way)
+        self._stage_all(blocked)
+        self._replace(step for step in self._steps if step not in self._giving_way)
+
+    def _stage_all(self, steps: Iterable[_Step]) -> None:
+        for step in steps:
             if step.write.after is not None:
                 self._enter(step)
                 self._stage(step, step.write.after)
-        for step in self._steps:
+
+    def _replace(self, steps: Iterable[_Step]) -> None:
+        for step in steps:
             self._enter(step)
             with opened_folder(step.write.path.parent) as folder:
                 _check_unchanged(step.write, folder)
@@ -87,8 +100,15 @@ class _Transaction:
 
     def undo(self) -> list[Path]:
         """Put back every file already replaced. Give back those that could not be."""
+        kept = self._undo_steps(step for step in reversed(self._steps) if step not in self._giving_way)
+        for folder in reversed(self._made):
+            with suppress(OSError), opened_folder(folder.parent) as parent:
+                os.rmdir(folder.name, dir_fd=parent)
+        return kept + self._undo_steps(self._giving_way)
+
+    def _undo_steps(self, steps: Iterable[_Step]) -> list[Path]:
         kept: list[Path] = []
-        for step in reversed(self._steps):
+        for step in steps:
             try:
                 if step.done:
                     _put_back(step)
@@ -97,9 +117,6 @@ class _Transaction:
             for name in (step.staged, step.saved):
                 if name is not None and step.write.path not in kept:
                     _remove(step.write.path.parent, name)
-        for folder in reversed(self._made):
-            with suppress(OSError), opened_folder(folder.parent) as parent:
-                os.rmdir(folder.name, dir_fd=parent)
         return kept
 
     def _enter(self, step: _Step) -> None:

@@ -18,6 +18,9 @@ _NAMES: Final = ("apply_patch", "applypatch")
 _WORD: Final = r"""(?:'(?P<raw>[^']*)'|"(?P<quoted>[^"$`\\]*)"|(?P<bare>(?!-)[\w./+@%:,=-]+))"""
 _CD: Final = rf"cd[ \t]+{_WORD}[ \t]*&&[ \t\n]*"
 _CALL: Final = r"(?:apply_patch|applypatch)(?:[ \t]*(?=<<)|[ \t]+(?=['\"]))"
+# A script in quotes: `bash -lc "…"`, the quotes joined as a shell joins them.
+_IN_SHELL: Final = r"""(?:/\S*/)?(?:bash|zsh|sh)[ \t]+-l?c[ \t]+((?:'[^']*'|"[^"$`\\]*")+)"""
+_QUOTED: Final = r"""'([^']*)'|"([^"]*)\""""
 _HEREDOC: Final = rf"<<(?P<tabs>-?)[ \t]*\\?{_WORD}[ \t]*\n"
 
 
@@ -37,9 +40,14 @@ def find_patch_in_command(command: str) -> PatchInCommand | None:
     """The patch a shell script consists of, or None when the script is anything else.
 
     Taken are `apply_patch <<'WORD'` with any word, quoted or not, and `apply_patch 'PATCH'`; before either may stand
-    `cd FOLDER &&` with one plain or quoted word. The body is taken as it is: a shell would expand nothing in a patch.
+    `cd FOLDER &&` with one plain or quoted word. All of it may be the script in `bash -lc '…'`. The body is taken as
+    it is: a shell would expand nothing in a patch.
     """
     script = command.replace("\r\n", "\n").strip()
+    in_shell = BEGIN in script and script.startswith((*_SHELLS, "/"))
+    inner = re.fullmatch(_IN_SHELL, script) if in_shell else None
+    if inner is not None:
+        script = "".join(raw or quoted for raw, quoted in re.findall(_QUOTED, inner[1])).strip()
     if _is_patch(script):
         return PatchInCommand(script, explicit=False)
     if not script.startswith(("cd", *_NAMES)):

@@ -130,8 +130,8 @@ class _Planner:
             self._allow(entry)
             if entry != file:
                 self._content(entry, failed)
-            self._put(destination, content, self._modes[file])
             self._after[entry] = None
+            self._put(destination, content, self._modes[file])
         self._changes.append(PlannedChange("update", hunk.path, target, old, edited.text, hunk.move_to, destination))
 
     def _target(self, path: str) -> Path:
@@ -159,7 +159,7 @@ class _Planner:
         if other == file:
             return True
         self._allow(other)
-        if other in self._after or file in self._after:
+        if other in self._after or file in (*self._after, *other.parents):
             return False
         here, there = self._before.get(file), _look(other, f"Failed to write file {destination}", limit=0)
         # One file under two names that are not two links: a file system that ignores case.
@@ -171,7 +171,9 @@ class _Planner:
         self._allow(file)
         self._check_folders(file, failed)
         if file not in self._after:
-            found = self._before[file] = _look(file, failed, limit=_WORTH_SHOWING)
+            # Below a file that an earlier hunk removes there is nothing yet.
+            is_new = any(folder in self._after for folder in file.parents)
+            found = self._before[file] = None if is_new else _look(file, failed, limit=_WORTH_SHOWING)
             if found is not None and not found.regular:
                 raise PatchError(f"{failed}: not a regular file")
         found = self._before[file]

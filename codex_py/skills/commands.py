@@ -7,6 +7,7 @@ is unknown. Good enough to notice what a command reads; no ground to allow anyth
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,8 +16,10 @@ from codex_py.skills.words import (
     Listed,
     PlainCommand,
     Word,
+    ansi_c,
     folder_of,
     literal_between,
+    printed_text,
     quoted_script,
     unescaped,
     unwrapped,
@@ -35,6 +38,9 @@ _MAX_LOOP_VALUES: Final = 64
 # What a substitution prints is looked into when it is as short as a search for files is.
 _MAX_LISTINGS: Final = 64
 _MAX_LISTING_BYTES: Final = 512
+# What a shell splits at its blanks unless it stands in quotes.
+_SPLIT: Final = frozenset(("simple_expansion", "expansion", "command_substitution"))
+_WITH_DEFAULT: Final = re.compile(r"(\w+):?[-=]([\w./-]*)", re.ASCII)
 
 
 class ReadLimits(NamedTuple):
@@ -102,6 +108,7 @@ class _Reading:
         self._unread = limits.quoted_bytes
         self._listings_left = _MAX_LISTINGS
         self._is_listing = False
+        self._printing = 0
 
     def script(self, text: str, place: _Place, *, nested: int) -> None:
         # A loop around `bash -c "…"` must not read the same script again and again.
@@ -199,12 +206,13 @@ class _Reading:
             if _is_input(child):
                 given = self._source(child, place)
             elif child.type not in ("variable_assignment", "herestring_redirect", "file_redirect"):
-                words.append(self._word(child, place))
+                words += self._split(child, place)[: _MAX_WORDS - len(words)]
         self._inside(node, place, depth)
+        written = tuple(words)
         words = unwrapped(words)
         if not words:
             return
-        command = PlainCommand(tuple(words), given.file, place.folder, given.listed)
+        command = PlainCommand(tuple(words), given.file, place.folder, given.listed, written)
         self.commands.append(command)
         name = command.program.rpartition("/")[2]
         if name in ("cd", "pushd"):
@@ -222,6 +230,15 @@ class _Reading:
         for inner in _substitutions(node):
             self._visit(inner, place, depth + 1)
 
+    def _split(self, node: Node, place: _Place) -> list[Word]:
+        """What becomes of a word: what a variable or another command gives is several words, or none at all."""
+        word = self._word(node, place)
+        named = node.named_children
+        inner = named[0] if node.type == "command_name" and len(named) == 1 else node
+        if word.text is None or inner.type not in _SPLIT:
+            return [word]
+        return [word._replace(text=part) for part in word.text.split(None, _MAX_WORDS)]
+
     def _word(self, node: Node, place: _Place) -> Word:
         word = self._expanded(node, place)
         text = word.text
@@ -238,7 +255,7 @@ class _Reading:
             case "raw_string":
                 return Word(text_of(node)[1:-1])
             case "ansi_c_string":
-                return Word(text_of(node)[2:-1])
+                return Word(ansi_c(text_of(node)[2:-1]))
             case "simple_expansion" | "expansion":
                 value = self._variable(text_of(node).lstrip("$").strip("{}"), place)
                 is_pattern = value.is_pattern or (not is_quoted and any(char in "*?[" for char in value.text or ""))
@@ -246,11 +263,27 @@ class _Reading:
             case "command_substitution":
                 if text_of(node) in ("$(pwd)", "`pwd`"):
                     return Word(place.folder)
+                text = self._printed(node, place)
+                if text is not None:
+                    return Word(text, any(char in "*?[{" for char in text))
                 return Word(None, listed=self._listing(node, place))
             case "string" | "concatenation" | "command_name":
                 return self._joined(node, place)
             case _:
                 return Word(None)
+
+    def _printed(self, substitution: Node, place: _Place) -> str | None:
+        """The text that a substitution stands for, when it only prints words."""
+        inner = substitution.named_children
+        is_short = substitution.end_byte - substitution.start_byte <= _MAX_LISTING_BYTES
+        if len(inner) != 1 or inner[0].type != "command" or not is_short or self._printing > _MAX_NESTED:
+            return None
+        if any(child.type in ("variable_assignment", "herestring_redirect") for child in inner[0].named_children):
+            return None
+        self._printing += 1
+        words = [self._word(child, place) for child in inner[0].named_children]
+        self._printing -= 1
+        return printed_text(words)
 
     def _joined(self, node: Node, place: _Place) -> Word:
         raw, start = node.text or b"", node.start_byte
@@ -281,6 +314,9 @@ class _Reading:
         if name.endswith("%/"):
             word = self._variable(name.removesuffix("%/"), place)
             return word._replace(text=word.text.removesuffix("/")) if word.text else Word(None)
+        if with_default := _WITH_DEFAULT.fullmatch(name):
+            word = self._variable(with_default[1], place)
+            return word if word.text else Word(with_default[2])
         if name in place.variables:
             return place.variables[name]
         return Word(place.folder if name == "PWD" else self._environment.get(name))

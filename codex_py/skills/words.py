@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
@@ -15,10 +17,15 @@ _WRAPPERS: Final[Mapping[str, frozenset[str]]] = {
     "nice": frozenset(("-n", "--adjustment")),
     "nohup": frozenset(),
     "stdbuf": frozenset(("-i", "-o", "-e", "--input", "--output", "--error")),
-    "sudo": frozenset(("-u", "-g", "-C", "-D", "--user", "--group", "--chdir")),
+    "sudo": frozenset(("-u", "-g", "-C", "-D", "-p", "-h", "-R", "-T", "--user", "--group", "--chdir", "--prompt")),
     "time": frozenset(("-f", "-o", "--format", "--output")),
     "timeout": frozenset(("-s", "-k", "--signal", "--kill-after")),
 }
+_SPLIT_STRING: Final = re.compile(r"--split-string=?|-[0iv]*S")
+_ESCAPE: Final = re.compile(
+    r"\\(?:x(?P<x>[0-9A-Fa-f]{1,2})|(?P<octal>[0-7]{1,3})|[uU](?P<u>[0-9A-Fa-f]{1,8})|(?P<plain>.))", re.DOTALL
+)
+_NAMED_ESCAPES: Final[Mapping[str, str]] = dict(zip("abeEfnrtv", "\a\b\x1b\x1b\f\n\r\t\v", strict=True))
 
 
 class Word(NamedTuple):
@@ -62,13 +69,14 @@ class PlainCommand(NamedTuple):
     """A program with its arguments; `stdin` is the file that `<` puts at its input, `listed` the files a pipe lists.
 
     `folder` is where it runs, absolute unless the script changes to a relative place of an unknown one; None when that
-    is unknown.
+    is unknown. `written` are the words with what runs it before them, such as `sudo`.
     """
 
     words: tuple[Word, ...]
     stdin: Word | None
     folder: str | None
     listed: tuple[Listed, ...] = ()
+    written: tuple[Word, ...] = ()
 
     @property
     def program(self) -> str:
@@ -90,12 +98,20 @@ def unwrapped(words: list[Word]) -> list[Word]:
 def _split_string(wrapper: str, words: list[Word]) -> list[Word] | None:
     """The words of `env -S "NAME -a b" c`, when it is that."""
     text = words[0].text or ""
-    if wrapper != "env" or not text.startswith(("-S", "--split-string")):
+    option = _SPLIT_STRING.match(text) if wrapper == "env" else None
+    if option is None:
         return None
-    glued = text.removeprefix("--split-string").removeprefix("-S").removeprefix("=")
+    glued = text[option.end() :]
     packed = Word(glued) if glued else words[1] if len(words) > 1 else Word(None)
     rest = words[1 if glued else 2 :]
-    return rest if packed.text is None else [*map(Word, packed.text.split()), *rest]
+    return rest if packed.text is None else [*map(Word, _quoted_words(packed.text)), *rest]
+
+
+def _quoted_words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
 
 
 def _is_assignment(wrapper: str, text: str) -> bool:
@@ -147,3 +163,36 @@ def unescaped(text: str) -> str:
         following = next(characters, "") if char == "\\" else char
         plain.append("" if char == "\\" and following == "\n" else following)
     return "".join(plain)
+
+
+def ansi_c(text: str) -> str:
+    """What stands between the quotes of `$'…'`, without its backslashes."""
+    return _ESCAPE.sub(_character, text) if "\\" in text else text
+
+
+def _character(escape: re.Match[str]) -> str:
+    if digits := escape["x"] or escape["u"]:
+        code = int(digits, 16)
+        return chr(code) if code <= 0x10FFFF else ""
+    if escape["octal"]:
+        return chr(int(escape["octal"], 8) & 0xFF)
+    return _NAMED_ESCAPES.get(escape["plain"], escape["plain"])
+
+
+def printed_text(words: list[Word]) -> str | None:
+    """What `echo`, `printf`, `which` and `command -v` print of words that are known; None when that cannot be told."""
+    texts = [word.text for word in words]
+    if not texts or None in texts:
+        return None
+    name, *rest = [text or "" for text in texts]
+    match name, rest:
+        case "echo", _:
+            while rest and rest[0] in ("-n", "-e", "-E"):
+                rest = rest[1:]
+            return " ".join(rest)
+        case "printf", [text] | ["%s" | r"%s\n", text] if "%" not in text:
+            return text
+        case ("which", [program]) | ("command", ["-v", program]) | ("type", ["-p" | "-P", program]):
+            return program
+        case _:
+            return None

@@ -15,10 +15,10 @@ from codex_py.protocol.policy import (
     asks_about,
 )
 from codex_py.protocol.value import Value
-from codex_py.tools.danger import SHELLS
 from codex_py.tools.known_safe import BUILTINS
 from codex_py.tools.plain_script import Words
 from codex_py.tools.rules import RuleBook, strictest
+from codex_py.tools.script_sources import SHELLS
 
 # Who allows one of these for good allows everything: they run what their arguments say.
 _TOO_WIDE: Final = frozenset(

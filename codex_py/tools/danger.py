@@ -7,11 +7,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from codex_py.skills.commands import PlainCommand, ReadLimits, Word, plain_commands
+from codex_py.skills.commands import ReadLimits, plain_commands
+from codex_py.skills.words import Word, quoted_script, unescaped, unwrapped
 from codex_py.text.bash_tree import parse_bash, text_of
-from codex_py.tools.destroying import TO_DISK, destroys, is_judged
+from codex_py.tools.destroying import FORCED_RM, TO_DISK, destroys, is_judged
+from codex_py.tools.runners import (
+    FINDERS,
+    RUNNERS,
+    SCRIPT_TAKERS,
+    WRAPPERS,
+    behind_options,
+    command_of_runner,
+    program,
+)
+from codex_py.tools.script_sources import (
+    FETCHED,
+    FETCHERS,
+    INTERPRETERS,
+    PRINTERS,
+    SHELLS,
+    fetched_reason,
+    reads_script,
+    streamed_reason,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -21,59 +42,29 @@ WHOLE_SCRIPT: Final = ReadLimits(script_bytes=1024 * 1024, quoted_bytes=2 * 1024
 _MAX_DEPTH: Final = 150
 _MAX_SCRIPTS: Final = 64
 _MAX_NODES: Final = 200_000
-
-SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash", "ksh", "fish"))
-_INTERPRETERS: Final = frozenset(("python", "python3", "perl", "ruby", "node", "php", "lua", "osascript"))
-_FETCHERS: Final = frozenset(("curl", "wget", "fetch", "aria2c", "http", "nc", "ncat", "ftp", "scp"))
-# Programs that make readable what was not, with their options that say so.
-_DECODERS: Final[Mapping[str, frozenset[str]]] = {
-    "base32": frozenset(("-d", "--decode")),
-    "base64": frozenset(("-d", "-D", "-di", "--decode")),
-    "openssl": frozenset(("-d",)),
-    "xxd": frozenset(("-r", "-rp")),
-}
-_PRINTERS: Final = frozenset(("echo", "printf"))
-
-# Programs that run the command in their arguments, with their options that take a word.
-_RUNNERS: Final[Mapping[str, frozenset[str]]] = {
-    "busybox": frozenset(),
-    "chroot": frozenset(),
-    "doas": frozenset(("-u", "-C")),
-    "ionice": frozenset(("-c", "-n")),
-    "nsenter": frozenset(("-t",)),
-    "parallel": frozenset(("-j", "-n", "-N", "-I", "-a", "--jobs")),
-    "setsid": frozenset(),
-    "toybox": frozenset(),
-    "unshare": frozenset(),
-    "xargs": frozenset(("-I", "-n", "-P", "-L", "-d", "-a", "-E", "-s", "--max-args", "--max-procs", "--delimiter")),
-}
-# Programs that run a command somewhere in their arguments, with too many options of their own to know them all.
-_WRAPPERS: Final = frozenset(
-    "bundle catchsegv chronic coproc dbus-run-session docker expect fakeroot firejail flock kubectl ltrace npx oc perf "
-    "pipenv podman poetry proxychains proxychains4 runuser script ssh strace su systemd-run torsocks unbuffer uv "
-    "valgrind watch xvfb-run".split()
-)
+# How many places are looked at where a command may begin: one that runs another may do so again and again.
+_MAX_PLACES: Final = 20_000
 _SEARCHED_WORDS, _MOST_ARGUMENTS = 32, 1000
-# Programs whose arguments hold whole scripts.
-_SCRIPT_TAKERS: Final = frozenset(
-    ("alias", "flock", "parallel", "screen", "script", "ssh", "su", "tmux", "trap", "watch")
+# Programs whose arguments may be a program of another language, and what that looks like when it runs a forced `rm`.
+_PROGRAMMABLE: Final = INTERPRETERS | {"awk", "gawk", "mawk", "tar", "vi", "vim", "nvim", "zip"}
+_RM_CALL: Final = re.compile(
+    r"(?:\b(?:system|popen|run|call|check_call|check_output|exec\w{0,9}|spawn\w{0,9}|sh|qx)\b|[`!=])"
+    r"\W{0,6}(?:sudo\W{1,4})?rm\W{1,4}(?:-\w+\W{1,4})*?(?:-\w*f|--force)",
+    re.IGNORECASE,
 )
-# Programs that look for files, with their options that run a command on what was found.
-_FINDERS: Final[Mapping[str, frozenset[str]]] = {
-    "fd": frozenset(("-x", "-X", "--exec", "--exec-batch")),
-    "fdfind": frozenset(("-x", "-X", "--exec", "--exec-batch")),
-    "find": frozenset(("-exec", "-execdir", "-ok", "-okdir")),
-}
+_FORKS: Final = re.compile(r"\bfork\s+while\b|\bwhile\b[^\n]{0,20}\bfork\s{0,4}\(")
 _COPIERS: Final = frozenset(("cp", "dd", "mv", "tee", "install"))
+_NAME: Final = re.compile(r"[\w./:@%+=-]*")
 # Blanks in disguise.
 _BLANKS: Final = re.compile(r"\$IFS\b|\$\{IFS\}")
+# A command written as `{rm,-f,x}`, which the grammar takes for an error.
+_BRACED: Final = re.compile(r"(?:\A|(?<=[;&|(\n]))([ \t]*)\{([\w/.-]+(?:,[^{}\s,]*)+)\}")
 _DEVICE: Final = re.compile(
     r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|mapper/|dm-|md|loop|k?mem\b|port\b)|/proc/sysrq-trigger"
 )
 
+_BOMB: Final = "it starts copies of itself without end (a fork bomb)"
 _FROM_PIPE: Final = "it runs what another command prints as a script"
-_FETCHED: Final = "it runs what it downloads"
-_DECODED: Final = "it runs what it decodes"
 _UNREADABLE: Final = "it has more commands, or more tangled ones, than can be judged"
 
 
@@ -92,10 +83,11 @@ class _Search:
         self._folder = folder
         self._variables = variables
         self._scripts = 0
+        self._places = 0
 
     def script(self, text: str) -> str | None:
         self._scripts += 1
-        text = _BLANKS.sub(" ", text)
+        text = _BRACED.sub(lambda found: found[1] + found[2].replace(",", " "), _BLANKS.sub(" ", text))
         root = parse_bash(text, WHOLE_SCRIPT.script_bytes) if self._scripts <= _MAX_SCRIPTS else None
         if root is None:
             return _UNREADABLE
@@ -103,30 +95,40 @@ class _Search:
         if len(commands) >= WHOLE_SCRIPT.commands:
             return _UNREADABLE
         found = (self._command(list(command.words)) for command in commands)
-        return next((reason for reason in found if reason), None) or _fetched(commands, text) or self._tree(root)
+        return next((reason for reason in found if reason), None) or fetched_reason(commands, text) or self._tree(root)
 
     def _command(self, words: list[Word]) -> str | None:
+        # A variable that is not known may hold nothing, as in `$SUDO rm`.
+        while words and words[0].text is None:
+            words = words[1:]
         if not words:
             return None
-        name = (words[0].text or "").rpartition("/")[2].lower()
-        rest = words[1:]
-        if name in _FINDERS:
-            return self._find(rest, _FINDERS[name])
+        self._places += 1
+        if self._places > _MAX_PLACES:
+            return _UNREADABLE
+        name, rest = program(words), words[1:]
+        if words[0].is_pattern and fnmatchcase("rm", name):
+            name = "rm"
+        if name in FINDERS:
+            return self._find(rest, FINDERS[name])
         if name == "git" and (reason := self._of_git(rest)):
             return reason
-        if name in _SCRIPT_TAKERS and (reason := self._first(map(_script_in(name), rest))):
+        if name in SCRIPT_TAKERS and (reason := self._first(map(_script_in(name), rest))):
             return reason
-        if name in _WRAPPERS and (reason := self._anywhere(rest)):
+        if name in WRAPPERS and (reason := self._anywhere(rest)):
             return reason
-        if name in _RUNNERS:
-            inner = _behind_options(rest, _RUNNERS[name])
-            if name in ("xargs", "parallel") and inner and _program(inner) == "rm":
+        if name in RUNNERS:
+            inner = command_of_runner(words)
+            if name in ("xargs", "parallel") and self._removes(inner):
                 return "it deletes whatever it is given (`xargs rm`)"
             return self._command(inner)
         if name in SHELLS and (quoted := _after(rest, "c")) is not None:
             return self.script(quoted)
-        if name in _COPIERS and any(_DEVICE.search(word.text or "") for word in rest):
+        written = [word for word in rest if name != "dd" or (word.text or "").startswith("of=")]
+        if name in _COPIERS and any(_DEVICE.search(word.text or "") for word in written):
             return TO_DISK
+        if name.rstrip("0123456789.") in _PROGRAMMABLE and (reason := _in_a_program(rest)):
+            return reason
         # What the reader made of `~` is undone: a whole home is deleted under its name, too.
         home = self._variables.get("HOME")
         return destroys(name, ["~" if word.text == home else word.text or "" for word in rest])
@@ -134,20 +136,31 @@ class _Search:
     def _anywhere(self, rest: list[Word]) -> str | None:
         """Why the command is dangerous that begins at any of the first words."""
         for place, word in enumerate(rest[:_SEARCHED_WORDS]):
-            name, behind = (word.text or "").rpartition("/")[2], rest[place + 1 : place + _MOST_ARGUMENTS]
+            name = (word.text or "").rpartition("/")[2]
+            if not (name in SHELLS or name in FINDERS or name == "xargs" or is_judged(name)):
+                continue
+            behind = rest[place + 1 : place + _MOST_ARGUMENTS]
             if name in SHELLS and (quoted := _after(behind, "c")) is not None and (reason := self.script(quoted)):
                 return reason
             if is_judged(name) and (reason := destroys(name, [one.text or "" for one in behind])):
                 return reason
+            if (name in FINDERS or name == "xargs") and (reason := self._command([word, *behind])):
+                return reason
         return None
+
+    def _removes(self, words: list[Word]) -> bool:
+        """Whether a command that is given files deletes them, forced or not, itself or in a `sh -c`."""
+        quoted = quoted_script(program(words), words) if words else None
+        inner = plain_commands(quoted, self._folder, self._variables) if quoted else []
+        return "rm" in (program(words), *(program(one.words) for one in inner))
 
     def _find(self, rest: list[Word], runs: frozenset[str]) -> str | None:
         for place, word in enumerate(rest):
             if word.text == "-delete":
                 return "it deletes whatever it finds (`find -delete`)"
             if word.text in runs:
-                inner = rest[place + 1 :]
-                if inner and _program(inner) == "rm":
+                inner = unwrapped(rest[place + 1 :])
+                if self._removes(inner):
                     return "it deletes whatever it finds (`find -exec rm`)"
                 if reason := self._command(inner):
                     return reason
@@ -157,15 +170,21 @@ class _Search:
         """Why a git command is dangerous for what it has others run."""
         for place, word in enumerate(rest):
             inner = rest[place + 1 :]
-            if word.text in ("foreach", "run") and (reason := self._command(_behind_options(inner, frozenset()))):
+            if word.text in ("foreach", "run") and (reason := self._command(behind_options(inner, frozenset()))):
                 return reason
-            scripts = inner[:1] if word.text in ("foreach", "--exec", "-x") else []
-            if reason := self._first(one.text for one in scripts):
+            scripts = [one.text for one in inner[:1] if word.text in ("foreach", "--exec", "-x")]
+            # `-c alias.x='!rm …'`, and the same for good with `git config`.
+            scripts += [one.text.partition("!")[2] for one in inner[:2] if one.text and word.text in ("-c", "config")]
+            if reason := self._first(iter(scripts)):
                 return reason
         return None
 
     def _first(self, scripts: Iterator[str | None]) -> str | None:
-        return next((reason for text in scripts if text and (reason := self.script(text))), None)
+        return next((reason for text in scripts if text and (reason := self._script_or_name(text))), None)
+
+    def _script_or_name(self, text: str) -> str | None:
+        """Words are many, and only few scripts are read: one that is a name at most is judged as it is."""
+        return self._command([Word(text)]) if _NAME.fullmatch(text) else self.script(text)
 
     def _tree(self, root: Node) -> str | None:
         """What only the shape of a script shows: fork bombs, pipes into shells, redirects, scripts fed to a shell."""
@@ -184,82 +203,79 @@ class _Search:
     def _node(self, node: Node) -> str | None:
         match node.type:
             case "function_definition" if _calls_itself_twice(node):
-                return "it starts copies of itself without end (a fork bomb)"
+                return _BOMB
             case "file_redirect" if any(child.type.startswith((">", "&>")) for child in node.children):
                 return TO_DISK if _DEVICE.match(text_of(node.named_children[-1]).strip("\"'")) else None
             case "redirected_statement" | "command":
-                return self._first(iter(_fed_scripts(node)))
+                return self._fed(node)
             case "pipeline":
                 return self._pipe(node)
+            case "array" if "rm" in (text := text_of(node)[1:-1]):
+                return self.script(text)
             case _:
                 return None
 
     def _pipe(self, node: Node) -> str | None:
-        for before, after in zip(node.named_children, node.named_children[1:], strict=False):
+        stages = node.named_children
+        for place, after in enumerate(stages[1:], 1):
             into = self._words(after)
-            if not into or not _reads_script(into):
+            if not into or not reads_script(into):
                 continue
+            before = stages[place - 1]
             source = self._words(before)
-            name = _program(source) if source else ""
-            if name in _FETCHERS or (_program(into) in SHELLS and name not in (*_PRINTERS, "cat")):
-                return _FETCHED if name in _FETCHERS else _FROM_PIPE
-            if name in _PRINTERS:
-                printed = " ".join(word.text or "" for word in source[1:])
-                if reason := self.script(printed.replace("\\n", "\n")):
-                    return reason
+            # What is only handed on.
+            for earlier in reversed(stages[: place - 1]):
+                if not source or program(source) not in ("cat", "tee") or (len(source) > 1 and source[0].text == "cat"):
+                    break
+                before, source = earlier, self._words(earlier)
+            if reason := self._piped(source, into) or streamed_reason(before):
+                return reason
         return None
+
+    def _piped(self, source: list[Word], into: list[Word]) -> str | None:
+        """Why it is dangerous to run what `source` prints."""
+        name = program(source)
+        if name in FETCHERS or (program(into) in SHELLS and name not in (*PRINTERS, "cat")):
+            return FETCHED if name in FETCHERS else _FROM_PIPE
+        if name not in PRINTERS:
+            return None
+        texts = [word.text or "" for word in source[1:]]
+        return self._first(text.replace("\\n", "\n") for text in dict.fromkeys([" ".join(texts), *texts]))
+
+    def _fed(self, node: Node) -> str | None:
+        """Why it is dangerous that a shell runs the here-documents, here-strings and `< <(…)` of a statement."""
+        texts: list[str] = []
+        streams: list[Node] = []
+        for child in node.named_children:
+            if child.type == "heredoc_redirect":
+                texts += [text_of(part) for part in child.named_children if part.type == "heredoc_body"]
+            elif child.type == "herestring_redirect":
+                texts += [_unquoted(text_of(part)) for part in child.named_children]
+                streams.append(child)
+            elif child.type == "file_redirect" and child.children[0].type == "<":
+                streams.append(child)
+        if not texts and not streams:
+            return None
+        # What reads it may stand before the here-document, or behind a pipe after it: `cat <<END | sh`.
+        line = re.sub(r"<<<.*|<<-?\s*\S+|<\s*<\(.*", " ", text_of(node).partition("\n")[0])
+        commands = plain_commands(line, "/", {})
+        if not any(reads_script(list(command.words)) for command in commands):
+            return None
+        interpreters = all(program(command.words) in INTERPRETERS for command in commands)
+        found = None if interpreters else self._first(iter(texts))
+        return found or next((reason for stream in streams if (reason := streamed_reason(stream))), None)
 
     def _words(self, node: Node) -> list[Word]:
         commands = plain_commands(text_of(node), self._folder, self._variables)
         return list(commands[-1].words) if commands else []
 
 
-def _fetched(found: Sequence[PlainCommand], text: str) -> str | None:
-    """A download, or something decoded, and in the same script a shell that is given something unknown, or the file."""
-    commands = [[word.text or "" for word in command.words] for command in found]
-    fetchers = [words for words in commands if words[0].rpartition("/")[2] in _FETCHERS]
-    reason = _FETCHED if fetchers else _DECODED
-    if not fetchers and not any(map(_decodes, commands)):
-        return None
-    named = [word for words in fetchers for word in words[1:] if not word.startswith("-")]
-    redirected: list[str] = re.findall(r">\s*([\w./-]+)", text)
-    files = {word.rpartition("/")[2] for word in (*named, *redirected)} - {"", "null"}
-    for program, *rest in commands:
-        name = program.rpartition("/")[2]
-        if name in SHELLS | _INTERPRETERS | {"eval", "source", "."}:
-            operand = next((word for word in rest if not word.startswith("-")), None)
-            if operand == "" or (operand is not None and operand.rpartition("/")[2] in files):
-                return reason
-        elif "/" in program and name in files:
-            return reason
-    return None
-
-
-def _decodes(words: Sequence[str]) -> bool:
-    """Whether a command makes a text readable that nobody could read before."""
-    options = _DECODERS.get(words[0].rpartition("/")[2])
-    return options is not None and not options.isdisjoint(words)
-
-
-def _program(words: Sequence[Word]) -> str:
-    return (words[0].text or "").rpartition("/")[2].lower()
-
-
 def _script_in(name: str) -> Callable[[Word], str | None]:
-    return lambda word: word.text.partition("=")[2] if name == "alias" and word.text else word.text
+    def script(word: Word) -> str | None:
+        text = word.text or ""
+        return text.partition("=")[2] if name == "alias" or text.startswith("--command=") else text
 
-
-def _behind_options(words: list[Word], takes_word: frozenset[str]) -> list[Word]:
-    """The command behind a runner's options; numbers, as of `-n 1` written apart, are none."""
-    while words:
-        text = words[0].text or ""
-        if text in takes_word:
-            words = words[2:]
-        elif text.startswith("-") or text.isdigit():
-            words = words[1:]
-        else:
-            break
-    return words
+    return script
 
 
 def _after(words: list[Word], letter: str) -> str | None:
@@ -271,28 +287,15 @@ def _after(words: list[Word], letter: str) -> str | None:
     return None
 
 
-def _reads_script(words: list[Word]) -> bool:
-    """Whether a program takes its script from its input."""
-    name, rest = _program(words), [word.text or "" for word in words[1:]]
-    if name in SHELLS:
-        return "-s" in rest or all(word.startswith("-") and "c" not in word.lstrip("-") for word in rest)
-    return name in _INTERPRETERS and all(word == "-" for word in rest)
+def _unquoted(text: str) -> str:
+    return text[1:-1] if text[:1] in ("'", '"') else unescaped(text)
 
 
-def _fed_scripts(node: Node) -> list[str]:
-    """The here-documents and here-strings of a statement that a shell reads."""
-    texts: list[str] = []
-    for child in node.named_children:
-        if child.type == "heredoc_redirect":
-            texts += [text_of(part) for part in child.named_children if part.type == "heredoc_body"]
-        elif child.type == "herestring_redirect":
-            texts += [text_of(part).strip("\"'") for part in child.named_children]
-    if not texts:
-        return []
-    # What reads it may stand before the here-document, or behind a pipe after it: `cat <<END | sh`.
-    line = re.sub(r"<<<.*|<<-?\s*\S+", " ", text_of(node).partition("\n")[0])
-    commands = [list(command.words) for command in plain_commands(line, "/", {})]
-    return texts if any(_program(words) in SHELLS and _reads_script(words) for words in commands) else []
+def _in_a_program(words: Sequence[Word]) -> str | None:
+    texts = [word.text or "" for word in words]
+    if any(_RM_CALL.search(text) for text in texts):
+        return FORCED_RM
+    return _BOMB if any(_FORKS.search(text) for text in texts) else None
 
 
 def _calls_itself_twice(function: Node) -> bool:

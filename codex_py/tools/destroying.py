@@ -60,7 +60,7 @@ _LOSING_QUERY: Final = re.compile(
     re.IGNORECASE,
 )
 
-_FORCED_RM: Final = "it deletes without asking (`rm -f`)"
+FORCED_RM: Final = "it deletes without asking (`rm -f`)"
 TO_DISK: Final = "it writes to a device or a disk"
 
 
@@ -72,9 +72,9 @@ def destroys(name: str, arguments: list[str]) -> str | None:
     check = _CHECKED.get(name)
     if check is not None and (reason := check(arguments)):
         return reason
-    if name.startswith("mkfs") or name in _DISK_TOOLS:
+    if name.startswith(("mkfs", "newfs")) or name in _DISK_TOOLS:
         return TO_DISK
-    if name in _POWER:
+    if name in _POWER or (name == "init" and not {"0", "6"}.isdisjoint(arguments)):
         return "it shuts the machine down"
     if name in _DATABASES and any(_LOSING_QUERY.search(word) for word in arguments):
         return f"it deletes from a database (`{name}`)"
@@ -111,7 +111,7 @@ def _has(arguments: list[str], letter: str, long: str, *, least: int = 4) -> boo
 
 def _rm(arguments: list[str]) -> str | None:
     if _has(arguments, "f", "--force", least=3):
-        return _FORCED_RM
+        return FORCED_RM
     recursive = _has(arguments, "r", "--recursive", least=3) or _has(arguments, "R", "", least=99)
     return "it deletes a whole folder tree" if recursive and not _WHOLE.isdisjoint(arguments) else None
 
@@ -145,7 +145,7 @@ def _truncate(arguments: list[str]) -> str | None:
 def _sizes(arguments: list[str]) -> list[str]:
     """What follows `-s` and `--size`, apart or not."""
     found: list[str] = []
-    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
+    for word, after in zip(arguments, [*arguments[1:], ""], strict=False):
         if word in ("-s", "--size"):
             found.append(after)
         elif word.startswith("--size="):
@@ -167,11 +167,13 @@ def _shred(arguments: list[str]) -> str | None:
 
 
 def _git(arguments: list[str]) -> str | None:
+    unforced = any(word.lower() == "clean.requireforce=false" for word in arguments)
     while arguments and arguments[0].startswith("-"):
         arguments = arguments[2 if arguments[0] in _GIT_VALUES else 1 :]
     if not arguments:
         return None
     command, rest = arguments[0], arguments[1:]
+    rest = [*(["-f"] if unforced and command == "clean" else []), *rest]
     lost = _throws_away(command, rest) or _throws_away_history(command, rest)
     return f"it throws work away (`git {command}`)" if lost else None
 
@@ -230,6 +232,10 @@ def _throws_away_history(command: str, rest: list[str]) -> bool:
             return False
 
 
+def _rimraf(arguments: list[str]) -> str | None:
+    return "it deletes a whole folder tree" if arguments else None
+
+
 _CHECKED: Final[Mapping[str, Callable[[list[str]], str | None]]] = {
     "chgrp": _recursive_mode,
     "chmod": _recursive_mode,
@@ -238,6 +244,7 @@ _CHECKED: Final[Mapping[str, Callable[[list[str]], str | None]]] = {
     "dd": _dd,
     "git": _git,
     "kill": _kill,
+    "rimraf": _rimraf,
     "rm": _rm,
     "rsync": _rsync,
     "setfacl": _recursive_mode,

@@ -72,11 +72,15 @@ class Approvals:
 
 def _append(file: Path, line: str, about: str) -> None:
     make_private_dir(file.parent)
-    descriptor = open_private(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW)
+    descriptor = open_private(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW)
     try:
-        if os.fstat(descriptor).st_size == 0:
+        size = os.fstat(descriptor).st_size
+        if size == 0:
             shown = about.replace("\n", "\\n")
             line = f"# Commands you have allowed{shown}. Edit or delete lines as you like.\n{line}"
+        elif os.pread(descriptor, 1, size - 1) != b"\n":
+            # A person's editor may leave the last line open.
+            line = f"\n{line}"
         os.write(descriptor, line.encode())
     finally:
         os.close(descriptor)

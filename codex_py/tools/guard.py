@@ -23,8 +23,7 @@ from codex_py.protocol.policy import DangerFullAccess
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope, read_reply
 from codex_py.protocol.value import Value
 from codex_py.sandbox.denial import looks_denied
-from codex_py.skills.commands import plain_commands
-from codex_py.text.sanitize import sanitize, sanitize_line
+from codex_py.text.sanitize import sanitize, sanitize_command, sanitize_line
 from codex_py.tools.approval import (
     Ask,
     CommandFacts,
@@ -37,8 +36,9 @@ from codex_py.tools.approval import (
     decide_patch,
     suggest_pattern,
 )
-from codex_py.tools.danger import WHOLE_SCRIPT, find_danger
+from codex_py.tools.danger import find_danger
 from codex_py.tools.grants import Approvals
+from codex_py.tools.hidden_commands import hidden_commands
 from codex_py.tools.known_safe import BUILTINS, is_known_safe
 from codex_py.tools.plain_script import Words, plain_segments
 from codex_py.tools.spec import ToolContext, ToolOutput
@@ -180,7 +180,7 @@ async def permit_input(text: str, session: ExecSession, context: ToolContext) ->
         question = ApprovalQuestion(
             id=uuid7(),
             call_id=context.call_id,
-            command=sanitize(text),
+            command=sanitize_command(text),
             cwd=session.cwd,
             reason=verdict.reason,
             outside=verdict.outside,
@@ -264,7 +264,7 @@ class _CommandGuard:
         question = ApprovalQuestion(
             id=uuid7(),
             call_id=self._context.call_id,
-            command=sanitize(command.line),
+            command=sanitize_command(command.line),
             cwd=command.workdir,
             reason=ask.reason,
             justification=command.justification,
@@ -320,12 +320,11 @@ class _CommandGuard:
 def find_facts(command: GuardedCommand, context: ToolContext) -> CommandFacts:
     """Read the command's script; what a shell that is not known would make of it is not guessed at."""
     variables = context.env
-    hidden = plain_commands(command.script, str(command.workdir), variables, limits=WHOLE_SCRIPT)
     segments = plain_segments(command.script) if _is_trusted(command.shell, context) else None
     safe = [words for words in segments or () if is_known_safe(words) and _is_the_known_one(words[0], context)]
     return CommandFacts(
         segments=segments,
-        hidden=tuple(tuple(word.text or "" for word in one.words) for one in hidden),
+        hidden=hidden_commands(command.script, str(command.workdir), variables),
         safe=tuple(safe),
         danger=find_danger(command.script, str(command.workdir), variables),
         escalated=command.escalated and not isinstance(context.sandbox_policy, DangerFullAccess),

@@ -19,7 +19,7 @@ _ANY_ARGUMENTS: Final = frozenset(
 # Part of every shell: not looked up in PATH.
 BUILTINS: Final = frozenset(("cd", "echo", "false", "pwd", "true"))
 
-_BASE64: Final = re.compile(r"-[dDi]+|--decode|--ignore-garbage|-w\d+|--wrap=\d+|--help|--version")
+_BASE64: Final = re.compile(r"-[dDi]+|--decode|--ignore-garbage|-w\d*|--wrap(?:=\d+)?|--help|--version")
 _UNIQ: Final = re.compile(r"-[cdDiuz]+|-[fsw]\d+|--(count|repeated|unique|ignore-case|zero-terminated)")
 _SED_PRINT: Final = re.compile(r"\d{1,9}(,\d{1,9})?p")
 

@@ -1,13 +1,14 @@
 """The text of `.rules` files: calls of `prefix_rule` and `host_executable` with literal arguments.
 
 The files are Starlark to other programs. Here they are read as a syntax tree and never run, so nothing but literals,
-names given to literals, and `+` between lists and strings is understood.
+names given to literals, `+` between lists and strings, and `for` over a list is understood.
 """
 
 from __future__ import annotations
 
 import ast
 import shlex
+import warnings
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
@@ -17,6 +18,8 @@ from codex_py.tools.plain_script import Words
 from codex_py.tools.rules import STRICTNESS, PrefixRule, RuleBook
 
 MAX_FILE_BYTES: Final = 256 * 1024
+# Loops may stand in loops.
+_MAX_STATEMENTS: Final = 10_000
 _RULE_KEYS: Final = ("pattern", "decision", "justification", "match", "not_match", "sandbox")
 _HOST_KEYS: Final = ("name", "paths")
 
@@ -63,7 +66,10 @@ def _tree(text: str) -> ast.Module:
     if len(text) > MAX_FILE_BYTES:
         raise RuleError(f"longer than {MAX_FILE_BYTES // 1024} KiB")
     try:
-        return ast.parse(text)
+        with warnings.catch_warnings():
+            # What Python thinks of `"\d"` concerns nobody here.
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
     except SyntaxError as error:
         raise RuleError(f"line {error.lineno or 1}: {error.msg.lower()}") from None
     except (ValueError, RecursionError, MemoryError) as error:
@@ -77,11 +83,20 @@ class _Reader:
         self.rules: list[_Rule] = []
         self.executables: dict[str, tuple[str, ...]] = {}
         self._names: dict[str, Any] = {}
+        self._statements = 0
 
     def statement(self, node: ast.stmt) -> None:
+        self._statements += 1
+        if self._statements > _MAX_STATEMENTS:
+            raise RuleError(f"line {node.lineno}: more than {_MAX_STATEMENTS} statements")
         match node:
-            case ast.Expr(value=ast.Constant()):
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
                 return
+            case ast.For(target=ast.Name(id=name), iter=values, body=body, orelse=[]):
+                for value in self._list(values):
+                    self._names[name] = value
+                    for inner in body:
+                        self.statement(inner)
             case ast.Expr(value=ast.Call(func=ast.Name(id=function)) as call):
                 self._call(function, call)
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -107,10 +122,14 @@ class _Reader:
         if function == "prefix_rule":
             self.rules.append(_prefix_rule(given, line))
         else:
-            name, paths = given.get("name"), _words(given.get("paths"))
-            if not isinstance(name, str) or not name or "/" in name or paths is None:
-                raise RuleError(f"line {line}: `host_executable` needs a bare `name` and `paths`, a list of paths")
+            name, paths = _host_executable(given, line)
             self.executables[name] = (*self.executables.get(name, ()), *paths)
+
+    def _list(self, node: ast.expr) -> list[Any]:
+        value = self._literal(node)
+        if not isinstance(value, list):
+            raise RuleError(f"line {node.lineno}: `for` goes over a list")
+        return cast("list[Any]", value)
 
     def _literal(self, node: ast.expr) -> Any:
         match node:
@@ -134,6 +153,16 @@ def _sum(left: Any, right: Any, line: int) -> Any:
     if len(total) > MAX_FILE_BYTES:
         raise RuleError(f"line {line}: too long")
     return total
+
+
+def _host_executable(given: Mapping[str, Any], line: int) -> tuple[str, Words]:
+    name, paths = given.get("name"), given.get("paths")
+    if not isinstance(name, str) or not name or "/" in name or not isinstance(paths, list):
+        raise RuleError(f"line {line}: `host_executable` needs a bare `name` and `paths`, a list of paths")
+    for path in cast("list[Any]", paths):
+        if not isinstance(path, str) or not path.startswith("/") or path.rpartition("/")[2] != name:
+            raise RuleError(f"line {line}: `paths` are absolute and end with `/{name}`, found `{path}`")
+    return name, tuple(cast("list[str]", paths))
 
 
 def _prefix_rule(given: Mapping[str, Any], line: int) -> _Rule:

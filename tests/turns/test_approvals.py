@@ -179,10 +179,14 @@ async def test_rules_are_read_and_allowing_does_not_lift_the_sandbox(place: Plac
         'prefix_rule(pattern = ["mkdir"], sandbox = "off")\n'
         'prefix_rule(pattern = ["git", "push"], decision = "forbidden", justification = "a person pushes")\n'
     )
+    machine = place.system / "rules"
+    machine.mkdir(parents=True)
+    (machine / "all.rules").write_text('prefix_rule(["sudo"], "forbidden", "nobody is root here")\n')
     out = tmp_path / "out"
     policy = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
     calls = [run(1, f"mkdir {out}"), run(2, f"touch {out}/a"), run(3, "x=$(git push)"), run(4, f"mkdir {out}/b > log")]
-    told = await turn(place, *calls, approval="never", top=policy)
+    told = await turn(place, *calls, run(5, "env sudo ls > log"), approval="never", top=policy)
+    assert told.outputs[4] == "command refused: forbidden by a rule of the user: nobody is root here"
     assert out.is_dir()
     assert "Read-only file system" in told.outputs[1]
     assert told.outputs[2] == "command refused: forbidden by a rule of the user: a person pushes"
@@ -220,8 +224,8 @@ async def test_a_trusted_projects_rules_may_only_be_stricter(place: Place, trust
 
 
 async def test_what_is_shown_hides_nothing(place: Place) -> None:
-    told = await turn(place, run(1, "echo 'a\u202e\u200b\x1b[2K' > x"), answers=(None,))
-    assert told.asked[0].command == "/bin/bash -c \"echo 'a\\u{202e}\\u{200b}␛[2K' > x\""
+    told = await turn(place, run(1, "echo 'a\u202e\u200b\x1b[2K' > x\r\nrm\u00a0-i x"), answers=(None,))
+    assert told.asked[0].command == "/bin/bash -c \"echo 'a\\u{202e}\\u{200b}␛[2K' > x␍\nrm\\u{a0}-i x\""
 
 
 async def test_a_shell_of_the_models_choice_makes_nothing_safe(place: Place) -> None:

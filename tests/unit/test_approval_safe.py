@@ -47,6 +47,7 @@ uniq a.txt
 uniq -c a.txt
 base64 a.txt
 base64 -d -w0 a.txt
+base64 -w 0 a.txt
 base64 --decode a.txt
 sed -n 1p a.txt
 sed -n 1,5p a.txt

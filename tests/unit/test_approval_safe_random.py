@@ -58,7 +58,7 @@ OPTIONS: Final = {
     "wc": ("-l", "--files0-from=a.txt", "--files0-from=-"),
     "echo": ("-n", "-e", "'\\x41'"),
     "expr": ("1", "+", ":"),
-    "base64": ("-d", "-w0", "-o", "-omade", "--output=made", "--decode", "--wrap=5", "-i", "-D"),
+    "base64": ("-d", "-w0", "-w", "-o", "-omade", "--output=made", "--decode", "--wrap=5", "-i", "-D"),
     "uniq": ("-c", "-d", "-f1", "--output=made", "--count", "-w5", "+1", "--group"),
     "tac": ("-b", "-r", "-s", "x", "--separator=x"),
     "sed": ("-n", "-i", "-e", "-f", "-s", "1p", "1,3p", "'1e touch made'", "'s/a/b/e'", "-n1p", "-ni", "--in-place"),

@@ -94,6 +94,18 @@ WHOLE_FILES: dict[str, tuple[Tree, str, Tree, str]] = {
         {"a": "new\n", "b": "x\n"},
         "A a\nM b\n",
     ),
+    "delete, then a folder of its name": (
+        {"a": "x\n", "b": "y\n"},
+        patch("*** Delete File: a", "*** Update File: b", "-y", "+z", "*** Add File: a/b/c", "+1", "*** Add File: a/d"),
+        {"a/b/c": "1\n", "a/d": "", "b": "z\n"},
+        "A a/b/c\nA a/d\nM b\nD a\n",
+    ),
+    "move into a folder of its name": (
+        {"a": "x\n"},
+        update("a", "*** Move to: a/init", "-x", "+y"),
+        {"a/init": "y\n"},
+        "M a/init\n",
+    ),
     "an update that changes nothing": ({"a": "x\n"}, update("a", " x"), {"a": "x\n"}, "M a\n"),
     "blank lines between hunks": (
         {"b": "y\n"},

@@ -13,7 +13,7 @@ from codex_py.patch.grammar import parse_patch
 from codex_py.patch.plan import Plan, plan_patch
 from tests.unit.patch_cases import harvest, patch, plant
 
-BEFORE: dict[str, bytes | str] = {"a": "a1\n", "b": "b1\n", "c": "c1\n", "d/e": "e1\n"}
+BEFORE: dict[str, bytes | str] = {"a": "a1\n", "b": "b1\n", "c": "c1\n", "d/e": "e1\n", "g": "g1\n"}
 TEXT = patch(
     "*** Add File: new/deep/n",
     "+n2",
@@ -28,9 +28,12 @@ TEXT = patch(
     "*** Update File: d/e",
     "-e1",
     "+e2",
+    "*** Delete File: g",
+    "*** Add File: g/deep/h",
+    "+h2",
 )
-OLD = {"a": b"a1\n", "b": b"b1\n", "c": b"c1\n", "d/e": b"e1\n"}
-NEW = {"a": b"a2\n", "d/e": b"e2\n", "d/moved": b"c2\n", "new/deep/n": b"n2\n"}
+OLD = {"a": b"a1\n", "b": b"b1\n", "c": b"c1\n", "d/e": b"e1\n", "g": b"g1\n"}
+NEW = {"a": b"a2\n", "d/e": b"e2\n", "d/moved": b"c2\n", "g/deep/h": b"h2\n", "new/deep/n": b"n2\n"}
 
 
 class Called(Exception):

@@ -32,6 +32,8 @@ BODY = patch("*** Add File: a", "+x $HOME `id` \\n") + "\n"
         (f"cd 'my $dir' && apply_patch <<EOF\n{BODY}EOF", "my $dir"),
         (f"cd src &&\napply_patch <<EOF\n{BODY}EOF", "src"),
         (f"cd src && apply_patch '{BODY}'", "src"),
+        (f"bash -lc 'apply_patch <<EOF\n{BODY}EOF'", None),
+        (f"/bin/sh  -c 'cd src && apply_patch <<'\"'EOF'\"'\n{BODY}EOF\n'", "src"),
     ],
 )
 def test_a_command_that_is_one_patch_is_found(command: str, workdir: str | None) -> None:
@@ -75,6 +77,9 @@ def test_a_command_that_is_one_patch_is_found(command: str, workdir: str | None)
         f'apply_patch "{BODY}"',
         f"cat <<'EOF'\n{BODY}EOF",
         f"{BODY}ls",
+        f"bash -lc 'apply_patch <<EOF\n{BODY}EOF' && ls",
+        f"bash -lc \"apply_patch <<'EOF'\n{BODY}EOF\"",
+        f"bash -x -c 'apply_patch <<EOF\n{BODY}EOF'",
     ],
 )
 def test_anything_else_is_left_to_the_shell(command: str) -> None:
@@ -119,6 +124,7 @@ def test_a_patch_in_an_argument_vector(argv: list[str], found: PatchInCommand | 
         "apply_patch <<-EOF\n" + "\t\n" * 500_000,
         "apply_patch <<EOF\n" + "EOF\n" * 300_000,
         "apply_patch '" + "''" * 500_000,
+        "bash -c " + "''" * 500_000 + "*** Begin Patch",
     ],
 )
 def test_a_hostile_megabyte_is_looked_at_in_linear_time(command: str) -> None:

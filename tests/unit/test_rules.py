@@ -24,7 +24,8 @@ prefix_rule(
 )
 prefix_rule(["npm", "publish"], "forbidden", "releases are made by CI")
 prefix_rule(pattern = ("make",), decision = "prompt")
-prefix_rule(pattern = ["cargo", "test"], sandbox = "off")
+for name in ["test", "check"]:
+    prefix_rule(pattern = ["cargo", name], sandbox = "off")
 host_executable(name = "git", paths = ["/opt/git/bin/git", "/usr/bin/git"])
 network_rule(host = "example.com", decision = "allow")
 '''
@@ -37,8 +38,13 @@ def test_a_file_is_read() -> None:
         PrefixRule((("npm",), ("publish",)), "forbidden", "releases are made by CI"),
         PrefixRule((("make",),), "prompt"),
         PrefixRule((("cargo",), ("test",)), "allow", "", True),
+        PrefixRule((("cargo",), ("check",)), "allow", "", True),
     )
     assert book.executables == {"git": ("/opt/git/bin/git", "/usr/bin/git")}
+
+
+def test_an_escape_that_python_would_warn_about_is_read_in_silence() -> None:
+    assert parse_rules('prefix_rule(pattern=["\\d"])').rules == (PrefixRule((("\\d",),)),)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +53,11 @@ def test_a_file_is_read() -> None:
         ("prefix_rule(", "line 1: '(' was never closed"),
         ("import os", "line 1: only calls of"),
         ("def f(): pass", "line 1: only calls of"),
-        ("for x in []: pass", "line 1: only calls of"),
+        ("for x in 'ab': pass", "line 1: `for` goes over a list"),
+        ("for x in []:\n  pass\nelse:\n  pass", "line 1: only calls of"),
+        ("x = ['a']\n" + "x = x + x\n" * 8 + "for a in x:\n  for b in x:\n    pass", "more than 10000 statements"),
+        ("host_executable(name='a', paths=['a'])", "line 1: `paths` are absolute and end with `/a`, found `a`"),
+        ("host_executable(name='a', paths=['/x/b'])", "found `/x/b`"),
         ("open('x', 'w')", "line 1: unknown function `open`"),
         ("a.b()", "line 1: only calls of"),
         ("prefix_rule(pattern=[open('x')])", "line 1: `open('x')` is no string"),
@@ -150,6 +160,10 @@ def test_a_lasting_yes_is_kept_in_a_file_a_person_can_read(tmp_path: Path) -> No
         "# Commands you have allowed in `/work/x`. Edit or delete lines as you like.\n"
         'prefix_rule(pattern = ["make"], decision = "allow")\n'
     )
+    # Edited by hand, and left without its last line end.
+    store.project_file.write_text('prefix_rule(["ls"])')
+    approvals.allow_pattern(("cat",), "project", sandbox_off=False)
+    assert len(parse_rules(store.project_file.read_text()).rules) == 2
     assert store.always.stat().st_mode & 0o777 == 0o600
     assert [rule.decision for rule in approvals.rules.matching(("npm", "ci", "-q"))] == ["allow"]
 

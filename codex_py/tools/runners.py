@@ -1,0 +1,73 @@
+"""Programs that run a command, or a script, given in their arguments: which they are, and what they are to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from codex_py.skills.words import Word, unwrapped
+
+# Programs that run the command in their arguments, with their options that take a word.
+RUNNERS: Final[Mapping[str, frozenset[str]]] = {
+    "busybox": frozenset(),
+    "doas": frozenset(("-u", "-C")),
+    "ionice": frozenset(("-c", "-n")),
+    "nsenter": frozenset(("-t",)),
+    "parallel": frozenset(("-j", "-n", "-N", "-I", "-a", "--jobs")),
+    "setsid": frozenset(),
+    "toybox": frozenset(),
+    "unshare": frozenset(),
+    "xargs": frozenset(
+        "-I -n -P -L -d -a -E -s --max-args --max-procs --delimiter --arg-file --max-chars --process-slot-var".split()
+    ),
+}
+# Programs that run a command somewhere in their arguments, with too many options of their own to know them all.
+WRAPPERS: Final = frozenset(
+    "bundle catchsegv chronic chroot chrt coproc dbus-run-session docker entr expect faketime fakeroot firejail flock "
+    "gosu kubectl ltrace npx numactl oc perf pipenv pkexec podman poetry prlimit proxychains proxychains4 runuser "
+    "screen script sem setarch setpriv sg ssh strace su su-exec systemd-run taskset torsocks unbuffer uv valgrind "
+    "watch xvfb-run".split()
+)
+# Programs whose arguments hold whole scripts.
+SCRIPT_TAKERS: Final = frozenset(
+    "alias entr flock hyperfine parallel screen script sem sg ssh su tmux trap watch".split()
+)
+# Programs that look for files, with their options that run a command on what was found.
+FINDERS: Final[Mapping[str, frozenset[str]]] = {
+    "fd": frozenset(("-x", "-X", "--exec", "--exec-batch")),
+    "fdfind": frozenset(("-x", "-X", "--exec", "--exec-batch")),
+    "find": frozenset(("-exec", "-execdir", "-ok", "-okdir")),
+}
+
+
+def program(words: Sequence[Word]) -> str:
+    """The name of what runs, without its folder; empty when it is not known."""
+    return (words[0].text or "").rpartition("/")[2].lower() if words else ""
+
+
+def command_of_runner(words: Sequence[Word]) -> list[Word]:
+    """What a command of `RUNNERS` is to run, without its own options and what else runs it."""
+    return unwrapped(behind_options(list(words[1:]), RUNNERS[program(words)]))
+
+
+def commands_carried(words: Sequence[Word]) -> Iterator[list[Word]]:
+    """The commands that `xargs`, `find -exec` and their like would run with what they are given."""
+    name = program(words)
+    if name in RUNNERS:
+        yield command_of_runner(words)
+    for place, word in enumerate(words):
+        if word.text in FINDERS.get(name, ()):
+            yield unwrapped(list(words[place + 1 :]))
+
+
+def behind_options(words: list[Word], takes_word: frozenset[str]) -> list[Word]:
+    """The command behind a runner's options; numbers, as of `-n 1` written apart, are none."""
+    while words:
+        text = words[0].text or ""
+        if text in takes_word:
+            words = words[2:]
+        elif text.startswith("-") or text.isdigit():
+            words = words[1:]
+        else:
+            break
+    return words
