@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -222,6 +223,22 @@ def sandboxed_command(program: Program) -> float:
     return (min(taken["workspace-write"]) - min(taken["danger-full-access"])) / CALLS
 
 
+def flood(program: Program, command: str) -> float:
+    """How much longer a flood takes here than through a pipe to `tail -c`; below 0 if it takes less."""
+    lost: list[float] = []
+    with fake_model(1, "true; :") as short, fake_model(1, f"{{ {command}; }}; :") as long, fake_model(1) as calling:
+        arguments = exec_arguments("-s", "danger-full-access", "-C", str(make_repository(program)), "work")
+        for _ in range(3):
+            walls: list[float] = []
+            for url in (short, long):
+                write_config(program, url, calling)
+                walls.append(run(program, arguments, program.home).wall / 1000)
+            began = time.perf_counter()
+            subprocess.run(["bash", "-c", f"{command} | tail -c 1000"], stdout=subprocess.DEVNULL, check=True)
+            lost.append(walls[1] - walls[0] - (time.perf_counter() - began))
+    return statistics.median(lost)
+
+
 def refused(kind: type[Exception], act: Callable[..., object], *arguments: Any) -> None:
     """Do what may be refused, as hostile input is."""
     with contextlib.suppress(kind):
@@ -255,6 +272,10 @@ PROMISES: dict[str, tuple[float, Measure]] = {
     "list of 5000 sessions": (0.3, many_sessions),
     "interrupt to exit": (2.0, interrupt),
     "sandboxed command": (0.015, sandboxed_command),
+    # Beside a pipe to `tail -c`, whose own time varies by as much from one run to the next.
+    "1 GB of lines": (0.1, lambda program: flood(program, "yes | head -c 1000000000")),
+    "1 GB without a line end": (0.1, lambda program: flood(program, "head -c 1000000000 /dev/zero | tr '\\0' a")),
+    "300 MB of noise": (0.1, lambda program: flood(program, "head -c 300000000 /dev/urandom")),
     "prompt on the screen": (0.35, prompt_on_screen),
     "key while a message streams": (0.03, key_while_streaming),
     # Of each second, while 10,000 come at the pace of a model and of a fast one.

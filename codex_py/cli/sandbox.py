@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -35,6 +35,7 @@ _EPILOG: Final = """examples:
 _NOT_FOUND: Final = 127
 _NOT_RUN: Final = 126
 _ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
+_INTERRUPTS: Final = (signal.SIGINT, signal.SIGQUIT)
 
 
 class _Stopped(Exception):
@@ -59,9 +60,15 @@ def run(arguments: Sequence[str]) -> int:
     if not command:
         raise UsageError("which command?", hint="try `codex-py sandbox -- ls`")
     try:
-        return _run(_wrap(given, command), working_directory(given.cd))
+        wrapped = _wrap(given, command)
     except ToolError as error:
         raise UserError(str(error)) from error
+    try:
+        return _run(wrapped, working_directory(given.cd), held=wrapped.argv != tuple(command))
+    except FileNotFoundError:
+        return _complain(command[0], "not found", _NOT_FOUND)
+    except OSError as error:
+        return _complain(command[0], error.strerror or str(error), _NOT_RUN)
 
 
 def _divide(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -106,45 +113,100 @@ def _warn(message: str) -> None:
     print(sanitize_line(f"warning: {message}"), file=sys.stderr)
 
 
-def _run(wrapped: Wrapped, cwd: Path) -> int:
-    child: subprocess.Popen[bytes] | None = None
+def _run(wrapped: Wrapped, cwd: Path, *, held: bool) -> int:
+    told = _Told(wrapped, held=held)
     try:
-        with _told_to_stop():
-            child = _start(wrapped, cwd)
-            return _status(child.wait())
+        with told.listening():
+            told.start(cwd)
+            return told.wait()
     except _Stopped as stopped:
         return stopped.status
-    except FileNotFoundError:
-        return _complain(wrapped.argv[0], "not found", _NOT_FOUND)
-    except OSError as error:
-        return _complain(wrapped.argv[0], error.strerror or str(error), _NOT_RUN)
     finally:
-        if child is not None and child.poll() is None:
-            child.kill()
-            child.wait()
+        told.kill()
         wrapped.cleanup()
 
 
-def _start(wrapped: Wrapped, cwd: Path) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(wrapped.argv, cwd=cwd, env={**os.environ, **wrapped.env}, pass_fds=wrapped.fds)
-    finally:
-        wrapped.release()
+class _Told:
+    """A command, and what the signals of this program do to it. `held` says that it is in a sandbox.
+
+    Ctrl-C is the command's own, which may go on after it. What comes before the command has started counts then.
+    """
+
+    def __init__(self, wrapped: Wrapped, *, held: bool) -> None:
+        self._wrapped = wrapped
+        self._held = held
+        self._child: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+
+    @contextmanager
+    def listening(self) -> Generator[None, None, None]:
+        """Answer signals, but for those that whoever started this program wants to be ignored."""
+        numbers = [number for number in (*_ENDING_SIGNALS, *_INTERRUPTS) if signal.getsignal(number) != signal.SIG_IGN]
+        before = [(number, signal.signal(number, self._answer)) for number in numbers]
+        try:
+            yield
+        finally:
+            for number, disposition in before:
+                signal.signal(number, disposition)
+
+    def start(self, cwd: Path) -> None:
+        """Start the command; raise `OSError` when it cannot be."""
+        wrapped = self._wrapped
+        try:
+            self._child = subprocess.Popen(
+                wrapped.argv,
+                cwd=cwd,
+                env={**os.environ, **wrapped.env},
+                pass_fds=wrapped.fds,
+                # Ctrl-C would end the keeper of the sandbox, and the command before it could say a word.
+                start_new_session=self._held,
+            )
+        finally:
+            wrapped.release()
+        for number in self._early:
+            self._answer(number, None)
+
+    def wait(self) -> int:
+        """The exit status, 128+n after signal n."""
+        assert self._child is not None
+        return _status(self._child.wait())
+
+    def kill(self) -> None:
+        """End what still runs."""
+        child = self._child
+        if child is not None and child.poll() is None:
+            if self._held:
+                os.killpg(child.pid, signal.SIGKILL)
+            child.kill()
+            child.wait()
+
+    def _answer(self, number: int, _: FrameType | None) -> None:
+        child = self._child
+        if child is None:
+            self._early.append(number)
+        elif number in _ENDING_SIGNALS:
+            raise _Stopped(number)
+        elif self._held:
+            for group in _keeps(child.pid) if self._wrapped.sandboxed else [child.pid]:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(group, number)
+        elif not _has_terminal():
+            child.send_signal(number)
 
 
-@contextmanager
-def _told_to_stop() -> Generator[None, None, None]:
-    """Turn the signals that end a program into an exception, so that what it holds is let go of."""
+def _keeps(keeper: int) -> list[int]:
+    """The process groups inside the sandbox that this process keeps; its own where the system does not tell."""
+    with suppress(OSError):
+        started = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+        return [int(pid) for pid in started] or [keeper]
+    return [keeper]
 
-    def stop(number: int, _: FrameType | None) -> None:
-        raise _Stopped(number)
 
-    before = [(number, signal.signal(number, stop)) for number in _ENDING_SIGNALS]
-    try:
-        yield
-    finally:
-        for number, disposition in before:
-            signal.signal(number, disposition)
+def _has_terminal() -> bool:
+    """Whether Ctrl-C is told by the terminal to this process and to all of its group."""
+    with suppress(OSError):
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    return False
 
 
 def _status(code: int) -> int:

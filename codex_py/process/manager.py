@@ -6,9 +6,10 @@ import asyncio
 import os
 
 from codex_py.errors import ToolError
+from codex_py.process.profiles import LoginProfiles
 from codex_py.process.session import ExecSession
 from codex_py.process.spawn import CommandSpec, start_child
-from codex_py.process.sweep import MARKER, kill_marked
+from codex_py.process.sweep import MARKER, command_marker, kill_marked, marking, new_prefix
 from codex_py.process.watchdog import Watchdog, set_watch
 
 MAX_LIVE = 64
@@ -18,12 +19,16 @@ _FIRST_ID, _LAST_ID = 1000, 99999
 
 
 class ProcessManager:
-    """The table of live commands of one session: at most 64, none outlives `kill_all`."""
+    """The table of live commands of one session: at most 64, none outlives `kill_all`.
+
+    `profiles` is what is known of the session's login shells.
+    """
 
     def __init__(self) -> None:
+        self.profiles = LoginProfiles()
         self._live: dict[int, ExecSession] = {}
         self._straying: list[ExecSession] = []
-        self._mark = f"{os.getpid()}-{os.urandom(6).hex()}"
+        self._mark = new_prefix()
         self._started = 0
         self._needs_sweep = False
         self._watchdog: Watchdog | None = None
@@ -35,13 +40,15 @@ class ProcessManager:
         unused for longest.
         """
         self._started += 1
-        marker = f"{self._mark}.{self._started}."
+        marker = command_marker(self._mark, self._started)
         try:
-            if len(self._live) >= MAX_LIVE:
+            # Again after each wait: others may have started meanwhile.
+            while len(self._live) >= MAX_LIVE:
                 await self.close(self._least_needed())
             if not spec.sandboxed:
                 self._watch_over_daemons()
-            child = start_child(spec, {MARKER: marker})
+            with marking(marker):
+                child = start_child(spec, {MARKER: marker})
         except BaseException:
             spec.discard()
             raise
@@ -54,7 +61,7 @@ class ProcessManager:
         """The live command with this id; raise `ToolError` when there is none."""
         session = self._live.get(session_id)
         if session is None:
-            raise ToolError(f"unknown session id `{session_id}`: its command has ended, or there never was one")
+            raise ToolError(f"Unknown process id {session_id}: its command has ended, or there never was one")
         return session
 
     def forget(self, session: ExecSession) -> None:
@@ -95,17 +102,18 @@ class ProcessManager:
         for session in sessions:
             session.kill()
         if self._needs_sweep:
-            kill_marked(f"{self._mark}.")
+            kill_marked(self._mark)
             self._needs_sweep = False
         if self._watchdog is not None:
             self._watchdog.dismiss()
             self._watchdog = None
+        self.profiles.close()
         await asyncio.gather(*(session.close() for session in sessions))
 
     def _watch_over_daemons(self) -> None:
         if not self._needs_sweep:
             self._needs_sweep = True
-            self._watchdog = set_watch(f"{self._mark}.")
+            self._watchdog = set_watch(self._mark)
 
     def _least_needed(self) -> ExecSession:
         by_use = sorted(self._live.values(), key=lambda session: session.last_used)

@@ -20,8 +20,10 @@ from codex_py.process.spawn import Child, CommandSpec
 # After the exit, how long a grandchild that still holds the pipe is waited for.
 GRACE_SECONDS: Final = 0.05
 _KILL_SECONDS: Final = 2.0
-_READ_BYTES: Final = 128 * 1024
-_READS_PER_WAKEUP: Final = 8
+_READ_BYTES: Final = 1024 * 1024
+# A command that has printed more than this floods: reading it in sips would cost more than making it.
+_FLOOD_BYTES: Final = 1024 * 1024
+_NAP_SECONDS: Final = 0.001
 _PENDING_BYTES: Final = 1024 * 1024
 
 
@@ -49,6 +51,7 @@ class ExecSession:
         self._exit_code: int | None = None
         self._output = FileIO(child.output)
         self._scratch = bytearray(_READ_BYTES)  # reused: a fresh one for each read would be mapped and unmapped
+        self._read_so_far = 0
         self._unread = CappedOutput()
         self._told = CappedOutput()
         self._keeping = True
@@ -91,9 +94,9 @@ class ExecSession:
     def write(self, text: bytes) -> None:
         """Type `text` into the command's terminal; raise `ToolError` when it has none or does not read."""
         if not self.tty:
-            raise ToolError(
-                f"stdin is closed: session `{self.id}` runs without a terminal; start the command again with `tty` true"
-            )
+            raise ToolError("stdin is closed for this session: it has no terminal; run the command again with tty=true")
+        if len(text) > _PENDING_BYTES:
+            raise ToolError(f"{len(text)} bytes are too many to type at once, over {_PENDING_BYTES}; use a file")
         if len(self._pending) + len(text) > _PENDING_BYTES:
             raise ToolError(
                 f"session `{self.id}` does not read its input; {len(self._pending)} bytes are still waiting"
@@ -172,23 +175,40 @@ class ExecSession:
             self.on_end(self)
 
     def _read(self) -> None:
-        for _ in range(_READS_PER_WAKEUP):
+        got, ended = self._fill_scratch()
+        if got and self._keeping:
+            chunk = memoryview(self._scratch)[:got]
+            self._unread.feed(chunk)
+            if self.on_output is not None:
+                self.on_output(chunk)
+        if ended:
+            self._stop_reading()
+            if self._exit_code is not None:
+                self._finish()
+            return
+        self._read_so_far += got
+        # Only while the pipe has room for what comes meanwhile: the command must never wait for the nap to end.
+        if self._read_so_far > _FLOOD_BYTES and 0 < got < self._child.room // 2:
+            self._loop.remove_reader(self._child.output)
+            self._loop.call_later(_NAP_SECONDS, self._wake)
+
+    def _fill_scratch(self) -> tuple[int, bool]:
+        """Read what is there, a scratch full at most; how much that was, and whether nothing will follow."""
+        got, view = 0, memoryview(self._scratch)
+        while got < _READ_BYTES:
             try:
-                size = self._output.readinto(self._scratch)
+                size = self._output.readinto(view[got:])
             except OSError:  # EIO: the last process left the terminal
                 size = 0
-            if size is None:
-                return
             if not size:
-                self._stop_reading()
-                if self._exit_code is not None:
-                    self._finish()
-                return
-            if self._keeping:
-                chunk = memoryview(self._scratch)[:size]
-                self._unread.feed(chunk)
-                if self.on_output is not None:
-                    self.on_output(chunk)
+                return got, size == 0
+            got += size
+        return got, False
+
+    def _wake(self) -> None:
+        if self._reading:
+            self._loop.add_reader(self._child.output, self._read)
+            self._read()
 
     def _stop_reading(self) -> None:
         if self._reading:

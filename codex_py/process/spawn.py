@@ -54,10 +54,14 @@ class CommandSpec(Value):
 
 
 class Child:
-    """A started process: `output` is the descriptor to read (and, for a terminal, to write), not blocking."""
+    """A started process: `output` is the descriptor to read (and, for a terminal, to write), not blocking.
 
-    def __init__(self, process: subprocess.Popen[bytes], output: int, *, sandboxed: bool) -> None:
+    `room` is how many bytes the process may print before somebody has to read, as far as that is known; else 0.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], output: int, *, sandboxed: bool, room: int = 0) -> None:
         self.output = output
+        self.room = room
         self.pid = process.pid
         self._process = process
         self._sandboxed = sandboxed
@@ -98,9 +102,10 @@ def start_child(spec: CommandSpec, extra_env: Mapping[str, str]) -> Child:
 
 def _start_on_pipe(spec: CommandSpec, extra_env: Mapping[str, str]) -> Child:
     ours, theirs = os.pipe2(os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
+    room = 0
     try:
         with suppress(OSError):  # a roomier pipe saves wake-ups; the user's pipe quota may not allow it
-            fcntl.fcntl(theirs, _F_SETPIPE_SZ, _PIPE_BYTES)
+            room = fcntl.fcntl(theirs, _F_SETPIPE_SZ, _PIPE_BYTES)
         os.set_blocking(ours, False)
         process = _popen(spec, extra_env, stdin=subprocess.DEVNULL, output=theirs)
     except BaseException:
@@ -108,7 +113,7 @@ def _start_on_pipe(spec: CommandSpec, extra_env: Mapping[str, str]) -> Child:
         raise
     finally:
         os.close(theirs)
-    return Child(process, ours, sandboxed=spec.sandboxed)
+    return Child(process, ours, sandboxed=spec.sandboxed, room=room)
 
 
 def _start_on_terminal(spec: CommandSpec, extra_env: Mapping[str, str]) -> Child:

@@ -1,22 +1,54 @@
 """Finding what a command without a sandbox left running: daemons that made sessions of their own.
 
-Every command carries a marker in its environment, which its descendants inherit. A process that clears its
-environment and detaches from its parents cannot be found; only the sandbox holds such a one.
+Every command carries a marker in its environment, which its descendants inherit, and on Linux once more as a limit,
+for those that clear their environment. Only the sandbox holds a process that changes both.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import select
 import signal
+import sys
 import time
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 MARKER: Final = "CODEX_COMMAND_MARK"
+# How /proc names the limit that carries a marker. The kernel has not looked at it since 2.4.25.
+MARKED_LIMIT: Final = "Max file locks"
+_LIMIT: Final = 10  # RLIMIT_LOCKS
+_COMMAND_DIGITS: Final = 9
 _SECONDS: Final = 1.0
 _ENVIRON_BYTES: Final = 1024 * 1024
+
+
+def new_prefix() -> str:
+    """What the markers of one session begin with."""
+    return str(10**9 + int.from_bytes(os.urandom(5), "big") % (8 * 10**9))
+
+
+def command_marker(prefix: str, number: int) -> str:
+    """The marker of one command of a session: digits, few enough for a limit."""
+    return f"{prefix}{number:0{_COMMAND_DIGITS}}"
+
+
+@contextmanager
+def marking(marker: str) -> Generator[None, None, None]:
+    """What this process starts meanwhile carries the marker as a limit, where the system has such a limit."""
+    if sys.platform != "linux":
+        yield
+        return
+    before = resource.getrlimit(_LIMIT)
+    with suppress(ValueError, OSError):  # the user's own limit is lower
+        resource.setrlimit(_LIMIT, (int(marker), before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(_LIMIT, before)
 
 
 def kill_marked(prefix: str) -> None:
@@ -24,7 +56,7 @@ def kill_marked(prefix: str) -> None:
 
     Blocks for as long as dying takes, milliseconds as a rule and a second at most.
     """
-    wanted = f"{MARKER}={prefix}".encode()
+    wanted = prefix.encode()
     deadline = time.monotonic() + _SECONDS
     while time.monotonic() < deadline:
         dying = [fd for pid in _marked(wanted) if (fd := _kill(pid, wanted)) is not None]
@@ -62,9 +94,22 @@ def _marked(wanted: bytes) -> set[int]:
 
 
 def _carries(pid: int, wanted: bytes) -> bool:
+    environ = _read(pid, "environ")
+    entry = f"{MARKER}=".encode() + wanted
+    if environ.startswith(entry) or b"\0" + entry in environ:
+        return True
+    _, _, limit = _read(pid, "limits").partition(f"\n{MARKED_LIMIT} ".encode())
+    return limit.lstrip().startswith(wanted) and not _has_ended(pid)
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether it only waits to be reaped; its limits can be read until then."""
+    return _read(pid, "stat").rpartition(b")")[2].split()[:1] in ([], [b"Z"])
+
+
+def _read(pid: int, name: str) -> bytes:
     try:
-        with Path(f"/proc/{pid}/environ").open("rb", buffering=0) as stream:
-            environ = stream.read(_ENVIRON_BYTES) or b""
+        with Path(f"/proc/{pid}/{name}").open("rb", buffering=0) as stream:
+            return stream.read(_ENVIRON_BYTES) or b""
     except OSError:
-        return False
-    return environ.startswith(wanted) or b"\0" + wanted in environ
+        return b""

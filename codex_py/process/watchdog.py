@@ -10,14 +10,14 @@ import subprocess
 import sys
 from typing import Final
 
-from codex_py.process.sweep import MARKER
+from codex_py.process.sweep import MARKED_LIMIT, MARKER
 
 _SCRIPT: Final = f"""\
 trap '' HUP INT TERM
 read -r _
-for found in $(grep -als "{MARKER}=$1" /proc/[0-9]*/environ); do
-    found=${{found%/environ}}
-    kill -9 "${{found#/proc/}}"
+for found in $(grep -als "{MARKER}=$1" /proc/[0-9]*/environ) $(grep -Els "^{MARKED_LIMIT} +$1" /proc/[0-9]*/limits); do
+    found=${{found#/proc/}}
+    kill -9 "${{found%%/*}}"
 done
 """
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Literal, Protocol, TypeAlias
 
 from codex_py.protocol.policy import NetworkAccess
+from codex_py.sandbox.kernel_settings import owns_kernel_settings
 from codex_py.sandbox.layout import Mount
 from codex_py.sandbox.linux import bwrap_argv, find_bwrap, try_out
 from codex_py.sandbox.policy import WritableRoot
@@ -85,7 +86,7 @@ class Bubblewrap:
             network=network,
             seccomp_fd=filter_fd,
             workdir=workdir,
-            as_root=os.geteuid() == 0,
+            as_root=owns_kernel_settings(),
         )
 
 

@@ -15,12 +15,11 @@ from contextlib import suppress
 from typing import Final, NoReturn
 
 from codex_py.sandbox import kernel
+from codex_py.sandbox.kernel_settings import KERNEL_SETTINGS, owns_kernel_settings
 from codex_py.sandbox.restrict import restrict_files
 
 _MOST_PROCESSES: Final = 4096
 _DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
-# Where a process of uid 0 could still reconfigure the kernel, capabilities or not: it owns these files.
-_KERNEL_SETTINGS: Final = ("/proc/sys", "/proc/sysrq-trigger", "/proc/mtrr")
 _NOT_FOUND: Final = 127
 _NOT_RUN: Final = 126
 
@@ -85,6 +84,7 @@ def _limit(*, processes: bool) -> None:
 
 def _enter_namespaces(mounts: _Mounts, *, network: str, parent: int) -> None:
     """Go on as the first process of new namespaces; the one before it waits and ends as the new one does."""
+    freeze = owns_kernel_settings()
     uid, gid = os.geteuid(), os.getegid()
     kernel.unshare(network=network != "all")
     kernel.map_identity(uid, gid)
@@ -95,7 +95,7 @@ def _enter_namespaces(mounts: _Mounts, *, network: str, parent: int) -> None:
         os._exit(_exit_code(status))
     os.setsid()
     kernel.die_with_parent(None)
-    _lay_out(mounts, as_root=uid == 0)
+    _lay_out(mounts, freeze=freeze)
     if network == "loopback":
         kernel.raise_loopback()
 
@@ -118,17 +118,19 @@ def _exit_code(status: int) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _lay_out(mounts: _Mounts, *, as_root: bool) -> None:
+def _lay_out(mounts: _Mounts, *, freeze: bool) -> None:
     kernel.keep_mounts_private()
+    whole = ("writable", "/") in mounts
+    mounts = [mount for mount in mounts if mount != ("writable", "/")]
     # Held before the world turns read-only: what is put back later is as it was.
     held = {path: kernel.clone_mount(path) for kind, path in mounts if kind in ("writable", "read-only", "link")}
     held |= _hold_shown(mounts, "shown-writable")
     devices = [(name, kernel.clone_mount(f"/dev/{name}")) for name in _DEVICES if os.path.exists(f"/dev/{name}")]  # noqa: PTH110
-    kernel.set_attributes("/", kernel.READ_ONLY | kernel.NO_SUID | kernel.NO_DEVICES)
+    kernel.set_attributes("/", (0 if whole else kernel.READ_ONLY) | kernel.NO_SUID | kernel.NO_DEVICES)
     held |= _hold_shown(mounts, "shown", "shown-link")
     _make_devices(devices)
     kernel.mount_new("proc", "/proc", "")
-    if as_root:
+    if freeze:
         _freeze_settings()
     sealed: list[str] = []
     for kind, path in mounts:
@@ -184,8 +186,8 @@ def _show(held: int, path: str, *, writable: bool) -> None:
         os.makedirs(path, exist_ok=True)  # noqa: PTH103
     else:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    if writable:
-        kernel.set_attributes_of(held, kernel.NO_SUID | kernel.NO_DEVICES)
+    restrictions = kernel.NO_SUID | kernel.NO_DEVICES | (0 if writable else kernel.READ_ONLY)
+    kernel.set_attributes_of(held, restrictions)
     kernel.attach_mount(held, path)
 
 
@@ -211,7 +213,7 @@ def _make_devices(devices: list[tuple[str, int]]) -> None:
 
 
 def _freeze_settings() -> None:
-    for path in _KERNEL_SETTINGS:
+    for path in KERNEL_SETTINGS:
         if os.path.exists(path):  # noqa: PTH110
             fd = kernel.clone_mount(path)
             kernel.set_attributes_of(fd, kernel.READ_ONLY)

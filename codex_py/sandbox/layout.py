@@ -78,3 +78,10 @@ def _hiding(path: Path) -> MountKind:
 def holds_roots(folder: Path, mounts: Iterable[Mount]) -> bool:
     """Whether a writable root lies below `folder`: then it can be hidden, but must be passed through."""
     return any(mount.kind == "writable" and mount.path.is_relative_to(folder) for mount in mounts)
+
+
+def split_off_root(mounts: Iterable[Mount]) -> tuple[bool, list[Mount]]:
+    """Whether `/` itself is writable, and the mounts but for that one: it comes before `/dev` and `/proc` are made."""
+    root = Mount("writable", Path("/"))
+    kept = list(mounts)
+    return root in kept, [mount for mount in kept if mount != root]

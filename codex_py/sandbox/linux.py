@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.protocol.policy import NetworkAccess
-from codex_py.sandbox.layout import Mount, holds_roots
+from codex_py.sandbox.kernel_settings import KERNEL_SETTINGS, owns_kernel_settings
+from codex_py.sandbox.layout import Mount, holds_roots, split_off_root
 from codex_py.sandbox.policy import WritableRoot, is_writable
 from codex_py.sandbox.seccomp import build_filter, is_supported
 
 _PROBE_SECONDS: Final = 10
 # No core dumps, which a handler outside the sandbox would get; and an end to fork bombs. Shells differ in the letter.
 _LIMITS: Final = 'ulimit -c 0; ulimit -u 4096 2>/dev/null || ulimit -p 4096 2>/dev/null; exec "$@"'
-# Where a process of uid 0 could still reconfigure the kernel, capabilities or not: it owns these files.
-_KERNEL_SETTINGS: Final = ("/proc/sys", "/proc/sysrq-trigger", "/proc/mtrr")
 
 
 def bwrap_argv(
@@ -32,9 +31,10 @@ def bwrap_argv(
     as_root: bool,
 ) -> list[str]:
     """The command line up to the command. `mounts` hold no link: nothing can be mounted on one this way."""
-    argv = [bwrap, "--new-session", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev"]
+    whole, parts = split_off_root(mounts)
+    argv = [bwrap, "--new-session", "--die-with-parent", "--bind" if whole else "--ro-bind", "/", "/", "--dev", "/dev"]
     sealed: list[str] = []
-    for mount in mounts:
+    for mount in parts:
         kind, path = mount.kind, str(mount.path)
         match kind:
             case "writable":
@@ -62,7 +62,7 @@ def bwrap_argv(
         argv.append("--unshare-net")
     argv += ("--proc", "/proc")
     if as_root:
-        for path in _KERNEL_SETTINGS:
+        for path in KERNEL_SETTINGS:
             argv += ("--ro-bind-try", path, path)
     argv += ("--cap-drop", "ALL", "--seccomp", str(seccomp_fd), "--chdir", str(workdir), "--")
     return [*argv, "/bin/sh", "-c", _LIMITS, "sh"]
@@ -131,7 +131,7 @@ def _bundled() -> str | None:
 
 def _probe(bwrap: str) -> str | None:
     def options(fd: int) -> list[str]:
-        as_root = os.geteuid() == 0
+        as_root = owns_kernel_settings()
         return bwrap_argv(bwrap, mounts=(), network=False, seccomp_fd=fd, workdir=Path("/"), as_root=as_root)
 
     return try_out(options)

@@ -85,7 +85,11 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
 def _fault(fault: Mapping[str, Any]) -> str:
     name = ".".join(str(part) for part in fault["loc"])
     if fault["type"] == "missing":
-        return f"`{name}` is missing"
+        return f"missing field `{name}`"
+    if fault["type"] == "too_short":
+        return f"`{name}` must have at least {fault['ctx']['min_length']}, found {fault['ctx']['actual_length']}"
+    if fault["type"] == "too_long":
+        return f"`{name}` must have at most {fault['ctx']['max_length']}, found {fault['ctx']['actual_length']}"
     if fault["type"] in ("literal_error", "enum"):
         expected = f"one of {fault['ctx']['expected']}".replace("'", "`")
     else:

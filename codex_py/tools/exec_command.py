@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 from codex_py.errors import ToolError
 from codex_py.patch.intercept import PatchInCommand, find_patch_in_command
 from codex_py.paths import is_folder
+from codex_py.process.profiles import ShellStart
 from codex_py.process.pty import on_terminal
 from codex_py.process.session import ExecSession
 from codex_py.process.shells import find_shell, keep_bundled_tools, shell_argv, user_shell
@@ -130,21 +131,31 @@ def _command_spec(arguments: CommandLine, context: ToolContext, *, workdir: Path
         raise ToolError(f"cannot run the command: working directory `{workdir}` does not exist")
     shell = find_shell(arguments.shell, context.env) if arguments.shell else user_shell(context.env)
     script = keep_bundled_tools(arguments.cmd) if login else arguments.cmd
-    argv = shell_argv(shell, script, login=login)
-    wrapped = context.sandbox.wrap(
-        on_terminal(argv) if arguments.tty else argv,
-        policy=context.sandbox_policy,
-        cwd=context.cwd,
-        workdir=workdir,
-    )
+    start = context.processes.profiles.start(shell, context.env) if login else ShellStart(login=False)
+    argv = shell_argv(shell, start.script(script), login=start.login)
+    try:
+        wrapped = context.sandbox.wrap(
+            on_terminal(argv) if arguments.tty else argv,
+            policy=context.sandbox_policy,
+            cwd=context.cwd,
+            workdir=workdir,
+        )
+    except BaseException:
+        start.release()
+        raise
+
+    def release() -> None:
+        wrapped.release()
+        start.release()
+
     return CommandSpec(
         wrapped.argv,
         workdir,
-        {**context.env, **wrapped.env, "CODEX_TOOL_CALL_ID": context.call_id},
+        start.environment({**context.env, **wrapped.env, "CODEX_TOOL_CALL_ID": context.call_id}),
         tty=arguments.tty,
         sandboxed=wrapped.sandboxed,
-        fds=wrapped.fds,
-        release=wrapped.release,
+        fds=(*wrapped.fds, *start.fds),
+        release=release,
         cleanup=wrapped.cleanup,
         outside=isinstance(context.sandbox_policy, DangerFullAccess),
         call_id=context.call_id,

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from codex_py.errors import ToolError
 from codex_py.process.session import ExecSession
 from codex_py.protocol.encoding import decode_json
 from codex_py.protocol.events import CommandInput
@@ -20,6 +21,7 @@ MIN_POLL_MS: Final = 5_000
 MAX_POLL_MS: Final = 300_000
 
 _CTRL_C: Final = "\x03"
+_FAILED: Final = "write_stdin failed"
 
 
 class WriteStdin:
@@ -41,7 +43,7 @@ class WriteStdin:
         The answer that tells the exit code is the last: the session ID is unknown from then on.
         """
         arguments = read_text(call)
-        session = context.processes.get(arguments.session_id)
+        session = _live(arguments.session_id, context)
         check_plan(arguments.chars, session, context)
         if arguments.chars and session.tty and session.outside:
             await permit_input(arguments.chars, session, context)
@@ -66,8 +68,18 @@ class WriteStdin:
         return max(least, min(asked_ms or 0, most)) / 1000
 
 
+def _live(session_id: int, context: ToolContext) -> ExecSession:
+    try:
+        return context.processes.get(session_id)
+    except ToolError as error:
+        raise ToolError(f"{_FAILED}: {error}") from error
+
+
 def _type(session: ExecSession, chars: str) -> None:
     if chars == _CTRL_C and not session.tty:
         session.interrupt()
     elif session.exit_code is None:
-        session.write(chars.encode("utf-8", "replace"))
+        try:
+            session.write(chars.encode("utf-8", "replace"))
+        except ToolError as error:
+            raise ToolError(f"{_FAILED}: {error}") from error

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -147,6 +150,25 @@ def test_a_signal_ends_the_command_and_leaves_nothing(place: Place, number: sign
         running.send_signal(number)
         assert running.wait().status == 128 + number
     assert sorted(path.name for path in place.repo.iterdir()) == [".git", "README.md"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="only uid 0 owns the kernel's settings")
+def test_who_owns_the_kernels_settings_cannot_change_them_under_another_number(place: Place) -> None:
+    renamed = ["unshare", "--user", "--map-user=1000", "--map-group=1000", COMMAND, "sandbox", "--"]
+    ended = subprocess.run(
+        [*renamed, "test", "-w", "/proc/sys/kernel/core_pattern"], cwd=place.repo, env=place.env, check=False
+    )
+    assert ended.returncode == 1
+
+
+@pytest.mark.parametrize("flags", [["-s", "read-only"], ["-s", "danger-full-access"]])
+def test_ctrl_c_is_the_commands_own(place: Place, flags: list[str]) -> None:
+    script = "trap 'echo caught; exit 5' INT; echo started; while :; do sleep 0.05; done"
+    with start(place, "sandbox", *flags, "--", "/bin/sh", "-c", script) as running:
+        running.wait_until(lambda one: b"started" in one.stdout)
+        running.send_signal(signal.SIGINT)
+        ended = running.wait()
+    assert (ended.status, ended.out) == (5, "started\ncaught\n")
 
 
 def test_the_doctor_tries_the_ways_out_and_finds_none(place: Place, tmp_path: Path) -> None:

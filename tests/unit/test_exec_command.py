@@ -118,9 +118,9 @@ async def test_commands_know_which_call_they_belong_to(session: Session) -> None
     [
         ("{bad", "not JSON: "),
         ("[1]", "not a JSON object: `[1]`"),
-        ("", "`cmd` is missing"),
-        ("{}", "`cmd` is missing"),
-        ('{"cmd": null}', "`cmd` is missing"),
+        ("", "missing field `cmd`"),
+        ("{}", "missing field `cmd`"),
+        ('{"cmd": null}', "missing field `cmd`"),
         ('{"cmd": 5}', "`cmd` must be a string, found `5`"),
         ('{"cmd": ["ls"]}', "`cmd` must be a string, found `['ls']`"),
         ('{"cmd": "x", "login": "maybe"}', "`login` must be true or false, found `maybe`"),
@@ -215,7 +215,7 @@ async def test_a_running_command_goes_on_in_the_background(session: Session) -> 
     assert [(event.call_id, event.output, event.exit_code, event.status) for event in session.finished()] == [
         ("call_1", "started\nended\n", 4, "failed")
     ]
-    unknown = f"error: unknown session id `{running}`: its command has ended, or there never was one"
+    unknown = f"error: write_stdin failed: Unknown process id {running}: its command has ended, or there never was one"
     assert await session.write(running) == unknown
 
 
@@ -223,7 +223,8 @@ async def test_a_command_without_terminal_cannot_be_typed_to_but_interrupted(ses
     running = session_id_of(await session.exec(f"cat {_fifo(session)}", yield_time_ms=250))
     refused = await session.write(running, "x")
     assert refused == (
-        f"error: stdin is closed: session `{running}` runs without a terminal; start the command again with `tty` true"
+        "error: write_stdin failed: stdin is closed for this session: it has no terminal; "
+        "run the command again with tty=true"
     )
     assert await session.write(running, "\x03", yield_time_ms=30_000) == reply("", 130)
 

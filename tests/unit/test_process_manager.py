@@ -136,6 +136,8 @@ async def test_at_most_64_are_live_and_the_one_unused_for_longest_gives_way(
         manager.get(sessions[1].id)
     assert sessions[1].exit_code == 137
     assert manager.get(sessions[0].id) is sessions[0]
+    await asyncio.gather(*(manager.start(_spec(tmp_path, *SLEEP)) for _ in range(3)))
+    assert len(manager.live()) == MAX_LIVE
 
 
 async def test_one_that_has_ended_gives_way_before_one_that_runs(manager: ProcessManager, tmp_path: Path) -> None:
@@ -151,10 +153,11 @@ async def test_one_that_has_ended_gives_way_before_one_that_runs(manager: Proces
 
 
 async def test_nothing_outlives_the_session(manager: ProcessManager, tmp_path: Path) -> None:
-    script = "sleep 1000 & echo $!; (setsid sleep 1000 >/dev/null & echo $!); echo $$; echo; exec sleep 1000"
+    cleared = "env -i setsid sh -c 'echo $$; echo; exec sleep 1000'"
+    script = f"sleep 1000 & echo $!; (setsid sleep 1000 >/dev/null & echo $!); echo $$; {cleared} & exec sleep 1000"
     session = await manager.start(_spec(tmp_path, "/bin/sh", "-c", script))
     pids = [int(pid) for pid in (await _printed(session, "\n\n")).split()]
-    assert len(pids) == 3
+    assert len(pids) == 4
     assert all(is_alive(pid) for pid in pids)
     await manager.kill_all()
     assert not any(is_alive(pid) for pid in pids)

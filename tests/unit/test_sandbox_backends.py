@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from codex_py.protocol.policy import NetworkAccess, ReadOnly, WorkspaceWrite
-from codex_py.sandbox.backends import BACKENDS, BackendName
+from codex_py.sandbox.backends import BACKENDS, BackendName, make_backend
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
+from codex_py.sandbox.layout import Mount
+from codex_py.sandbox.linux import open_filter
 from tests.unit.command_builders import Session, output_of, session_id_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the backends are Linux's")
@@ -62,6 +64,31 @@ def hold(session: Session, *backends: BackendName) -> None:
 
 async def _out(session: Session, cmd: str) -> str:
     return output_of(await session.exec(f"{{ {cmd}; }} 2>&1")).strip()
+
+
+@pytest.mark.parametrize("name", ["bubblewrap", "namespaces"])
+def test_all_of_the_machine_can_be_writable_but_for_what_is_protected(tmp_path: Path, name: BackendName) -> None:
+    (tmp_path / "home").mkdir()
+    for file in ("kept", "home/config.toml"):
+        (tmp_path / file).touch()
+    # Made by hand: a session would keep `.git` and the like from being made in `/`, which others would see.
+    mounts = [
+        Mount("writable", Path("/")),
+        Mount("read-only", tmp_path / "kept"),
+        Mount("screen", tmp_path / "home"),
+        Mount("shown", tmp_path / "home" / "config.toml"),
+    ]
+    backend = make_backend(name, {"PATH": os.environ["PATH"]})
+    assert backend.probe(()) is None
+    fd = open_filter(False)
+    try:
+        options = backend.options(mounts, network=False, workdir=tmp_path, filter_fd=fd)
+        script = "echo x > /dev/null && echo fine; for f in new kept home/config.toml home/b; do echo x > $f; done"
+        ran = subprocess.run([*options, "/bin/sh", "-c", script], pass_fds=(fd,), capture_output=True, check=False)
+    finally:
+        os.close(fd)
+    assert (ran.stdout, ran.stderr.count(b"Read-only file system")) == (b"fine\n", 3), ran.stderr
+    assert (tmp_path / "new").read_text() == "x\n"
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

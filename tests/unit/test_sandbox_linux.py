@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
+import select
 import shutil
 import sys
 from collections.abc import AsyncGenerator
@@ -44,14 +44,6 @@ def _repository(folder: Path) -> Path:
     (repo / ".git" / "hooks").mkdir(parents=True)
     (repo / "kept.txt").write_text("kept\n")
     return repo
-
-
-def _command_lines() -> list[bytes]:
-    found: list[bytes] = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            found.append(path.read_bytes())
-    return found
 
 
 async def _out(session: Session, cmd: str) -> str:
@@ -192,11 +184,14 @@ async def test_no_descriptor_of_ours_is_inside(session: Session) -> None:
 
 
 async def test_a_daemon_dies_with_its_command(session: Session) -> None:
-    # Of this process alone: the same test may run beside it.
-    mark = f"1234.{os.getpid()}"
-    await session.exec(f"(setsid sleep {mark} >/dev/null 2>&1 &); nohup sleep {mark} >/dev/null 2>&1 & echo started")
-    await session.processes.kill_all()
-    assert not any(mark.encode() in line for line in _command_lines())
+    os.mkfifo(session.cwd / "held")
+    held = os.open(session.cwd / "held", os.O_RDONLY | os.O_NONBLOCK)
+    daemons = "(setsid sleep 1234 >/dev/null 2>&1 &); nohup sleep 1234 >/dev/null 2>&1 & echo started"
+    assert await _out(session, f"exec 9>held; {daemons}") == "started"
+    # It has ended for the reader as soon as none of them holds it any more.
+    assert await asyncio.to_thread(select.select, [held], [], [], 60) == ([held], [], [])
+    assert os.read(held, 1) == b""
+    os.close(held)
 
 
 async def test_killing_a_session_kills_all_inside(session: Session) -> None:

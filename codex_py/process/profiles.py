@@ -1,0 +1,170 @@
+"""What the profile of a login shell leaves behind, learned from the first command that reads it.
+
+A profile may take a second (version managers do), and what it prints stands in every output. So once a session's bash
+has read it, later commands begin with what it left: exported variables, functions, options and the umask. Other shells
+read theirs each time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from codex_py.process.quoting import quote_word
+from codex_py.process.sweep import MARKER
+
+_MOST_BYTES: Final = 1024 * 1024
+# What belongs to one process, or is set for each command anew.
+_OWN: Final = frozenset({"PWD", "OLDPWD", "SHLVL", "_", "BASH_ENV", "CODEX_TOOL_CALL_ID", MARKER})
+_EXPORTED_FUNCTION: Final = ("BASH_FUNC_", "%%")
+_FIXED_OPTIONS: Final = (b"login_shell", b"restricted_shell")
+
+# Read by bash after its profile, and by every other bash that the profile starts: those go on as they would. Functions
+# that bash itself cannot read back end the lesson without an answer.
+_LESSON: Final = """\
+builtin shopt -q login_shell || return 0
+unset BASH_ENV
+builtin declare -f | "$BASH" -O extglob -n && {{
+    command -p env -0
+    builtin printf '\\0'
+    builtin umask
+    builtin shopt -p
+    builtin declare -f
+    builtin printf '\\0'
+}} >&{answer} 2>/dev/null
+exec {answer}>&- {script}<&-
+"""
+
+
+class ShellStart:
+    """How to start a shell: as a login shell or not, and with the `fds` inherited under their own numbers.
+
+    `release` closes them, once the process has started or failed to.
+    """
+
+    def __init__(self, *, login: bool, fds: tuple[int, ...] = (), lesson: _Lesson | None = None) -> None:
+        self.login = login
+        self.fds = fds
+        self._lesson = lesson
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """The environment to start it with. `env` is all that it would get otherwise."""
+        if self._lesson is not None:
+            self._lesson.before = dict(env)
+        return {**env, "BASH_ENV": f"/dev/fd/{self.fds[0]}"} if self.fds else dict(env)
+
+    def script(self, text: str) -> str:
+        """`text`, which must not find the descriptors open: what is told through them, later commands believe."""
+        closed = " ".join(f"{fd}>&-" for fd in self.fds)
+        return f"exec {closed}; {text}" if self._lesson is not None else text
+
+    def release(self) -> None:
+        for fd in self.fds:
+            os.close(fd)
+
+
+class LoginProfiles:
+    """What is known of the profiles of a session's shells."""
+
+    def __init__(self) -> None:
+        self._learned: dict[str, bytes | None] = {}
+        self._lessons: dict[str, _Lesson] = {}
+
+    def start(self, shell: str, env: Mapping[str, str]) -> ShellStart:
+        """How to start `shell` so that a command finds what its profile makes of `env`."""
+        if Path(shell).name != "bash" or "BASH_ENV" in env or not hasattr(os, "memfd_create"):
+            return ShellStart(login=True)
+        lesson = self._lessons.get(shell)
+        if lesson is not None and lesson.is_over():
+            self._learned[shell] = lesson.statements()
+            self._lessons.pop(shell).close()
+        if shell not in self._learned:
+            return self._teach(shell)
+        statements = self._learned[shell]
+        if statements is None:
+            return ShellStart(login=True)
+        script = os.memfd_create("profile", os.MFD_CLOEXEC)
+        os.write(script, b"exec %d<&-\nunset BASH_ENV\n%b" % (script, statements))
+        return ShellStart(login=False, fds=(script,))
+
+    def close(self) -> None:
+        """Let go of what is still being learned."""
+        for lesson in self._lessons.values():
+            lesson.close()
+        self._lessons.clear()
+
+    def _teach(self, shell: str) -> ShellStart:
+        """The newest lesson counts: an older one may have been killed."""
+        if shell in self._lessons:
+            self._lessons.pop(shell).close()
+        answer = os.memfd_create("answer", os.MFD_CLOEXEC)
+        script = os.memfd_create("lesson", os.MFD_CLOEXEC)
+        os.write(script, _LESSON.format(answer=answer, script=script).encode())
+        lesson = self._lessons[shell] = _Lesson(os.dup(answer))
+        return ShellStart(login=True, fds=(script, answer), lesson=lesson)
+
+
+class _Lesson:
+    """What a shell is about to tell of its profile; `before` is the environment it was started with."""
+
+    def __init__(self, answer: int) -> None:
+        self.before: Mapping[str, str] = {}
+        self._answer = answer
+
+    def is_over(self) -> bool:
+        variables, rest = self._told()
+        return bool(variables) and rest.endswith(b"\0")
+
+    def statements(self) -> bytes | None:
+        """Bash that makes the same of the same environment; None when it would be too much."""
+        variables, rest = self._told()
+        after = dict(_variable(entry) for entry in variables.split(b"\0"))
+        umask, *told = rest.removesuffix(b"\0").split(b"\n")
+        options = [line for line in told if line.startswith(b"shopt -")]
+        functions = told[len(options) :]
+        statements = b"\n".join(
+            [
+                *_exports(self.before, after),
+                b"umask " + umask,
+                *(line for line in options if not line.endswith(_FIXED_OPTIONS)),
+                *functions,
+                *(f"export -f {name}".encode() for name in _exported_functions(after)),
+            ]
+        )
+        return statements + b"\n" if len(statements) < _MOST_BYTES else None
+
+    def close(self) -> None:
+        os.close(self._answer)
+
+    def _told(self) -> tuple[bytes, bytes]:
+        """The variables, each but the last with a NUL after it; and umask, options and functions, a NUL at the end."""
+        variables, _, rest = os.pread(self._answer, 2 * _MOST_BYTES, 0).partition(b"\0\0")
+        return variables, rest
+
+
+def _variable(entry: bytes) -> tuple[str, str]:
+    name, _, value = entry.decode("utf-8", "surrogateescape").partition("=")
+    return name, value
+
+
+def _exports(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[bytes]:
+    for name, value in after.items():
+        if _is_name(name) and name not in _OWN and before.get(name) != value:
+            yield f"export {name}={quote_word(value)}".encode("utf-8", "surrogateescape")
+    for name in before.keys() - after.keys() - _OWN:
+        if _is_name(name):
+            yield f"unset {name}".encode()
+
+
+def _exported_functions(after: Mapping[str, str]) -> Iterator[str]:
+    begin, end = _EXPORTED_FUNCTION
+    for name in after:
+        if name.startswith(begin) and name.endswith(end):
+            yield quote_word(name[len(begin) : -len(end)])
+
+
+def _is_name(name: str) -> bool:
+    """Whether bash takes it for a variable; others it hands on or drops as they are."""
+    return name.isascii() and name.isidentifier()

@@ -1,0 +1,78 @@
+"""Login shells: what commands find of the user's profile, and how often that is read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.command_builders import Session, output_of, reply
+
+PROFILE = r"""
+echo x >> "$HOME/read"
+export QUOTED="it's ! ^x
+\$y" TERM=xterm PATH="$HOME/bin:$PATH"
+unset GIVEN
+greet() { echo "hello $1"; }
+exported() { echo called; }
+export -f exported
+shopt -s globstar
+umask 027
+"""
+SHOWN = 'echo "$QUOTED $TERM ${PATH%%:*} $GIVEN $BASH_ENV"; greet you; bash -c exported; shopt globstar; umask'
+
+
+@pytest.fixture
+async def session(tmp_path: Path) -> AsyncGenerator[Session, None]:
+    made = Session(tmp_path, GIVEN="given")
+    yield made
+    await made.processes.kill_all()
+
+
+def _times_read(session: Session) -> int:
+    return len((session.cwd / "read").read_text().split())
+
+
+async def test_a_profile_is_read_once_and_what_it_leaves_is_found_each_time(session: Session) -> None:
+    (session.cwd / ".bash_profile").write_text(PROFILE)
+    expected = f"it's ! ^x\n$y xterm {session.cwd}/bin  \nhello you\ncalled\nglobstar       \ton\n0027\n"
+    for _ in range(3):
+        assert await session.exec(SHOWN, login=True) == reply(expected)
+    assert output_of(await session.exec("greet you", login=True, tty=True)) == "hello you\r\n"
+    assert _times_read(session) == 1
+    assert output_of(await session.exec("echo $QUOTED$GIVEN")) == "given\n"
+
+
+async def test_what_a_profile_prints_is_not_in_later_outputs(session: Session) -> None:
+    (session.cwd / ".bash_profile").write_text("echo noise; bash -c 'echo more'\n")
+    session.env |= {"ünï": "1", "a.b": "2"}  # names that bash has no variables for
+    assert await session.exec("echo )", login=True) != reply(")\n")
+    assert output_of(await session.exec("echo out", login=True)) == "out\n"
+
+
+async def test_a_profile_that_was_cut_short_is_read_again(session: Session) -> None:
+    (session.cwd / ".bash_profile").write_text('echo x >> "$HOME/read"; [ -e whole ] || kill -9 $$\n')
+    assert await session.exec("echo out", login=True) == reply("", 137)
+    (session.cwd / "whole").touch()
+    for _ in range(3):
+        assert await session.exec("echo out", login=True) == reply("out\n")
+    assert _times_read(session) == 2
+
+
+async def test_other_shells_and_those_with_a_start_of_their_own_read_theirs_each_time(session: Session) -> None:
+    (session.cwd / ".profile").write_text('echo x >> "$HOME/read"\n')
+    for _ in range(2):
+        assert await session.exec("echo out", login=True, shell="/bin/sh") == reply("out\n")
+    session.env["BASH_ENV"] = str(session.cwd / "missing")
+    for _ in range(2):
+        assert output_of(await session.exec("echo $BASH_ENV", login=True)).endswith("/missing\n")
+    assert _times_read(session) == 4
+
+
+@pytest.mark.parametrize("also", [{}, {"POSIXLY_CORRECT": "1"}])
+async def test_no_command_holds_what_the_profile_is_told_through(session: Session, also: dict[str, str]) -> None:
+    session.env |= also
+    for _ in range(2):
+        # The fourth is the listing's own.
+        assert output_of(await session.exec("echo /proc/self/fd/*", login=True)).count("/fd/") == 4
