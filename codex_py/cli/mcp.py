@@ -25,7 +25,7 @@ from codex_py.core.mcp_trial import try_server
 from codex_py.core.server_table import ListedServer, known_servers
 from codex_py.errors import UsageError, UserError
 from codex_py.mcp.host import McpPlace
-from codex_py.mcp.logins import auth_status, forget_login
+from codex_py.mcp.logins import auth_status, forget_login, login_anew
 from codex_py.mcp.servers import McpServer, read_server
 from codex_py.mcp.stored import forget_catalog
 from codex_py.paths import codex_home
@@ -161,7 +161,6 @@ def login(
         raise UserError(f"the MCP server `{name}` has a token of its own in the configuration")
     if scopes:
         server = server.replace(scopes=tuple(part.strip() for part in scopes.split(",") if part.strip()))
-    forget_login(server, found.place.tokens)
 
     def show(url: str) -> None:
         _say("sign in with your browser at this address:")
@@ -170,9 +169,10 @@ def login(
             _say("no browser could be opened: open it yourself")
 
     port = found.loaded.config.mcp_oauth_callback_port
-    trial = asyncio.run(try_server(server, found.place, show=show, port=port))
-    if trial.error is not None:
-        raise UserError(trial.error)
+    with login_anew(server, found.place.tokens):
+        trial = asyncio.run(try_server(server, found.place, show=show, port=port))
+        if trial.error is not None:
+            raise UserError(trial.error)
     status = auth_status(server, found.place.tokens)
     signed_in = status == "o_auth"
     if as_json:

@@ -48,7 +48,7 @@ def trust(
     if agreed:
         _say(f"you have agreed to the project's MCP server `{name}` already")
     else:
-        file = trust_server(home, project_of(loaded, cwd), name, found.entry, yes=not never)
+        file = trust_server(home, project_of(loaded, cwd), name, found.pin, yes=not never)
         what = "refused" if never else "trusted"
         _say(f"the project's MCP server `{name}` is {what} as it is now: noted in `{file}`")
     if as_json:

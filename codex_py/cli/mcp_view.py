@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, TextIO, cast
 
@@ -12,9 +11,9 @@ from codex_py.core.server_table import ListedServer
 from codex_py.mcp.catalog import Catalog
 from codex_py.mcp.logins import AuthStatus
 from codex_py.mcp.servers import McpServer
+from codex_py.text.masked import MASK, masked_url, masked_words
 from codex_py.text.sanitize import sanitize_line
 
-MASK: Final = "*****"
 _NONE: Final = "-"
 _AUTH: Final = {
     "unsupported": "Unsupported",
@@ -22,9 +21,6 @@ _AUTH: Final = {
     "o_auth": "OAuth",
     "not_logged_in": "Not logged in",
 }
-_USERINFO: Final = re.compile(r"(?<=://)[^/@\s]*@")
-_QUERY: Final = re.compile(r"(?<==)[^&#]+")
-_SECRET_FLAG: Final = re.compile(r"(?i)--?[\w-]*(key|secret|token|password|auth)[\w-]*")
 
 
 class ShownServer(NamedTuple):
@@ -133,27 +129,6 @@ def print_trial(trial: Trial, out: TextIO, *, as_json: bool) -> None:
 def masked(values: Mapping[str, str]) -> str:
     """Names without their values."""
     return ", ".join(f"{name}={MASK}" for name in values)
-
-
-def masked_url(url: str) -> str:
-    """An address without the password and the parameters it may carry."""
-    plain = _USERINFO.sub(f"{MASK}@", url)
-    head, mark, query = plain.partition("?")
-    return head + mark + _QUERY.sub(MASK, query)
-
-
-def masked_words(words: Sequence[str]) -> list[str]:
-    """A command line without the values of flags that are named like secrets."""
-    shown: list[str] = []
-    after_secret = False
-    for word in words:
-        flag, equals, _ = word.partition("=")
-        is_secret = _SECRET_FLAG.fullmatch(flag) is not None
-        shown.append(
-            MASK if after_secret and not word.startswith("-") else f"{flag}={MASK}" if is_secret and equals else word
-        )
-        after_secret = is_secret and not equals
-    return shown
 
 
 def _listed(one: ShownServer) -> dict[str, Any]:

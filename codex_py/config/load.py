@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from codex_py.config.keys import KeyPath, dotted, nearest
 from codex_py.config.layers import Checked, Layer, Source, merge, origins_of
+from codex_py.config.mcp_sections import mcp_server_problem
 from codex_py.config.own_layers import read_above_project, read_below_project
 from codex_py.config.project_layers import Place, read_project
 from codex_py.config.reader import SCHEMA, LayerReader
@@ -97,9 +98,8 @@ def _check_provider(tree: Mapping[str, Any], layers: Sequence[Checked]) -> None:
 
 def _check_mcp_servers(tree: Mapping[str, Any], layers: Sequence[Checked]) -> None:
     for name, server in tree["mcp_servers"].items():
-        if ("command" in server) == ("url" in server):
+        if (reason := mcp_server_problem(server)) is not None:
             where = _where(("mcp_servers", name), layers)
-            reason = "it has both `command` and `url`" if "url" in server else "it has neither `command` nor `url`"
             raise UserError(f"cannot use `{dotted(('mcp_servers', name))}` {where}: {reason}")
 
 

@@ -38,6 +38,24 @@ MCP_SERVER = Shape(
     }
 )
 
+# What means something only for a server this program starts, and only for one that runs elsewhere.
+_LOCAL: Final = ("args", "env", "env_vars", "cwd")
+_REMOTE: Final = (
+    *("bearer_token_env_var", "http_headers", "env_http_headers"),
+    *("oauth_client_id", "oauth_client_secret_env_var"),
+)
+
+
+def mcp_server_problem(server: Mapping[str, Any]) -> str | None:
+    """Why a checked `[mcp_servers.NAME]` table describes no server; None when it does."""
+    if ("command" in server) == ("url" in server):
+        return "it has both `command` and `url`" if "url" in server else "it has neither `command` nor `url`"
+    odd = [key for key in (_LOCAL if "url" in server else _REMOTE) if key in server]
+    if odd:
+        return f"`{odd[0]}` goes with `{'command' if 'url' in server else 'url'}`"
+    return None
+
+
 # A server this program starts, and one that runs elsewhere; between them they have every key.
 MCP_SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "local": {

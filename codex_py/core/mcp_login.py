@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
 
-from codex_py.errors import ModelError
+from codex_py.errors import ModelError, UserError
 from codex_py.mcp.host import McpFailed, SignedIn, SignIn
 from codex_py.model.oauth_callback import listen_for_callback
 
@@ -16,11 +16,16 @@ from codex_py.model.oauth_callback import listen_for_callback
 async def browser_sign_in(port: int | None, show: Callable[[str], None]) -> AsyncGenerator[SignIn, None]:
     """A way to sign in, for as long as the block is open; `show` hears the address for the browser.
 
-    The browser comes back to this machine alone, once, within five minutes. Raises `UserError` for a port that is
-    taken; waiting raises `McpFailed` when nobody came or the sign-in was refused.
+    The browser comes back to this machine alone, once, within five minutes. Raises `McpFailed` for a port that is
+    taken; waiting raises it when nobody came or the sign-in was refused.
     """
-    # Nobody can guess it, so that nothing is taken before the real one is known.
-    async with listen_for_callback(secrets.token_urlsafe(32), port=port or 0) as callback:
+    async with AsyncExitStack() as stack:
+        try:
+            # Nobody can guess it, so that nothing is taken before the real one is known.
+            listening = listen_for_callback(secrets.token_urlsafe(32), port=port or 0)
+            callback = await stack.enter_async_context(listening)
+        except UserError as error:
+            raise McpFailed(f"{error}; free it, or set another `mcp_oauth_callback_port`") from error
         states: list[str] = []
 
         async def put(url: str) -> None:

@@ -48,7 +48,7 @@ def server_slot(request: SessionRequest, table: ServerTable, answers: ServerAnsw
     )
     return McpSlot(
         lambda: _make(request, table, answers),
-        now=bool(table.entries),
+        now=any(entry.get("enabled", True) is not False for entry in table.entries.values()),
         rules=rules,
         waiting=table.waiting if request.can_ask else (),
     )

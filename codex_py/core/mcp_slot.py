@@ -20,10 +20,14 @@ Entry: TypeAlias = Mapping[str, Any]
 
 
 class WaitingServer(NamedTuple):
-    """A project's server that the user has said nothing about; `changed` says that they knew another one."""
+    """A project's server that the user has said nothing about; `changed` says that they knew another one.
+
+    `pin` stands for exactly what would run.
+    """
 
     name: str
     entry: Entry
+    pin: str
     changed: bool
 
 

@@ -37,7 +37,7 @@ class ProjectServers(NamedTuple):
             return
         for one in waiting:
             try:
-                trust_server(self.slot.rules.file.parent, self.project, one.name, one.entry, yes=answer == "yes")
+                trust_server(self.slot.rules.file.parent, self.project, one.name, one.pin, yes=answer == "yes")
             except UserError as error:
                 self.warn(f"your answer about `{sanitize_line(one.name)}` holds for this session only: {error}")
         if answer == "yes":

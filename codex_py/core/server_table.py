@@ -6,14 +6,17 @@ there is more than the user's own.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.config.edit import set_value
 from codex_py.config.load import LoadedConfig
+from codex_py.config.mcp_sections import mcp_server_problem
 from codex_py.config.trust import real_path
 from codex_py.core.mcp_slot import Entry, ServerTable, WaitingServer
+from codex_py.hooks.trust import named_contents
 from codex_py.mcp.servers import read_server
 from codex_py.protocol.encoding import as_object
 from codex_py.skills.plugin_servers import plugin_servers
@@ -28,7 +31,7 @@ _REFUSED: Final = "no:"
 class ListedServer(NamedTuple):
     """A server, its table, and where it comes from; `plugin` is the id of its plugin.
 
-    `standing` says of a project's server what the user has said to exactly what it would run.
+    `standing` says of a project's server what the user has said to exactly what it would run, which `pin` stands for.
     """
 
     name: str
@@ -36,6 +39,7 @@ class ListedServer(NamedTuple):
     origin: Origin = "user"
     plugin: str | None = None
     standing: Standing = "trusted"
+    pin: str = ""
 
 
 class Listing(NamedTuple):
@@ -72,7 +76,7 @@ def find_servers(loaded: LoadedConfig, home: Path, cwd: Path) -> ServerTable:
         entries={one.name: one.entry for one in enabled if one.standing == "trusted"},
         keeps=keeps,
         waiting=tuple(
-            WaitingServer(one.name, one.entry, changed=one.standing == "changed")
+            WaitingServer(one.name, one.entry, one.pin, changed=one.standing == "changed")
             for one in enabled
             if one.standing in ("unknown", "changed")
         ),
@@ -80,12 +84,11 @@ def find_servers(loaded: LoadedConfig, home: Path, cwd: Path) -> ServerTable:
     )
 
 
-def trust_server(home: Path, project: Path, name: str, entry: Entry, *, yes: bool = True) -> Path:
-    """Write down what the user has said to a project's server, for exactly what it would run; gives back the file.
+def trust_server(home: Path, project: Path, name: str, pin: str, *, yes: bool = True) -> Path:
+    """Write down what the user has said to a project's server, for exactly what `pin` stands for; gives back the file.
 
     Raises `UserError` when it cannot be written.
     """
-    pin = fingerprint_of(name, entry)
     file = home / "config.toml"
     set_value(file, ("projects", str(project), "trusted_mcp_servers", name), pin if yes else f"{_REFUSED}{pin}")
     return file
@@ -96,20 +99,16 @@ def project_of(loaded: LoadedConfig, cwd: Path) -> Path:
     return loaded.project_root or real_path(cwd)
 
 
-def fingerprint_of(name: str, entry: Entry) -> str:
-    """The hash of what a table would run or connect to."""
-    return read_server(name, entry).fingerprint
-
-
 def _of_project(loaded: LoadedConfig, cwd: Path, problems: list[str]) -> Iterator[ListedServer]:
     known = loaded.config.projects.get(str(project_of(loaded, cwd)))
     pins: Mapping[str, str] = known.trusted_mcp_servers if known is not None else {}
     for name, written in sorted(loaded.project_mcp_servers.items()):
-        if ("command" in written) == ("url" in written):
-            problems.append(f"the project's MCP server `{name}` is left out: it needs a `command` or a `url`")
+        if (problem := mcp_server_problem(written)) is not None:
+            problems.append(f"the project's MCP server `{name}` is left out: {problem}")
             continue
         entry = _tightened(written)
-        yield ListedServer(name, entry, "project", standing=_standing(pins.get(name), fingerprint_of(name, entry)))
+        pin = _pin(name, entry, project_of(loaded, cwd), cwd)
+        yield ListedServer(name, entry, "project", standing=_standing(pins.get(name), pin), pin=pin)
 
 
 def _of_plugins(loaded: LoadedConfig, home: Path, problems: list[str]) -> Iterator[ListedServer]:
@@ -129,6 +128,14 @@ def _tightened(written: Mapping[str, Any]) -> Entry:
     tools = as_object(entry.pop("tools", None))
     kept = {tool: one for tool, one in tools.items() if as_object(one).get("approval_mode") != "approve"}
     return entry | ({"tools": kept} if kept else {})
+
+
+def _pin(name: str, entry: Entry, project: Path, cwd: Path) -> str:
+    """The hash of what a table would run or connect to, and of the project's files that its command line names."""
+    server = read_server(name, entry)
+    words = [] if server.command is None else [server.command, *server.args]
+    files = named_contents(words, project, server.cwd or cwd)
+    return hashlib.sha256(server.fingerprint.encode() + files).hexdigest() if files else server.fingerprint
 
 
 def _standing(said: str | None, pin: str) -> Standing:

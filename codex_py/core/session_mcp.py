@@ -13,7 +13,7 @@ from codex_py.errors import UserError
 from codex_py.mcp.catalog import McpPrompt
 from codex_py.mcp.connections import McpConnections, ServerState
 from codex_py.mcp.connectors import ConnectorRules
-from codex_py.mcp.host import LoginNeeded, McpFailed, McpPlace
+from codex_py.mcp.host import LoginNeeded, McpFailed, McpPlace, TokenFile
 from codex_py.mcp.logins import login_secrets
 from codex_py.mcp.servers import McpServer
 from codex_py.process.sweep import MARKER, kill_marked
@@ -63,7 +63,8 @@ class SessionMcp:
     def __init__(self, settings: McpSettings) -> None:
         self._settings = settings
         self._mark = f"mcp-{os.getpid()}-{os.urandom(8).hex()}"
-        place = settings.place.replace(mark={MARKER: self._mark})
+        tokens = _Told(settings.place.tokens, self._learn_all)
+        place = settings.place.replace(mark={MARKER: self._mark}, tokens=tokens)
         self.connections: Final = McpConnections(settings.servers, place, self)
         self.tools: Final = McpTools(
             self.connections,
@@ -120,6 +121,8 @@ class SessionMcp:
     async def add(self, servers: Sequence[McpServer]) -> list[McpFailed]:
         """Start more servers and wait for them, signing in where one wants that; their tools can be shown then."""
         added = [self.connections.add(server) for server in servers]
+        for state in added:
+            state.signs_in = self._settings.can_ask
         for server in servers:
             self._learn(server)
         await self._start(0.0)
@@ -189,6 +192,10 @@ class SessionMcp:
             tokens = login_secrets(server, place.tokens) if server.url else ()
             self._door.learn((*server.secrets(place.env), *tokens))
 
+    def _learn_all(self) -> None:
+        for state in self.connections.states:
+            self._learn(state.server)
+
     async def _start(self, delay: float) -> None:
         await asyncio.sleep(delay)
         if self._watch is None and any(state.server.url is None for state in self.connections.states):
@@ -201,12 +208,33 @@ class SessionMcp:
         def show(url: str) -> None:
             self.warn(f"sign in at the MCP server `{state.server.name}`: {url}")
 
-        async with browser_sign_in(self._settings.login_port, show) as sign_in:
-            try:
+        state.signs_in = False
+        try:
+            async with browser_sign_in(self._settings.login_port, show) as sign_in:
                 await self.connections.link(state.server.name, sign_in=sign_in)
-            except McpFailed as error:
-                return error
+        except McpFailed as error:
+            return error
+        except asyncio.CancelledError:
+            # Nobody is sent to the browser's answer any more.
+            self.connections.give_up(state)
+            raise
         return None
+
+
+class _Told:
+    """The store of logins; `tell` is called for whatever is read from it or put there."""
+
+    def __init__(self, tokens: TokenFile, tell: Callable[[], None]) -> None:
+        self._tokens = tokens
+        self._tell = tell
+
+    def load(self) -> Mapping[str, Any]:
+        self._tell()
+        return self._tokens.load()
+
+    def save(self, login: Mapping[str, Any]) -> None:
+        self._tokens.save(login)
+        self._tell()
 
 
 def _said(message: Mapping[str, Any]) -> str:

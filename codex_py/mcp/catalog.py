@@ -15,6 +15,7 @@ MOST_DESCRIPTION_BYTES: Final = 4 * 1024
 MOST_SCHEMA_BYTES: Final = 64 * 1024
 _MOST_ABOUT_BYTES: Final = 1024
 _MOST_NAME: Final = 256
+_MOST_TOLD: Final = 10
 # What can stand in a link.
 _CONNECTOR: Final = re.compile(r"[^\s()\x00-\x1f\x7f]{1,256}")
 _OPEN_SCHEMA: Final[Mapping[str, Any]] = {"type": "object", "properties": {}, "additionalProperties": True}
@@ -90,6 +91,25 @@ def read_catalog(tools: Iterable[Any], prompts: Iterable[Any], about: str) -> Ca
         about=_cut(sanitize(about), _MOST_ABOUT_BYTES),
         remarks=tuple(remarks),
     )
+
+
+def told_changes(before: Iterable[McpTool], after: Iterable[McpTool], *, additions: bool) -> str:
+    """How a list of tools differs from an earlier one, in a few words; "" when it does not.
+
+    Without `additions` tools that are new do not count.
+    """
+    old, new = ({tool.name: tool for tool in tools} for tools in (before, after))
+    kinds = {
+        "new": sorted(new.keys() - old.keys()) if additions else [],
+        "changed": sorted(name for name in old.keys() & new.keys() if old[name] != new[name]),
+        "gone": sorted(old.keys() - new.keys()),
+    }
+    return "; ".join(f"{kind}: {_names(names)}" for kind, names in kinds.items() if names)
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(f"`{sanitize_line(name)}`" for name in names[:_MOST_TOLD])
+    return shown + (f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else "")
 
 
 def _tool(wire: Mapping[str, Any], remarks: list[str]) -> McpTool | None:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import anyio
 import mcp_types as types
@@ -22,20 +22,20 @@ from pydantic import BaseModel, ValidationError
 from codex_py.mcp.catalog import Catalog, read_catalog
 from codex_py.mcp.child import ServerChild, Tail
 from codex_py.mcp.elicitation import Answered, answer_elicitation
+from codex_py.mcp.failures import first_of, is_lost, said, says_too_long
 from codex_py.mcp.host import LoginNeeded, McpFailed, McpHost, McpPlace, Progress, SignIn
 from codex_py.mcp.http import http_streams
 from codex_py.mcp.oauth import oauth_for
 from codex_py.mcp.servers import McpServer
-from codex_py.mcp.stdio import stdio_streams
-from codex_py.text.sanitize import sanitize_line
+from codex_py.mcp.stdio import TOO_LONG, stdio_streams
 
 _Report = Callable[[Progress], None]
 
 _MOST_PAGES: Final = 64
-_MOST_REASON: Final = 500
 # Codes of answers that mean: not this handshake, the other one.
 _OTHER_HANDSHAKE: Final = (types.UNSUPPORTED_PROTOCOL_VERSION, types.METHOD_NOT_FOUND)
-_LOST: Final = (types.CONNECTION_CLOSED,)
+_NO_SESSION: Final = 404
+_CLOSED: Final = "the connection was closed"
 _LOGGERS: Final = ("mcp", "client", "httpx2", "httpcore2")
 
 
@@ -48,6 +48,8 @@ class Link:
         # Set when nothing more will come, with the reason.
         self.lost: Final[asyncio.Future[str]] = asyncio.get_running_loop().create_future()
         self.on_list_changed: Callable[[], None] = _nothing
+        # Whether any call was answered.
+        self.has_answered = False
         # Whether a user is there to sign in.
         self.signs_in = False
         self._host = host
@@ -55,6 +57,7 @@ class Link:
         self._calls = 0
         self._limits: set[asyncio.Timeout] = set()
         self._asking: set[asyncio.Task[Answered]] = set()
+        self._leaving: set[asyncio.Future[BaseModel]] = set()
         self._status: int | None = None
 
     async def call_tool(self, name: str, arguments: dict[str, Any], report: _Report) -> dict[str, Any]:
@@ -66,10 +69,15 @@ class Link:
         return await self._ask(lambda client: client.call_tool(name, arguments, progress_callback=hear))
 
     async def list_resources(self, cursor: str | None, *, templates: bool = False) -> dict[str, Any]:
-        """One page of the resources, or of their templates."""
-        if templates:
-            return await self._ask(lambda client: client.list_resource_templates(cursor=cursor))
-        return await self._ask(lambda client: client.list_resources(cursor=cursor))
+        """One page of the resources, or of their templates; an empty one of a server that knows no such thing."""
+        try:
+            if templates:
+                return await self._ask(lambda client: client.list_resource_templates(cursor=cursor))
+            return await self._ask(lambda client: client.list_resources(cursor=cursor))
+        except McpFailed:
+            if self.lost.done() or self._client is None or self._client.server_capabilities.resources is not None:
+                raise
+            return {}
 
     async def read_resource(self, uri: str) -> dict[str, Any]:
         return await self._ask(lambda client: client.read_resource(uri))
@@ -89,15 +97,14 @@ class Link:
             prompts = await _pages(lambda cursor: client.list_prompts(cursor=cursor), "prompts")
         return read_catalog(tools, prompts, client.instructions or "")
 
-    def wants_other_handshake(self, error: BaseException) -> bool:
-        """Whether a failed beginning says that the server knows only the newer handshake."""
-        first = _first(error)
-        return isinstance(first, MCPError) and first.code in _OTHER_HANDSHAKE
-
     def lose(self, reason: str) -> None:
         """Note that nothing more will come."""
         if not self.lost.done():
             self.lost.set_result(reason)
+
+    def end(self) -> None:
+        """Note that the connection is over, and why if that is known."""
+        self.lose(str(self._refusal() or _CLOSED))
 
     def attach(self, client: Client) -> None:
         self._client = client
@@ -107,55 +114,85 @@ class Link:
 
     def why(self, error: BaseException) -> McpFailed:
         """An error of the SDK in one line for people and models."""
-        first = _first(error)
+        first = first_of(error)
         if isinstance(first, McpFailed):
             return first
-        if isinstance(first, MCPError) and first.code in _LOST and self.lost.done():
+        if is_lost(first) and self.lost.done():
             return McpFailed(self.lost.result())
         if isinstance(first, OAuthFlowError) and self.signs_in:
-            return McpFailed(f"the sign-in failed: {sanitize_line(str(first))[:_MOST_REASON]}")
-        if isinstance(first, OAuthFlowError) or self._status in (401, 403):
-            return LoginNeeded(f"the server wants a login: `codex-py mcp login {self.server.name}`")
-        said = sanitize_line(str(first).splitlines()[0])[:_MOST_REASON] if str(first) else type(first).__name__
+            return McpFailed(f"the sign-in failed: {said(first)}")
+        if isinstance(first, OAuthFlowError):
+            return self._login_needed()
+        if (refusal := self._refusal()) is not None:
+            return refusal
         status = f" (HTTP {self._status})" if self._status else ""
-        if isinstance(first, ValidationError):
-            return McpFailed("its answer is not what the protocol says")
-        return McpFailed(f"{said}{status}")
+        return McpFailed(f"{said(first)}{status}")
+
+    def _has_ended_session(self) -> bool:
+        return self._status == _NO_SESSION
+
+    def _refusal(self) -> McpFailed | None:
+        """What the last answer says of who may talk to the server; None when it says nothing."""
+        if self._status not in (401, 403):
+            return None
+        if not self.server.authorizes:
+            return self._login_needed()
+        name = self.server.bearer_token_env_var
+        sent = f"the token in `{name}`" if name else "the configured `Authorization` header"
+        return McpFailed(f"the server refuses {sent} (HTTP {self._status})")
+
+    def _login_needed(self) -> LoginNeeded:
+        return LoginNeeded(f"the server wants a login: `codex-py mcp login {self.server.name}`")
 
     async def _ask(self, send: Callable[[Client], Awaitable[BaseModel]]) -> dict[str, Any]:
         if self._client is None or self.lost.done():
             raise McpFailed("the connection is gone")
         self._calls += 1
+        self._status = None
         seconds = self.server.call_seconds
         limit = asyncio.timeout(seconds)
+        # A task of its own: one that is given up takes its time to tell the server so, and nobody waits for that.
+        sent = asyncio.ensure_future(send(self._client))
+        sent.add_done_callback(_retrieve)
         try:
             async with limit:
                 self._limits.add(limit)
-                result = await send(self._client)
+                result = await asyncio.shield(sent)
         except TimeoutError:
             raise McpFailed(f"no answer within {seconds:g} s") from None
         except MCPError as error:
-            if error.code in _LOST:
-                self.lose(await self._reason())
-                raise McpFailed(self.lost.result()) from error
-            raise McpFailed(sanitize_line(error.message)[:_MOST_REASON]) from error
+            if is_lost(error):
+                self.lose(await self._reason(error))
+            elif self._has_ended_session():
+                self.lose("the server knows the session no more")
+            raise self.why(error) from error
         except (ValidationError, RuntimeError, ValueError, anyio.ClosedResourceError) as error:
             raise self.why(error) from error
         finally:
             self._limits.discard(limit)
+            self._leave(sent)
             self._calls -= 1
             if not self._calls:
                 for task in self._asking:
                     task.cancel()
+        self.has_answered = True
         return result.model_dump(by_alias=True, mode="json", exclude_none=True)
 
-    async def _reason(self) -> str:
+    def _leave(self, sent: asyncio.Future[BaseModel]) -> None:
+        if not sent.done():
+            sent.cancel()
+            self._leaving.add(sent)
+            sent.add_done_callback(self._leaving.discard)
+
+    async def _reason(self, error: MCPError) -> str:
         """Why the connection ended, which the transport may know a moment later."""
+        if says_too_long(error.message):
+            return TOO_LONG
         try:
             async with asyncio.timeout(0.5):
                 return await asyncio.shield(self.lost)
         except TimeoutError:
-            return "the connection was closed"
+            return str(self._refusal() or _CLOSED)
 
     async def elicit(self, context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
         if not self._calls:
@@ -218,6 +255,12 @@ async def _pages(page: Callable[[str | None], Awaitable[Any]], field: str) -> li
     return found
 
 
+def wants_other_handshake(error: BaseException) -> bool:
+    """Whether a failed beginning says that the server knows only the newer handshake."""
+    first = first_of(error)
+    return isinstance(first, MCPError) and first.code in _OTHER_HANDSHAKE
+
+
 @asynccontextmanager
 async def connected(
     link: Link, place: McpPlace, *, mode: str, child: ServerChild | None, sign_in: SignIn | None = None
@@ -234,15 +277,14 @@ async def connected(
         try:
             yield await link.catalog()
         finally:
-            link.lose("the connection was closed")
+            link.end()
 
 
 def _streams(link: Link, place: McpPlace, child: ServerChild | None, sign_in: SignIn | None) -> Any:
     if child is not None:
         return stdio_streams(child, link.lose)
     server = link.server
-    fixed = server.bearer_token_env_var or "authorization" in {name.lower() for name in server.http_headers}
-    auth = None if fixed else oauth_for(server, place, sign_in)
+    auth = None if server.authorizes else oauth_for(server, place, sign_in)
     return http_streams(server, place.env, auth, on_refusal=link.note_refusal)
 
 
@@ -273,12 +315,10 @@ def _root(folder: Path) -> dict[str, str]:
     return {"uri": folder.as_uri(), "name": folder.name}
 
 
-def _first(error: BaseException) -> BaseException:
-    """The first of a group that is a reason and not the consequence of one."""
-    while isinstance(error, BaseExceptionGroup):
-        inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
-        error = next((one for one in inner if not isinstance(one, asyncio.CancelledError)), inner[0])
-    return error
+def _retrieve(asked: asyncio.Future[BaseModel]) -> None:
+    """Look at the outcome, for nobody else may."""
+    if not asked.cancelled():
+        asked.exception()
 
 
 def _nothing() -> None:

@@ -10,11 +10,13 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from codex_py.mcp.catalog import Catalog, McpTool
+from codex_py.mcp.catalog import Catalog, McpTool, told_changes
 from codex_py.mcp.child import ServerChild
 from codex_py.mcp.host import LoginNeeded, McpFailed, McpHost, McpPlace, SignIn, argv_of
+from codex_py.mcp.logins import auth_status
 from codex_py.mcp.servers import McpServer, missing_variables, server_environment
 from codex_py.mcp.stored import load_catalog, save_catalog
+from codex_py.paths import is_folder
 from codex_py.text.sanitize import sanitize_line
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ class ServerState:
         self.seen = catalog is not None
         self.failure: McpFailed | None = None
         self.stderr: list[str] = []
+        # Whether the user is about to sign in where that is wanted.
+        self.signs_in = False
         self.starts = 0
         self.owner: asyncio.Task[None] | None = None
         self.up: asyncio.Future[Link] | None = None
@@ -86,18 +90,28 @@ class McpConnections:
         state = self._states.get(name)
         if state is None or self._closed:
             raise McpFailed(f"there is no MCP server `{sanitize_line(name)}`")
-        if state.owner is None or (state.owner.done() and state.failure is None and state.starts <= _MOST_RESTARTS):
+        if state.owner is None or (state.owner.done() and self._begins_anew(state, sign_in)):
             self._begin(state, sign_in)
-        assert state.up is not None
-        link = await asyncio.shield(state.up)
+        up, owner = state.up, state.owner
+        assert up is not None
+        assert owner is not None
+        link = await asyncio.shield(up)
         if not link.lost.done():
             return link
+        if link.has_answered:
+            state.starts = 0
         if state.starts > _MOST_RESTARTS:
             raise McpFailed(f"the MCP server `{name}` has ended {state.starts} times: {link.lost.result()}")
-        assert state.owner is not None
-        await asyncio.wait([state.owner])
-        self._begin(state)
-        return await asyncio.shield(state.up)
+        await asyncio.wait([owner])
+        # Another call may have waited for the same end, and begun anew.
+        again = self._begin(state) if state.up is up else state.up
+        assert again is not None
+        return await asyncio.shield(again)
+
+    def give_up(self, state: ServerState) -> None:
+        """Stop waiting for a server that is not up yet."""
+        if state.owner is not None and state.up is not None and not state.up.done():
+            state.owner.cancel()
 
     async def settle(self, states: Sequence[ServerState]) -> None:
         """Wait until these are up or have failed."""
@@ -114,17 +128,28 @@ class McpConnections:
         if owners:
             await asyncio.wait(owners)
 
-    def _begin(self, state: ServerState, sign_in: SignIn | None = None) -> None:
+    def _begins_anew(self, state: ServerState, sign_in: SignIn | None) -> bool:
+        """Whether a server that has ended is started for who asks for it; one that failed at its start is not.
+
+        Where a login was wanted there may be one now, also one that was got elsewhere.
+        """
+        is_open = state.failure is None
+        if _wants_login(state):
+            is_open = auth_status(state.server, self._place.tokens) == "o_auth"
+        return sign_in is not None or (is_open and state.starts <= _MOST_RESTARTS)
+
+    def _begin(self, state: ServerState, sign_in: SignIn | None = None) -> asyncio.Future[Link]:
         state.starts += 1
         state.failure = None
-        state.up = asyncio.get_running_loop().create_future()
+        state.up = up = asyncio.get_running_loop().create_future()
         # Nobody may be waiting for it when it fails.
-        state.up.add_done_callback(_retrieve)
-        state.owner = asyncio.create_task(self._own(state, state.up, sign_in))
+        up.add_done_callback(_retrieve)
+        state.owner = asyncio.create_task(self._own(state, up, sign_in))
+        return up
 
     async def _own(self, state: ServerState, up: asyncio.Future[Link], sign_in: SignIn | None) -> None:
         """Everything the SDK does for one server happens within this task."""
-        failure: McpFailed | None = McpFailed("the session has ended")
+        failure: McpFailed | None = McpFailed("its start was stopped")
         try:
             failure = await self._serve(state, up, sign_in)
         except McpFailed as error:
@@ -133,7 +158,7 @@ class McpConnections:
             if failure is not None and not up.done():
                 state.failure = _named(state.server, failure)
                 up.set_exception(state.failure)
-        if failure is not None and state.failure is not None:
+        if failure is not None and state.failure is not None and not (state.signs_in and _wants_login(state)):
             self._host.warn(f"{state.failure}{_quoted(state.stderr)}")
 
     async def _serve(self, state: ServerState, up: asyncio.Future[Link], sign_in: SignIn | None) -> McpFailed | None:
@@ -143,6 +168,7 @@ class McpConnections:
             return McpFailed(f"the environment variable `{missing[0]}` is not set")
         for mode in ("legacy", "auto"):
             child = await self._child(server)
+            sdk: Any = None
             link: Link | None = None
             try:
                 sdk = await self._load_sdk()
@@ -157,7 +183,7 @@ class McpConnections:
             except Exception as error:
                 if up.done():
                     return None
-                if mode == "legacy" and link is not None and link.wants_other_handshake(error):
+                if mode == "legacy" and link is not None and sdk.wants_other_handshake(error):
                     continue
                 return _failure(link, error)
             finally:
@@ -186,15 +212,29 @@ class McpConnections:
         """Keep what a server offers. What the model was shown stays as it is for this session."""
         for remark in catalog.remarks:
             self._host.warn(f"MCP server `{state.server.name}`: {remark}")
+        known, was_up = state.live or state.catalog, state.live is not None
         kept = state.live = catalog._replace(remarks=())
+        if known is not None:
+            self._tell_changes(state.server, known, kept, additions=not was_up)
         if not state.seen and state.catalog is None:
             state.catalog = state.fresh = kept
         if load_catalog(self._place.home, state.server) != kept:
             save_catalog(self._place.home, state.server, kept)
 
+    def _tell_changes(self, server: McpServer, before: Catalog, after: Catalog, *, additions: bool) -> None:
+        """A tool the user trusts may mean something else today. New ones of a running server are told as they join."""
+        old, new = ([tool for tool in one.tools if server.offers(tool.name)] for one in (before, after))
+        if changes := told_changes(old, new, additions=additions):
+            self._host.warn(
+                f"the tools of the MCP server `{sanitize_line(server.name)}` are not what they were ({changes});"
+                " the model is shown that from the next session on"
+            )
+
     async def _child(self, server: McpServer) -> ServerChild | None:
         if server.url is not None:
             return None
+        if server.cwd is not None and not is_folder(server.cwd):
+            raise McpFailed(f"there is no folder `{sanitize_line(str(server.cwd))}` (`cwd`)")
         env = server_environment(server, self._place.env) | dict(self._place.mark)
         try:
             return await ServerChild.start(argv_of(server), env=env, cwd=server.cwd or self._place.cwd)
@@ -208,6 +248,10 @@ class McpConnections:
             # No thread of the loop's pool: the program does not wait for this one when it ends.
             threading.Thread(target=_import_sdk, args=(asyncio.get_running_loop(), self._sdk), daemon=True).start()
         return await asyncio.shield(self._sdk)
+
+
+def _wants_login(state: ServerState) -> bool:
+    return isinstance(state.failure, LoginNeeded)
 
 
 def _import_sdk(loop: asyncio.AbstractEventLoop, loaded: asyncio.Future[ModuleType]) -> None:

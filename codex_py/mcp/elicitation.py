@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import date, datetime
 from typing import Any, Final, NamedTuple
 
 from codex_py.protocol.encoding import as_list, as_object
@@ -23,6 +24,10 @@ _MOST_TEXT: Final = 4000
 _DONE: Final = "Done"
 _DECLINE: Final = "Decline"
 _SKIP: Final = "Leave out"
+_FORMS: Final = {
+    "email": re.compile(r"[^@\s]+@[^@\s]+"),
+    "uri": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+"),
+}
 _ADDRESS: Final = re.compile(r"https?://[^\s]+", re.I)
 
 
@@ -115,7 +120,10 @@ def _question(server: str, message: str, field: _Field, *, note: str) -> ChoiceQ
 def _value(said: str, field: _Field, labels: Mapping[str, Any]) -> Any:
     schema = field.schema
     if schema.get("type") == "array":
-        return [_chosen(part.strip(), labels) for part in said.split(",") if part.strip()]
+        chosen = [_chosen(part.strip(), labels) for part in said.split(",") if part.strip()]
+        if not _whole(schema, "minItems", 0) <= len(chosen) <= _whole(schema, "maxItems", _MOST_TEXT):
+            raise ValueError("That is not the right number of choices")
+        return chosen
     if labels:
         return _chosen(said, labels)
     match schema.get("type"):
@@ -125,9 +133,9 @@ def _value(said: str, field: _Field, labels: Mapping[str, Any]) -> Any:
         case "integer":
             return int(_bounded(float(int(said)), schema))
         case _:
-            if len(said) < int(schema.get("minLength") or 0) or len(said) > int(schema.get("maxLength") or _MOST_TEXT):
+            if not _whole(schema, "minLength", 0) <= len(said) <= _whole(schema, "maxLength", _MOST_TEXT):
                 raise ValueError("The length does not fit")
-            return said
+            return _formed(said, schema.get("format"))
 
 
 def _chosen(said: str, labels: Mapping[str, Any]) -> Any:
@@ -135,6 +143,28 @@ def _chosen(said: str, labels: Mapping[str, Any]) -> Any:
         if said.strip().lower() in (_shown(label).lower(), str(value).lower()):
             return value
     raise ValueError("That is none of the choices")
+
+
+def _formed(said: str, form: object) -> str:
+    """The text, if it has the form that is asked for; forms of other names are the server's to judge."""
+    try:
+        match form:
+            case "date":
+                date.fromisoformat(said)
+            case "date-time":
+                datetime.fromisoformat(said)
+            case str() if form in _FORMS and not _FORMS[form].fullmatch(said):
+                raise ValueError
+            case _:
+                pass
+    except ValueError:
+        raise ValueError(f"That is no {form}") from None
+    return said
+
+
+def _whole(schema: Mapping[str, Any], key: str, default: int) -> int:
+    value = schema.get(key)
+    return value if isinstance(value, int) else default
 
 
 def _bounded(number: float, schema: Mapping[str, Any]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -16,6 +17,8 @@ from codex_py.mcp.stdio import MOST_ANSWER_BYTES, TOO_LONG
 _SECONDS: Final = 30.0
 # A stream of events may be silent for as long as the call it belongs to, which has a deadline of its own.
 _SILENCE_SECONDS: Final = 3600.0
+# A server that hangs does not answer the farewell either.
+_FAREWELL_SECONDS: Final = 0.5
 
 
 @asynccontextmanager
@@ -24,7 +27,7 @@ async def http_streams(
 ) -> AsyncGenerator[tuple[Any, Any], None]:
     """The streams for a session with a server at a URL. Raises what the connection raises.
 
-    `on_refusal` hears the status of every answer that is an error: the SDK does not tell it.
+    `on_refusal` hears the status of every answer to a message that is an error: the SDK does not tell it.
     """
     assert server.url is not None
     timeout = httpx2.Timeout(_SECONDS, read=_SILENCE_SECONDS)
@@ -58,8 +61,10 @@ class _Bounded(httpx2.AsyncBaseTransport):
         self._on_refusal = on_refusal
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        response = await self._inner.handle_async_request(request)
-        if response.status_code >= 400:
+        async with asyncio.timeout(_FAREWELL_SECONDS if request.method == "DELETE" else None):
+            response = await self._inner.handle_async_request(request)
+        # Hardly any server has a stream of its own to listen to.
+        if response.status_code >= 400 and request.method == "POST":
             self._on_refusal(response.status_code)
         if "text/event-stream" not in response.headers.get("content-type", ""):
             stream = response.stream

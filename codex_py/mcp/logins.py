@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Literal, TypeAlias
 
 from codex_py.mcp.host import TokenFile
@@ -21,8 +23,7 @@ def auth_status(server: McpServer, tokens: TokenFile) -> AuthStatus:
     """How requests to a server are authorized. Whether one without a login wants one, only the server knows."""
     if server.url is None:
         return "unsupported"
-    headers = {name.lower() for name in (*server.http_headers, *server.env_http_headers)}
-    if server.bearer_token_env_var or "authorization" in headers:
+    if server.authorizes:
         return "bearer_token"
     return "o_auth" if _entry(server, tokens).get("tokens") else "not_logged_in"
 
@@ -34,6 +35,19 @@ def forget_login(server: McpServer, tokens: TokenFile) -> bool:
         return False
     tokens.save(everything)
     return True
+
+
+@contextmanager
+def login_anew(server: McpServer, tokens: TokenFile) -> Generator[None, None, None]:
+    """Forget the login at a server for another one; it is put back when the block does not come to its end."""
+    kept = _entry(server, tokens)
+    forget_login(server, tokens)
+    try:
+        yield
+    except BaseException:
+        if kept:
+            tokens.save({**tokens.load(), login_key(server): kept})
+        raise
 
 
 def login_secrets(server: McpServer, tokens: TokenFile) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from typing import Any, Final
 
 from httpx2 import Request, Response
-from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
@@ -77,17 +77,66 @@ class ServerLogin(OAuthClientProvider):
         return await super()._perform_authorization_code_grant()
 
     async def _auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:
+        refused: Response | None = None
+        token = await self._token_that_holds()
+        if token is not None:
+            # Not under the lock of the SDK's flow: a call that takes its time must not hold up the word that ends it.
+            if token:
+                self._add_auth_header(request)
+            refused = yield request
+            if refused.status_code not in (401, 403):
+                return
         flow = super()._auth_flow(request)
         async with aclosing(flow):
             asked = await anext(flow)
             while True:
-                answer = yield asked
+                if refused is None or asked is not request or self._access_token() != token:
+                    refused = yield asked
+                answer, refused = refused, None
+                if asked is request and answer.status_code == 401:
+                    # The SDK would begin anew; a token may be refused before its time, and its login still hold.
+                    if await self._has_newer_token():
+                        self._add_auth_header(request)
+                        answer = yield request
+                    elif self.context.can_refresh_token():
+                        renewed = yield await self._refresh_token()
+                        if await self._handle_refresh_response(renewed):
+                            self._add_auth_header(request)
+                            answer = yield request
+                    if answer.status_code == 401 and self._sign_in is None:
+                        # Without anybody to sign in nothing is registered there either.
+                        raise OAuthFlowError("there is no login")
                 if self.context.auth_server_url is None and is_metadata_request(asked):
                     answer = await with_own_issuer(answer, asked)
                 try:
                     asked = await flow.asend(answer)
                 except StopAsyncIteration:
                     return
+
+    async def _token_that_holds(self) -> str | None:
+        """The access token to send, "" when there is no login; None when it is to be renewed first."""
+        async with self.context.lock:
+            if not self._initialized:
+                await self._initialize()
+            if self._is_over() and not await self._has_newer_token():
+                return None
+        return self._access_token()
+
+    def _is_over(self) -> bool:
+        return not self.context.is_token_valid() and self.context.can_refresh_token()
+
+    async def _has_newer_token(self) -> bool:
+        """Take the token that another program has got for this login meanwhile: one is renewed only once."""
+        used = self.context.current_tokens.access_token if self.context.current_tokens else ""
+        stored = await self._kept.get_tokens()
+        if stored is None or stored.access_token in ("", used):
+            return False
+        self.context.current_tokens, self.context.token_expiry_time = stored, self._kept.ends_at()
+        return True
+
+    def _access_token(self) -> str:
+        tokens = self.context.current_tokens
+        return tokens.access_token if tokens is not None and self.context.is_token_valid() else ""
 
     def _issuer(self) -> dict[str, Any]:
         context = self.context
@@ -123,11 +172,15 @@ class _Kept:
         if "client" in self.entry():
             self._put(client=None, tokens=None)
 
+    def ends_at(self) -> float | None:
+        """When the access token ends, in seconds of the clock."""
+        ends = self.entry().get("ends_at")
+        return float(ends) if isinstance(ends, int | float) else None
+
     async def get_tokens(self) -> OAuthToken | None:
-        entry = self.entry()
-        token = _read(OAuthToken, entry.get("tokens"))
-        ends = entry.get("ends_at")
-        if token is not None and isinstance(ends, int | float) and ends < time.time() + _LEEWAY:
+        token = _read(OAuthToken, self.entry().get("tokens"))
+        ends = self.ends_at()
+        if token is not None and ends is not None and ends < time.time() + _LEEWAY:
             # Without an access token the SDK renews the login before its first request.
             token.access_token = ""
         return token

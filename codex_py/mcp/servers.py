@@ -68,6 +68,12 @@ class McpServer(Value):
         return self.url or " ".join((self.command or "", *self.args))
 
     @property
+    def authorizes(self) -> bool:
+        """Whether the configuration says what requests are authorized with, so that there is no login."""
+        headers = {name.lower() for name in (*self.http_headers, *self.env_http_headers)}
+        return self.bearer_token_env_var is not None or "authorization" in headers
+
+    @property
     def fingerprint(self) -> str:
         """Tells two servers apart by all that decides what they offer; which of that is used is not part of it."""
         identity = {

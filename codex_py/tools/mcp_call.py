@@ -34,7 +34,9 @@ async def run_mcp_call(tools: McpTools, place: ToolPlace, call: ToolCall, contex
         # First, because only a server that is there says what its tool does.
         link = await tools.connections.link(place.server)
         tool = state.tool(place.tool)
-        if tool is not None and tools.is_closed(state.server, tool):
+        if tool is None:
+            raise McpFailed(f"the MCP server `{place.server}` has no tool `{place.tool}` now")
+        if tools.is_closed(state.server, tool):
             raise ToolError(f"call refused: the user has not asked for the connector of `{place.tool}`")
         judged = McpCall(tools.judged_server(state.server, tool), place.tool, tool, arguments)
         await permit_call(judged, context, tools.keep)

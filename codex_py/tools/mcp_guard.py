@@ -105,6 +105,7 @@ async def permit_call(call: McpCall, context: ToolContext, keep: KeepYes) -> Non
             reason=verdict.reason,
             outside=verdict.outside,
             scopes=scopes,
+            server=sanitize_line(call.server.name),
         )
         reply = await put_question(question, context)
         if reply.scope is None:

@@ -81,8 +81,18 @@ async def _resource(resource: Mapping[str, Any], *, pictures: bool) -> str | dic
     media = str(resource.get("mimeType", ""))
     if media.startswith("image/"):
         return await _picture(str(resource.get("blob", "")), media, pictures=pictures)
-    size = len(str(resource.get("blob", ""))) * 3 // 4
+    blob = str(resource.get("blob", ""))
+    if media.startswith("text/") and (decoded := _text_in(blob)) is not None:
+        return decoded
+    size = len(blob) * 3 // 4
     return f"[{media or 'binary'} resource {resource.get('uri', '')}, {size} bytes: not shown]"
+
+
+def _text_in(blob: str) -> str | None:
+    try:
+        return binascii.a2b_base64(blob).decode()
+    except ValueError:
+        return None
 
 
 async def _picture(encoded: str, media: str, *, pictures: bool) -> str | dict[str, Any]:

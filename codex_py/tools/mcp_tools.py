@@ -14,8 +14,8 @@ from codex_py.mcp.connectors import Connector, ConnectorRules, connector_of, con
 from codex_py.mcp.names import ToolNames, ToolPlace
 from codex_py.mcp.servers import McpServer
 from codex_py.protocol.items import ToolCall
-from codex_py.tools.later import LaterTool, RunCall
-from codex_py.tools.spec import Tool, ToolContext, ToolOutput
+from codex_py.tools.later import LaterTool
+from codex_py.tools.spec import RunCall, Tool, ToolContext, ToolOutput
 
 KeepYes = Callable[[str, str], None]
 

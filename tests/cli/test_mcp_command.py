@@ -79,6 +79,7 @@ def test_no_value_of_a_secret_is_printed(place: Place) -> None:
         (["add", "x", "--url", "ftp://x"], 2, "not an address: `ftp://x`"),
         (["add", "x", "--env", "A", "--", "x"], 2, "not a variable: `A`"),
         (["add", "x", "--url", "https://x", "--env", "A=1"], 2, "`--env` goes with a command"),
+        (["add", "x", "--bearer-token-env-var", "T", "--", "x"], 2, "`--bearer-token-env-var` with `--url`"),
     ],
 )
 def test_a_wrong_command_line_is_one_line(place: Place, arguments: list[str], status: int, message: str) -> None:

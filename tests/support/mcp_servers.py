@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from codex_py.config.load import ConfigRequest, load_config
+from codex_py.core.mcp_build import mcp_place
+from codex_py.core.mcp_trial import Trial, try_server
+from codex_py.core.server_table import known_servers
+from codex_py.mcp.servers import read_server
 from tests.support.home import BIN, Place, toml_value
 
 _HERE: Final = Path(__file__).with_name("mcp")
@@ -70,6 +79,7 @@ def everything_over_http(place: Place) -> Generator[str, None, None]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
     assert process.stderr is not None
     try:
@@ -78,24 +88,26 @@ def everything_over_http(place: Place) -> Generator[str, None, None]:
                 break
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
-        process.kill()
+        # The Node of the dev extra is a script that starts the real one.
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         process.stderr.close()
 
 
 def learn(place: Place, *names: str) -> None:
     """Have servers met before, as any earlier session has."""
-    for name in names:
-        ended = subprocess.run(
-            [str(BIN / "codex-py"), "mcp", "test", name, "--json"],
-            cwd=place.repo,
-            env=place.env,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert ended.returncode == 0, ended.stdout + ended.stderr
+    with ThreadPoolExecutor(1) as pool:  # a test may have a loop of its own
+        for name in names:
+            trial = pool.submit(asyncio.run, _meet(place, name)).result()
+            assert trial.error is None, (trial.error, trial.stderr)
+
+
+async def _meet(place: Place, name: str) -> Trial:
+    where = ConfigRequest(home=place.codex_home, cwd=place.repo, env=place.env, system=place.system)
+    loaded = load_config(where)
+    [entry] = [one.entry for one in known_servers(loaded, place.codex_home, place.repo).servers if one.name == name]
+    there = mcp_place(loaded, home=place.codex_home, cwd=place.repo, env=place.env)
+    return await try_server(read_server(name, entry), there)
 
 
 def tool_names(body: Mapping[str, Any]) -> list[str]:

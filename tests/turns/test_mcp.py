@@ -89,11 +89,9 @@ async def test_what_a_server_asks_the_user_becomes_questions(place: Place) -> No
             def reply(question: Question) -> str:
                 assert isinstance(question, ChoiceQuestion)
                 labels = [choice.label for choice in question.options]
-                return (
-                    "Ada Lovelace"
-                    if "String" in question.question or "name" in question.question
-                    else ("Leave out" if "Leave out" in labels else labels[0])
-                )
+                if "legal name" in question.question:
+                    return "Ada Lovelace"
+                return "Leave out" if "Leave out" in labels else labels[0]
 
             seen = answers(watched, reply)
             await watched.say("go")
@@ -113,6 +111,7 @@ async def test_resources_are_listed_and_read(place: Place) -> None:
                 {"server": "everything", "uri": "demo://resource/static/document/features.md"},
             ),
             call("c4", "read_mcp_resource", {"server": "nope", "uri": "x://y"}),
+            call("c5", "read_mcp_resource", {"server": "everything", "uri": "demo://resource/dynamic/blob/1"}),
         ],
         [say("done")],
     ) as model:
@@ -123,6 +122,7 @@ async def test_resources_are_listed_and_read(place: Place) -> None:
     assert '"resourceTemplates":[{"server":"everything"' in request.output_of("c2")
     assert len(texts(output_parts(request.body, "c3"))[0]) > 200
     assert request.output_of("c4") == "there is no MCP server `nope`"
+    assert texts(output_parts(request.body, "c5"))[0].startswith("Resource 1: This is a base64 blob created at ")
 
 
 async def test_prompts_are_commands_that_become_a_text(place: Place) -> None:

@@ -41,7 +41,7 @@ async def test_annotations_decide_what_is_asked(place: Place, tool: str, questio
     else:
         [one] = seen
         assert isinstance(one, ApprovalQuestion)
-        assert one.command == f's.{tool} {{"text":"x"}}'
+        assert (one.server, one.command) == ("s", f's.{tool} {{"text":"x"}}')
         assert output.startswith("call declined by the user")
         assert watched.of(events.McpCallFinished)[0].status == "declined"
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from codex_py.errors import UserError
+from codex_py.mcp.connections import McpConnections
+from codex_py.mcp.host import McpFailed, McpPlace
+from codex_py.mcp.servers import McpServer
 from codex_py.protocol import events
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
+from tests.support.mcp.conformance_client import Host, Tokens
+from tests.support.mcp_http import McpOverHttp
 from tests.support.mcp_servers import (
+    asked,
     odd,
     server,
     tool_names,
@@ -74,6 +81,7 @@ async def test_a_server_that_fails_in_a_call_is_an_error_the_model_reads(
         (odd("s", "crash"), "it has ended with status 1; it said: the database is on fire"),
         (odd("s", "hang", startup_timeout_sec=0.3), "it did not start within 0.3 s (`startup_timeout_sec`)"),
         (server("s", command="no-such-program"), "cannot start `no-such-program`: no such file or directory"),
+        (server("s", command="true", cwd="/no/such/place"), "there is no folder `/no/such/place` (`cwd`)"),
         (server("s", url="http://127.0.0.1:9/mcp"), "All connection attempts failed"),
         (server("s", url="https://x.invalid/mcp", bearer_token_env_var="NOT_SET"), "`NOT_SET` is not set"),
     ],
@@ -90,13 +98,55 @@ async def test_a_server_that_does_not_start_is_one_warning(place: Place, table: 
     assert left_behind(place) == []
 
 
-async def test_a_server_that_died_is_started_again_for_the_next_call(place: Place) -> None:
-    calls = [[call("c1", "mcp__s__reads", {})], [call("c2", "list_mcp_resources", {"server": "s"})], [say("done")]]
+async def test_a_call_over_http_that_hangs_holds_up_neither_another_nor_the_end(place: Place) -> None:
+    calls = [call("c1", "mcp__s__hangs", {}), call("c2", "mcp__s__whoami", {})]
+    with McpOverHttp() as remote, FakeResponses(calls, [say("done")]) as model:
+        async with watched_session(place, model, server("s", url=remote.url, tool_timeout_sec=0.5)) as watched:
+            ended = await watched.say("go")
+    assert isinstance(ended, events.TurnCompleted)
+    assert model.requests[1].output_of("c1").endswith("did not answer `hangs`: no answer within 0.5 s")
+    assert texts(output_parts(model.requests[1].body, "c2")) == ["nobody"]
+
+
+async def test_a_call_over_http_that_fails_says_why_and_the_next_one_has_a_new_session(place: Place) -> None:
+    names = ["huge", "forgets", "whoami"]
+    calls = [[call(name, f"mcp__s__{name}", {})] for name in names]
+    with McpOverHttp() as remote, FakeResponses(*calls, [say("done")]) as model:
+        async with watched_session(place, model, server("s", url=remote.url)) as watched:
+            await watched.say("go")
+    body = model.requests[3].body
+    assert [output_parts(body, name) for name in names[:2]] == [
+        "the MCP server `s` did not answer `huge`: its answer is over 16 MiB",
+        "the MCP server `s` did not answer `forgets`: Session terminated (HTTP 404)",
+    ]
+    assert texts(output_parts(body, "whoami")) == ["nobody"]
+    assert [one.get("method") for _, _, one in remote.requests].count("initialize") == 2
+
+
+async def test_a_server_that_died_is_started_again_for_the_next_calls_once(place: Place, tmp_path: Path) -> None:
+    lists = [call("c2", "list_mcp_resources", {"server": "s"}), call("c3", "list_mcp_resource_templates", {})]
+    calls = [[call("c1", "mcp__s__reads", {})], lists, [say("done")]]
     with FakeResponses(*calls) as model:
-        async with watched_session(place, model, odd("s", "die_in_call")) as watched:
+        async with watched_session(place, model, odd("s", "die_in_call", f"log={tmp_path / 'log'}")) as watched:
             await watched.say("go")
     assert model.requests[1].output_of("c1").endswith("it has ended with status 9")
     assert model.requests[2].output_of("c2") == '{"server":"s","resources":[]}'
+    assert asked(tmp_path / "log").count("initialize") == 2
+    # It knows no templates at all, which is no failure.
+    assert model.requests[2].output_of("c3") == '{"resourceTemplates":[]}'
+
+
+async def test_a_lost_connection_is_made_anew_once_for_all_who_wait(tmp_path: Path) -> None:
+    place = McpPlace(home=tmp_path, cwd=tmp_path, env={}, version="1", tokens=Tokens(), mark={})
+    with McpOverHttp() as remote:
+        connections = McpConnections([McpServer("s", url=remote.url)], place, Host(tmp_path))
+        link = await connections.link("s")
+        with pytest.raises(McpFailed):
+            await link.call_tool("forgets", {}, lambda _: None)
+        links = await asyncio.gather(*(connections.link("s") for _ in range(3)))
+        await connections.close()
+    assert len({id(one) for one in links} - {id(link)}) == 1
+    assert [one.get("method") for _, _, one in remote.requests].count("initialize") == 2
 
 
 async def test_a_session_does_not_begin_without_a_required_server(place: Place) -> None:

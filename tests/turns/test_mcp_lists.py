@@ -41,6 +41,14 @@ async def test_the_first_request_of_a_later_session_has_the_tools_of_a_known_ser
     assert model.requests[0].part("tools") == model.requests[1].part("tools")
 
 
+async def test_a_server_that_is_switched_off_adds_nothing(place: Place) -> None:
+    with FakeResponses([say("one")]) as model:
+        async with watched_session(place, model, odd("off", "crash", enabled=False, required=True)) as watched:
+            await watched.say("first")
+    assert not [name for name in tool_names(model.requests[0].body) if "mcp" in name]
+    assert warnings(watched) == []
+
+
 async def test_a_server_never_seen_joins_at_the_next_turn_with_one_line(place: Place) -> None:
     with FakeResponses([say("one")], [say("two")], [say("three")]) as model:
         async with watched_session(place, model, odd("new", "good")) as watched:
@@ -67,11 +75,15 @@ async def test_what_a_known_server_has_changed_counts_from_the_next_session(plac
         script.write_text(text.replace("reads,plain,destroys", "reads,newer"))
         async with watched_session(place, model, table) as watched:
             await watched.say("go")
+        assert warnings(watched) == [
+            "the tools of the MCP server `s` are not what they were (new: `newer`; gone: `destroys`, `plain`);"
+            " the model is shown that from the next session on"
+        ]
         async with watched_session(place, model, table) as watched:
             await watched.say("again")
     changed, after, later = model.requests[1], model.requests[2], model.requests[3]
     assert tool_names(changed.body)[-3:] == ["mcp__s__destroys", "mcp__s__plain", "mcp__s__reads"]
-    assert texts(output_parts(after.body, "c")) == ["there is no tool plain"]
+    assert after.output_of("c") == "the MCP server `s` has no tool `plain` now"
     assert tool_names(later.body)[-2:] == ["mcp__s__newer", "mcp__s__reads"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import tomllib
 from pathlib import Path
@@ -12,6 +13,8 @@ from codex_py.protocol.questions import McpInstallQuestion, McpServerWanted, Que
 from tests.support.bodies import injected, said, skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
+from tests.support.mcp.conformance_client import browse
+from tests.support.mcp_http import McpOverHttp
 from tests.support.mcp_servers import odd_words, tool_names
 from tests.support.mcp_turns import answers, output_parts, texts, warnings
 from tests.support.session import watched_session
@@ -149,7 +152,7 @@ async def test_a_server_that_does_not_come_up_costs_a_warning_not_the_turn(place
 
 
 async def test_where_nobody_answers_it_is_one_warning(place: Place) -> None:
-    path = add_skill(place, "one", odd_need("first")) / "SKILL.md"
+    path = add_skill(place, "one", odd_need("first"), "{type: mcp, value: web, url: 'https://w.invalid'}") / "SKILL.md"
     with FakeResponses([say("done")], [say("more")]) as model:
         async with watched_session(place, model, NO_BUNDLED) as watched:
             await watched.say("$one go")
@@ -159,5 +162,31 @@ async def test_where_nobody_answers_it_is_one_warning(place: Place) -> None:
     listed = skill_list(f"- one: needs a server (file: {path})")
     assert last.body == whole_body(place, last, *turns, skills=listed)
     [warning] = warnings(watched)
-    assert warning.startswith("the MCP server `first` (")
-    assert warning.endswith("skill `one` may not work without it; `--install-dependencies` adds it")
+    line = shlex.join(odd_words("good"))
+    assert warning == (
+        f"the MCP servers `first` ({line}), `web` (https://w.invalid) are not configured;"
+        " skill `one` may not work without them; `--install-dependencies` adds them"
+    )
+
+
+async def test_a_server_that_wants_a_login_is_signed_in_at_and_used_in_the_same_turn(place: Place) -> None:
+    with (
+        McpOverHttp(login=True) as remote,
+        FakeResponses([call("c", "mcp__notes__whoami", {})], [say("done")]) as model,
+    ):
+        add_skill(place, "helper", f"{{type: MCP, value: notes, url: '{remote.url}'}}")
+        async with watched_session(place, model, NO_BUNDLED, **ASKING) as watched:
+
+            def sign_in(event: events.Event) -> None:
+                if isinstance(event, events.Warned) and "/authorize?" in event.message:
+                    watched.tasks.append(asyncio.create_task(browse(event.message.split()[-1])))
+
+            watched.session.subscribe(sign_in)
+            answers(watched, lambda _: "yes")
+            await watched.say("$helper go")
+            await asyncio.gather(*watched.tasks)
+    # Taken out of what the model reads, as every secret is.
+    assert texts(output_parts(model.requests[1].body, "c"))[0].startswith("Bearer [")
+    address, joined = warnings(watched)
+    assert address.startswith(f"sign in at the MCP server `notes`: {remote.base}/issuer/authorize?")
+    assert joined == "the MCP server `notes` is connected for the first time: 4 tools join from this turn on"

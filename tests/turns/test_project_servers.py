@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from codex_py.config.load import ConfigRequest, load_config
+from codex_py.core.server_table import known_servers, trust_server
 from codex_py.protocol.questions import ProjectServer, ProjectServersQuestion
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
-from tests.support.mcp_servers import asked, odd_words, server, tool_names
+from tests.support.mcp_servers import asked, learn, odd_words, server, tool_names
 from tests.support.mcp_turns import answers, output_parts, texts, warnings
 from tests.support.process import run
 from tests.support.session import watched_session
@@ -34,6 +36,15 @@ def name_server(place: Place, log: Path, **more: Any) -> None:
     """Have the project's configuration name a server that notes what it is asked."""
     command, *arguments = odd_words("good", f"log={log}")
     place.write(".codex/config.toml", server("theirs", command=command, args=arguments, **more))
+
+
+def standing(place: Place, *, agree: bool = False) -> str:
+    """What the user has said to the only server; it is agreed to then, if wanted."""
+    loaded = load_config(ConfigRequest(home=place.codex_home, cwd=place.repo, env=place.env))
+    [one] = known_servers(loaded, place.codex_home, place.repo).servers
+    if agree:
+        trust_server(place.codex_home, real(place), one.name, one.pin)
+    return one.standing
 
 
 def said(place: Place) -> dict[str, str]:
@@ -78,7 +89,7 @@ async def test_what_was_agreed_to_is_started_unasked_and_what_changed_is_asked_a
     name_server(place, tmp_path / "one")
     top = NO_BUNDLED + trusting(place)
     place.configure(top)
-    assert run(place, "mcp", "trust", "theirs", "--yes").status == 0
+    assert standing(place, agree=True) == "unknown"
     pins = f'trusted_mcp_servers = {{ theirs = "{said(place)["theirs"]}" }}\n'
     with FakeResponses([say("one")]) as model:
         async with watched_session(place, model, top + pins, **ASKING) as watched:
@@ -134,14 +145,15 @@ async def test_where_nobody_is_asked_it_is_one_warning_and_nothing_is_started(pl
     assert not any("mcp" in name for name in tool_names(model.requests[0].body))
 
 
-def test_a_project_cannot_loosen_what_is_asked(place: Place, tmp_path: Path) -> None:
+async def test_a_project_cannot_loosen_what_is_asked(place: Place, tmp_path: Path) -> None:
     name_server(place, tmp_path / "log", sampling=True, default_tools_approval_mode="approve")
     place.configure(NO_BUNDLED + trusting(place))
-    assert run(place, "mcp", "trust", "theirs", "--yes").status == 0
-    assert run(place, "mcp", "test", "theirs").status == 0
+    standing(place, agree=True)
+    learn(place, "theirs")
     with FakeResponses([call("c", "mcp__theirs__destroys", {})], [say("done")]) as model:
-        place.use_model(model.base_url, (place.codex_home / "config.toml").read_text())
-        run(place, "exec", "go")
+        top = (place.codex_home / "config.toml").read_text()
+        async with watched_session(place, model, top, sandbox="read-only") as watched:
+            await watched.say("go")
     assert str(output_parts(model.requests[1].body, "c")).startswith("call refused: ")
     assert "tools/call" not in asked(tmp_path / "log")
     assert "sampling" not in (tmp_path / "log").read_text()
@@ -156,7 +168,6 @@ def test_a_project_s_server_is_listed_and_trusted_from_the_command_line(place: P
     assert [(one["name"], one["origin"], one["disabled_reason"]) for one in listed] == [
         ("theirs", "project", "not trusted")
     ]
-    assert "not trusted" in run(place, "mcp", "list").out
     refused = run(place, "mcp", "test", "theirs")
     assert (refused.status, refused.err.count("\n")) == (1, 1)
     nobody = run(place, "mcp", "trust", "theirs")
@@ -170,11 +181,11 @@ def test_a_project_s_server_is_listed_and_trusted_from_the_command_line(place: P
     assert trusted.status == 0
     assert " ".join(odd_words("good", f"log={log}")) in trusted.err
     assert (place.codex_home / "config.toml").read_text().startswith("# mine\n")
-    assert json.loads(run(place, "mcp", "list", "--json").out)[0]["disabled_reason"] is None
-    assert run(place, "mcp", "test", "theirs").status == 0
+    assert standing(place) == "trusted"
+    learn(place, "theirs")
     assert run(place, "mcp", "remove", "theirs").status == 1
     assert run(place, "mcp", "trust", "theirs", "--never").status == 0
-    assert json.loads(run(place, "mcp", "list", "--json").out)[0]["disabled_reason"] == "not trusted"
+    assert standing(place) == "refused"
 
 
 def test_what_an_untrusted_project_names_cannot_be_trusted_one_by_one(place: Place, tmp_path: Path) -> None:
@@ -190,3 +201,16 @@ def test_a_user_s_server_counts_before_the_project_s(place: Place, tmp_path: Pat
     [one] = json.loads(run(place, "mcp", "list", "--json").out)
     assert (one["origin"], one["transport"]["command"]) == ("user", "mine")
     assert run(place, "mcp", "trust", "theirs", "--yes").status == 1
+
+
+@pytest.mark.parametrize("command", [["./serve.py"], ["python3", "tools/serve.py", "--stdio"]])
+def test_a_changed_file_of_the_project_that_would_run_needs_a_new_yes(place: Place, command: list[str]) -> None:
+    place.configure(trusting(place))
+    place.write(".codex/config.toml", server("theirs", command=command[0], args=command[1:]))
+    for name in ("serve.py", "tools/serve.py"):
+        place.write(name, "print('what was read')\n")
+    assert [standing(place, agree=True), standing(place)] == ["unknown", "trusted"]
+    place.write("other.py", "new\n")
+    assert standing(place) == "trusted"
+    place.write("tools/serve.py" if len(command) > 1 else "serve.py", "print('something else')\n")
+    assert standing(place) == "changed"

@@ -105,6 +105,8 @@ def test_secrets_are_masked_everywhere(machine: Machine) -> None:
         [mcp_servers.s]
         command = "serve"
         env = {{ TOKEN = "{SECRET}" }}
+        [mcp_servers.r]
+        url = "https://h.example/mcp"
         http_headers = {{ x = "{SECRET}" }}
         [otel.exporter.otlp-http]
         headers = {{ x = "{SECRET}" }}

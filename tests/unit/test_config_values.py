@@ -189,6 +189,8 @@ def test_an_unknown_provider_names_the_known_ones_and_the_nearest(machine: Machi
     [
         ("enabled = true", "it has neither `command` nor `url`"),
         ('command = "a"\nurl = "http://x"', "it has both `command` and `url`"),
+        ('command = "a"\nbearer_token_env_var = "T"', "`bearer_token_env_var` goes with `url`"),
+        ('url = "http://x"\nenv = { A = "b" }', "`env` goes with `command`"),
     ],
 )
 def test_an_mcp_server_has_a_command_or_an_address(machine: Machine, text: str, reason: str) -> None:

@@ -33,6 +33,11 @@ def form(required: Sequence[str] = (), **fields: Any) -> dict[str, Any]:
     ("field", "said", "value"),
     [
         ({"type": "string"}, "Ada", "Ada"),
+        ({"type": "string", "minLength": [], "maxLength": "x", "format": 7}, "Ada", "Ada"),
+        ({"type": "string", "format": "email"}, "ada@example.com", "ada@example.com"),
+        ({"type": "string", "format": "uri"}, "https://x.example/a", "https://x.example/a"),
+        ({"type": "string", "format": "date"}, "2026-11-22", "2026-11-22"),
+        ({"type": "string", "format": "date-time"}, "2026-11-22T06:00:00Z", "2026-11-22T06:00:00Z"),
         ({"type": "integer", "minimum": 1, "maximum": 9}, "7", 7),
         ({"type": "number"}, "2.5", 2.5),
         ({"type": "boolean"}, "Yes", True),
@@ -60,6 +65,11 @@ async def test_each_kind_of_field_is_read(field: dict[str, Any], said: str, valu
         ({"type": "number"}, "nan"),
         ({"type": "string", "enum": ["a"]}, "z"),
         ({"type": "string", "minLength": 3}, "x"),
+        ({"type": "string", "format": "email"}, "ada"),
+        ({"type": "string", "format": "uri"}, "example.com"),
+        ({"type": "string", "format": "date"}, "tomorrow"),
+        ({"type": "string", "format": "date-time"}, "2026-13-01T00:00:00Z"),
+        ({"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 1}, "a, b"),
     ],
 )
 async def test_a_wrong_value_is_asked_for_again_and_then_given_up(field: dict[str, Any], wrong: str) -> None:

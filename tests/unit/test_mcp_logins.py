@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from codex_py.mcp.host import McpPlace
-from codex_py.mcp.logins import auth_status, forget_login, login_key, login_secrets
+from codex_py.mcp.logins import auth_status, forget_login, login_anew, login_key, login_secrets
 from codex_py.mcp.oauth import oauth_for
 from codex_py.mcp.servers import McpServer
 
@@ -96,3 +96,15 @@ def test_a_login_is_forgotten_and_others_are_kept() -> None:
     assert auth_status(SERVER, tokens) == "not_logged_in"
     assert auth_status(SERVER.replace(bearer_token_env_var="T"), tokens) == "bearer_token"
     assert auth_status(McpServer("x", command="x"), tokens) == "unsupported"
+
+
+def test_a_login_is_put_back_when_there_is_no_new_one() -> None:
+    tokens = kept(ends_in=600)
+    before = dict(tokens.kept)
+    with pytest.raises(KeyboardInterrupt), login_anew(SERVER, tokens):
+        assert tokens.kept == {}
+        raise KeyboardInterrupt
+    assert tokens.kept == before
+    with login_anew(SERVER, tokens):
+        pass
+    assert tokens.kept == {}

@@ -1,0 +1,50 @@
+"""What the SDK's errors mean, in one line for people and models. Imports the SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Final, cast
+
+import mcp_types as types
+from mcp import MCPError
+from pydantic import ValidationError
+
+from codex_py.mcp.stdio import TOO_LONG
+from codex_py.text.sanitize import sanitize_line
+
+_MOST_REASON: Final = 500
+# The SDK's words for an answer that is too long, and for one that cannot be read.
+_TOO_LONG: Final = re.compile(rf"{TOO_LONG}|exceeded the \d+ byte limit")
+_UNREADABLE: Final = "Failed to parse"
+_WRONG_ANSWER: Final = "its answer is not what the protocol says"
+
+
+def first_of(error: BaseException) -> BaseException:
+    """The first of a group that is a reason and not the consequence of one."""
+    while isinstance(error, BaseExceptionGroup):
+        inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        error = next((one for one in inner if not isinstance(one, asyncio.CancelledError)), inner[0])
+    return error
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether nothing more will come after this error."""
+    return isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED
+
+
+def says_too_long(text: str) -> bool:
+    """Whether an error is about an answer that is too long."""
+    return _TOO_LONG.search(text) is not None
+
+
+def said(error: BaseException) -> str:
+    """What an error says, in our words where we have some."""
+    lines = str(error).splitlines()
+    if not lines:
+        return type(error).__name__
+    if says_too_long(lines[0]):
+        return TOO_LONG
+    if isinstance(error, ValidationError) or lines[0].startswith(_UNREADABLE):
+        return _WRONG_ANSWER
+    return sanitize_line(lines[0])[:_MOST_REASON]

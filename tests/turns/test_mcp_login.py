@@ -1,0 +1,128 @@
+"""Logins at a server with an issuer of its own, from the first sign-in to the last renewal; and other authorization."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from codex_py.config.load import ConfigRequest, load_config
+from codex_py.core.mcp_build import mcp_place
+from codex_py.core.mcp_trial import Trial, try_server
+from codex_py.mcp.servers import McpServer, read_server
+from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.home import Place
+from tests.support.mcp.conformance_client import browse
+from tests.support.mcp_http import McpOverHttp
+from tests.support.mcp_servers import server
+from tests.support.mcp_turns import output_parts, texts, warnings
+from tests.support.session import watched_session
+
+LOGIN_NEEDED = "the MCP server `notes` is not available: the server wants a login: `codex-py mcp login notes`"
+
+
+class User:
+    """Tries the server `notes` of the configuration, and signs in where they are asked to."""
+
+    def __init__(self, place: Place) -> None:
+        loaded = load_config(ConfigRequest(home=place.codex_home, cwd=place.repo, env=place.env))
+        self.server: McpServer = read_server("notes", loaded.config.mcp_servers["notes"])
+        self._where = mcp_place(loaded, home=place.codex_home, cwd=place.repo, env=place.env)
+
+    async def tries(self) -> Trial:
+        return await try_server(self.server, self._where)
+
+    async def signs_in(self) -> Trial:
+        browsing: list[asyncio.Task[None]] = []
+
+        def show(url: str) -> None:
+            browsing.append(asyncio.create_task(browse(url)))
+
+        trial = await try_server(self.server, self._where, show=show)
+        await asyncio.gather(*browsing)
+        return trial
+
+
+async def test_a_login_is_got_kept_and_renewed(place: Place) -> None:
+    with McpOverHttp(login=True) as issuer:
+        place.configure(server("notes", url=issuer.url))
+        assert (await User(place).tries()).error == LOGIN_NEEDED
+        assert issuer.paths == ["/mcp"], "nothing is registered where nobody signs in"
+
+        assert (await User(place).signs_in()).error is None
+        [registered] = issuer.forms("/issuer/register")
+        [asked] = issuer.forms("/issuer/authorize")
+        assert (registered["client_name"], registered["redirect_uris"]) == ("codex-py", [asked["redirect_uri"]])
+        assert (asked["resource"], asked["scope"], asked["client_id"]) == (issuer.url, "notes:read", "client-1")
+        kept = place.codex_home / "mcp-auth.json"
+        assert kept.stat().st_mode & 0o777 == 0o600
+        assert "refresh-token-1" in kept.read_text()
+
+        assert (await User(place).tries()).error is None
+        # Refused before its time: the login itself still holds.
+        issuer.revoke()
+        assert (await User(place).tries()).error is None
+        assert [form["grant_type"] for form in issuer.forms("/issuer/token")] == ["authorization_code", "refresh_token"]
+        [entry] = json.loads(kept.read_text()).values()
+        assert entry["tokens"]["refresh_token"] == "refresh-token-2"
+
+        # Renewed by another program, which has used up the word for it.
+        issuer.revoke()
+        mine = kept.read_text()
+        assert (await User(place).tries()).error is None
+        theirs, refreshed = kept.read_text(), len(issuer.forms("/issuer/token"))
+        kept.write_text(mine)
+        issuer.when_refused = lambda: kept.write_text(theirs)
+        assert (await User(place).tries()).error is None
+        assert len(issuer.forms("/issuer/token")) == refreshed
+
+        issuer.when_refused = None
+        issuer.revoke()
+        issuer.refreshes.clear()
+        assert (await User(place).tries()).error == LOGIN_NEEDED
+        assert len(issuer.forms("/issuer/register")) == 1
+
+
+async def test_a_token_that_has_ended_is_renewed_before_it_is_used(place: Place) -> None:
+    with McpOverHttp(login=True, lifetime=1) as issuer:
+        place.configure(server("notes", url=issuer.url, scopes=["notes:write"]))
+        assert (await User(place).signs_in()).error is None
+        assert issuer.forms("/issuer/authorize")[0]["scope"] == "notes:write"
+        before = len(issuer.requests)
+        assert (await User(place).tries()).error is None
+    assert issuer.paths[before : before + 2] == ["/issuer/token", "/mcp"]
+
+
+@pytest.mark.parametrize(
+    ("env", "error"),
+    [
+        ({"TOKEN": "t0ken", "ORG": "acme"}, None),
+        ({"TOKEN": "wr0ng", "ORG": "acme"}, "the server refuses the token in `TOKEN` (HTTP 403)"),
+        ({"TOKEN": "t0ken", "ORG": "other"}, "the server refuses the token in `TOKEN` (HTTP 403)"),
+        ({"TOKEN": "t0ken"}, "the environment variable `ORG` is not set"),
+    ],
+)
+async def test_requests_carry_the_configured_headers(place: Place, env: dict[str, str], error: str | None) -> None:
+    wanted = {"Authorization": "Bearer t0ken", "X-Team": "core", "X-Org": "acme"}
+    keys = {"bearer_token_env_var": "TOKEN", "http_headers": {"X-Team": "core"}, "env_http_headers": {"X-Org": "ORG"}}
+    with McpOverHttp(headers=wanted) as remote:
+        place.configure(server("notes", url=remote.url, **keys))
+        trial = await User(place.with_env(**env)).tries()
+    assert trial.error == (error and f"the MCP server `notes` is not available: {error}")
+
+
+async def test_a_login_that_is_got_elsewhere_is_used_by_the_next_call_of_a_running_session(place: Place) -> None:
+    calls = [call(f"c{number}", "mcp__notes__whoami", {}) for number in range(2)]
+    script = [[calls[0]], [say("one")], [calls[1]], [say("two")]]
+    with McpOverHttp(login=True) as issuer, FakeResponses(*script) as model:
+        async with watched_session(place, model, server("notes", url=issuer.url)) as watched:
+            await watched.say("go")
+            assert (await User(place).signs_in()).error is None
+            await watched.say("again")
+    assert model.requests[1].output_of("c0") == LOGIN_NEEDED
+    # The answer has the token in it, which is no more to be read than any secret.
+    [answer] = texts(output_parts(model.requests[3].body, "c1"))
+    assert answer.startswith("Bearer ")
+    assert "access-token" not in answer
+    assert warnings(watched) == [LOGIN_NEEDED]
