@@ -21,7 +21,6 @@ from codex_py.core.hook_sources import FoundHooks, find_hooks
 from codex_py.core.hook_trial import MadeUp, try_hooks
 from codex_py.errors import UsageError
 from codex_py.hooks.events import MOMENTS
-from codex_py.hooks.trust import fingerprint
 from codex_py.paths import codex_home
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.text.sanitize import sanitize_line
@@ -60,10 +59,10 @@ def trust(
     """
     found = _look(None, None, quiet=True).found
     if remove:
-        found.trusted.put(found.project, ())
+        found.distrust()
         _say(f"no hook of `{found.project}` is run any more")
         return 0
-    hooks = [hook for hook in (*found.hooks, *found.untrusted) if hook.origin.layer == "project"]
+    hooks = found.of_the_project
     if not hooks:
         _say(f"`{found.project}` brings no hooks that could be trusted")
         for warning in found.warnings:
@@ -77,7 +76,7 @@ def trust(
         if is_terminal and not yes and not is_agreed("run these in sessions of this project?", needs="trusting hooks"):
             _say("nothing was changed")
             return 1
-        found.trusted.put(found.project, [fingerprint(hook, Path.cwd()) for hook in hooks])
+        found.trust(Path.cwd())
     view.print_trusted(found.project, hooks, sys.stdout, as_json=as_json)
     return 0
 

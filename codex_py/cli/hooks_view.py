@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,7 +22,7 @@ def print_hooks(found: FoundHooks, out: TextIO, *, as_json: bool) -> None:
         print_json([_as_json(hook, runs=runs) for hook, runs in every], out)
         return
     rows = [
-        (hook.event, hook.matcher.text or "*", _source(hook), "run" if runs else "not trusted", written(hook))
+        (hook.event, hook.narrowed or "*", hook.origin.source, "run" if runs else "not trusted", hook.written)
         for hook, runs in every
     ]
     print_table(("EVENT", "MATCHER", "SOURCE", "STATUS", "COMMAND"), rows, out)
@@ -32,9 +31,9 @@ def print_hooks(found: FoundHooks, out: TextIO, *, as_json: bool) -> None:
 def hook_lines(hooks: Sequence[Hook]) -> Iterator[str]:
     """What would run, for a decision about it."""
     for hook in hooks:
-        matcher = f" for `{hook.matcher.text}`" if hook.matcher.text else ""
+        matcher = f" for `{hook.narrowed}`" if hook.narrowed else ""
         yield f"{hook.event}{matcher}, in {hook.origin.where}:"
-        yield f"  {written(hook)}"
+        yield f"  {hook.written}"
 
 
 def print_trusted(project: Path, hooks: Sequence[Hook], out: TextIO, *, as_json: bool) -> None:
@@ -59,13 +58,8 @@ def print_trial(event: str, trial: HookTrial, out: TextIO, *, as_json: bool) -> 
     out.write(f"together: {sanitize_line(_in_words(trial.verdict))}\n")
 
 
-def written(hook: Hook) -> str:
-    """A hook's command on one line."""
-    return hook.command if isinstance(hook.command, str) else shlex.join(hook.command)
-
-
 def _tried_lines(one: Tried) -> Iterator[str]:
-    yield f"{written(one.hook)}  ({_source(one.hook)})"
+    yield f"{one.hook.written}  ({one.hook.origin.source})"
     yield f"  exit code {one.ran.exit_code}" if one.ran.exit_code is not None else f"  {one.ran.trouble}"
     for name, raw in (("stdout", one.ran.stdout), ("stderr", one.ran.stderr)):
         text = raw.decode("utf-8", "replace").strip()
@@ -81,7 +75,7 @@ def _in_words(verdict: Verdict) -> str:
         *(["block"] if verdict.blocks else []),
         *([f"reason: {verdict.reason}"] if verdict.reason else []),
         *([f"stop: {verdict.stop}"] if verdict.stop is not None else []),
-        *(["the input is changed"] if verdict.updated else []),
+        *(["the input is changed"] if verdict.updated and verdict.permission != "deny" else []),
         *([f"context for the model: {len(''.join(verdict.contexts))} characters"] if verdict.contexts else []),
     ]
     return "; ".join(parts) or "go on"
@@ -118,6 +112,7 @@ def _as_json(hook: Hook, *, runs: bool) -> dict[str, Any]:
     return {
         "event": hook.event,
         "matcher": hook.matcher.text,
+        "if": hook.condition.text or None,
         "command": hook.command if isinstance(hook.command, str) else list(hook.command),
         "timeout": hook.timeout,
         "layer": hook.origin.layer,
@@ -126,7 +121,3 @@ def _as_json(hook: Hook, *, runs: bool) -> dict[str, Any]:
         "async": hook.background,
         "trusted": runs,
     }
-
-
-def _source(hook: Hook) -> str:
-    return f"plugin {hook.origin.plugin}" if hook.origin.plugin else hook.origin.layer

@@ -73,7 +73,7 @@ def agent_parts(ground: AgentGround, plan: AgentPlan) -> SessionParts:
         env={**parts.tools.env, _THREAD_VARIABLE: plan.thread_id},
         # Its own table of processes, so that they can all be stopped with it; the same sandbox and approvals.
         load_hands=lambda: ground.hands.replace(processes=ProcessManager()),
-        hooks=parts.tools.hooks and parts.tools.hooks.for_agent(plan.thread_id, role.name),
+        hooks=parts.tools.hooks and parts.tools.hooks.for_agent(plan.thread_id, plan.source),
         allows=role.tools.allows if role.tools else None,
     )
 

@@ -45,9 +45,19 @@ class AgentSlot:
             self._agents = self._make(self._door())
         return self._agents
 
+    @property
+    def is_used(self) -> bool:
+        """Whether agents were started or looked for."""
+        return self._agents is not None
+
     def states(self) -> Sequence[AgentState]:
         """The agents there are, those of earlier runs included. Reads the list of sessions where nobody has yet."""
         return self.fill().states()
+
+    def at_work(self) -> Sequence[str]:
+        """The names of those that work at the moment."""
+        states = self._agents.states() if self._agents is not None else ()
+        return [state.name for state in states if state.is_at_work]
 
     def items_of(self, agent_id: str) -> tuple[ResponseItem, ...]:
         """What was said and done in an agent's session; empty for one that there is not."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from codex_py.core.session_parts import SessionParts
     from codex_py.core.told_context import ToldContext
     from codex_py.core.turn_context import TurnSettings
+    from codex_py.model.prompt import ParentTurn
     from codex_py.skills.model import Skill
     from codex_py.tools.registry import ToolRegistry
 
@@ -47,9 +48,10 @@ _MOST_IDLE: Final = 16
 class AgentDoor(Value):
     """What agents have of the session that starts them.
 
-    `settings` are those in force, `registry` its own tools, `hands` what runs commands. `note` puts an item before the
-    model with the next request, which `withdraw` takes back as long as that has not come; `warn_for` tells the user
-    something in the name of an agent; `skill` finds one by its name, or raises `ToolError`.
+    `settings` are those in force, `registry` its own tools, `hands` what runs commands, `turn` the one under way.
+    `note` puts an item before the model with the next request, which `withdraw` takes back as long as that has not
+    come; `warn_for` tells the user something in the name of an agent; `skill` finds one by its name, or raises
+    `ToolError`.
     """
 
     parts: SessionParts
@@ -59,6 +61,7 @@ class AgentDoor(Value):
     settings: Callable[[], TurnSettings]
     registry: Callable[[], ToolRegistry]
     hands: Callable[[], Awaitable[Hands]]
+    turn: Callable[[], ParentTurn]
     ask: Ask
     emit: Callable[[events.Event], None]
     warn: Callable[[str], None]
@@ -112,7 +115,7 @@ class Agents:
         role = self._role(wish.role)
         given = (*self._skills(role.skills if role else (), wish.skills), *wish.task)
         self._check_room()
-        self._tree.names.update(state.name for state in self._stored.states())
+        self._tree.names.update(state.name for state in self.states())
         name = self._tree.name_for(role.name if role else "")
         task = "\n".join(one.text for one in wish.task if isinstance(one, TextInput))
         source = SubagentSource(self._door.parts.thread_id, self._depth + 1, name, role.name if role else "")
@@ -229,7 +232,7 @@ class Agents:
 
     def _below(self, agent_id: str) -> Sequence[AgentState]:
         agent = self._open.get(agent_id)
-        return agent.session.agents.states() if agent else ()
+        return agent.session.agents.states() if agent else self._stored.below(agent_id)
 
     def _known(self, target: str) -> AgentState:
         state = self.find(target)
@@ -277,7 +280,8 @@ class Agents:
             slot = AgentSlot(lambda inner: Agents(inner, tree, depth=state.depth))
 
             def open_session(ask: Ask) -> Session:
-                kin = Kin(door.vault, ask, history=plan.history, told=door.told.told if plan.history else None)
+                told = door.told.told if plan.history else None
+                kin = Kin(door.vault, ask, door.turn, history=plan.history, told=told)
                 return Session(parts.replace(kin=kin, tools=parts.tools.replace(agents=slot)))
 
             agent = Agent(
@@ -311,7 +315,7 @@ class Agents:
 
     async def _let_go(self, agent: Agent, status: AgentStatus | None) -> None:
         await agent.close(status)
-        self._stored.keep(agent.state, agent.session.rollout, agent.session.history.items)
+        self._stored.keep(agent.state, agent.session)
         self._open.pop(agent.state.id, None)
 
     def _tell(self, agent: Agent, was: AgentStatus | None) -> None:

@@ -55,6 +55,10 @@ class HookRunner:
         assert self._door is not None  # attached when the session is made
         return self._door
 
+    def transcript(self) -> Path | None:
+        """The session's file; None where none is written."""
+        return self.door.transcript()
+
     def attach(self, door: HookDoor) -> None:
         """Let hooks reach the session."""
         self._door = door
@@ -130,9 +134,7 @@ class HookRunner:
         }
         if turn and self._turn_id:
             shared["turn_id"] = self._turn_id
-        if seat.agent_type is not None:
-            shared |= {"agent_id": seat.thread_id, "agent_type": seat.agent_type}
-        return shared
+        return shared | seat.agent
 
 
 def due_at(engine: HookEngine, event: str, fields: Mapping[str, Any]) -> list[Due]:
@@ -148,6 +150,7 @@ def due_about(engine: HookEngine, event: str, deeds: Sequence[Deed], fields: Map
         for hook in engine.hooks_of(event)
         for deed in deeds
         for name, given in deed.inputs_for(hook.matcher.fits)
+        if hook.condition.holds(deed.names, given)
     ]
 
 

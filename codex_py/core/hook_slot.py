@@ -22,7 +22,8 @@ class HookSeat(Value):
     """Where the hooks of a session are looked for, and who runs them.
 
     `source` says how the session began (`startup`, `resume`, `clear`, `fork`), `end` how it will end. An agent has the
-    id of its session and its role, and the id of the session that started it as its `parent`.
+    id of its session, its role and its name, and as `parent` the id of the session of the user's that it belongs to.
+    With `trusts_all` a project's hooks run without a yes.
     """
 
     loaded: LoadedConfig
@@ -33,7 +34,19 @@ class HookSeat(Value):
     source: str = "startup"
     end: str = "other"
     agent_type: str | None = None
+    agent_name: str = ""
     parent: str = ""
+    trusts_all: bool = False
+
+    @property
+    def agent(self) -> dict[str, str]:
+        """An agent's session and role, as its hooks are told of them; empty for the user's own."""
+        return {} if self.agent_type is None else {"agent_id": self.thread_id, "agent_type": self.agent_type}
+
+    @property
+    def teammate(self) -> dict[str, str]:
+        """An agent and those it works with, in the words that other tools have for them; empty for the user's own."""
+        return {"teammate_name": self.agent_name, "team_name": self.parent} if self.parent else {}
 
 
 def session_hooks(seat: HookSeat) -> SessionHooks | None:

@@ -5,7 +5,7 @@ Imported when there is any; whether there is, `core.hook_slot` tells.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -15,7 +15,7 @@ from codex_py.config.load import LoadedConfig
 from codex_py.config.permissions import weak_permissions
 from codex_py.config.project import MAX_PROJECT_FILE_BYTES, project_files, unsafe_file
 from codex_py.errors import UserError
-from codex_py.hooks.schema import Hook, HookOrigin, ReadHooks, read_hooks, tables_of
+from codex_py.hooks.schema import Hook, HookOrigin, ReadHooks, read_hooks, switched_off, tables_of
 from codex_py.hooks.trust import CHANGED, TrustedHooks, fingerprint
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
@@ -27,25 +27,48 @@ _MANAGED: Final = ("managed", "system")
 
 
 class FoundHooks(Value):
-    """The hooks of a place in the order they count. `untrusted` are the project's that the user has not agreed to."""
+    """The hooks of a place in the order they count. `untrusted` are the project's that the user has not agreed to.
+
+    With `trusts_all` these are among the hooks, and none is refused.
+    """
 
     project: Path
     hooks: tuple[Hook, ...]
     untrusted: tuple[Hook, ...]
     warnings: tuple[str, ...]
     trusted: TrustedHooks
+    trusts_all: bool = False
+
+    @property
+    def of_the_project(self) -> list[Hook]:
+        """The project's own, whether they run or not."""
+        every = self.hooks if self.trusts_all else (*self.hooks, *self.untrusted)
+        return [hook for hook in every if hook.origin.layer == "project"]
+
+    def trust(self, cwd: Path) -> None:
+        """Write down that the project's hooks may run as they are now. Raises `UserError`."""
+        self.trusted.put(self.project, [fingerprint(hook, cwd) for hook in self.of_the_project])
+
+    def distrust(self) -> None:
+        """Write down that none of the project's hooks may run. Raises `UserError`."""
+        self.trusted.put(self.project, ())
 
     def refusal(self, hook: Hook, cwd: Path) -> str | None:
         """Why a hook of the project must not run in a folder now: it may have changed since it was agreed to."""
-        return None if self.trusted.has(self.project, fingerprint(hook, cwd)) else CHANGED
+        may_run = self.trusts_all or self.trusted.has(self.project, fingerprint(hook, cwd))
+        return None if may_run else CHANGED
 
 
-def find_hooks(loaded: LoadedConfig, *, home: Path, cwd: Path) -> FoundHooks:
-    """Read every place that hooks are configured in; what cannot be read costs a warning."""
+def find_hooks(loaded: LoadedConfig, *, home: Path, cwd: Path, trusts_all: bool = False) -> FoundHooks:
+    """Read every place that hooks are configured in; what cannot be read costs a warning.
+
+    With `trusts_all` a project's count without a yes, as long as the project is not marked as untrusted.
+    """
     managed = list(_managed(loaded))
     others: list[ReadHooks] = []
     if loaded.config.features.hooks and not loaded.requirements.managed_hooks_only:
-        others = [*_users(loaded, home), *_projects(loaded, home, cwd), *_plugins(loaded, home)]
+        off = frozenset(key for _, tables in loaded.hooks for key in switched_off(tables))
+        others = [*_users(loaded, home, off), *_projects(loaded, home, cwd, off), *_plugins(loaded, home)]
     project = loaded.project_root or cwd
     trusted = TrustedHooks(home)
     every = [hook for read in (*managed, *others) for hook in read.hooks]
@@ -55,10 +78,11 @@ def find_hooks(loaded: LoadedConfig, *, home: Path, cwd: Path) -> FoundHooks:
     warnings = [warning for read in (*managed, *others) for warning in read.warnings]
     return FoundHooks(
         project=project,
-        hooks=tuple(hook for hook in every if hook not in untrusted),
+        hooks=tuple(every if trusts_all else (hook for hook in every if hook not in untrusted)),
         untrusted=tuple(untrusted),
-        warnings=tuple([*warnings, *_not_trusted(untrusted)]),
+        warnings=tuple([*warnings, *_not_trusted(untrusted, runs=trusts_all)]),
         trusted=trusted,
+        trusts_all=trusts_all,
     )
 
 
@@ -70,18 +94,18 @@ def _managed(loaded: LoadedConfig) -> Iterator[ReadHooks]:
     yield _read_file(loaded.system / HOOKS_FILE, "managed")
 
 
-def _users(loaded: LoadedConfig, home: Path) -> Iterator[ReadHooks]:
-    yield from _layers(loaded, managed=False)
-    yield _read_file(home / HOOKS_FILE, "user")
+def _users(loaded: LoadedConfig, home: Path, off: Collection[str]) -> Iterator[ReadHooks]:
+    yield from _layers(loaded, managed=False, off=off)
+    yield _read_file(home / HOOKS_FILE, "user", off)
 
 
-def _layers(loaded: LoadedConfig, *, managed: bool) -> Iterator[ReadHooks]:
+def _layers(loaded: LoadedConfig, *, managed: bool, off: Collection[str] = ()) -> Iterator[ReadHooks]:
     for layer, tables in loaded.hooks:
         if (layer.kind in _MANAGED) == managed:
-            yield read_hooks(tables, HookOrigin("managed" if managed else "user", layer.path))
+            yield read_hooks(tables, HookOrigin("managed" if managed else "user", layer.path), off)
 
 
-def _projects(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterator[ReadHooks]:
+def _projects(loaded: LoadedConfig, home: Path, cwd: Path, off: Collection[str]) -> Iterator[ReadHooks]:
     top = loaded.project_root or cwd
     for name in ("config.toml", HOOKS_FILE):
         for path in project_files(cwd, loaded.project_root, home, name):
@@ -98,7 +122,7 @@ def _projects(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterator[ReadHooks
             except UserError as error:
                 yield ReadHooks((), (str(error),))
                 continue
-            yield read_hooks(tables, origin)
+            yield read_hooks(tables, origin, off)
 
 
 def _plugins(loaded: LoadedConfig, home: Path) -> Iterator[ReadHooks]:
@@ -107,7 +131,7 @@ def _plugins(loaded: LoadedConfig, home: Path) -> Iterator[ReadHooks]:
             yield read_hooks(tables_of(written.document), HookOrigin("plugin", written.path, plugin.root, plugin.id))
 
 
-def _read_file(path: Path, layer: str) -> ReadHooks:
+def _read_file(path: Path, layer: str, off: Collection[str] = ()) -> ReadHooks:
     """The hooks of a `hooks.json` of the user's or of the machine's."""
     weak = weak_permissions(path) if path.exists() else None
     if weak is not None:
@@ -116,7 +140,7 @@ def _read_file(path: Path, layer: str) -> ReadHooks:
         tables = _tables_in(path)
     except UserError as error:
         return ReadHooks((), (str(error),))
-    return read_hooks(tables, HookOrigin("managed" if layer == "managed" else "user", path))
+    return read_hooks(tables, HookOrigin("managed" if layer == "managed" else "user", path), off)
 
 
 def _tables_in(path: Path, *, limit: int = 1024 * 1024) -> Mapping[str, Any]:
@@ -134,11 +158,15 @@ def _tables_in(path: Path, *, limit: int = 1024 * 1024) -> Mapping[str, Any]:
     return tables_of(cast("object", document))
 
 
-def _not_trusted(untrusted: list[Hook]) -> Iterator[str]:
+def _not_trusted(untrusted: list[Hook], *, runs: bool) -> Iterator[str]:
     if untrusted:
         files = list(dict.fromkeys(hook.origin.where for hook in untrusted))
-        count = f"{len(untrusted)} hooks" if len(untrusted) > 1 else "1 hook"
+        is_one = len(untrusted) == 1
+        count = f"{'1 hook' if is_one else f'{len(untrusted)} hooks'} in {', '.join(files)}"
+        if runs:
+            yield f"{count} {'is' if is_one else 'are'} run without your agreement (`--dangerously-bypass-hook-trust`)"
+            return
         yield (
-            f"{count} in {', '.join(files)} {'are' if len(untrusted) > 1 else 'is'} not run: what a project brings "
-            "runs only when you have agreed to it (`codex-py hooks trust` shows and trusts it)"
+            f"{count} {'is' if is_one else 'are'} not run: what a project brings "
+            "runs only when you have agreed to it (`codex-py hooks trust`, or `/hooks` in a session, shows it and asks)"
         )

@@ -13,7 +13,7 @@ from codex_py.hooks.engine import HookEngine, HookPlace, Tried
 from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.verdict import Verdict, combined
 from codex_py.process.env import EnvironmentRules, tool_environment
-from codex_py.protocol.encoding import encode_json
+from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.items import ToolCall
 from codex_py.tools.hook_calls import Deed, deeds_of
 
@@ -28,7 +28,7 @@ _SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "PostCompact": {"trigger": "manual", "compact_summary": "a summary"},
     "Notification": {"notification_type": "permission_prompt", "message": "a test", "title": "codex-py"},
     "Setup": {"trigger": "init"},
-    "TeammateIdle": {"teammate_name": "agent"},
+    "TeammateIdle": {"teammate_name": "agent-1", "team_name": "test", "stop_hook_active": False},
     "TaskCompleted": {"task_id": "a step", "task_subject": "a step", "task_description": "a step"},
     "SkillUse": {"skill_name": "test", "skill_scope": "user", "skill_path": "/test/SKILL.md", "kind": "explicit"},
 }
@@ -79,8 +79,8 @@ async def try_hooks(
     }
     place = HookPlace(cwd=cwd, project=found.project, env=_environment(loaded, env))
     tried = await engine.try_all(due, shared, place)
-    inputs = [{**shared, "hook_event_name": event, **one.fields} for one in due]
-    return HookTrial(tried, inputs, combined([(one.hook, one.answer) for one in tried]))
+    verdict = combined([(one.hook, one.answer) for one in tried])
+    return HookTrial(tried, [decode_json(one.given) for one in tried], verdict)
 
 
 def _deeds(given: MadeUp, cwd: Path) -> Sequence[Deed]:

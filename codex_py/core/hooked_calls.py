@@ -54,11 +54,14 @@ class HookedCalls:
         if before.permission == "deny" or before.stop is not None:
             return self._refused(call, deeds, before, context)
         if before.updated:
-            call = rewritten(call, before.updated)
-            deeds = self._deeds(call, context)
+            changed = rewritten(call, before.updated)
+            if changed is call:
+                self._runner.door.warn(f"what a PreToolUse hook changes is no part of `{call.name}`: it runs as it is")
+            call, deeds = changed, self._deeds(changed, context)
         asking = context.replace(ask=self._ask(call, deeds, context))
-        refusal = await self._asked(deeds, before, asking) or await self._unfinished(call)
-        if refusal is not None:
+        if (refusal := await self._asked(deeds, before, asking)) is not None:
+            return _declined(call, deeds, refusal, context)
+        if (refusal := await self._unfinished(call)) is not None:
             return ToolOutput(refusal, ok=False)
         watch = _Watch(context.emit)
         try:
@@ -95,15 +98,10 @@ class HookedCalls:
 
     def _refused(self, call: ToolCall, deeds: Sequence[Deed], verdict: Verdict, context: ToolContext) -> ToolOutput:
         first, reason = deeds[0], verdict.stop if verdict.permission != "deny" else verdict.reason
-        said = f"blocked by a PreToolUse hook: {reason or 'it gave no reason'}"
         shown = first_words(_description(first), _SHOWN)
         self._runner.door.warn(f"a PreToolUse hook blocked `{shown}`: {reason or 'it gave no reason'}")
-        if first.is_command and call.name != "write_stdin":
-            line = str(first.given["command"])
-            context.emit(events.CommandFinished(call.call_id, line, context.cwd, said, None, 0.0, "declined"))
-        elif first.name == "apply_patch":
-            context.emit(events.PatchRejected(call.call_id, said))
-        return ToolOutput(said, ok=False)
+        said = f"blocked by a PreToolUse hook: {reason or 'it gave no reason'}"
+        return _declined(call, deeds, said, context)
 
     async def _asked(self, deeds: Sequence[Deed], verdict: Verdict, context: ToolContext) -> str | None:
         """Ask the user where a hook wants that; why the call may not be made, None when it may."""
@@ -148,7 +146,7 @@ class HookedCalls:
         for step in done:
             if step in self._done_steps:
                 continue
-            fields = {"task_id": step, "task_subject": step, "task_description": step}
+            fields = {"task_id": step, "task_subject": step, "task_description": step, **self._runner.seat.teammate}
             verdict = await self._runner.fire("TaskCompleted", fields)
             if verdict.blocks:
                 self._runner.door.warn(f"a TaskCompleted hook does not count `{first_words(step, _SHOWN)}` as done")
@@ -216,6 +214,17 @@ class _Watch:
                 return {"filePath": deed.given["file_path"], "success": output.ok, "output": output.text}
             case _:
                 return {"success": output.ok, "output": output.text}
+
+
+def _declined(call: ToolCall, deeds: Sequence[Deed], said: str, context: ToolContext) -> ToolOutput:
+    """The output of a call that is not made, of which the user is told as well."""
+    first = deeds[0]
+    if first.is_command and call.name != "write_stdin":
+        line = str(first.given["command"])
+        context.emit(events.CommandFinished(call.call_id, line, context.cwd, said, None, 0.0, "declined"))
+    elif first.name == "apply_patch":
+        context.emit(events.PatchRejected(call.call_id, said))
+    return ToolOutput(said, ok=False)
 
 
 def _printed(text: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from codex_py.context.hooks import hook_context, hook_prompt
+from codex_py.core.hook_list import ListedHook, listed_hook
 from codex_py.core.hook_runner import HookDoor, HookRunner
 from codex_py.core.hook_signals import HookSignals
 from codex_py.core.hook_slot import HookSeat
@@ -30,28 +31,36 @@ from codex_py.tools.spec import RunCall, ToolContext, ToolOutput
 
 if TYPE_CHECKING:
     from codex_py.core.hooked_calls import HookedCalls
+    from codex_py.rollout.format import SubagentSource
 
 # So often in one turn hooks may send the model back to work.
 _MOST_BLOCKS: Final = 8
 # A session that ends waits so long for its hooks, whatever their own time is.
 _ENDING_SECONDS: Final = 10.0
+# What other programs call the role of an agent that was given none.
+_NO_ROLE: Final = "default"
 
 
 def open_hooks(seat: HookSeat) -> SessionHooks:
     """Find and read the hooks of a session; nothing is run."""
-    found = find_hooks(seat.loaded, home=seat.home, cwd=seat.cwd)
+    found = find_hooks(seat.loaded, home=seat.home, cwd=seat.cwd, trusts_all=seat.trusts_all)
     return SessionHooks(found, HookEngine(found.hooks, found.refusal), seat)
 
 
 class SessionHooks:
     """One session's hooks; those of an agent's session are the same ones, told who it is."""
 
-    def __init__(self, found: FoundHooks, engine: HookEngine, seat: HookSeat) -> None:
+    def __init__(
+        self, found: FoundHooks, engine: HookEngine, seat: HookSeat, *, above: Callable[[], Path | None] | None = None
+    ) -> None:
+        """`above` gives the file of the user's session that an agent's belongs to."""
+        self._above = above
         self._found = found
         self._engine = engine
         self._seat = seat
         self._runner = HookRunner(found, engine, seat)
         self._has_begun = False
+        self._ending = seat.end
         self._blocks = 0
         self._calls: HookedCalls | None = None
         self.signals: Final = HookSignals(self._runner)
@@ -61,16 +70,39 @@ class SessionHooks:
         """What the user should know about how hooks are configured."""
         return self._found.warnings
 
+    def listed(self) -> tuple[ListedHook, ...]:
+        """All hooks there are, in the order they count; those that are not run come last."""
+        found = self._found
+        waiting = () if found.trusts_all else found.untrusted
+        return (
+            *(listed_hook(hook, runs=self._engine.refusal(hook, self._seat.cwd) is None) for hook in found.hooks),
+            *(listed_hook(hook, runs=False) for hook in waiting),
+        )
+
+    def set_trust(self, *, agrees: bool) -> None:
+        """Let the project's hooks run from now on, as they are now, or no longer. Raises `UserError`."""
+        found = find_hooks(self._seat.loaded, home=self._seat.home, cwd=self._seat.cwd)
+        if agrees:
+            found.trust(self._seat.cwd)
+        else:
+            found.distrust()
+        self._found = find_hooks(self._seat.loaded, home=self._seat.home, cwd=self._seat.cwd)
+        self._engine.use(self._found.hooks, self._found.refusal)
+
     @property
     def halted(self) -> str | None:
         """Why a hook has ended all work of the running turn."""
         return self._runner.halted
 
-    def for_agent(self, thread_id: str, role: str) -> SessionHooks:
+    def for_agent(self, thread_id: str, source: SubagentSource) -> SessionHooks:
         """The hooks of the session of an agent that this one starts."""
-        parent = self._seat.parent or self._seat.thread_id
-        seat = self._seat.replace(thread_id=thread_id, agent_type=role or "agent", parent=parent)
-        return SessionHooks(self._found, self._engine, seat)
+        seat = self._seat.replace(
+            thread_id=thread_id,
+            agent_type=source.role or _NO_ROLE,
+            agent_name=source.nickname,
+            parent=self._seat.parent or self._seat.thread_id,
+        )
+        return SessionHooks(self._found, self._engine, seat, above=self._above or self._runner.transcript)
 
     def attach(
         self,
@@ -104,9 +136,9 @@ class SessionHooks:
             return ()
         self._has_begun = True
         if self._seat.agent_type is not None:
-            return await self._context("SubagentStart", agent_id=self._seat.thread_id, agent_type=self._seat.agent_type)
+            return await self._context("SubagentStart", self._seat.agent, turn=True)
         setup = await self._set_up()
-        return (*setup, *await self._context("SessionStart", source=self._seat.source))
+        return (*setup, *await self._context("SessionStart", {"source": self._seat.source}))
 
     async def admit(self, prompt: str) -> tuple[str | None, Sequence[ResponseItem]]:
         """Whether what the user said may reach the model: why not, or None, and what hooks add to it."""
@@ -125,9 +157,10 @@ class SessionHooks:
         fields = {"stop_hook_active": self._blocks > 0, "last_assistant_message": last_message}
         if self._seat.agent_type is None:
             return await self._sent_back("Stop", fields)
-        about = {"agent_transcript_path": _text(self._runner.door.transcript())}
-        back = await self._sent_back("SubagentStop", {**fields, **about})
-        return back or await self._sent_back("TeammateIdle", {"teammate_name": self._seat.agent_type, **fields})
+        above = self._above() if self._above else None
+        files = {"transcript_path": _text(above), "agent_transcript_path": _text(self._runner.transcript())}
+        back = await self._sent_back("SubagentStop", {**self._seat.agent, **fields, **files})
+        return back or await self._sent_back("TeammateIdle", {**self._seat.teammate, **fields})
 
     async def run_call(self, call: ToolCall, context: ToolContext, run: RunCall) -> ToolOutput:
         """Run a tool call the way hooks want it; one that they refuse has an output that says why."""
@@ -147,20 +180,27 @@ class SessionHooks:
         await self._runner.fire("PostCompact", {"trigger": trigger, "compact_summary": summary})
         if self._seat.agent_type is not None:
             return ()
-        return await self._context("SessionStart", source="compact")
+        return await self._context("SessionStart", {"source": "compact"})
+
+    def will_end(self, reason: str) -> None:
+        """Say why the session is about to end: `clear` for a new one, `resume` for another one."""
+        self._ending = reason
 
     async def close(self) -> None:
         """The session ends. Waits for its hooks, at most 10 seconds in all."""
         self.signals.stop()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_ENDING_SECONDS):
-                if self._has_begun and self._seat.agent_type is None:
-                    self._has_begun = False
-                    await self._runner.fire("SessionEnd", {"reason": self._seat.end}, turn=False)
+        if self._has_begun and self._seat.agent_type is None:
+            self._has_begun = False
+            try:
+                async with asyncio.timeout(_ENDING_SECONDS):
+                    await self._runner.fire("SessionEnd", {"reason": self._ending}, turn=False)
+            except TimeoutError:
+                said = f"SessionEnd hooks did not end within {_ENDING_SECONDS:g} s and were killed"
+                self._runner.door.warn(said)
         await self._runner.settle(_ENDING_SECONDS)
 
-    async def _context(self, event: str, **fields: str) -> Sequence[ResponseItem]:
-        verdict = await self._runner.fire(event, fields, turn=False)
+    async def _context(self, event: str, fields: Mapping[str, str], *, turn: bool = False) -> Sequence[ResponseItem]:
+        verdict = await self._runner.fire(event, fields, turn=turn)
         return tuple(map(hook_context, verdict.contexts))
 
     async def _sent_back(self, event: str, fields: Mapping[str, object]) -> Sequence[ResponseItem]:
@@ -185,7 +225,7 @@ class SessionHooks:
         mark = self._seat.home / "cache" / "setup" / _digest(self._found.project, hooks)
         if mark.exists():
             return ()
-        items = await self._context("Setup", trigger="init")
+        items = await self._context("Setup", {"trigger": "init"})
         with contextlib.suppress(OSError):
             make_private_dir(mark.parent)
             mark.touch(mode=0o600)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from codex_py.core.agent_slot import AgentSlot
+from codex_py.core.session import Session
 from codex_py.core.session_file import SessionFile
 from codex_py.errors import UserError
 from codex_py.protocol.agents import AgentState, AgentStatus
@@ -20,7 +22,7 @@ _MOST: Final = 200
 
 
 class StoredAgents:
-    """With `look` the files of earlier runs are looked through, when somebody first asks: the newest 200."""
+    """With `look` the files of earlier runs are looked through, when somebody first asks: 200 of them."""
 
     def __init__(self, file: SessionFile, thread_id: str, *, look: bool) -> None:
         self._home: Final = file.home
@@ -29,20 +31,28 @@ class StoredAgents:
         self._states: dict[str, AgentState] = {}
         self._paths: dict[str, Path] = {}
         self._items: dict[str, tuple[ResponseItem, ...]] = {}
+        self._own: dict[str, AgentSlot] = {}
 
     def states(self) -> Sequence[AgentState]:
         """What is known of them, in no particular order."""
         if self._looks:
             self._looks = False
-            for found in list_sessions(self._home, SessionQuery(parent=self._thread_id))[:_MOST]:
-                if (state := _state_of(found)) is not None:
-                    self._states.setdefault(state.id, state)
-                    self._paths.setdefault(state.id, found.path)
-        return tuple(self._states.values())
+            self._look()
+        return [state for state in self._states.values() if state.parent == self._thread_id]
 
-    def keep(self, state: AgentState, path: Path | None, items: Sequence[ResponseItem]) -> None:
+    def below(self, agent_id: str) -> Sequence[AgentState]:
+        """Those that one of them has started, the oldest first, each followed by its own."""
+        if (own := self._own.get(agent_id)) is not None:
+            return own.states()
+        started = sorted((one for one in self._states.values() if one.parent == agent_id), key=lambda one: one.id)
+        return [state for one in started for state in (one, *self.below(one.id))]
+
+    def keep(self, state: AgentState, session: Session) -> None:
         """Remember an agent that is let go; where nothing was written, all that was said."""
+        path, items = session.rollout, session.history.items
         self._states[state.id] = state
+        if session.agents.is_used:
+            self._own[state.id] = session.agents
         if path is None:
             self._items[state.id] = tuple(items)
         else:
@@ -55,11 +65,29 @@ class StoredAgents:
 
     def items_of(self, agent_id: str) -> tuple[ResponseItem, ...]:
         """What was said and done; empty where nothing is known or the file cannot be read."""
+        if items := next((found for own in self._own.values() if (found := own.items_of(agent_id))), ()):
+            return items
         try:
             stored = self.load(agent_id)
         except UserError:
             return ()
         return self._items.get(agent_id, ()) if stored is None else stored.items
+
+    def _look(self) -> None:
+        """Read the files of earlier runs: those of its agents, and of theirs."""
+        every = [one for one in list_sessions(self._home, SessionQuery(agents=True)) if one.parent]
+        parents = {self._thread_id}
+        wanted: list[SessionSummary] = []
+        while parents:
+            started = [one for one in every if one.parent in parents]
+            wanted += started
+            # Whoever is looked for once is not looked for again, whatever a file says of its parent.
+            every = [one for one in every if one.parent not in parents]
+            parents = {one.id for one in started}
+        for found in wanted[:_MOST]:
+            if (state := _state_of(found)) is not None:
+                self._states.setdefault(state.id, state)
+                self._paths.setdefault(state.id, found.path)
 
 
 def _state_of(found: SessionSummary) -> AgentState | None:

@@ -111,6 +111,9 @@ def _decided(event: str, fields: _Fields, specific: _Fields) -> HookAnswer:
             if word is None:
                 general = fields.word("decision", ("approve", "block", "allow", "deny"))
                 word = {"approve": "allow", "block": "deny"}.get(general or "", general)
+            if word == "allow" and decision.table("updatedInput"):
+                decision.odd.append("`updatedInput` cannot be used here, only at `PreToolUse`")
+                word = None
             reason = _cut(decision.text("message"), _MOST_REASON) or reason
             stop = reason if decision.flag("interrupt") else None
             specific.odd += decision.odd

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -17,6 +18,7 @@ from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.value import Value
 
 _MOST_AT_ONCE: Final = 16
+_PLACE: Final = re.compile(r"\$\{(\w+)\}")
 
 
 class HookPlace(Value):
@@ -35,9 +37,10 @@ class Due(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """One hook's run in full."""
+    """One hook's run in full; `given` is what stood on its stdin."""
 
     hook: Hook
+    given: bytes
     ran: Ran
     answer: HookAnswer
 
@@ -46,8 +49,13 @@ class HookEngine:
     """`check` says why a project's hook must not run now, None when it may: it is asked each time."""
 
     def __init__(self, hooks: Sequence[Hook], check: Callable[[Hook, Path], str | None]) -> None:
-        self._check = check
         self._by_event: dict[str, list[Hook]] = {}
+        self.use(hooks, check)
+
+    def use(self, hooks: Sequence[Hook], check: Callable[[Hook, Path], str | None]) -> None:
+        """Run these from now on, in place of those before."""
+        self._check = check
+        self._by_event.clear()
         for hook in hooks:
             self._by_event.setdefault(hook.event, []).append(hook)
 
@@ -64,6 +72,10 @@ class HookEngine:
         by_subject = bool(MOMENTS[event].subject)
         return [hook for hook in self.hooks_of(event) if not by_subject or hook.matcher.fits(subject)]
 
+    def refusal(self, hook: Hook, cwd: Path) -> str | None:
+        """Why a hook must not run in a folder now, None when it may."""
+        return self._check(hook, cwd) if hook.origin.layer == "project" else None
+
     async def run(self, due: Sequence[Due], shared: Mapping[str, Any], place: HookPlace) -> Verdict:
         """Run hooks side by side, the same command with the same input once; what they say together.
 
@@ -74,10 +86,12 @@ class HookEngine:
 
     async def try_all(self, due: Sequence[Due], shared: Mapping[str, Any], place: HookPlace) -> list[Tried]:
         """The same, with how each of them ended."""
-        once: dict[tuple[object, bytes], tuple[Hook, bytes]] = {}
+        once: dict[tuple[object, ...], tuple[Hook, bytes]] = {}
         for hook, fields in due:
             given = encode_json({**shared, "hook_event_name": hook.event, **fields})
-            once.setdefault((hook.command, given), (hook, given))
+            # The same words in two plugins mean two programs.
+            plugin = hook.origin.root if hook.origin.layer == "plugin" else None
+            once.setdefault((hook.command, plugin, given), (hook, given))
         room = asyncio.Semaphore(_MOST_AT_ONCE)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._try(hook, given, place, room)) for hook, given in once.values()]
@@ -88,18 +102,19 @@ class HookEngine:
         try:
             async with room:
                 ran = await self._ran(hook, given, place)
-            return Tried(hook, ran, read_answer(hook.event, ran))
+            return Tried(hook, given, ran, read_answer(hook.event, ran))
         except Exception as error:
             # Whatever a hook brings about, the turn goes on without its answer.
-            return Tried(hook, ran, HookAnswer(warning=f"could not be run: {type(error).__name__}"))
+            return Tried(hook, given, ran, HookAnswer(warning=f"could not be run: {type(error).__name__}"))
 
     async def _ran(self, hook: Hook, given: bytes, place: HookPlace) -> Ran:
         if hook.origin.layer == "project":
-            refusal = await asyncio.to_thread(self._check, hook, place.cwd)
+            refusal = await asyncio.to_thread(self.refusal, hook, place.cwd)
             if refusal is not None:
                 return Ran(None, trouble=refusal)
-        env = {**place.env, **variables_of(hook, place)}
-        return await run_to_end(Start(_argv(hook, env), place.cwd, env), given, seconds=hook.timeout)
+        own = variables_of(hook, place)
+        env = {**place.env, **own}
+        return await run_to_end(Start(_argv(hook, env, own), place.cwd, env), given, seconds=hook.timeout)
 
 
 def variables_of(hook: Hook, place: HookPlace) -> dict[str, str]:
@@ -112,9 +127,10 @@ def variables_of(hook: Hook, place: HookPlace) -> dict[str, str]:
     return variables
 
 
-def _argv(hook: Hook, env: Mapping[str, str]) -> tuple[str, ...]:
+def _argv(hook: Hook, env: Mapping[str, str], own: Mapping[str, str]) -> tuple[str, ...]:
     if not isinstance(hook.command, str):
-        return hook.command
+        # No shell puts the variables in.
+        return tuple(_PLACE.sub(lambda found: own.get(found[1], found[0]), word) for word in hook.command)
     # Many are written for bash and do not say so.
     shell = find_executable("bash", env.get("PATH", "")) or "/bin/sh"
     return (shell, "-c", hook.command)

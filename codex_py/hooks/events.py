@@ -33,7 +33,7 @@ MOMENTS: Final[Mapping[str, Moment]] = {
     "PostCompact": Moment("the history was replaced by a summary", "trigger"),
     "Notification": Moment("the user is waited for", "notification_type"),
     "Setup": Moment("the first session in a project begins", "trigger", takes_text=True),
-    "TeammateIdle": Moment("a subagent is about to wait for more work", "teammate_name", blocks=True),
+    "TeammateIdle": Moment("a subagent is about to wait for more work", blocks=True),
     "TaskCompleted": Moment("a step of the plan is about to be marked as done", blocks=True),
     "SkillUse": Moment("a skill was selected, or seen to be used", "skill_name"),
 }

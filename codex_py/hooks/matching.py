@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Final
 
+from codex_py.protocol.encoding import as_list
 from codex_py.protocol.value import Value
 
 _MOST_LETTERS: Final = 1024
@@ -13,6 +15,9 @@ _MOST_LETTERS: Final = 1024
 _LONGEST_NAME: Final = 128
 # Of one alternative. Each can go over the whole name anew.
 _MOST_REPEATS: Final = 3
+_BETWEEN_COMMANDS: Final = re.compile(r"[;&|\n(){}`]")
+_ASSIGNMENTS: Final = re.compile(r"(?:[A-Za-z_]\w*=\S*\s+)+")
+_MOST_COMMAND: Final = 64 * 1024
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_ ,|-]*")
 
 
@@ -31,6 +36,49 @@ class Matcher(Value):
         if _PLAIN.fullmatch(self.text):
             return name in (word.strip() for word in re.split(r"[|,]", self.text))
         return re.search(self.text, name[:_LONGEST_NAME]) is not None
+
+
+class Condition(Value):
+    """A hook's `if`: the name of a tool, or a rule such as `Bash(git push*)` or `Edit(*.py)`; "" holds for all calls.
+
+    In doubt it holds: a hook that runs once too often says nothing, one that does not run guards nothing.
+    """
+
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def holds(self, names: Iterable[str], given: Mapping[str, Any]) -> bool:
+        """Whether it is for a call with these names and this input: its command, a part of that, or its file."""
+        tool, _, pattern = self.text.partition("(")
+        if not any(fnmatchcase(name, tool.strip() or "*") for name in names):
+            return False
+        pattern = pattern.removesuffix(")").strip()
+        subjects = list(_subjects(given))
+        return pattern in ("", "*") or not subjects or any(_is_like(subject, pattern) for subject in subjects)
+
+
+def _subjects(given: Mapping[str, Any]) -> Iterator[str]:
+    """What a pattern is held against; nothing where there is nothing of that kind, or too much to go through."""
+    command, path = given.get("command"), given.get("file_path")
+    paths = [one for one in (path, *as_list(given.get("file_paths"))) if isinstance(one, str)]
+    if paths:
+        yield from (name for one in paths for name in (one, one.rpartition("/")[2]))
+    elif isinstance(command, str) and len(command) <= _MOST_COMMAND:
+        yield command
+        for part in dict.fromkeys(map(str.strip, _BETWEEN_COMMANDS.split(command))):
+            before = _ASSIGNMENTS.match(part)
+            yield part[before.end() :] if before else part
+
+
+def _is_like(subject: str, pattern: str) -> bool:
+    """Whether a text is like a pattern, in which `*` stands for anything."""
+    written = pattern.replace("[", "[[]").replace("?", "[?]")
+    stem = written.removesuffix(":*").removesuffix(" *")
+    wanted = (written,) if stem == written else (stem, f"{stem} *")
+    # A pattern for files is for those below any folder.
+    return any(fnmatchcase(subject, one) or fnmatchcase(subject, f"*/{one.removeprefix('./')}") for one in wanted)
 
 
 def trouble_with(matcher: str) -> str | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+import shlex
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from codex_py.hooks.events import MOMENTS
-from codex_py.hooks.matching import Matcher, trouble_with
+from codex_py.hooks.matching import Condition, Matcher, trouble_with
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.value import Value
 from codex_py.text.sanitize import sanitize_line
@@ -19,8 +21,11 @@ MAX_TIMEOUT: Final = 3600.0
 _MOST_HOOKS: Final = 500
 _MOST_COMMAND: Final = 16 * 1024
 _LONGEST_LABEL: Final = 80
-# Where Codex CLI writes down which hooks it may run.
-_NO_EVENT: Final = "state"
+_TIMEOUTS: Final = ("timeout", "timeout_sec", "timeoutSec")
+_IGNORED: Final = "is ignored"
+# Where Codex CLI writes down which hooks it may run, and which are switched off.
+_STATE: Final = "state"
+_CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class HookOrigin(Value):
@@ -40,9 +45,17 @@ class HookOrigin(Value):
             return f"`{self.path}`"
         return f"the plugin `{self.plugin}`" if self.plugin else "the command line"
 
+    @property
+    def source(self) -> str:
+        """The layer in a word or two."""
+        return f"plugin {self.plugin}" if self.plugin else self.layer
+
 
 class Hook(Value):
-    """One command at one moment. `timeout` is in seconds; nobody waits for one in the `background`."""
+    """One command at one moment. `timeout` is in seconds; nobody waits for one in the `background`.
+
+    `condition` narrows a hook of a tool's moment further than its matcher.
+    """
 
     event: str
     matcher: Matcher
@@ -50,12 +63,22 @@ class Hook(Value):
     timeout: float
     origin: HookOrigin
     background: bool = False
+    condition: Condition = Condition()
+
+    @property
+    def written(self) -> str:
+        """The command as a shell would be given it."""
+        return self.command if isinstance(self.command, str) else shlex.join(self.command)
+
+    @property
+    def narrowed(self) -> str:
+        """What it is for, as it is written: its matcher, and its condition; "" for everything."""
+        return f"{self.matcher.text} if {self.condition.text}".strip() if self.condition.text else self.matcher.text
 
     @property
     def label(self) -> str:
         """The beginning of the command, for a message."""
-        text = self.command if isinstance(self.command, str) else " ".join(self.command)
-        line = sanitize_line(" ".join(text.split()))
+        line = sanitize_line(" ".join(self.written.split()))
         return line if len(line) <= _LONGEST_LABEL else f"{line[: _LONGEST_LABEL - 1]}…"
 
 
@@ -66,82 +89,125 @@ class ReadHooks(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def read_hooks(tables: Mapping[str, Any], origin: HookOrigin) -> ReadHooks:
-    """The hooks in the value of `hooks`: by event, each entry with its `hooks`, or with its `command` itself."""
+def read_hooks(tables: Mapping[str, Any], origin: HookOrigin, off: Collection[str] = ()) -> ReadHooks:
+    """The hooks in the value of `hooks`: by event, each entry with its `hooks`, or with its `command` itself.
+
+    Those are left out that `off` names: by file, event, entry and handler, as `switched_off` gives them.
+    """
     found: list[Hook] = []
     warnings: list[str] = []
     for event, entries in tables.items():
-        if event == _NO_EVENT:
+        if event == _STATE:
             continue
         if event not in MOMENTS:
             if not isinstance(entries, str):
                 warnings.append(_unknown(event, origin))
             continue
-        for place, entry in enumerate(_as_entries(entries), 1):
-            for made in _hooks_of(event, entry, origin):
+        if not isinstance(entries, dict | list):
+            warnings.append(f"hooks for `{event}` in {origin.where} are ignored: they are not a list of tables")
+        for place, entry in enumerate(_as_entries(cast("object", entries)), 1):
+            spot = f"{origin.path}:{_CAPITAL.sub('_', event).lower()}:{place - 1}"
+            for made in _hooks_of(event, entry, origin, lambda number, spot=spot: f"{spot}:{number}" in off):
                 if isinstance(made, Hook):
                     found.append(made)
                 else:
-                    warnings.append(f"hook {place} of `{event}` in {origin.where} is ignored: {made}")
+                    warnings.append(f"hook {place} of `{event}` in {origin.where} {made}")
     if len(found) > _MOST_HOOKS:
         warnings.append(f"only the first {_MOST_HOOKS} of {len(found)} hooks in {origin.where} are used")
     return ReadHooks(tuple(found[:_MOST_HOOKS]), tuple(warnings))
 
 
 def tables_of(document: object) -> Mapping[str, Any]:
-    """The tables of a `hooks.json`: below `hooks`, or the document itself where there is no such key."""
+    """The tables of a `hooks.json`: below `hooks`, or the document itself where there is no such key.
+
+    Nothing where it switches all of them off.
+    """
     whole = as_object(document)
+    if whole.get("disableAllHooks") is True:
+        return {}
     return as_object(whole["hooks"]) if "hooks" in whole else whole
+
+
+def switched_off(tables: Mapping[str, Any]) -> Iterator[str]:
+    """The hooks that the user has switched off, in the form Codex CLI writes that down."""
+    for key, state in as_object(tables.get(_STATE)).items():
+        if as_object(state).get("enabled") is False:
+            yield key
 
 
 def _as_entries(entries: object) -> Sequence[object]:
     return [cast("object", entries)] if isinstance(entries, dict) else as_list(entries)
 
 
-def _hooks_of(event: str, entry: object, origin: HookOrigin) -> Iterator[Hook | str]:
-    """The hooks of one entry, and reasons in place of those that are none."""
+def _hooks_of(event: str, entry: object, origin: HookOrigin, is_off: Callable[[int], bool]) -> Iterator[Hook | str]:
+    """The hooks of one entry, and what is wrong with it or with them."""
     if not isinstance(entry, dict):
-        yield "it is not a table"
+        yield f"{_IGNORED}: it is not a table"
         return
     table = as_object(cast("object", entry))
     matcher = table.get("matcher")
     if matcher is None:
         matcher = ""
     if not isinstance(matcher, str):
-        yield "its `matcher` is not a text"
+        yield f"{_IGNORED}: its `matcher` is not a text"
         return
     trouble = trouble_with(matcher)
     if trouble is not None:
-        yield f"its matcher `{sanitize_line(matcher[:_LONGEST_LABEL])}` is of no use: {trouble}"
+        yield f"{_IGNORED}: its matcher `{sanitize_line(matcher[:_LONGEST_LABEL])}` is of no use: {trouble}"
         return
-    handlers = as_list(table["hooks"]) if "hooks" in table else [table]
-    for handler in handlers:
-        yield _hook(event, Matcher(matcher), as_object(handler), origin)
+    handlers = table.get("hooks", [table])
+    if not isinstance(handlers, list):
+        yield f"{_IGNORED}: its `hooks` is not a list"
+        return
+    for number, handler in enumerate(map(as_object, as_list(cast("object", handlers)))):
+        if is_off(number):
+            continue
+        made = _hook(event, Matcher(matcher), handler, origin)
+        if not isinstance(made, Hook):
+            yield f"{_IGNORED}: {made}"
+            continue
+        if _seconds(handler) is None:
+            # A guard with another limit is worth more than none.
+            yield f"has a `timeout` that is not a number of seconds above 0: {DEFAULT_TIMEOUT:g} is used"
+        yield made
 
 
 def _hook(event: str, matcher: Matcher, handler: Mapping[str, Any], origin: HookOrigin) -> Hook | str:
     kind = handler.get("type", "command")
     if kind != "command":
         return f"hooks of the type `{sanitize_line(str(kind)[:_LONGEST_LABEL])}` are not supported, only `command`"
-    command = _command(handler.get("command"))
+    command = _command(handler)
     if command is None:
         return "it has no `command`"
     if sum(map(len, command)) > _MOST_COMMAND:
         return f"its command is longer than {_MOST_COMMAND // 1024} KiB"
-    timeout = handler.get("timeout", handler.get("timeout_sec", DEFAULT_TIMEOUT))
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
-        return "its `timeout` is not a number of seconds above 0"
+    only = handler.get("if")
+    if only is not None and not (isinstance(only, str) and MOMENTS[event].subject == "tool_name"):
+        return "its `if` is a rule for tool calls, and it is not one or this event has none"
     return Hook(
         event=event,
         matcher=matcher,
         command=command,
-        timeout=float(min(timeout, MAX_TIMEOUT)),
+        timeout=_seconds(handler) or DEFAULT_TIMEOUT,
         origin=origin,
         background=handler.get("async") is True,
+        condition=Condition((only or "").strip()),
     )
 
 
-def _command(given: object) -> str | tuple[str, ...] | None:
+def _seconds(handler: Mapping[str, Any]) -> float | None:
+    """The time a hook has, None for what is no time."""
+    given = next((handler[key] for key in _TIMEOUTS if handler.get(key) is not None), DEFAULT_TIMEOUT)
+    if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
+        return None
+    return float(min(given, MAX_TIMEOUT))
+
+
+def _command(handler: Mapping[str, Any]) -> str | tuple[str, ...] | None:
+    """A line for a shell, or the words of a program that is started without one; None for neither."""
+    given: object = handler.get("command")
+    if isinstance(given, str) and isinstance(handler.get("args"), list):
+        given = [given, *handler["args"]]
     if isinstance(given, str):
         return given if given.strip() and "\0" not in given else None
     words = as_list(given)

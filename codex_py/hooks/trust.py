@@ -40,11 +40,22 @@ def fingerprint(hook: Hook, cwd: Path) -> str:
     """
     command = [hook.command] if isinstance(hook.command, str) else list(hook.command)
     entry = [hook.event, hook.matcher.text, isinstance(hook.command, str), command, hook.timeout, hook.background]
+    if hook.condition.text:
+        entry.append(hook.condition.text)
     digest = hashlib.sha256(encode_json(entry))
     if hook.origin.root is not None:
         for path in _files(command, Path(os.path.realpath(hook.origin.root)), cwd):
             digest.update(b"\0" + os.fsencode(path) + b"\0" + _content(path))
     return f"sha256:{digest.hexdigest()}"
+
+
+def named_contents(words: Sequence[str], root: Path, cwd: Path) -> bytes:
+    """The paths and hashes of the files inside a project that a command line names; empty when it names none.
+
+    `root` is the project's real folder, `cwd` where the command would run.
+    """
+    inside = (path for path in _files(words, root, cwd) if path.is_relative_to(root))
+    return b"".join(b"\0" + os.fsencode(path) + b"\0" + _content(path) for path in inside)
 
 
 class TrustedHooks:

@@ -16,7 +16,7 @@ from codex_py.model.answer import Answer, read_error_body
 from codex_py.model.auth import Credentials
 from codex_py.model.failures import http_failure
 from codex_py.model.http import CONNECT_SECONDS, httpx, is_loopback, open_client
-from codex_py.model.prompt import Prompt, encode_body, turn_metadata
+from codex_py.model.prompt import SUBAGENT, Prompt, encode_body, turn_metadata
 from codex_py.model.providers import Provider, endpoint_url, responses_url, shown_url
 from codex_py.model.retry import RetryBudget
 from codex_py.model.stream import Completed, ResponseEvent
@@ -215,12 +215,14 @@ class ModelClient:
     def _request_headers(self, prompt: Prompt, turn_state: TurnState) -> dict[str, str]:
         headers = {
             **self._headers,
-            "session-id": prompt.thread_id,
+            "session-id": prompt.session_id,
             "thread-id": prompt.thread_id,
             "x-client-request-id": prompt.thread_id,
             "x-codex-window-id": prompt.window_id,
             "x-codex-turn-metadata": turn_metadata(prompt, self._installation_id),
         }
+        if prompt.parent is not None:
+            headers |= {"x-codex-parent-thread-id": prompt.parent.thread_id, "x-openai-subagent": SUBAGENT}
         if self._credentials.token:
             headers["authorization"] = f"Bearer {self._credentials.token}"
         if self._compress:

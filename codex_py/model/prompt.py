@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.value import Value
+
+SUBAGENT: Final = "collab_spawn"
+
+
+class ParentTurn(Value):
+    """The turn that has started an agent. `session_id` and `root_turn_id` are of the session at the top, a user's."""
+
+    thread_id: str
+    turn_id: str
+    session_id: str
+    root_turn_id: str
 
 
 class Prompt(Value):
@@ -15,7 +26,7 @@ class Prompt(Value):
 
     `input` holds encoded items, `tools` an encoded array (`b"[]"` for none), `output_schema` an encoded JSON schema.
     `window` counts the compactions of the thread so far. `kind` says what the request is for; one for the compaction
-    endpoint asks for no stream and stores nothing by itself.
+    endpoint asks for no stream and stores nothing by itself. `parent` is there in a request of an agent's.
     """
 
     model: str
@@ -32,6 +43,17 @@ class Prompt(Value):
     service_tier: str | None = None
     output_schema: bytes | None = None
     kind: Literal["turn", "compaction", "compaction_endpoint"] = "turn"
+    parent: ParentTurn | None = None
+
+    @property
+    def session_id(self) -> str:
+        """The session of the user's that the thread belongs to."""
+        return self.parent.session_id if self.parent else self.thread_id
+
+    @property
+    def root_turn_id(self) -> str:
+        """The turn of the user's that the turn belongs to."""
+        return self.parent.root_turn_id if self.parent else self.turn_id
 
     @property
     def window_id(self) -> str:
@@ -53,17 +75,20 @@ def encode_body(prompt: Prompt, installation_id: str = "") -> bytes:
 
 def turn_metadata(prompt: Prompt, installation_id: str = "") -> str:
     """What the server is told of the turn, as JSON; nothing of the files of this machine or its user."""
+    above = prompt.parent
+    spawned = {"subagent_kind": "thread_spawn", "thread_source": "subagent"}
     fields = {
         **({"installation_id": installation_id} if installation_id else {}),
-        "session_id": prompt.thread_id,
+        "session_id": prompt.session_id,
         "thread_id": prompt.thread_id,
         "agent_name": "/root",
         "turn_id": prompt.turn_id,
         "window_id": prompt.window_id,
         "window_number": prompt.window,
         "request_kind": "turn" if prompt.kind == "turn" else "compaction",
-        "root_turn_id": prompt.turn_id,
-        "thread_source": "user",
+        **({"parent_thread_id": above.thread_id, "parent_turn_id": above.turn_id} if above else {}),
+        "root_turn_id": prompt.root_turn_id,
+        **(spawned if above else {"thread_source": "user"}),
         "model": prompt.model,
         **({"reasoning_effort": prompt.effort} if prompt.effort else {}),
     }
@@ -92,15 +117,19 @@ def _tail(prompt: Prompt, installation_id: str) -> bytes:
     before["prompt_cache_key"] = prompt.thread_id
     if not to_model:
         return b"".join((b',"tools":', prompt.tools, b",", encode_json(before)[1:-1], _text(prompt), b"}"))
+    above = prompt.parent
     # Sorted, so that two bodies differ only where their contents do.
     metadata = {
-        "root_turn_id": prompt.turn_id,
-        "session_id": prompt.thread_id,
+        **({"parent_turn_id": above.turn_id} if above else {}),
+        "root_turn_id": prompt.root_turn_id,
+        "session_id": prompt.session_id,
         "thread_id": prompt.thread_id,
         "turn_id": prompt.turn_id,
         **({"x-codex-installation-id": installation_id} if installation_id else {}),
+        **({"x-codex-parent-thread-id": above.thread_id} if above else {}),
         "x-codex-turn-metadata": turn_metadata(prompt, installation_id),
         "x-codex-window-id": prompt.window_id,
+        **({"x-openai-subagent": SUBAGENT} if above else {}),
     }
     return b"".join(
         (

@@ -21,7 +21,8 @@ from codex_py.protocol.readable import arguments_of
 from codex_py.protocol.value import Value
 from codex_py.skills.commands import plain_commands
 from codex_py.skills.words import quoted_script
-from codex_py.tools.danger import SHELLS, WHOLE_SCRIPT
+from codex_py.tools.danger import WHOLE_SCRIPT
+from codex_py.tools.script_sources import SHELLS
 
 # What hooks for other tools are written for, beside our own name: of tools without fields of their own.
 _ALIASES: Final[Mapping[str, tuple[str, ...]]] = {

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from codex_py.protocol.encoding import decode_json
 from codex_py.protocol.items import ToolCall
-from codex_py.tools.spec import Tool, ToolContext, ToolOutput
+from codex_py.tools.spec import RunCall, Tool, ToolContext, ToolOutput
 
 AGENT_TOOLS: Final = frozenset({"spawn_agent", "send_input", "wait_agent", "close_agent", "list_agents"})
-
-RunCall: TypeAlias = Callable[[ToolCall, ToolContext], Awaitable[ToolOutput]]
 
 
 class LaterTool:

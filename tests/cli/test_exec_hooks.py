@@ -71,6 +71,10 @@ def test_a_projects_hooks_run_after_a_yes_to_exactly_them(place: Place) -> None:
     assert "hook" not in output
     assert ended.err.count(UNTRUSTED) == 1
 
+    ended, output = push(place, "git push", "--dangerously-bypass-hook-trust")
+    assert output.startswith("blocked by a PreToolUse hook")
+    assert "is run without your agreement (`--dangerously-bypass-hook-trust`)" in ended.err
+
 
 def test_a_script_that_changes_in_the_session_is_not_run_any_more(place: Place) -> None:
     place.write("tools/check.sh", "exit 0\n")
@@ -110,18 +114,25 @@ def test_keys_do_not_reach_a_hook(place: Place) -> None:
 
 
 def test_a_plugins_hooks_know_where_their_plugin_is(place: Place) -> None:
-    root = place.codex_home / "plugins" / "cache" / "shop" / "tidy" / "1.0.0"
-    (root / "hooks").mkdir(parents=True)
-    (root / ".codex-plugin").mkdir()
-    (root / ".codex-plugin" / "plugin.json").write_text('{"name": "tidy"}')
-    (root / "say.sh").write_text("cat > /dev/null; echo swept by the plugin\n")
-    command = 'bash "${CLAUDE_PLUGIN_ROOT}/say.sh"'
-    (root / "hooks" / "hooks.json").write_text(json.dumps({"hooks": {"SessionStart": [entry(command)]}}))
+    for name in ("neat", "tidy"):
+        root = place.codex_home / "plugins" / "cache" / "shop" / name / "1.0.0"
+        (root / "hooks").mkdir(parents=True)
+        (root / ".codex-plugin").mkdir()
+        (root / ".codex-plugin" / "plugin.json").write_text(json.dumps({"name": name}))
+        (root / "say.sh").write_text(f"cat > /dev/null; echo swept by {name}\n")
+        # The same words in both, for a script of each.
+        command = {"command": 'bash "${CLAUDE_PLUGIN_ROOT}/say.sh"'}
+        (root / "hooks" / "hooks.json").write_text(json.dumps({"hooks": {"SessionStart": [command]}}))
     with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url, '[plugins."tidy@shop"]\nenabled = true\n')
+        place.use_model(
+            model.base_url, "".join(f'[plugins."{one}@shop"]\nenabled = true\n' for one in ("neat", "tidy"))
+        )
         assert run(place, "exec", "go").status == 0
-    assert b"swept by the plugin" in model.requests[0].raw
-    assert listed_hooks(place) == [("SessionStart", "plugin", True)]
+    assert [text.split("\n")[1] for text in model.requests[0].texts("developer") if "swept" in text] == [
+        "swept by neat",
+        "swept by tidy",
+    ]
+    assert listed_hooks(place) == [("SessionStart", "plugin", True)] * 2
 
 
 def test_an_ended_session_waits_for_what_hooks_still_do(place: Place) -> None:

@@ -40,7 +40,7 @@ def test_a_new_session_after_another_one_has_its_own_beginning(place: Place, rea
     seen = [(one["hook_event_name"], one.get("source", one.get("reason"))) for one in told(place)]
     assert seen == [
         ("SessionStart", "startup"),
-        ("SessionEnd", "prompt_input_exit"),
+        ("SessionEnd", "clear"),
         ("SessionStart", "clear"),
         ("SessionEnd", "prompt_input_exit"),
     ]

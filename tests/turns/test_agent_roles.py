@@ -217,6 +217,12 @@ async def test_agents_of_agents_go_as_deep_as_the_limit_says(place: Place) -> No
             [one, two] = watched.session.agents.states()
             assert two.parent == one.id
             assert [item.type for item in watched.session.agents.items_of(two.id)][-1] == "message"
+            thread = watched.session.thread_id
     assert "spawn_agent" in tool_names(model.of("one")[0])
     assert "spawn_agent" not in tool_names(model.of("two")[0])
     assert model.of("two")[1].output_of("s1") == "unsupported call: spawn_agent"
+    with cast({}) as model:
+        async with watched_session(place, model, resume=thread) as watched:
+            agents = watched.session.agents
+            assert [(state.id, state.depth) for state in agents.states()] == [(one.id, 1), (two.id, 2)]
+            assert [item.type for item in agents.items_of(two.id)][-1] == "message"

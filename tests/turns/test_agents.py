@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from codex_py.protocol import events
-from codex_py.protocol.ops import Answer
+from codex_py.protocol.ops import Answer, OverrideTurnContext
 from tests.support.agents import answer_of, cast, changes, run, spawn, standing, wait
 from tests.support.bodies import user
 from tests.support.fake_responses import Request, api_error, call, delta, hang, reasoning, say
@@ -101,6 +102,23 @@ async def test_of_three_agents_at_work_one_ends_one_is_stopped_and_one_fails(pla
     assert [(meta["parent_thread_id"], meta["agent_nickname"]) for meta in metas] == [(thread, name) for name in names]
     ends = [[kind for kind in recorded_events(files[one]) if kind in ENDS] for one in ids]
     assert ends == [["task_complete"], ["turn_aborted"], ["error", "task_complete"]]
+
+    metadata = [json.loads(request.headers["x-codex-turn-metadata"]) for request in model.of("look at a")]
+    root = json.loads(last.headers["x-codex-turn-metadata"])
+    assert [one["thread_id"] for one in metadata] == [ids[0]] * 2
+    about = {
+        "session_id": thread,
+        "parent_thread_id": thread,
+        "parent_turn_id": root["turn_id"],
+        "root_turn_id": root["turn_id"],
+        "subagent_kind": "thread_spawn",
+        "thread_source": "subagent",
+    }
+    assert [{key: one[key] for key in about} for one in metadata] == [about] * 2
+    headers = model.of("look at a")[0].headers
+    named = ("session-id", "thread-id", "x-codex-parent-thread-id", "x-openai-subagent")
+    assert [headers[name] for name in named] == [thread, ids[0], thread, "collab_spawn"]
+    assert (root["thread_source"], "parent_thread_id" in root) == ("user", False)
 
     # In a later run the agents are known as they ended, and each goes on where it was.
     again = {
@@ -353,8 +371,12 @@ async def test_agents_still_at_work_when_the_session_ends_are_stopped_and_named(
         async with watched_session(place, model) as watched:
             await watched.say("go")
             pid = int(await asyncio.to_thread(started.read_text))
+            await watched.session.submit(OverrideTurnContext(plan=True))
     assert not is_running(pid)
-    assert [event.message for event in watched.of(events.Warned)] == ["1 agent was still at work and stopped: agent-1"]
+    assert [event.message for event in watched.of(events.Warned)] == [
+        "plan mode is not for agents that are at work already: agent-1",
+        "1 agent was still at work and stopped: agent-1",
+    ]
 
 
 async def test_what_one_session_hides_an_agent_hides_too(place: Place) -> None:

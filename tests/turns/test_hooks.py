@@ -243,6 +243,17 @@ async def test_a_hook_changes_what_is_run(place: Place) -> None:
     assert len(warnings(watched)) == 1
 
 
+async def test_a_patch_is_changed_as_a_whole_or_not_at_all(place: Place) -> None:
+    use_hooks(place, PreToolUse=[entry(saying(specific("PreToolUse", updatedInput={"content": "tidy\n"})), "Write")])
+    patch = "*** Begin Patch\n*** Add File: a.txt\n+wild\n*** End Patch\n"
+    with FakeResponses([patch_call("c1", patch)], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+
+    assert (place.repo / "a.txt").read_text() == "wild\n"
+    assert warnings(watched) == ["what a PreToolUse hook changes is no part of `apply_patch`: it runs as it is"]
+
+
 async def test_a_hooks_allow_saves_the_question_and_lifts_no_sandbox(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry(saying(specific("PreToolUse", permissionDecision="allow")))])
     outside = place.home / "outside"
@@ -281,7 +292,10 @@ async def test_where_nobody_can_be_asked_a_hooks_ask_is_a_no(place: Place) -> No
         async with watched_session(place, model) as watched:
             await watched.say("go")
 
-    assert "nobody can be asked in this session" in model.requests[1].output_of("c1")
+    said = model.requests[1].output_of("c1")
+    assert said == "refused: a hook wants you to be asked; nobody can be asked in this session"
+    [finished] = watched.of(events.CommandFinished)
+    assert (finished.status, finished.output) == ("declined", said)
     assert not (place.repo / "made").exists()
     assert watched.of(events.QuestionAsked) == []
 
@@ -585,7 +599,8 @@ async def test_hooks_hold_for_agents_too(place: Place) -> None:
         place,
         PreToolUse=[entry(write_script(place, "no-push.sh", NO_PUSH), "Bash")],
         SubagentStart=[entry(noting(place, "echo 'be brief'"))],
-        SubagentStop=[entry(noting(place))],
+        SubagentStop=[entry(noting(place), "default"), entry("exit 2", "explorer")],
+        TeammateIdle=[entry(noting(place), "a matcher means nothing here")],
         Stop=[entry(noting(place))],
     )
     outputs: list[str] = []
@@ -611,9 +626,16 @@ async def test_hooks_hold_for_agents_too(place: Place) -> None:
 
     assert isinstance(ended, events.TurnCompleted), ended
     assert outputs == [BLOCKED, "<hook_context>\nbe brief\n</hook_context>"]
-    seen = [(one["hook_event_name"], one.get("agent_type"), one["session_id"]) for one in told(place)]
-    session = watched.session.thread_id
-    assert seen == [("SubagentStart", "agent", session), ("SubagentStop", "agent", session), ("Stop", None, session)]
+    start, end, idle, last = told(place)
+    events_seen = [one["hook_event_name"] for one in (start, end, idle, last)]
+    assert events_seen == ["SubagentStart", "SubagentStop", "TeammateIdle", "Stop"]
+    assert {one["session_id"] for one in (start, end, idle, last)} == {watched.session.thread_id}
+    assert [one.get("agent_type") for one in (start, end, idle, last)] == ["default"] * 3 + [None]
+    # What ends is told of both files: that of the session, and the agent's own.
+    files = (start["transcript_path"], last["transcript_path"])
+    assert (end["agent_transcript_path"], end["transcript_path"]) == files
+    assert start["turn_id"] == end["turn_id"] != last["turn_id"]
+    assert (idle["teammate_name"], idle["team_name"]) == ("agent-1", watched.session.thread_id)
     assert len(model.requests) == 5
 
 

@@ -79,6 +79,12 @@ def test_json_before_a_tool_call(fields: dict[str, Any], answer: HookAnswer) -> 
     ("fields", "answer"),
     [
         ({"behavior": "allow"}, HookAnswer(permission="allow")),
+        (
+            {"behavior": "allow", "updatedInput": {"command": "git push --dry-run"}},
+            HookAnswer(
+                warning="answered with what is not understood: `updatedInput` cannot be used here, only at `PreToolUse`"
+            ),
+        ),
         ({"behavior": "deny", "message": "no"}, HookAnswer(permission="deny", reason="no")),
         (
             {"behavior": "deny", "message": "no", "interrupt": True},

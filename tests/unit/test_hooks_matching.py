@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codex_py.hooks.matching import Matcher, trouble_with
+from codex_py.hooks.matching import Condition, Matcher, trouble_with
 
 NAMES = ["Bash", "Edit", "MultiEdit", "Write", "apply_patch", "mcp__memory__save", "mcp__files__read"]
 
@@ -47,6 +47,51 @@ def test_what_is_no_expression_or_could_take_for_ever_is_refused(matcher: str) -
 @pytest.mark.parametrize("matcher", ["(?:a|b)c", "[*+]+", r"\(a\)+", "a.*b|c.*d|e.*f|g.*h", "(a+)?b", "x{2}y{3}"])
 def test_plain_expressions_are_taken(matcher: str) -> None:
     assert trouble_with(matcher) is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "command", "holds"),
+    [
+        ("", "ls", True),
+        ("Bash", "ls", True),
+        ("Edit", "ls", False),
+        ("Bash(*)", "ls", True),
+        ("Bash(git push*)", "git push origin", True),
+        ("Bash(git push*)", "cd x && A=1 git push", True),
+        ("Bash(git push*)", "git status", False),
+        ("Bash(git push*)", "git A=1 push", False),
+        ("Bash(git push*)", "a" * 60_000, False),
+        ("Bash(git push*)", "a" * 100_000, True),
+        ("Bash(git *)", "git", True),
+        ("Bash(git:*)", "git log", True),
+        ("Bash(git:*)", "gitk", False),
+        ("Bash(npm run [a]?)", "npm run [a]?", True),
+        ("Edit(git *)", "git log", False),
+        ("Bash(" + "*a" * 50 + ")", "a" * 40 + "b", False),
+    ],
+)
+def test_a_condition_is_for_a_command_or_a_part_of_it(condition: str, command: str, holds: bool) -> None:
+    assert Condition(condition).holds(("Bash", "exec_command"), {"command": command}) is holds
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("Edit(*.py)", True),
+        ("Write(*.md)", False),
+        ("Edit(src/**)", True),
+        ("Edit(./src/a.py)", True),
+        ("mcp__x", False),
+        ("E*", True),
+    ],
+)
+def test_a_condition_is_for_a_file(condition: str, holds: bool) -> None:
+    given = {"file_path": "/repo/b.txt", "file_paths": ["/repo/src/a.py"], "command": "*** Begin Patch"}
+    assert Condition(condition).holds(("apply_patch", "Edit", "Write"), given) is holds
+
+
+def test_a_condition_about_something_else_holds() -> None:
+    assert Condition("Task(reviewer)").holds(("spawn_agent", "Task"), {"prompt": "look"})
 
 
 def test_the_slowest_expression_that_is_taken_ends_for_the_longest_name() -> None:

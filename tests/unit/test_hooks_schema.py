@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.hooks.schema import Hook, HookOrigin, Matcher, read_hooks, tables_of
+from codex_py.hooks.schema import Hook, HookOrigin, Matcher, read_hooks, switched_off, tables_of
 
 ORIGIN = HookOrigin("user", Path("/home/hooks.json"))
 
@@ -26,11 +26,15 @@ def test_both_forms_mean_the_same() -> None:
 
 def test_the_order_is_the_one_they_are_written_in() -> None:
     tables = {
-        "Stop": [{"hooks": [{"command": "a"}, {"command": ["b", "c d"]}]}, {"command": "e"}],
+        "Stop": [
+            {"hooks": [{"command": "a"}, {"command": "b", "args": ["c d"]}, {"command": ["b", "c d"]}]},
+            {"command": "e"},
+        ],
         "PreToolUse": [{"matcher": None, "hooks": [{"type": "command", "command": "f"}]}],
     }
     assert read_hooks(tables, ORIGIN).hooks == (
         hook("Stop", "a"),
+        hook("Stop", ("b", "c d")),
         hook("Stop", ("b", "c d")),
         hook("Stop", "e"),
         hook("PreToolUse", "f"),
@@ -42,11 +46,24 @@ def test_a_file_has_its_tables_below_hooks_or_at_its_top() -> None:
     assert tables_of({"description": "mine", "hooks": tables}) == tables
     assert tables_of(tables) == tables
     assert tables_of([1]) == {}
+    assert tables_of({"disableAllHooks": True, "hooks": tables}) == {}
 
 
 def test_what_other_programs_keep_there_is_passed_over() -> None:
     tables = {"state": {"/x:stop:0:0": {"trusted_hash": "sha256:1"}}, "description": "my hooks"}
     assert read_hooks(tables, ORIGIN) == ((), ())
+
+
+def test_what_codex_cli_has_switched_off_stays_off() -> None:
+    state = {
+        "/home/hooks.json:user_prompt_submit:1:0": {"enabled": False},
+        "/home/hooks.json:user_prompt_submit:0:0": {"enabled": True, "trusted_hash": "sha256:1"},
+        "/home/hooks.json:user_prompt_submit:0:1": {"enabled": False},
+        "/elsewhere/hooks.json:user_prompt_submit:0:0": {"enabled": False},
+    }
+    entries = [{"hooks": [{"command": "a"}, {"command": "b"}]}, {"command": "c"}, {"command": "d"}]
+    read = read_hooks({"UserPromptSubmit": entries}, ORIGIN, frozenset(switched_off({"state": state})))
+    assert read.hooks == (hook("UserPromptSubmit", "a"), hook("UserPromptSubmit", "d"))
 
 
 @pytest.mark.parametrize(
@@ -59,9 +76,8 @@ def test_what_other_programs_keep_there_is_passed_over() -> None:
         ({"command": "a\0b"}, "it has no `command`"),
         ({"command": [1]}, "it has no `command`"),
         ({"command": "x" * 20_000}, "its command is longer than 16 KiB"),
-        ({"command": "a", "timeout": 0}, "its `timeout` is not a number of seconds above 0"),
-        ({"command": "a", "timeout": True}, "its `timeout` is not a number of seconds above 0"),
-        ({"command": "a", "timeout": float("nan")}, "its `timeout` is not a number of seconds above 0"),
+        ({"command": "a", "if": "Bash(git push*)"}, "its `if` is a rule for tool calls"),
+        ({"hooks": "a"}, "its `hooks` is not a list"),
         ({"command": "a", "matcher": 5}, "its `matcher` is not a text"),
         ({"command": "a", "matcher": "("}, "its matcher `(` is of no use"),
     ],
@@ -71,6 +87,21 @@ def test_what_is_no_hook_is_told_with_its_place(entry: Any, reason: str) -> None
     assert read.hooks == (hook("Stop", "fine"),)
     [warning] = read.warnings
     assert warning.startswith(f"hook 2 of `Stop` in `/home/hooks.json` is ignored: {reason}")
+
+
+@pytest.mark.parametrize("timeout", ["10", 0, True, float("nan")])
+def test_a_time_that_is_none_does_not_cost_the_hook(timeout: Any) -> None:
+    read = read_hooks({"Stop": [{"command": "a", "timeout": timeout}]}, ORIGIN)
+    assert read.hooks == (hook("Stop", "a"),)
+    [warning] = read.warnings
+    assert warning.endswith("has a `timeout` that is not a number of seconds above 0: 600 is used")
+
+
+def test_what_is_no_list_is_told() -> None:
+    assert read_hooks({"Stop": 5}, ORIGIN) == (
+        (),
+        ("hooks for `Stop` in `/home/hooks.json` are ignored: they are not a list of tables",),
+    )
 
 
 def test_an_unknown_event_is_told_with_the_one_it_is_near_to() -> None:

@@ -1,0 +1,36 @@
+"""Hooks as a person looks at them."""
+
+from __future__ import annotations
+
+from codex_py.hooks.schema import Hook
+from codex_py.protocol.value import Value
+
+
+class ListedHook(Value):
+    """One hook: when it runs, what, and where that is written.
+
+    `runs` says whether it does, `asks` that it needs the user's yes for that.
+    """
+
+    event: str
+    matcher: str
+    command: str
+    source: str
+    where: str
+    seconds: float
+    runs: bool
+    asks: bool
+
+
+def listed_hook(hook: Hook, *, runs: bool) -> ListedHook:
+    """What there is to see of a hook."""
+    return ListedHook(
+        event=hook.event,
+        matcher=hook.narrowed,
+        command=hook.written,
+        source=hook.origin.source,
+        where=hook.origin.where,
+        seconds=hook.timeout,
+        runs=runs,
+        asks=hook.origin.layer == "project",
+    )

@@ -1,0 +1,61 @@
+"""The hooks of a session, and the user's yes to those that the project brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from codex_py.core.hook_list import ListedHook
+from codex_py.ui.repl.panels.forms import Asker, Entry, Line, Listing, Option, Sheet
+
+
+async def manage_hooks(asker: Asker, hooks: Callable[[], Sequence[ListedHook]], trust: Callable[[bool], None]) -> None:
+    """Show the hooks until that is closed; choosing one of the project's asks about all of those."""
+    while (chosen := await asker.pick(hooks_listing(hooks()))) is not None:
+        own = [hook for hook in hooks() if hook.asks]
+        if own and chosen.asks:
+            agrees = await asker.choose(trust_sheet(own))
+            if agrees is not None:
+                trust(agrees)
+
+
+def hooks_listing(hooks: Sequence[ListedHook]) -> Listing[ListedHook]:
+    """The hooks in the order they count."""
+    return Listing(
+        title="Hooks",
+        entries=tuple(map(_entry, hooks)),
+        empty="no hooks are configured",
+        enter="trust the project's, or no longer",
+    )
+
+
+def trust_sheet(hooks: Sequence[ListedHook]) -> Sheet[bool | None]:
+    """All that a project would run, and whether it may."""
+    waits = not all(hook.runs for hook in hooks)
+    yes = Option[bool | None]("y", "Yes, run them as they are now", value=True, note="a change needs another yes")
+    no = Option[bool | None]("n", "No, run none of them", value=False)
+    return Sheet[bool | None](
+        title="Run the project's hooks?",
+        subject=tuple(Line(f"{_moment(hook)}: {hook.command}", "strong") for hook in hooks),
+        facts=(Line("They run as you, outside the sandbox.", "menu.note"),),
+        options=(yes, no),
+        refusal=None,
+        default=1 if waits else 0,
+        escape="leave it as it is",
+    )
+
+
+def _entry(hook: ListedHook) -> Entry[ListedHook]:
+    facts = (f"{hook.source}, in {hook.where}", f"at most {hook.seconds:g} s")
+    return Entry(
+        hook,
+        f"{_moment(hook)}: {hook.command}",
+        "" if hook.runs else "not trusted",
+        (Line(hook.command, "output"), Line(" · ".join(facts), "menu.note")),
+        mark="●" if hook.runs else " ",
+        blocked="" if hook.asks else f"only hooks of the project need a yes; this one is of the layer {hook.source}",
+        words=f"{hook.source} {hook.where}",
+    )
+
+
+def _moment(hook: ListedHook) -> str:
+    return f"{hook.event} {hook.matcher}" if hook.matcher else hook.event
