@@ -17,26 +17,28 @@ from codex_py.errors import UsageError, UserError
 from codex_py.paths import codex_home
 from codex_py.skills.service import SkillService
 
-_SHELLS: Final = ("bash", "zsh", "fish")
-_HELP: Final = """usage: codex-py completions bash|zsh|fish
+_HELP: Final = """usage: codex-py completions [bash|zsh|fish]
 
-Print a script that teaches a shell to complete `codex-py`: commands, flags, and skill names after a `$`.
+Print a script that teaches a shell, bash where none is named, to complete `codex-py`: commands, flags, and skill names
+after a `$`.
 
   bash  codex-py completions bash > ~/.local/share/bash-completion/completions/codex-py
   zsh   codex-py completions zsh > "${fpath[1]}/_codex-py"
   fish  codex-py completions fish > ~/.config/fish/completions/codex-py.fish
 
-In bash and zsh quote the `$`: '$lint or \\$lint; the completion does it for you."""
+Quote the `$`, which means something to a shell: '$lint or \\$lint. Bash completes it without, too."""
 
-_BASH: Final = """# codex-py: completion for bash
+_BASH: Final = r"""# codex-py: completion for bash
 _codex_py() {
-  local word="${COMP_WORDS[COMP_CWORD]}" bare
-  bare="${word#[\\\\\\"\\']}"
+  local word="${COMP_WORDS[COMP_CWORD]}" bare last mark='\$'
+  bare="${word#[\"\']}"
+  last="${bare##* }"
+  [[ $word == \'* ]] && mark='$'
   COMPREPLY=()
-  if [[ $bare == '$'* ]]; then
+  if [[ ${last#\\} == '$'* ]]; then
     local name
     while IFS= read -r name; do
-      [[ "\\$$name" == "$bare"* ]] && COMPREPLY+=("\\\\\\$$name")
+      [[ "\$$name" == "${last#\\}"* ]] && COMPREPLY+=("${bare%"$last"}$mark$name")
     done < <(codex-py completions --skills 2>/dev/null)
   elif [[ $word == -* ]]; then
     local flags="@TERMINAL_FLAGS@"
@@ -50,15 +52,20 @@ _codex_py() {
 }
 complete -o bashdefault -F _codex_py codex-py
 """
-_ZSH: Final = """#compdef codex-py
+_ZSH: Final = r"""#compdef codex-py
 # codex-py: completion for zsh
 _codex_py() {
-  local word="${words[CURRENT]}"
-  local bare="${${word#[\\\\\\"\\']}}"
-  if [[ $bare == '$'* ]]; then
-    local -a names
-    names=("${(@f)$(codex-py completions --skills 2>/dev/null)}")
-    compadd -U -Q -S ' ' -- ${${(M)names:#${bare#\\$}*}/#/\\\\$}
+  local word="${words[CURRENT]}" mark='\$'
+  local bare="${word#[\"\']}"
+  local last="${bare##* }"
+  [[ $word == \'* ]] && mark='$'
+  if [[ ${last#\\} == '$'* ]]; then
+    local name wanted="${${last#\\}#\$}"
+    local -a found
+    for name in "${(@f)$(codex-py completions --skills 2>/dev/null)}"; do
+      [[ $name == "$wanted"* ]] && found+=("${bare%"$last"}$mark$name")
+    done
+    compadd -U -Q -a found
   elif [[ $word == -* ]]; then
     if (( ${words[(I)exec]} )); then
       compadd -- @EXEC_FLAGS@
@@ -73,14 +80,15 @@ _codex_py() {
 }
 compdef _codex_py codex-py
 """
-_FISH: Final = """# codex-py: completion for fish
+_FISH: Final = r"""# codex-py: completion for fish
 function __codex_py_skills
+  set -l before (commandline -ct | string replace -r '^["\']' '' | string replace -r '\\\\?\$[^ $]*$' '')
   for name in (codex-py completions --skills 2>/dev/null)
-    echo "\\$$name"
+    echo "$before\$$name"
   end
 end
 complete -c codex-py -n __fish_use_subcommand -f -a "@COMMANDS@"
-complete -c codex-py -n "string match -q -- '*\\$*' (commandline -ct)" -f -a "(__codex_py_skills)"
+complete -c codex-py -n "string match -q -- '*\$*' (commandline -ct)" -f -a "(__codex_py_skills)"
 @FISH_FLAGS@
 """
 _SCRIPTS: Final = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
@@ -93,7 +101,9 @@ def run(arguments: Sequence[str]) -> int:
             print(_HELP)
         case ["--skills"]:
             print("\n".join(_skill_names()))
-        case [shell] if shell in _SHELLS:
+        case []:
+            print(_filled(_BASH), end="")
+        case [shell] if shell in _SCRIPTS:
             print(_filled(_SCRIPTS[shell]), end="")
         case _:
             raise UsageError("name one shell: `bash`, `zsh` or `fish`", hint="see `codex-py completions --help`")

@@ -99,6 +99,7 @@ def run(arguments: Sequence[str]) -> int:
         ephemeral=given.ephemeral,
         resume=errand.resume,
         ignore_rules=given.ignore_rules,
+        trusts_hooks=given.trusts_hooks,
         install_dependencies=given.install_dependencies,
         extra_roots=find_folders(given.add_dir),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import signal
@@ -36,7 +37,7 @@ COMMANDS: Final = {
 OF_SESSIONS: Final = ("archive", "unarchive", "delete", "rename")
 # Words the terminal session begins with; any other that is no command is a prompt.
 OF_TERMINAL: Final = ("resume", "fork")
-ALIASES: Final = {"e": "exec", "plugins": "plugin", "apply_patch": "apply-patch"}
+ALIASES: Final = {"e": "exec", "plugins": "plugin", "apply_patch": "apply-patch", "completion": "completions"}
 # Flags before the subcommand are the subcommand's own; these take a value.
 _TAKE_VALUE: Final = (
     *("-c", "--config", "--enable", "--disable", "-p", "--profile", "-C", "--cd", "-m", "--model", "-i", "--image"),
@@ -53,11 +54,22 @@ def main() -> NoReturn:
     status = run(sys.argv[1:])
     # The work is done, and its status must not be lost in the last millisecond.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(OSError):
-        sys.stdout.flush()
-        sys.stderr.flush()
+    status = _flush(status)
     # Everything is closed and flushed; taking the interpreter apart object by object would only cost time.
     os._exit(status)
+
+
+def _flush(status: int) -> int:
+    """Write what is still held back; a script must hear that its output was lost."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # nobody wants it any more
+        pass
+    except OSError as error:
+        status = status or _no_room(error)
+    with suppress(OSError):
+        sys.stderr.flush()
+    return status
 
 
 def _open_missing_streams() -> None:
@@ -83,6 +95,8 @@ def run(arguments: Sequence[str]) -> int:
         return 130
     except BrokenPipeError:
         return 1
+    except OSError as error:
+        return _no_room(error) if error.errno in (errno.ENOSPC, errno.EDQUOT) else _report_bug(error)
     except Exception as error:
         return _report_bug(error)
 
@@ -175,6 +189,11 @@ def _complain(message: str, *, hint: str | None, status: int) -> int:
 
     print(sanitize_line(line), file=sys.stderr)
     return status
+
+
+def _no_room(error: OSError) -> int:
+    where = f"`{error.filename}`" if error.filename else "the output"
+    return _complain(f"cannot write {where}: {(error.strerror or str(error)).lower()}", hint=None, status=1)
 
 
 def _report_bug(error: Exception) -> int:

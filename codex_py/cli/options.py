@@ -108,6 +108,12 @@ def add_place_flags(parser: Parser) -> None:
     )
     group.add_argument("--ignore-rules", action="store_true", help="leave the .rules files for commands out")
     group.add_argument(
+        "--dangerously-bypass-hook-trust",
+        dest="trusts_hooks",
+        action="store_true",
+        help="run the project's hooks without your yes to them; only where somebody else has looked at them",
+    )
+    group.add_argument(
         "--install-dependencies",
         action="store_true",
         help="add the MCP servers that named skills need to $CODEX_HOME/config.toml, without a question",

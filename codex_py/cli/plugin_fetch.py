@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.cli.mcp_view import masked_url
 from codex_py.cli.plugin_copy import MOST_BYTES, MOST_FILE_BYTES, MOST_FILES
 from codex_py.errors import UserError
+from codex_py.text.masked import masked_url
 from codex_py.text.sanitize import sanitize_line
 
 _SECONDS: Final = 180.0

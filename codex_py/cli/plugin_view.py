@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TextIO
 
 from codex_py.cli.mcp_trust import describe_lines
-from codex_py.cli.mcp_view import masked_url, masked_words
 from codex_py.cli.tables import print_json, print_table
 from codex_py.core.plugin_contents import PluginContents
 from codex_py.core.project_servers import describe_server
 from codex_py.mcp.servers import read_server
 from codex_py.skills.plugin_servers import ROOT_NAMES
 from codex_py.skills.plugins import Plugin
+from codex_py.text.masked import masked_url, masked_words
 
 
 class ShownPlugin(NamedTuple):
@@ -81,7 +81,8 @@ def brought_lines(plugin: Plugin, contents: PluginContents) -> Iterator[str]:
         yield "  MCP servers, which run outside the sandbox:"
         for name, entry in contents.servers.items():
             server = describe_server(read_server(name, entry))
-            shown = server.replace(sets=tuple(one for one in server.sets if one not in own))
+            target = masked_url(server.target) if server.transport == "streamable_http" else server.target
+            shown = server.replace(target=target, sets=tuple(one for one in server.sets if one not in own))
             # Not where the copy lies now: it is moved when it is wanted.
             yield from (f"    {line}".replace(str(plugin.root), "${PLUGIN_ROOT}") for line in describe_lines(shown))
     if contents.hooks:

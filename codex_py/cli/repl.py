@@ -118,6 +118,7 @@ class _Host:
             ephemeral=self._given.ephemeral,
             resume=target,
             ignore_rules=self._given.ignore_rules,
+            trusts_hooks=self._given.trusts_hooks,
             install_dependencies=self._given.install_dependencies,
             extra_roots=find_folders(self._given.add_dir),
             can_ask=True,

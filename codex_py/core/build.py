@@ -167,6 +167,7 @@ def _hooks(
             env=tool_env,
             thread_id=thread_id,
             source=source,
+            trusts_all=request.trusts_hooks,
             end="prompt_input_exit" if request.can_ask else "other",
         )
     )

@@ -57,6 +57,8 @@ class Compaction:
         self._parts = parts
         self._meter = ContextMeter(parts.history)
         self._work = WorkLog()
+        # As the last compaction of an earlier run has left it.
+        self._earlier = WorkState()
         # Items of an earlier run that nobody has looked through for its plan, files and skills.
         self._unread = 0
         self._turn_skills: tuple[ResponseItem, ...] = ()
@@ -71,7 +73,7 @@ class Compaction:
         """Go on from an earlier run, whose items the history has taken over; `usage` counts the first `covered`."""
         if covered:
             self._meter.note_response(usage, covered)
-        self._work.state = WorkState.from_record(work_state)
+        self._earlier = WorkState.from_record(work_state)
         self._unread = len(self._parts.history)
 
     def begin_turn(self) -> None:
@@ -94,6 +96,15 @@ class Compaction:
         if self._fresh:
             self._fresh = False
             self._check_help(settings, covered)
+
+    def plan(self) -> tuple[events.PlanStep, ...]:
+        """The plan as it is now, that of an earlier run included; empty where there is none."""
+        if self._work.state.plan or not self._unread:
+            return self._work.state.plan
+        from codex_py.core.work_history import last_plan  # the seam: only for a session that goes on
+
+        found = last_plan(self._parts.history.items[: self._unread])
+        return self._earlier.plan if found is None else found
 
     def files_edited(self) -> Mapping[str, str]:
         """The paths that patches wrote in this session and its earlier runs, with what was done to each last."""
@@ -237,7 +248,7 @@ class Compaction:
 
             parts = self._parts
             earlier = work_state_of(parts.history.items[: self._unread], parts.cwd, parts.skill_uses)
-            self._work.state = earlier.then(self._work.state)
+            self._work.state = self._earlier.then(earlier).then(self._work.state)
             self._unread = 0
 
     def _is_due(self, fill: Fill, settings: ModelSettings) -> bool:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 class Conversation:
     """Runs the turns it is asked for; the session sees to it that there is one at a time.
 
-    What comes in beside a turn waits in `late`.
+    What comes in beside a turn waits in `late`; `turn` is the one that began last.
     """
 
     def __init__(self, parts: SessionParts, *, secrets: Secrets, listeners: Listeners, questions: Questions) -> None:
@@ -64,6 +64,7 @@ class Conversation:
         )
         self.settings = CurrentSettings(parts.settings, parts.override, self.runs.offer)
         self.late = LateInput()
+        self.turn: TurnContext | None = None
         self._previous: ModelSettings | None = parts.previous
         self._unheard: list[ResponseItem] = []
         self._running: asyncio.Task[str | None] | None = None
@@ -196,7 +197,9 @@ class Conversation:
 
     def _begin_turn(self, prompt: tuple[str, ...], output_schema: bytes | None = None) -> TurnContext:
         self.begin()
+        kin = self._parts.kin
         turn = self._take_settings().turn(self._parts.thread_id, uuid7(), output_schema)
+        self.turn = turn = turn.replace(parent=kin and kin.parent())
         self.runs.new_turn()
         self.compaction.begin_turn()
         self._hooks.begin_turn(turn.turn_id)

@@ -1,13 +1,16 @@
-"""The stored sessions a person chooses from."""
+"""The stored sessions a person chooses from, and putting them in order."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from codex_py.errors import UserError
 from codex_py.rollout.listing import SessionQuery, list_sessions
+from codex_py.rollout.names import checked_name, save_name
+from codex_py.rollout.shelf import archive_session, delete_session
 from codex_py.rollout.summary import SessionSummary
 
-__all__ = ["SessionSummary", "offered_sessions"]
+__all__ = ["SessionSummary", "archive_session", "delete_session", "name_session", "name_trouble", "offered_sessions"]
 
 
 def offered_sessions(home: Path, *, cwd: Path | None, search: str = "") -> list[SessionSummary]:
@@ -15,3 +18,19 @@ def offered_sessions(home: Path, *, cwd: Path | None, search: str = "") -> list[
     first prompt, folder, branch or id every word of `search` stands.
     """
     return list_sessions(home, SessionQuery(cwd, search))
+
+
+def name_trouble(name: str) -> str:
+    """Why a session cannot have this name; empty when it can."""
+    try:
+        checked_name(name)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def name_session(home: Path, thread_id: str, name: str) -> str:
+    """Name a session; gives back the name as it is kept. Raise `UserError` for one that cannot be."""
+    kept = checked_name(name)
+    save_name(home, thread_id, kept)
+    return kept

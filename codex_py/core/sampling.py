@@ -84,6 +84,7 @@ def prompt_for(turn: TurnContext, history: History, tools: bytes) -> Prompt:
         verbosity=settings.verbosity,
         service_tier=settings.service_tier,
         output_schema=turn.output_schema,
+        parent=turn.parent,
     )
 
 

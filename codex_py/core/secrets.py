@@ -31,6 +31,7 @@ _TEXTS: Final[Mapping[type[Value], tuple[str, ...]]] = {
     events.McpCallStarted: ("arguments",),
     events.McpCallProgress: ("message",),
     events.McpCallFinished: ("arguments", "output", "result", "error"),
+    events.ToolCallFinished: ("arguments", "output"),
     events.PlanUpdated: ("steps", "explanation"),
     events.PlanStep: ("text",),
     events.PlanProposed: ("text",),

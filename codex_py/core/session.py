@@ -24,6 +24,7 @@ from codex_py.protocol.items import ResponseItem
 if TYPE_CHECKING:
     from codex_py.core.agents import AgentDoor
     from codex_py.core.session_mcp import SessionMcp
+    from codex_py.model.prompt import ParentTurn
     from codex_py.protocol.context_use import ContextUse
     from codex_py.protocol.live_process import LiveProcess
 
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 class Session:
     """One conversation with the model. A front end submits ops and listens to events.
 
-    `agents` are the sessions it has started for the model. `stop_commands` ends all that commands have left running.
-    `rollout` is the file it is written to, None where none is.
+    `agents` are the sessions it has started for the model, `hooks` its hooks, None where there are none.
+    `stop_commands` ends all that commands have left running; `plan` gives the model's plan. `rollout` is the file it is
+    written to, None where none is.
     """
 
     def __init__(self, parts: SessionParts) -> None:
@@ -48,7 +50,9 @@ class Session:
         self._late = self._conversation.late
         self.history = self._conversation.history
         self.agents: Final = parts.tools.agents
+        self.hooks: Final = parts.tools.hooks
         self.stop_commands: Final = self._runs.stop_all
+        self.plan: Final = self._conversation.compaction.plan
         self.rollout: Final = self._conversation.rollout
         self.agents.attach(lambda: self._agent_door(secrets))
         if kin is None:
@@ -129,7 +133,7 @@ class Session:
             case ops.AcceptPlan(wishes):
                 await self._accept_plan(wishes)
             case ops.Begin():
-                self._conversation.begin()
+                self._begin()
             case ops.Compact(focus):
                 await self._one_at_a_time(lambda: self._conversation.compact(focus))
             case ops.OverrideTurnContext():
@@ -140,6 +144,13 @@ class Session:
                 self.interrupt()
             case ops.Answer(question_id, value):
                 self._questions.answer(question_id, value)
+
+    def _begin(self) -> None:
+        self._conversation.begin()
+        settings = self.settings
+        # A turn would tell of it too, when it may be too late to mend it.
+        for warning in self._parts.skills.refresh(settings.cwd, settings.model.context_window):
+            self._listeners.warn_once(warning)
 
     def interrupt(self) -> None:
         """Stop the running turn, or the one that is about to start, and the user's own commands; returns at once.
@@ -223,6 +234,7 @@ class Session:
             settings=lambda: self._settings.now,
             registry=lambda: self._runs.own,
             hands=lambda: self._runs.warm_up(self._settings.now.sandbox_policy, self._settings.now.cwd),
+            turn=self._parent_turn,
             ask=self._questions.ask,
             emit=listeners.emit,
             warn=listeners.warn,
@@ -232,6 +244,13 @@ class Session:
             skill=lambda name: find_skill(parts.skills.catalog, name),
         )
 
+    def _parent_turn(self) -> ParentTurn:
+        turn = self._conversation.turn
+        assert turn is not None  # only a turn tells agents what to do
+        return turn.as_parent()
+
     def _override(self, op: ops.OverrideTurnContext) -> None:
         if changed := self._settings.change(op):
             self._listeners.emit(changed)
+            if op.plan and (names := self.agents.at_work()):
+                self._listeners.warn(f"plan mode is not for agents that are at work already: {', '.join(names)}")

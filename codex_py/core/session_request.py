@@ -26,6 +26,7 @@ class SessionRequest(Value):
     """What a front end asks for. `cwd` is a real path; `extra_roots` are writable too with workspace-write.
 
     `can_ask` says that the front end answers the session's questions; `ignore_rules` leaves `.rules` files out.
+    With `trusts_hooks` a project's hooks run without a yes to them.
     With `install_dependencies` MCP servers that named skills need are added without a question. `follows` says that the
     user has left another session for this one.
     """
@@ -41,6 +42,7 @@ class SessionRequest(Value):
     extra_roots: tuple[Path, ...] = ()
     can_ask: bool = False
     ignore_rules: bool = False
+    trusts_hooks: bool = False
     install_dependencies: bool = False
     follows: bool = False
 

@@ -65,9 +65,9 @@ class SkillServers:
         if answer == "never":
             self._never([skill for need in needs for skill in need.skills])
         else:
-            for need in needs:
-                hint = "" if self._ask else "; `--install-dependencies` adds it"
-                self._warn(f"{missing_mcp_warning(need)}{hint}")
+            them = "it" if len(needs) == 1 else "them"
+            hint = "" if self._ask else f"; `--install-dependencies` adds {them}"
+            self._warn(f"{missing_mcp_warning(needs)}{hint}")
         return False
 
     def _never(self, skills: Sequence[str]) -> None:

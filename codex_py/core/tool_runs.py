@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from codex_py.core.agent_slot import AgentSlot
 from codex_py.core.mcp_slot import McpSlot
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from codex_py.core.session_hooks import SessionHooks
     from codex_py.core.user_shell import UserShell
     from codex_py.protocol.live_process import LiveProcess
+
+
+A = TypeVar("A")
+R = TypeVar("R")
 
 
 class ToolParts(Value):
@@ -131,17 +136,19 @@ class ToolRuns:
             env=parts.env | self._secrets.env,
             output_tokens=turn.settings.output_tokens,
             emit=announcements,
-            ask=self._questions.ask if parts.can_ask else None,
+            ask=announcements.noted(self._questions.ask) if parts.can_ask else None,
             widen=self._widen,
             approvals=hands.approvals,
             shortfall=None if hands.allow_partial else shortfall,
             plan=turn.plan,
             agents=parts.agents.fill,
-            use_skill=self._use_skill,
+            use_skill=announcements.noted(self._use_skill),
         )
+        began = time.monotonic()
         try:
             output = self._secrets.without(await self._registry.run(call, context, hooks and hooks.run_call))
             ended(output)
+            announcements.tell_of(call, output, time.monotonic() - began)
         finally:
             announcements.end()
         return output
@@ -219,13 +226,32 @@ class _Announcements:
         self._emit = emit
         self._held: events.Event | None = None
         self._is_over = False
+        self._is_silent = True
 
     def __call__(self, event: events.Event) -> None:
+        self._is_silent = False
         self.release()
         if not self._is_over and isinstance(event, events.CommandFinished | events.PatchFinished):
             self._held = event
         else:
             self._emit(event)
+
+    def noted(self, act: Callable[[A], Awaitable[R]]) -> Callable[[A], Awaitable[R]]:
+        """Something that a call does and others tell of."""
+
+        async def acted(given: A) -> R:
+            result = await act(given)
+            self._is_silent = False
+            return result
+
+        return acted
+
+    def tell_of(self, call: ToolCall, output: ToolOutput, seconds: float) -> None:
+        """The call has ended: nobody is to think that nothing happened, if nothing was told of it."""
+        if self._is_silent:
+            self._emit(
+                events.ToolCallFinished(call.call_id, call.name, call.arguments, output.ok, seconds, output.text)
+            )
 
     def end(self) -> None:
         """The call is answered. What its command does from now on, in the background, is told at once."""

@@ -10,6 +10,7 @@ from typing import Any
 from codex_py.core.turn_context import TurnContext
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.items import Message, ResponseItem
+from codex_py.protocol.readable import without_pictures
 from codex_py.protocol.usage import TokenUsage
 from codex_py.rollout import format as records
 from codex_py.rollout.recorder import Recorder
@@ -73,7 +74,7 @@ class Transcript:
     def user_message(self, item: ResponseItem) -> None:
         view = item.view()
         if isinstance(view, Message):
-            self._event(records.user_message_payload(view.text))
+            self._event(records.user_message_payload(without_pictures(view.text)))
 
     def usage(self, last: TokenUsage, total: TokenUsage, window: int | None) -> None:
         self._event(records.token_count_payload(last, total, window=window))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from codex_py.model.prompt import ParentTurn
 from codex_py.protocol.events import SettingsChanged
 from codex_py.protocol.policy import ApprovalPolicy, ReadOnly, SandboxPolicy
 from codex_py.protocol.value import Value
@@ -80,7 +81,10 @@ class TurnSettings(Value):
 
 
 class TurnContext(Value):
-    """The settings of one turn, frozen when it starts. With `plan` nothing may be written in it."""
+    """The settings of one turn, frozen when it starts. With `plan` nothing may be written in it.
+
+    `parent` is there in an agent's turn: the one that has told it what to do.
+    """
 
     turn_id: str
     thread_id: str
@@ -90,3 +94,14 @@ class TurnContext(Value):
     approval: ApprovalPolicy
     output_schema: bytes | None = None
     plan: bool = False
+    parent: ParentTurn | None = None
+
+    def as_parent(self) -> ParentTurn:
+        """What agents say of the turn that has started them."""
+        top = self.parent
+        return ParentTurn(
+            self.thread_id,
+            self.turn_id,
+            session_id=top.session_id if top else self.thread_id,
+            root_turn_id=top.root_turn_id if top else self.turn_id,
+        )

@@ -57,8 +57,11 @@ def overridden(
 
 def _config_for(op: OverrideTurnContext, now: TurnSettings, config: Config) -> Config:
     same = op.model is None or op.model == now.model.model
+    effort = op.effort
+    if effort is None:
+        effort = now.model.effort if same else config.model_reasoning_effort
     return config.replace(
-        model_reasoning_effort=op.effort or (now.model.effort if same else config.model_reasoning_effort),
+        model_reasoning_effort=effort or None,
         model_reasoning_summary=op.summary or (now.model.summary if same else config.model_reasoning_summary),
         sandbox_mode=op.sandbox or config.sandbox_mode,
     )

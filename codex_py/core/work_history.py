@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from codex_py.core.work_state import WorkState, plan_of
 from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.events import PlanStep
 from codex_py.protocol.items import Message, ResponseItem, ToolCall
 from codex_py.protocol.readable import output_of
 
@@ -38,6 +39,12 @@ def work_state_of(items: Sequence[ResponseItem], cwd: Path, skill_uses: SkillUse
         if later := _state_of(item, cwd, skill_uses):
             state = state.then(later)
     return state
+
+
+def last_plan(items: Sequence[ResponseItem]) -> tuple[PlanStep, ...] | None:
+    """The plan made last, None where there is none; quick, as the rest of the work is not looked at."""
+    plans = (_planned(item) for item in reversed(items) if b'"update_plan"' in item.encoded)
+    return next((state.plan for state in plans if state is not None), None)
 
 
 def _state_of(item: ResponseItem, cwd: Path, skill_uses: SkillUses) -> WorkState | None:

@@ -48,7 +48,7 @@ class WorkLog:
         """Hear an event; most say nothing about the work."""
         match event:
             case events.PlanUpdated(steps):
-                self.state = self.state.then(WorkState(plan=steps))
+                self.state = self.state.replace(plan=steps)
             case events.PatchFinished(_, changes, True):
                 self.state = self.state.then(WorkState(files=_outcomes(changes)))
             case events.SkillUsed(name, _, path):

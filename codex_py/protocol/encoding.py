@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any, Final, cast
 
-# Made once: `json.dumps` with options builds an encoder for every call.
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+# Made once: `json.dumps` and `json.loads` with options build an encoder, a decoder, for every call.
 _PLAIN: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _ESCAPED: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
 
 
 def encode_json(value: Any) -> bytes:
@@ -25,7 +31,7 @@ def encode_json(value: Any) -> bytes:
 def decode_json(raw: bytes | str) -> Any:
     """Read JSON from outside; raise `ValueError` for what is not JSON, `NaN` and `Infinity` included."""
     try:
-        return json.loads(raw, parse_constant=_refuse)
+        return _DECODER.decode(raw) if isinstance(raw, str) else json.loads(raw, parse_constant=_refuse)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
@@ -38,7 +44,3 @@ def as_object(value: object) -> dict[str, Any]:
 def as_list(value: object) -> list[Any]:
     """A decoded JSON value as an array; anything else counts as an empty one."""
     return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")

@@ -183,6 +183,20 @@ class McpCallFinished(Value):
     error: str | None = None
 
 
+class ToolCallFinished(Value):
+    """A call that told nothing else of itself: of a tool without events of its own, or one that never got to work.
+
+    `arguments` are as the model wrote them.
+    """
+
+    call_id: str
+    tool: str
+    arguments: str
+    ok: bool
+    seconds: float
+    output: str = ""
+
+
 class PatchRejected(Value):
     """A patch of which nothing was written: it was refused, or it does not fit the files."""
 
@@ -339,6 +353,7 @@ Event: TypeAlias = (
     | McpCallStarted
     | McpCallProgress
     | McpCallFinished
+    | ToolCallFinished
     | PlanUpdated
     | PlanProposed
     | WebSearched

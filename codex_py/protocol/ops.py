@@ -59,8 +59,9 @@ class Compact(Value):
 class OverrideTurnContext(Value):
     """Other settings from the next turn on; None leaves one as it is. The model is told of them by items of their own.
 
-    Another model brings its own effort along, unless one is given. In plan mode (`plan`) nothing is written: commands
-    run in a read-only sandbox, whatever the other settings say, and nobody is asked about more.
+    Another model brings its own effort along, unless one is given; an empty one is the model's own. In plan mode
+    (`plan`) nothing is written: commands run in a read-only sandbox, whatever the other settings say, and nobody is
+    asked about more.
     """
 
     model: str | None = None

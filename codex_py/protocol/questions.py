@@ -121,6 +121,8 @@ class ApprovalQuestion(Value):
     drawn as it is. `files` are what a patch changes, none for a command. `outside` says that a yes takes it out of
     the sandbox. `reason` is why it is asked about, `justification` what the model says. `pattern` is what a yes for
     the project or for good would allow: every command that begins with these words.
+
+    With a `server` it is about a call of that MCP server's tool, and a yes for longer is one to all calls of the tool.
     """
 
     id: str
@@ -134,6 +136,7 @@ class ApprovalQuestion(Value):
     pattern: tuple[str, ...] = ()
     scopes: tuple[ApprovalScope, ...] = ("once", "session")
     agent: str = ""
+    server: str = ""
 
 
 class ApprovalReply(Value):

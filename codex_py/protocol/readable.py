@@ -12,10 +12,17 @@ from codex_py.protocol.items import ResponseItem, ToolCall
 # What the host says in the user's place begins like this.
 _CONTEXT: Final = re.compile(r"<[a-z_ ]+>|# AGENTS\.md instructions")
 
+_PICTURE: Final = re.compile(r'<image name=\[Image #\d{1,9}\](?: path="[^"\n]{0,4096}")?></image>')
+
 
 def is_host_text(text: str) -> bool:
     """Whether a message in the user's role is not the user's: context, skills, notes about an interrupt."""
     return _CONTEXT.match(text) is not None
+
+
+def without_pictures(text: str) -> str:
+    """The user's own words of a message that has pictures: without the tags that the host has put round them."""
+    return _PICTURE.sub("", text)
 
 
 def arguments_of(call: ToolCall) -> Mapping[str, Any]:

@@ -32,8 +32,12 @@ def render_command(event: CommandFinished, *, expanded: bool) -> Entry:
     """A command that has ended, or that goes on in the background."""
     glyph, style, standing = _standing(event)
     lines = count_lines(event.output.strip())
-    notes = [standing, describe_seconds(event.seconds) if event.status != "declined" else ""]
-    notes.append(f"{lines} line{'' if lines == 1 else 's'}" if lines and event.status != "in_progress" else "")
+    notes = [standing]
+    # One that was declined has not run, and what it says is what the model was told.
+    if event.status != "declined":
+        notes.append(describe_seconds(event.seconds))
+    if lines and event.status in ("completed", "failed"):
+        notes.append(f"{lines} line{'' if lines == 1 else 's'}")
     line = call_line(glyph, event.command, _joined(notes), style=style, by_user=event.by_user)
     # What the user ran is there to be read.
     if not expanded and not event.by_user:

@@ -73,7 +73,10 @@ class Margin:
 
 
 class OneLine:
-    """A text that stays on one line: cut with a `…` so that the `note` behind it is still there."""
+    """A text that stays on one line: cut with a `…` so that the `note` behind it is still there.
+
+    A long note is cut too, and leaves the text half of the line.
+    """
 
     def __init__(self, text: Text, note: Text | None = None) -> None:
         self._text = text
@@ -82,8 +85,9 @@ class OneLine:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = options.max_width
         text, note = self._text.copy(), self._note.copy()
-        if width - note.cell_len >= min(_LEAST_ROOM, text.cell_len):
-            text.truncate(width - note.cell_len, overflow="ellipsis")
+        room = max(width - note.cell_len, width // 2)
+        if room >= min(_LEAST_ROOM, text.cell_len):
+            text.truncate(room, overflow="ellipsis")
             text.append_text(note)
         text.truncate(width, overflow="ellipsis")
         text.no_wrap = True

@@ -9,11 +9,18 @@ from codex_py.render.agents import render_agent
 from codex_py.render.command import render_command, render_input
 from codex_py.render.entry import Entry
 from codex_py.render.message import render_message, render_prompt
-from codex_py.render.notice import render_compaction, render_notice, render_retry, render_search, render_skill
+from codex_py.render.notice import (
+    render_compaction,
+    render_notice,
+    render_refused_patch,
+    render_retry,
+    render_search,
+    render_skill,
+)
 from codex_py.render.patch import render_changes
 from codex_py.render.plan import render_plan
 from codex_py.render.reasoning import render_reasoning
-from codex_py.render.tool_call import render_mcp_call
+from codex_py.render.tool_call import render_mcp_call, render_tool_call
 
 
 def render_event(event: events.Event, *, expanded: bool, cwd: Path | None = None) -> Entry | None:
@@ -35,6 +42,8 @@ def render_event(event: events.Event, *, expanded: bool, cwd: Path | None = None
             return render_command(event, expanded=expanded)
         case events.McpCallFinished():
             return render_mcp_call(event, expanded=expanded)
+        case events.ToolCallFinished():
+            return render_tool_call(event, expanded=expanded)
         case events.CommandInput():
             return render_input(event)
         case events.PlanUpdated():
@@ -52,7 +61,7 @@ def _remark(event: events.Event, cwd: Path | None) -> Entry | None:
         case events.WebSearched():
             return render_search(event)
         case events.PatchRejected(_, reason):
-            return render_notice(reason)
+            return render_refused_patch(reason)
         case events.Warned(message):
             return render_notice(message, "warning")
         case events.Retrying():

@@ -27,6 +27,11 @@ def render_notice(message: str, level: Level = "note", *, hint: str | None = Non
     return Entry(Margin(body, mark, "  ", style=style), spacing="dense" if level == "note" else "apart")
 
 
+def render_refused_patch(reason: str) -> Entry:
+    """A patch of which nothing was written, and why."""
+    return Entry(Margin(words(reason.strip(), "dim"), "✗ ", "  ", style="bad"), spacing="dense")
+
+
 def render_retry(event: Retrying) -> Entry:
     """A request that is sent again."""
     count = f"{event.attempt} of {event.limit}" if event.limit is not None else f"{event.attempt}"

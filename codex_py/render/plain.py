@@ -31,6 +31,10 @@ def plain_lines(event: events.Event, *, expanded: bool, cwd: Path | None = None)
             return [f"calling {_line(tool)} of {_line(server)}"]
         case events.McpCallFinished():
             return _call_ending(event, expanded=expanded)
+        case events.ToolCallFinished(_, tool, _, ok, seconds, output):
+            how = "succeeded" if ok else "failed"
+            told = output if expanded or not ok else ""
+            return [f"{_line(tool)} {how} in {describe_seconds(seconds)}", *_indented(told)]
         case events.CommandFinished():
             return [_ending(event), *_output(event, expanded=expanded)]
         case events.PatchFinished(_, changes, True):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rich.text import Text
 
 from codex_py.protocol.encoding import encode_json
-from codex_py.protocol.events import McpCallFinished, McpCallProgress, McpCallStarted
+from codex_py.protocol.events import McpCallFinished, McpCallProgress, McpCallStarted, ToolCallFinished
 from codex_py.render.command import legible, output_block, wheel
 from codex_py.render.entry import Entry, OneLine, line_of
 from codex_py.render.status import running_time
@@ -27,11 +27,7 @@ def render_mcp_call(event: McpCallFinished, *, expanded: bool) -> Entry:
     took = describe_seconds(event.seconds) if event.status != "declined" else ""
     notes = [event.status if event.status != "completed" else "", took, "" if expanded else event.error or ""]
     line = _line(glyph, event.tool, _written(event.arguments), server=event.server, style=style)
-    note = Text.assemble(*((f" · {line_of(note[:_NAME_SHOWN]).plain}", "dim") for note in notes if note))
-    shown = ends_of(legible(event.error or event.output), _EXPANDED_LINES) if expanded else []
-    return Entry(
-        OneLine(line, note), *([output_block(shown)] if shown else []), spacing="apart" if expanded else "dense"
-    )
+    return _called(line, notes, (event.error or event.output) if expanded else "")
 
 
 def running_mcp_call(
@@ -46,9 +42,20 @@ def running_mcp_call(
     return Entry(OneLine(line, Text("".join(f" · {note}" for note in notes if note), "dim")), spacing="dense")
 
 
-def render_call(name: str, arguments: str, *, server: str = "") -> Entry:
-    """A call of an earlier session."""
-    return Entry(OneLine(_line("✓", name, arguments, server=server, style="good")), spacing="dense")
+def render_tool_call(event: ToolCallFinished, *, expanded: bool, server: str = "") -> Entry:
+    """A call that is over of which nothing else is known; `seconds` below zero are not known either."""
+    glyph, style = _STANDINGS["completed" if event.ok else "failed"]
+    took = describe_seconds(event.seconds) if event.seconds >= 0 else ""
+    notes = [] if event.ok else ["failed"]
+    notes += [took, "" if expanded or event.ok else event.output]
+    line = _line(glyph, event.tool, event.arguments, server=server, style=style)
+    return _called(line, notes, event.output if expanded else "")
+
+
+def _called(line: Text, notes: Sequence[str], output: str) -> Entry:
+    note = Text.assemble(*((f" · {line_of(note[:_NAME_SHOWN]).plain}", "dim") for note in notes if note))
+    shown = ends_of(legible(output), _EXPANDED_LINES)
+    return Entry(OneLine(line, note), *([output_block(shown)] if shown else []), spacing="apart" if shown else "dense")
 
 
 def _line(glyph: str, name: str, arguments: str, *, server: str, style: str) -> Text:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.protocol.encoding import as_list, as_object
-from codex_py.protocol.events import CommandFinished, PlanStep, PlanUpdated, SkillUsed, WebSearched
+from codex_py.protocol.events import CommandFinished, PlanStep, PlanUpdated, SkillUsed, ToolCallFinished, WebSearched
 from codex_py.protocol.items import CallOutput, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
-from codex_py.protocol.readable import arguments_of, command_of, is_host_text, output_of
+from codex_py.protocol.readable import arguments_of, command_of, is_host_text, output_of, without_pictures
 from codex_py.render.command import render_command
 from codex_py.render.entry import Entry
 from codex_py.render.message import render_message, render_prompt
@@ -18,11 +18,13 @@ from codex_py.render.notice import render_notice, render_search, render_skill
 from codex_py.render.patch import render_patch_text
 from codex_py.render.plan import render_plan
 from codex_py.render.reasoning import render_reasoning
-from codex_py.render.tool_call import render_call
+from codex_py.render.tool_call import render_tool_call
 
 _EXIT: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})$", re.MULTILINE)
 _TIME: Final = re.compile(r"^Wall time: (\d{1,9}(?:\.\d{1,9})?) seconds$", re.MULTILINE)
+_DECLINED: Final = re.compile(r"\w+ declined by ")
 _RUNNING: Final = "Process running with session ID"
+_REFUSALS: Final = ("aborted", "unsupported call: ", "unsupported custom tool call: ", "failed to parse ")
 _STATUSES: Final = ("pending", "in_progress", "completed")
 _SHELL_TOOLS: Final = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
 
@@ -65,6 +67,7 @@ def _said(text: str) -> Entry | None:
         return render_skill(SkillUsed(name, "user", Path(path), "explicit"))
     if text.startswith("<user_shell_command>"):
         return _user_command(text)
+    text = without_pictures(text)
     return None if is_host_text(text) or not text.strip() else render_prompt(text)
 
 
@@ -89,7 +92,8 @@ def _called(call: ToolCall, output: str | None, cwd: Path, *, expanded: bool) ->
         return render_plan(_plan(arguments))
     command = command_of(call) if call.name in _SHELL_TOOLS else None
     if command is None:
-        return render_call(call.name, call.arguments, server=call.namespace or "")
+        done = ToolCallFinished(call.call_id, call.name, call.arguments, _answered(output), -1, output or "")
+        return render_tool_call(done, expanded=expanded, server=call.namespace or "")
     return render_command(_finished(call.call_id, command, output, cwd), expanded=expanded)
 
 
@@ -99,6 +103,8 @@ def _finished(call_id: str, command: str, output: str | None, cwd: Path) -> Comm
     seconds = float(took[1]) if took else 0.0
     if code is None and _RUNNING in report:
         return CommandFinished(call_id, command, cwd, printed, None, seconds, "in_progress")
+    if code is None and _DECLINED.match(report):
+        return CommandFinished(call_id, command, cwd, report, None, seconds, "declined")
     exit_code = int(code[1]) if code else None
     return CommandFinished(
         call_id,
@@ -114,6 +120,11 @@ def _finished(call_id: str, command: str, output: str | None, cwd: Path) -> Comm
 def _succeeded(output: str) -> bool:
     code = _EXIT.search(output.partition("\nOutput:\n")[0])
     return int(code[1]) == 0 if code else output.startswith("Success")
+
+
+def _answered(output: str | None) -> bool:
+    """Whether a call was carried out, as far as its output alone tells."""
+    return output is None or not output.startswith(_REFUSALS)
 
 
 def _plan(arguments: Mapping[str, Any]) -> PlanUpdated:

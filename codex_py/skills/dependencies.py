@@ -73,7 +73,7 @@ def plan_dependencies(
     for skill, need in _declared(skills, "mcp"):
         server = _server(need)
         if isinstance(server, str):
-            notes[f"skill {_quoted(skill.name)} needs the MCP server {_quoted(need.value)}, {server}"] = None
+            notes[f"skill {_quoted(skill.name)} needs the MCP server {_quoted(need.value)}: {server}"] = None
         elif server.key not in configured_mcp:
             known_server = servers.get(server.key, server)
             servers[server.key] = known_server.replace(skills=_with(known_server.skills, skill.name))
@@ -139,14 +139,13 @@ def missing_env_warning(need: EnvNeed) -> str:
     return f"environment variable `{need.name}`{why} is not set; {one} {names} may not work without it"
 
 
-def missing_mcp_warning(need: McpNeed) -> str:
-    """The line for a session in which the server cannot be installed."""
-    names = ", ".join(map(_quoted, need.skills))
-    one = "skill" if len(need.skills) == 1 else "skills"
-    return (
-        f"the MCP server {_quoted(need.name)} ({sanitize_line(need.target)}) is not configured;"
-        f" {one} {names} may not work without it"
-    )
+def missing_mcp_warning(needs: Sequence[McpNeed]) -> str:
+    """The line for a session in which these servers are not installed."""
+    skills = tuple(dict.fromkeys(skill for need in needs for skill in need.skills))
+    servers = ", ".join(f"{_quoted(need.name)} ({sanitize_line(need.target)})" for need in needs)
+    what, them = (f"server {servers} is", "it") if len(needs) == 1 else (f"servers {servers} are", "them")
+    one = "skill" if len(skills) == 1 else "skills"
+    return f"the MCP {what} not configured; {one} {', '.join(map(_quoted, skills))} may not work without {them}"
 
 
 def _declared(skills: Sequence[Skill], kind: str) -> Iterator[tuple[Skill, ToolDependency]]:
@@ -160,13 +159,13 @@ def _server(need: ToolDependency) -> McpNeed | str:
     url, command = (need.url or "").strip(), (need.command or "").strip()
     if transport == "streamable_http":
         if not url:
-            return "which has no `url`"
+            return "it has no `url`"
         return McpNeed(mcp_key(name, url=url), name, "streamable_http", url, None, ())
     if transport == "stdio":
         if not command:
-            return "which has no `command`"
+            return "it has no `command`"
         return McpNeed(mcp_key(name, command=command), name, "stdio", None, command, ())
-    return f"whose transport {_quoted(transport)} is none of `streamable_http`, `stdio`"
+    return f"its transport {_quoted(transport)} is none of `streamable_http`, `stdio`"
 
 
 def _with(names: tuple[str, ...], name: str) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ def test_a_patch_is_an_argument_or_comes_on_stdin(place: Place) -> None:
     place.write("a", "x\n")
     assert apply_patch(place, update("a", "-x", "+y")) == (0, f"{DONE}M a\n", "")
     text = patch("*** Add File: ../b c", "+1", "*** Delete File: a") + "\n"
-    assert apply_patch(place, stdin=text.encode()) == (0, f"{DONE}A ../b c\nD a\n", "")
+    assert apply_patch(place, "-", stdin=text.encode()) == (0, f"{DONE}A ../b c\nD a\n", "")
     assert (place.repo.parent / "b c").read_text() == "1\n"
     assert not (place.repo / "a").exists()
 
@@ -52,6 +52,7 @@ def test_a_patch_that_does_not_fit_is_status_1(text: str, message: str, place: P
 
 def test_a_wrong_command_line_is_status_2(place: Place) -> None:
     assert apply_patch(place, "a", "b") == (2, "", f"error: one patch at a time, got 2 arguments\n{USAGE}")
+    assert apply_patch(place, "--check") == (2, "", f"error: unknown option `--check`\n{USAGE}")
     assert apply_patch(place, stdin=b" \n") == (2, "", f"error: no patch on stdin\n{USAGE}")
 
 

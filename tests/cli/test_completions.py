@@ -18,9 +18,11 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 def completed(place: Place, word: str) -> list[str]:
     """What bash offers for the first word behind the command."""
-    script = place.write("completion.bash", run(place, "completions", "bash").stdout)
+    script = place.repo / "completion.bash"
+    if not script.exists():
+        script.write_bytes(run(place, "completions", "bash").stdout)
     argv = ["bash", "-c", COMPLETE, "bash", str(script), word]
-    return subprocess.check_output(argv, env=place.env, cwd=place.repo, text=True).split()
+    return subprocess.check_output(argv, env=place.env, cwd=place.repo, text=True).splitlines()
 
 
 def test_bash_completes_commands_flags_and_skills(place: Place) -> None:
@@ -28,7 +30,8 @@ def test_bash_completes_commands_flags_and_skills(place: Place) -> None:
 
     assert completed(place, "ex") == ["exec"]
     assert completed(place, "--sand") == ["--sandbox"]
-    assert completed(place, "\\$li") == ["\\$lint"]
+    for typed, whole in (("$li", "\\$lint"), ("\\$li", "\\$lint"), ("'use $li", "use $lint"), ('"$li', "\\$lint")):
+        assert completed(place, typed) == [whole]
 
 
 def test_every_shell_has_a_script(place: Place) -> None:

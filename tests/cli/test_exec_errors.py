@@ -297,6 +297,12 @@ def test_missing_standard_files_do_not_crash_it(place: Place, redirection: str, 
     assert list(place.codex_home.rglob("*.log")) == []
 
 
+def test_a_listing_that_cannot_be_written_is_one_line_and_no_bug(place: Place) -> None:
+    ended = redirected(place, ">/dev/full", "--help")
+
+    assert (ended.status, ended.err) == (1, "error: cannot write the output: no space left on device\n")
+
+
 def test_no_prompt_and_no_stdin_at_all_is_one_line(place: Place) -> None:
     with FakeResponses() as model:
         place.use_model(model.base_url)

@@ -14,6 +14,7 @@ import pytest
 from tests.support.fake_responses import FakeResponses, Request, call, repeat, say
 from tests.support.home import Place
 from tests.support.process import run, start
+from tests.support.rollout import read_rollout
 
 SCHEMA = {
     "type": "object",
@@ -116,6 +117,9 @@ def test_images_are_attached_in_order_before_the_prompt(place: Place) -> None:
         "</image>",
         "what is it?",
     ]
+    [rollout] = place.rollouts()
+    told = [record.payload for record in read_rollout(rollout) if record.type == "event_msg"]
+    assert [one["message"] for one in told if one["type"] == "user_message"] == ["what is it?"]
 
 
 def test_the_output_schema_is_sent_strict(place: Place) -> None:

@@ -28,16 +28,28 @@ def test_help_lists_commands_and_keys(place: Place, ready: Ready) -> None:
             terminal.wait_until_gone("── Help")
 
 
-def test_the_model_is_changed_by_its_name(place: Place, ready: Ready) -> None:
+def test_the_model_is_changed_by_its_name_and_kept_after_a_yes(place: Place, ready: Ready) -> None:
     with FakeResponses([say("ok")]) as model:
         ready(model)
+        config = (place.codex_home / "config.toml").read_text().split("\n", 1)
+        place.configure(f"# mine\n{config[0]} # the usual\n{config[1]}")
         with Terminal(place) as terminal:
             run_command(terminal, "/model gpt-5.5 high")
             terminal.wait_for("model: gpt-5.5, effort high").wait_for_prompt().type("hi")
             terminal.press("enter")
             terminal.wait_for("● ok")
+            run_command(terminal, "/model")
+            terminal.wait_for("Enter use this model").type("-mini\r")
+            terminal.wait_for("Reasoning effort").wait_for("❯ ● default").type("2")
+            terminal.wait_for("Keep this model as the default?").wait_for("❯ n").type("y")
+            terminal.wait_for("kept in `~/.codex/config.toml`")
+            run_command(terminal, "/model gpt-5.5 loud")
+            terminal.wait_for("`loud` is none of")
 
     assert model.requests[0].body["model"] == "gpt-5.5"
+    config = (place.codex_home / "config.toml").read_text()
+    assert config.startswith('# mine\nmodel = "gpt-5.5-mini" # the usual\n')
+    assert tomllib.loads(config)["model_reasoning_effort"] == "low"
 
 
 def test_the_sandbox_and_the_approvals_are_changed(place: Place, ready: Ready) -> None:
@@ -50,6 +62,10 @@ def test_the_sandbox_and_the_approvals_are_changed(place: Place, ready: Ready) -
             terminal.wait_for("approvals: never")
             run_command(terminal, "/approvals sometimes")
             terminal.wait_for("`sometimes` is none of")
+            run_command(terminal, "/mcp now")
+            terminal.wait_for("`/mcp` takes no words: `now`").wait_for("› /mcp now").press("ctrl-c")
+            run_command(terminal, "/vim maybe")
+            terminal.wait_for("`maybe` is none of `on`, `off`")
 
 
 def test_the_theme_is_kept(place: Place, ready: Ready) -> None:
@@ -99,9 +115,11 @@ def test_plan_mode_writes_nothing_until_the_plan_is_accepted(place: Place, ready
         ready(model)
         with Terminal(place) as terminal:
             terminal.wait_for_prompt().press("shift-tab")
-            terminal.wait_for("plan mode · ").type("make it")
-            terminal.press("enter")
+            terminal.wait_for("plan mode · ").type("make it\rand sa")
+            # A word that was begun before the question came up is no answer to it.
             terminal.wait_for("Carry out this plan?").type("y")
+            terminal.wait_for("↑↓ first, because you were typing").press("down")
+            terminal.wait_for("Enter answer").type("y")
             terminal.wait_for("● made").wait_for_prompt()
 
     assert (place.repo / "made.txt").read_text() == "x\n"
@@ -138,7 +156,7 @@ def test_a_review_and_a_guide_have_their_own_prompts(place: Place, ready: Ready)
         with Terminal(place) as terminal:
             run_command(terminal, "/review")
             terminal.wait_for("What is to be reviewed?").type("u")
-            terminal.wait_for("● reviewed")
+            terminal.wait_for("› /review uncommitted").wait_for("● reviewed")
             run_command(terminal, "/init")
             terminal.wait_for("● written")
 
@@ -152,6 +170,16 @@ def test_quit_leaves(place: Place, ready: Ready) -> None:
             run_command(terminal, "/quit")
 
             assert terminal.wait_for_end() == 0
+
+
+def test_a_window_that_is_closed_ends_it_like_a_hangup(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().close_window()
+
+            assert terminal.wait_for_end() == 129
+    assert not (place.codex_home / "log").exists()
 
 
 def test_a_session_that_is_not_there_costs_nothing(place: Place, ready: Ready) -> None:
@@ -170,12 +198,16 @@ def test_a_session_that_is_not_there_costs_nothing(place: Place, ready: Ready) -
             assert terminal.whole.count("codex-py 0.1.0") == 1
 
 
-def test_a_session_that_is_not_there_costs_nothing_in_plain_lines(place: Place, ready: Ready) -> None:
-    with FakeResponses([say("still here")]) as model:
+def test_commands_and_skills_by_their_names_in_plain_lines(place: Place, ready: Ready) -> None:
+    place.write(".agents/skills/lint/SKILL.md", "---\nname: lint\ndescription: Looks.\n---\nLook closely.\n")
+    with FakeResponses([say("still here")], [say("linted")]) as model:
         ready(model)
         with Terminal(place, TERM="dumb") as terminal:
             terminal.wait_for(lambda shown: shown.text.endswith("\n>")).type("/resume nonsense\r")
-            terminal.wait_for("error: no session with the name or id `nonsense`").type("hello\r")
-            terminal.wait_for("codex: still here").type("/quit\r")
+            terminal.wait_for("error: no session with the name or id `nonsense`").type("/nosuch\r")
+            terminal.wait_for("error: there is no command or skill `/nosuch`").type("hello\r")
+            terminal.wait_for("codex: still here").type("/lint app.py\r")
+            terminal.wait_for("skill used: lint").wait_for("codex: linted").type("/quit\r")
 
             assert terminal.wait_for_end() == 0
+    assert model.requests[1].texts("user")[-1] == "$lint app.py"

@@ -62,7 +62,7 @@ def test_what_was_typed_comes_back_in_the_next_session(place: Place, ready: Read
     assert json.loads(line)["text"] == "remember me"
 
 
-def test_the_draft_comes_back_from_the_history(place: Place, ready: Ready) -> None:
+def test_the_draft_comes_back_from_the_history_and_a_hasty_escape_costs_no_letter(place: Place, ready: Ready) -> None:
     (place.codex_home / "history.jsonl").write_text('{"session_id":"x","ts":1,"text":"older"}\nnot json\n')
     with FakeResponses() as model:
         ready(model)
@@ -70,7 +70,13 @@ def test_the_draft_comes_back_from_the_history(place: Place, ready: Ready) -> No
             terminal.wait_for_prompt().type("draft")
             terminal.press("up")
             terminal.wait_for("› older").press("down")
-            terminal.wait_for("› draft")
+            terminal.wait_for("› draft").press("ctrl-u")
+            # Escape and a letter, come in one piece: Alt with that letter only where there are words to go over.
+            terminal.wait_for("Ask anything").type("\x1bb")
+            terminal.wait_for("› b").type(" d")
+            terminal.wait_for("› b d").type("\x1bb")
+            terminal.wait_for(lambda shown: shown.cursor[1] == len("› b ")).type("c")
+            terminal.wait_for("› b cd")
 
 
 def test_a_large_paste_is_folded_and_sent_whole(place: Place, ready: Ready) -> None:
@@ -144,7 +150,8 @@ def test_files_are_found_by_a_few_letters(place: Place, ready: Ready) -> None:
     with FakeResponses([say("ok")]) as model:
         ready(model)
         with Terminal(place) as terminal:
-            terminal.wait_for_prompt().type("look at @prules")
+            terminal.wait_for_prompt().type("look at @")
+            terminal.wait_for("› README.md").type("prules")
             terminal.wait_for("src/deep/parser_rules.py")
             assert "secret_rules" not in terminal.text
             terminal.press("enter")
@@ -159,7 +166,7 @@ def test_a_shell_command_is_run_and_told_to_the_model(place: Place, ready: Ready
         ready(model)
         with Terminal(place) as terminal:
             terminal.wait_for_prompt().type("!echo from-the-shell")
-            terminal.press("enter")
+            terminal.wait_for("› !echo").wait_for("runs here as you, outside the sandbox").press("enter")
             terminal.wait_for("✓ ! echo from-the-shell").wait_for_prompt().type("what was it?")
             terminal.press("enter")
             terminal.wait_for("● saw it")

@@ -91,15 +91,21 @@ def test_what_steers_reaches_the_running_turn(place: Place, ready: Ready) -> Non
     assert "the other way" in model.requests[1].texts("user")
 
 
-def test_a_command_is_one_line_and_can_be_unfolded(place: Place, ready: Ready) -> None:
-    with FakeResponses([call("c1", "exec_command", {"cmd": "printf 'alpha\\nbeta\\n'"})], [say("done")]) as model:
+def test_calls_and_thoughts_are_lines_that_can_be_unfolded(place: Place, ready: Ready) -> None:
+    printing = call("c1", "exec_command", {"cmd": "printf 'alpha\\nbeta\\n'"})
+    thinking = reasoning("blob", "**Looking around**\n\nIt is all in one file.")
+    with FakeResponses([thinking, call("c0", "no_such_tool", {"a": 1}), printing], [say("done")]) as model:
         ready(model)
         with Terminal(place, "run it") as terminal:
             terminal.wait_for("● done").wait_for_prompt()
             assert "✓ $ printf" in terminal.text
+            assert '✗ no_such_tool {"a": 1} · failed' in terminal.text
+            assert "∴ Looking around · 2 more lines" in terminal.text
             assert "beta" not in [row.strip() for row in terminal.rows]
             terminal.press("ctrl-o")
-            terminal.wait_for("│ beta")
+            terminal.wait_for("│ beta").press("ctrl-o")
+            terminal.wait_for("│ unsupported call: no_such_tool").press("ctrl-o")
+            terminal.wait_for("It is all in one file.")
 
 
 def test_a_running_command_shows_what_it_prints(place: Place, ready: Ready) -> None:
@@ -210,17 +216,21 @@ def test_the_window_may_be_of_any_size(place: Place, ready: Ready) -> None:
 
 
 def test_a_bell_tells_the_end_of_a_turn_unless_somebody_looks(place: Place, ready: Ready) -> None:
-    with FakeResponses([say("one")], [say("two")]) as model:
+    options = [{"label": one, "description": one} for one in ("tea", "coffee")]
+    asked = {"questions": [{"id": "q", "header": "Drink", "question": "Which?", "options": options}]}
+    asking = call("c1", "request_user_input", asked)
+    with FakeResponses([say("one")], [asking], [say("two")]) as model:
         ready(model)
         with Terminal(place) as terminal:
             terminal.wait_for_prompt().press("focus-in")
-            terminal.type("a")
-            terminal.press("enter")
-            terminal.wait_for("● one").wait_for_prompt()
+            # It is still the same window.
+            terminal.type("/new\r")
+            terminal.wait_for(lambda now: now.text.count("approval ") == 2).wait_for_prompt().type("a\r")
+            terminal.wait_for("● one").wait_for_prompt().type("b\r")
+            terminal.wait_for("Which?")
             rung = terminal.raw.replace(b"codex-py\a", b"").count(b"\a")
             terminal.press("focus-out")
-            terminal.type("b")
-            terminal.press("enter")
+            terminal.type("2")
             terminal.wait_for("● two").wait_for_prompt()
 
             assert (rung, terminal.raw.replace(b"codex-py\a", b"").count(b"\a")) == (0, 1)

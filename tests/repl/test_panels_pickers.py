@@ -1,4 +1,4 @@
-"""Lists to choose from: moving, searching, choosing; models, policies, themes, sessions, processes, pages."""
+"""Lists to choose from: moving, searching, choosing; models, policies, themes, sessions, processes, hooks, pages."""
 
 from __future__ import annotations
 
@@ -18,12 +18,17 @@ from codex_py.ui.repl.panels.askers import PanelAsker
 from codex_py.ui.repl.panels.first_run import WELCOME
 from codex_py.ui.repl.panels.forms import Asker, Entry, Line, Listing
 from codex_py.ui.repl.panels.help import help_sections, show_help
+from codex_py.ui.repl.panels.hooks import manage_hooks
 from codex_py.ui.repl.panels.models import ModelChoice, choose_model
 from codex_py.ui.repl.panels.policies import choose_approval, choose_sandbox
 from codex_py.ui.repl.panels.processes import manage_processes, running_time
 from codex_py.ui.repl.panels.sessions import session_listing
 from codex_py.ui.repl.panels.themes import choose_theme
+from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.home import Place
+from tests.support.hooks import entry, use_hooks, use_project_hooks
 from tests.support.panel_host import panel_host
+from tests.support.session import watched_session
 
 T = TypeVar("T")
 MODES = ("read-only", "workspace-write", "danger-full-access")
@@ -117,6 +122,16 @@ async def test_a_model_and_its_effort_are_chosen(
     assert await chosen(lambda asker: choose_model(asker, load, current="gpt-5.5", effort="high"), *presses) == choice
 
 
+async def never() -> OfferedModels:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def test_a_provider_that_does_not_answer_is_not_waited_for() -> None:
+    keys = ("see: asking the provider", "esc")
+    assert await chosen(lambda asker: choose_model(asker, never, current="gpt-5.5", effort=None), *keys) is None
+
+
 @pytest.mark.parametrize(
     ("presses", "mode"),
     [
@@ -208,6 +223,30 @@ async def test_a_command_in_the_background_is_stopped_after_a_yes() -> None:
 @pytest.mark.parametrize(("seconds", "words"), [(0.4, "0s"), (59.9, "59s"), (60, "1m 00s"), (7384, "2h 03m")])
 def test_a_running_time_in_words(seconds: float, words: str) -> None:
     assert running_time(seconds) == words
+
+
+async def test_the_projects_hooks_run_after_a_yes_in_the_session(place: Place) -> None:
+    use_hooks(place, PostToolUse=[entry("true", "Edit|Write")])
+    use_project_hooks(place, PreToolUse=[entry("echo not here >&2; exit 2", "Bash")], Stop=[entry("true")])
+    asked = ("down", "enter", "see: PreToolUse Bash: echo not here", "see: outside the sandbox")
+    with FakeResponses([call("c1", "exec_command", {"cmd": "true"})], [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            hooks = watched.session.hooks
+            assert hooks is not None
+            assert [(one.event, one.source, one.runs) for one in hooks.listed()] == [
+                ("PostToolUse", "user", True),
+                ("PreToolUse", "project", False),
+                ("Stop", "project", False),
+            ]
+            agree = ("see: not trusted", "enter", "see: the layer user", *asked, "y", "see: ● Stop", "esc")
+            await chosen(
+                lambda asker: manage_hooks(asker, hooks.listed, lambda yes: hooks.set_trust(agrees=yes)), *agree
+            )
+            await watched.say("go")
+            assert [one.runs for one in hooks.listed()] == [True, True, True]
+            hooks.set_trust(agrees=False)
+            assert [one.runs for one in hooks.listed()] == [True, False, False]
+    assert model.requests[1].output_of("c1") == "blocked by a PreToolUse hook: not here"
 
 
 async def test_the_help_lists_every_key_and_can_be_scrolled() -> None:

@@ -38,6 +38,7 @@ RUN = ApprovalQuestion(
     pattern=("git", "push", "origin", "main"),
     scopes=("once", "session", "project", "always"),
 )
+CALL = RUN.replace(command='figma.draw {"a": 1}', pattern=(), scopes=("once", "session", "always"), server="figma")
 FIGMA = McpServerWanted("figma", "stdio", "npx figma", ("design",))
 PROJECT = ProjectServersQuestion(
     "q",
@@ -139,10 +140,21 @@ async def test_a_long_command_is_folded_and_can_be_read_whole() -> None:
         await host.until("more lines: m shows all")
         assert "echo 30" not in host.text
         host.press("m")
-        await host.until("of 40")
-        for _ in range(8):
+        seen = set((await host.until("of 40")).split("\n"))
+        while "  echo 39" not in seen:
+            before = host.text
             host.press("pagedown")
-        await host.until("echo 39")
+            seen |= set((await host.until(lambda shown, before=before: shown != before)).split("\n"))
+        assert seen >= {f"  {line}" for line in lines}
+
+
+async def test_a_question_with_more_answers_than_digits_can_be_answered() -> None:
+    options = tuple(Choice(f"option {number}", "") for number in range(12))
+    async with showing(ChoiceQuestion("q", "Many", "Which?", options)) as host:
+        await host.until("❯")
+        for _ in range(3):
+            host.press("up")
+        await host.until("❯    option 10")
 
 
 async def test_a_hostile_text_cannot_steer_the_terminal() -> None:
@@ -181,8 +193,13 @@ async def test_a_resize_while_it_is_open_draws_it_again() -> None:
     [
         (PermissionsQuestion("q", True, (Path("/srv"),), "to install"), ("enter",), None),
         (PermissionsQuestion("q", True, (Path("/srv"),), "to install"), ("see: write below /srv", "y"), "yes"),
+        (
+            CALL,
+            ("see: Call this tool of the MCP server figma?", "see: all calls of this tool", "a"),
+            "always",
+        ),
         (McpInstallQuestion("q", (FIGMA,)), ("enter",), None),
-        (McpInstallQuestion("q", (FIGMA,)), ("see: needed by $design", "see: npx figma", "y"), "yes"),
+        (McpInstallQuestion("q", (FIGMA,)), ("see: needed by $design", "see: stdio: npx figma", "y"), "yes"),
         (McpInstallQuestion("q", (FIGMA,)), ("see: Never for this skill", "d"), "never"),
         (PROJECT, ("enter",), None),
         (PROJECT, ("see: npx figma --fast", "see: gets TOKEN of your environment", "see: with LEVEL=1", "y"), "yes"),

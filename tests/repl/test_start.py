@@ -15,10 +15,11 @@ def trust(place: Place) -> str:
 
 
 def test_the_banner_tells_what_the_session_runs_with(place: Place) -> None:
+    place.write(".agents/skills/bad/SKILL.md", "no head")
     with FakeResponses() as model:
         place.use_model(model.base_url, trust(place))
-        with Terminal(place) as terminal:
-            terminal.wait_for_prompt()
+        with Terminal(place, width=200) as terminal:
+            terminal.wait_for("! failed to load skill").wait_for_prompt()
 
             shown = terminal.text
 
@@ -26,6 +27,7 @@ def test_the_banner_tells_what_the_session_runs_with(place: Place) -> None:
     assert "gpt-5.1-codex" in shown and "fake" in shown
     assert "workspace-write" in shown and "on-request" in shown
     assert "5 found" in shown
+    assert "bad/SKILL.md: missing YAML frontmatter" in shown
 
 
 def test_a_message_is_answered_on_the_screen(place: Place) -> None:

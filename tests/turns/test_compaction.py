@@ -394,10 +394,13 @@ async def test_a_resumed_session_goes_on_from_the_compacted_history(place: Place
         async with watched_session(place, model) as watched:
             await watched.say("first")
             thread = watched.session.thread_id
+            plan = watched.session.plan()
         async with watched_session(place, model, resume=thread) as watched:
+            assert watched.session.plan() == plan != ()
             await watched.session.submit(Compact())
             await watched.say("second")
         async with watched_session(place, model, resume=thread) as watched:
+            assert watched.session.plan() == plan
             await watched.session.submit(Compact())
             await watched.say("third")
     before, after = model.requests[3], model.requests[5]
@@ -428,3 +431,16 @@ async def test_the_file_keeps_all_that_was_said(place: Place) -> None:
     for one in line["replacement_history"]:
         assert json.dumps(one, ensure_ascii=False, separators=(",", ":")).encode() in after.raw
     assert model.requests[1].input[:-1] == [record.payload for record in records if record.type == "response_item"][:4]
+
+
+async def test_the_plan_of_a_resumed_session_is_the_last_one(place: Place) -> None:
+    later = {"plan": [{"step": "Ship it", "status": "pending"}]}
+    script: list[Stream] = [[call("p", "update_plan", PLAN)], [say("one")], [say("sum")]]
+    with FakeResponses(*script, [call("q", "update_plan", later)], [say("two")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("first")
+            await watched.session.submit(Compact())
+            await watched.say("second")
+            thread = watched.session.thread_id
+        async with watched_session(place, model, resume=thread) as watched:
+            assert watched.session.plan() == (events.PlanStep("Ship it", "pending"),)

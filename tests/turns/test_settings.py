@@ -110,3 +110,12 @@ async def test_settings_changed_one_after_the_other_all_count(place: Place) -> N
     # As for every model nothing is known about.
     assert patch["type"] == "function"
     assert "`sandbox_mode` is `read-only`" in request.texts("developer")[-1]
+
+
+async def test_an_empty_effort_is_that_of_the_model_again(place: Place) -> None:
+    with FakeResponses([say("one")], [say("two")], [say("three")]) as model:
+        async with watched_session(place, model, 'model_reasoning_effort = "high"') as watched:
+            for effort in ("low", None, ""):
+                await watched.session.submit(OverrideTurnContext(effort=effort))
+                await watched.say("go")
+    assert [one.body["reasoning"]["effort"] for one in model.requests] == ["low", "low", "medium"]

@@ -123,10 +123,10 @@ async def test_a_plan_is_told_and_answered(place: Place) -> None:
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        ({}, "`plan` is missing"),
+        ({}, "missing field `plan`"),
         ({"plan": "do it"}, "`plan` must be an array, found `do it`"),
         ({"plan": ["do it"]}, "`plan.0` must be an object, found `do it`"),
-        ({"plan": [{"step": "a"}]}, "`plan.0.status` is missing"),
+        ({"plan": [{"step": "a"}]}, "missing field `plan.0.status`"),
         (
             {"plan": [{"step": "a", "status": "soon"}]},
             "`plan.0.status` must be one of `pending`, `in_progress` or `completed`, found `soon`",

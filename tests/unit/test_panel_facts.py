@@ -13,7 +13,7 @@ url = "https://user:hunter2@docs.example/mcp?key=hunter2"
 
 [mcp_servers.files]
 command = "npx"
-args = ["-y", "files server"]
+args = ["-y", "files server", "--api-key=hunter2"]
 env = { TOKEN = "hunter2" }
 enabled = false
 """
@@ -30,7 +30,7 @@ def test_servers_are_told_without_their_secrets(place: Place) -> None:
             "MCP servers",
             (
                 ("docs", "https://docs.example/mcp?…"),
-                ("files", "npx -y 'files server' · switched off · gets TOKEN"),
+                ("files", "npx -y 'files server' '--api-key=*****' · switched off · gets TOKEN"),
             ),
         ),
     )

@@ -115,6 +115,16 @@ def test_a_call_of_a_server_says_whose_it_is_and_what_came_of_it() -> None:
     assert plain_lines(failed, expanded=False) == ["search of docs failed in 1.2s", "  no such", "  index"]
 
 
+def test_a_call_without_a_form_of_its_own_is_a_line_too() -> None:
+    seen = events.ToolCallFinished("c", "view_image", '{"path": "a.png"}', True, 0.02, "[input_image]")
+    assert shown(seen) == ['✓ view_image {"path": "a.png"} · 20ms']
+    assert shown(seen, expanded=True) == ['✓ view_image {"path": "a.png"} · 20ms', "  │ [input_image]"]
+    failed = seen.replace(ok=False, output="no such file: " + "x" * 90)
+    assert shown(failed) == ['✗ view_image {"path": "a.png"} · failed · 20ms · no such fi…']
+    assert plain_lines(seen, expanded=False) == ["view_image succeeded in 20ms"]
+    assert plain_lines(failed, expanded=False) == ["view_image failed in 20ms", f"  {failed.output}"]
+
+
 def test_a_call_that_is_under_way_says_how_far_it_is() -> None:
     begun = events.McpCallStarted("m", "docs", "search", {"q": 1})
     half = events.McpCallProgress("m", 5, 10, "reading\nit")

@@ -96,14 +96,31 @@ def test_calls_that_make_no_sense_are_shown_all_the_same() -> None:
     assert told(
         item(type="function_call", call_id="a", name="exec_command", arguments="{nonsense"),
         item(type="function_call", call_id="b", name="exec_command", arguments='{"cmd":["ls","-l"]}'),
-        output("b", "refused by the user"),
+        output("b", "command declined by the user, who says: no"),
         item(type="function_call", call_id="c", name="\x1b[2J", arguments="[]"),
+        output("c", "unsupported call: \x1b[2J"),
         item(type="custom_tool_call", call_id="d", name="apply_patch", input="nonsense"),
     ) == [
         "✓ exec_command {nonsense",
-        "✗ $ ls -l · stopped · 0ms · 1 line",
-        "✓ ␛[2J []",
+        "⊘ $ ls -l · declined",
+        "✗ ␛[2J [] · failed · unsupported call: ␛[2J",
         "",
         "✗ A patch that cannot be read",
         "  nonsense",
     ]
+
+
+def test_a_message_with_a_picture_is_what_was_typed() -> None:
+    tag, picture = '<image name=[Image #1] path="/p/a.png">', "data:image/png;base64,AA=="
+    asked = item(
+        type="message",
+        role="user",
+        content=[
+            {"type": "input_text", "text": tag},
+            {"type": "input_image", "image_url": picture},
+            {"type": "input_text", "text": "</image>"},
+            {"type": "input_text", "text": "what is [Image #1]?"},
+        ],
+    )
+
+    assert told(asked) == ["› what is [Image #1]?"]

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from codex_py.protocol.events import Event, McpCallProgress, McpCallStarted, PlanStep
 from codex_py.protocol.input import ImageInput, SkillInput, TextInput
+from codex_py.render.entry import Entry
+from codex_py.render.theme import Theme
 from codex_py.ui.repl.chips import Chips
 from codex_py.ui.repl.files import FileIndex, with_folders
 from codex_py.ui.repl.fuzzy import best, score
 from codex_py.ui.repl.history import PromptHistory, read_messages
 from codex_py.ui.repl.keys import parse_key, resolve_keys, shown_key
-from codex_py.ui.repl.paste import picture_path
+from codex_py.ui.repl.live import Live
+from codex_py.ui.repl.paste import picture_path, picture_paths
 from codex_py.ui.repl.settings import Tui, read_tui
 from codex_py.ui.repl.slash import looks_like_command
 
@@ -48,6 +53,17 @@ def test_an_action_may_have_no_key_and_a_wrong_one_keeps_its_own() -> None:
 
     assert (keys["help"], keys["edit"]) == ((), ("ctrl-g",))
     assert warnings == ("`nokey`, for `tui.keymap.edit`, is no key",)
+
+
+def test_a_key_belongs_to_one_action_and_letters_to_the_text() -> None:
+    keys, warnings = resolve_keys({"help": ("ctrl-g", "x"), "expand": ("ctrl-g", "ctrl-e"), "newline": ("enter",)})
+
+    assert (keys["help"], keys["expand"], keys["edit"]) == (("ctrl-g",), ("ctrl-e",), ())
+    assert warnings == (
+        "`x`, for `tui.keymap.help`, would keep you from writing it; take it with ctrl or alt",
+        "`ctrl-g`, for `tui.keymap.expand`, is the key of `help` already",
+        "no key sends a message any more; give `tui.keymap.submit` one",
+    )
 
 
 def test_a_message_with_chips_says_what_they_stand_for(tmp_path: Path) -> None:
@@ -88,6 +104,22 @@ def test_paths_are_found_though_their_lower_case_is_longer() -> None:
     assert index.find("plan", 5) == ["src/Plan.py", "İstanbul/plan.md"]
 
 
+def test_a_name_counts_for_more_than_the_folders_and_its_beginning_for_most() -> None:
+    paths = ["app/deep/er/rest.py", "x/y/z/app.py", "wrap/per.py", "src/snapp.md", "appendix.txt"]
+    index = FileIndex(paths)
+
+    assert index.find("app", 9) == [
+        "x/y/z/app.py",
+        "appendix.txt",
+        "app/deep/er/rest.py",
+        "src/snapp.md",
+        "wrap/per.py",
+    ]
+    assert index.find("", 2) == ["appendix.txt", "wrap/per.py"]
+    # A longer query is looked for among what a shorter one has found.
+    assert [index.find(query, 9) for query in ("xpy", "xapy", "xapyq")] == [["x/y/z/app.py"], ["x/y/z/app.py"], []]
+
+
 def test_folders_are_offered_with_their_files() -> None:
     assert sorted(with_folders(["a/b/c.py", "d.py"])) == ["a/", "a/b/", "a/b/c.py", "d.py"]
 
@@ -121,6 +153,16 @@ def test_only_a_path_of_a_picture_is_one(tmp_path: Path) -> None:
     assert [picture_path(text, tmp_path) for text in ("missing.png", "a b.PNG is it", "", "x\0.png")] == [None] * 4
 
 
+def test_several_pictures_are_dragged_in_at_once(tmp_path: Path) -> None:
+    pictures = [tmp_path / "a b.png", tmp_path / "c.jpg"]
+    for picture in pictures:
+        picture.write_bytes(b"")
+
+    assert picture_paths(f"'{pictures[0]}' {pictures[1]} ", tmp_path) == pictures
+    assert picture_paths("a\\ b.png\nc.jpg", tmp_path) == pictures
+    assert [picture_paths(text, tmp_path) for text in ("c.jpg and more", "c.jpg 'a b.png", "", " ")] == [[]] * 4
+
+
 def test_settings_that_make_no_sense_are_told_and_left_out() -> None:
     tui = read_tui({"theme": 5, "vim_mode_default": "yes", "notifications": ["agent-turn-complete", 3]}, {})
 
@@ -135,7 +177,50 @@ def test_settings_that_make_no_sense_are_told_and_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [("/nosuch", True), ("/fix-tests now", True), ("/usr/bin/ls fails", False), ("hi", False), ("/", False)],
+    [
+        ("/nosuch", True),
+        ("/fix-tests now", True),
+        ("/plugin:its_skill\non this", True),
+        ("/usr/bin/ls fails", False),
+        ("/tmp is full", False),
+        ("/ or both", False),
+        ("hi", False),
+        ("/", False),
+    ],
 )
 def test_a_path_at_the_start_is_no_command(line: str, expected: bool) -> None:
     assert looks_like_command(line) is expected
+
+
+class Silence:
+    """A voice nobody hears."""
+
+    def note(self, text: str) -> None: ...
+
+    def fail(self, message: str, *, hint: str | None = None) -> None: ...
+
+    def show(self, entry: Entry) -> None: ...
+
+    def event(self, event: Event, *, expanded: bool = False) -> None: ...
+
+
+@pytest.mark.parametrize(("status", "is_shown"), [("pending", True), ("completed", False)])
+def test_the_plan_of_an_earlier_run_is_in_view_until_it_is_done(
+    status: Literal["pending", "completed"], is_shown: bool
+) -> None:
+    live = Live(Silence(), lambda: Theme("dark", "256"), lambda: None)
+    live.go_on_with((PlanStep("look around", "completed"), PlanStep("act", status)))
+    live.begin()
+    shown = "".join(text for row in live.rows(80, 20) for _, text in row)
+    assert ("1 of 2 done" in shown, "act" in shown) == (is_shown, is_shown)
+
+
+def test_a_call_of_a_server_is_in_view_while_it_runs() -> None:
+    live = Live(Silence(), lambda: Theme("dark", "256"), lambda: None, animated=False)
+    for event in (McpCallStarted("m", "docs", "search", {"q": 1}), McpCallProgress("m", 1, 4, "reading")):
+        live.note_event(event)
+
+    assert ["".join(text for _, text in row) for row in live.rows(80, 20)] == [
+        "",
+        '⠋ docs.search {"q":1} · 25% · reading',
+    ]

@@ -73,15 +73,15 @@ def test_a_server_under_two_names_is_missing_once() -> None:
 @pytest.mark.parametrize(
     ("need", "fault"),
     [
-        (ToolDependency("mcp", "docs"), "which has no `url`"),
-        (ToolDependency("mcp", "docs", None, None, "run"), "which has no `url`"),
-        (ToolDependency("mcp", "docs", None, "stdio", " ", "https://x"), "which has no `command`"),
-        (ToolDependency("mcp", "docs", None, "sse"), "whose transport `sse` is none of `streamable_http`, `stdio`"),
+        (ToolDependency("mcp", "docs"), "it has no `url`"),
+        (ToolDependency("mcp", "docs", None, None, "run"), "it has no `url`"),
+        (ToolDependency("mcp", "docs", None, "stdio", " ", "https://x"), "it has no `command`"),
+        (ToolDependency("mcp", "docs", None, "sse"), "its transport `sse` is none of `streamable_http`, `stdio`"),
     ],
 )
 def test_a_server_that_is_not_described_is_noted(need: ToolDependency, fault: str) -> None:
     assert plan_dependencies([needing(need)], env=(), configured_mcp=()) == DependencyPlan(
-        notes=(f"skill `lint` needs the MCP server `docs`, {fault}",)
+        notes=(f"skill `lint` needs the MCP server `docs`: {fault}",)
     )
 
 

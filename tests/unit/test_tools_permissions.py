@@ -171,10 +171,10 @@ async def test_questions_are_put_one_after_the_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("questions", "fault"),
     [
-        (None, "`questions` is missing"),
-        ([], "`questions`: "),
-        ([question(str(number), "x") for number in range(4)], "`questions`: "),
-        ([question("a")], "`questions.0.options`: "),
+        (None, "missing field `questions`"),
+        ([], "`questions` must have at least 1, found 0"),
+        ([question(str(number), "x") for number in range(4)], "`questions` must have at most 3, found 4"),
+        ([question("a")], "`questions.0.options` must have at least 1, found 0"),
         (["what?"], "`questions.0` must be an object, found `what?`"),
         ([question("a", "x"), question("a", "y")], "`questions` must each have an `id` of their own"),
     ],

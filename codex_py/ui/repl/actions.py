@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -16,7 +17,15 @@ from codex_py.ui.repl.input import Composer
 from codex_py.ui.repl.paste import clipboard_picture
 from codex_py.ui.repl.tasks import SideTasks
 
-_FOLDED: Final = (events.CommandFinished, events.PatchFinished, events.ReasoningDone)
+_FOLDED: Final = (
+    events.CommandFinished,
+    events.PatchFinished,
+    events.McpCallFinished,
+    events.ToolCallFinished,
+    events.ReasoningDone,
+)
+
+_MOST_FOLDED: Final = 20
 
 
 class Actions:
@@ -36,12 +45,13 @@ class Actions:
         self._tasks = tasks
         self._look = look
         self._run_command = run_command
-        self._folded: events.Event | None = None
+        # The last one at the end. Each may hold all that a command has printed.
+        self._folded: deque[events.Event] = deque(maxlen=_MOST_FOLDED)
 
     def note_event(self, event: events.Event) -> None:
         """Remember what can be unfolded."""
         if isinstance(event, _FOLDED):
-            self._folded = event
+            self._folded.append(event)
 
     def by_name(self) -> Mapping[str, Callable[[], object]]:
         """What each key does."""
@@ -55,10 +65,11 @@ class Actions:
         }
 
     def _expand(self) -> None:
-        if self._folded is None:
-            self._desk.voice.note("there is nothing to unfold yet")
+        """Show whole what came last, and the next time what came before it."""
+        if self._folded:
+            self._desk.voice.event(self._folded.pop(), expanded=True)
         else:
-            self._desk.voice.event(self._folded, expanded=True)
+            self._desk.voice.note("there is nothing to unfold; Ctrl-T shows all of the session")
 
     async def _edit(self) -> None:
         before = self._composer.chips.expand(self._composer.text)

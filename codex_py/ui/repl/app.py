@@ -19,12 +19,12 @@ from prompt_toolkit.application.current import set_app
 from prompt_toolkit.cursor_shapes import AnyCursorShapeConfig, DynamicCursorShapeConfig, ModalCursorShapeConfig
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.key_binding import DynamicKeyBindings, KeyBindingsBase
+from prompt_toolkit.key_binding import DynamicKeyBindings, KeyBindingsBase, merge_key_bindings
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import BaseStyle, DynamicStyle, Style
 
 from codex_py.render.theme import Theme, theme_named
-from codex_py.ui.repl.bindings import session_bindings
+from codex_py.ui.repl.bindings import focus_bindings, is_navigating, session_bindings
 from codex_py.ui.repl.controls import Controls
 from codex_py.ui.repl.history import FILE, PromptHistory
 from codex_py.ui.repl.input import Composer
@@ -38,6 +38,7 @@ from codex_py.ui.repl.start import Errand, Host, Place
 from codex_py.ui.repl.terminal import USUAL_CURSOR, give_back, learn_keys, opening, terminal_input, title_sequence
 
 _FRAME_SECONDS: Final = 0.12
+_NORMAL: Final = "  NORMAL"
 _STATUS: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 _DEPTHS: Final = {
     "none": ColorDepth.DEPTH_1_BIT,
@@ -67,7 +68,9 @@ class FrontEnd:
         self._typed = layout.current_window
         self.app: Application[None] = Application(
             layout=layout,
-            key_bindings=DynamicKeyBindings(self._bindings_in_front),
+            key_bindings=merge_key_bindings(
+                [DynamicKeyBindings(self._bindings_in_front), focus_bindings(self.controls)]
+            ),
             style=DynamicStyle(self._style_now),
             color_depth=lambda: _DEPTHS[self.theme.depth],
             cursor=DynamicCursorShapeConfig(self._cursor_shape),
@@ -252,7 +255,9 @@ class FrontEnd:
         def status(width: int) -> StyleAndTextTuples:
             if self.controls.quits_next:
                 return [("class:warn", "  press Ctrl-C again to quit"[:width])]
-            return of_seat().status(width)
+            if not is_navigating():
+                return of_seat().status(width)
+            return [("class:warn", _NORMAL[:width]), *of_seat().status(max(0, width - len(_NORMAL)))]
 
         return Surroundings(
             live=live,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from string import ascii_letters
 from typing import Final
 
 from prompt_toolkit.application.current import get_app
 from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.key_binding.vi_state import InputMode
@@ -39,9 +40,10 @@ def session_bindings(
         "submit": lambda: _submit(composer, controls),
         "newline": lambda: composer.buffer.newline(copy_margin=False),
     }
+    _bind_hasty_escape(bindings, composer, controls)
     for name, act in actions.items():
         bind(bindings, keys[name], _press(act))
-    bind(bindings, keys["complete"], lambda _: composer.accept(), when=is_open)
+    bind(bindings, keys["complete"], lambda _: composer.accept(or_first=True), when=is_open)
     bind(bindings, keys["interrupt"], lambda _: _escape(composer, controls), when=Condition(_escape_is_ours) | is_open)
     bind(bindings, keys["quit"], _press(controls.quit), when=Condition(lambda: not composer.text))
     _bind_movement(bindings, composer, controls)
@@ -50,25 +52,54 @@ def session_bindings(
     def _(event: KeyPressEvent) -> None:
         controls.paste(event.data)
 
-    bindings.add(FOCUS_IN)(_press(lambda: controls.note_focus(has_focus=True)))
-    bindings.add(FOCUS_OUT)(_press(lambda: controls.note_focus(has_focus=False)))
     bindings.add("?", filter=Condition(lambda: not composer.text))(_press(lambda: controls.press("help")))
     return bindings
+
+
+def focus_bindings(controls: Controls) -> KeyBindings:
+    """What the terminal reports by keys of its own, whatever is in front."""
+    bindings = KeyBindings()
+    bindings.add(FOCUS_IN)(_press(lambda: controls.note_focus(has_focus=True)))
+    bindings.add(FOCUS_OUT)(_press(lambda: controls.note_focus(has_focus=False)))
+    return bindings
+
+
+def is_navigating() -> bool:
+    """Whether letters are commands, as in the normal mode of vi."""
+    app = get_app()
+    return app.editing_mode is EditingMode.VI and app.vi_state.input_mode is InputMode.NAVIGATION
+
+
+def _bind_hasty_escape(bindings: KeyBindings, composer: Composer, controls: Controls) -> None:
+    """Alt with a letter moves about in words: without any, it was Escape and a letter that came in one piece."""
+    nothing_typed = Condition(lambda: not composer.text and _escape_is_ours())
+    for letter in ascii_letters:
+
+        @bindings.add("escape", letter, filter=nothing_typed)
+        def _(event: KeyPressEvent) -> None:
+            _escape(composer, controls)
+            composer.buffer.insert_text(event.data)
 
 
 def _bind_movement(bindings: KeyBindings, composer: Composer, controls: Controls) -> None:
     menu = composer.menu
     is_open = Condition(lambda: menu.is_open)
+    is_chosen = Condition(lambda: menu.is_search or menu.chosen is not None)
     at_top = Condition(lambda: composer.buffer.document.cursor_position_row == 0)
     at_bottom = Condition(lambda: composer.buffer.document.on_last_line)
     for keys, by in ((("up", "c-p"), -1), (("down", "c-n"), 1)):
         for key in keys:
-            bindings.add(key, filter=is_open)(_press(lambda by=by: menu.move(by)))
-    bindings.add("up", filter=~is_open & at_top)(_press(controls.older))
+            bindings.add(key, filter=is_chosen if by < 0 else is_open)(_press(lambda by=by: menu.move(by)))
+    bindings.add("up", filter=~is_chosen & at_top)(_press(controls.older))
     bindings.add("down", filter=~is_open & at_bottom & Condition(lambda: composer.history.is_browsing))(
         _press(composer.newer)
     )
-    typing = Condition(lambda: not _is_navigating())
+    # As with the arrows, where vi has no line to go to.
+    bindings.add("k", filter=vi_navigation_mode & at_top)(_press(controls.older))
+    bindings.add("j", filter=vi_navigation_mode & at_bottom & Condition(lambda: composer.history.is_browsing))(
+        _press(composer.newer)
+    )
+    typing = Condition(lambda: not is_navigating())
     for key in ("backspace", "c-h"):
         bindings.add(key, filter=typing)(_press(composer.delete_before))
 
@@ -108,12 +139,7 @@ def _escape(composer: Composer, controls: Controls) -> None:
 
 def _escape_is_ours() -> bool:
     """In vi mode the first Escape ends the typing."""
-    return get_app().editing_mode is not EditingMode.VI or _is_navigating()
-
-
-def _is_navigating() -> bool:
-    app = get_app()
-    return app.editing_mode is EditingMode.VI and app.vi_state.input_mode is InputMode.NAVIGATION
+    return get_app().editing_mode is not EditingMode.VI or is_navigating()
 
 
 def _press(act: Callable[[], object]) -> Callable[[KeyPressEvent], None]:

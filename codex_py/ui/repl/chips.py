@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -32,11 +33,12 @@ Chip: TypeAlias = Pasted | Picture | PickedSkill
 
 
 class Composed(Value):
-    """A message ready to go: as it was `typed`, chips and all, and what the session gets of it."""
+    """A message ready to go: as it was `typed`, with its `chips` by their marks, and what the session gets of it."""
 
     typed: str
     text: str
     inputs: tuple[UserInput, ...]
+    chips: tuple[tuple[str, Chip], ...] = ()
 
     def mentioning(self, text: str, skill: str, path: Path) -> Composed:
         """The same message in other words, with one more skill."""
@@ -77,6 +79,44 @@ class Chips:
         """The length of the mark right before a position; 0 when there is none. A skill is deleted letter by letter."""
         return next((end - start for start, end in self.marks_in(text) if end == position and text[start] == "["), 0)
 
+    def mended(self, before: str, after: str) -> tuple[str, int] | None:
+        """A text that was edited without the rest of a mark of which a part was taken away or written over, and where
+        the edit ends in it; None when no mark was hurt.
+        """
+        if not self._chips or not (marks := [one for one in self.marks_in(before) if before[one[0]] == "["]):
+            return None
+        start = _shared(before, after)
+        same_end = min(_shared(before[::-1], after[::-1]), len(before) - start, len(after) - start)
+        written = after[start : len(after) - same_end]
+        end = len(before) - same_end
+        hurt = [one for one in marks if one[0] < end and start < one[1] and not (start <= one[0] and one[1] <= end)]
+        if not hurt:
+            return None
+        start, end = min(start, hurt[0][0]), max(end, hurt[-1][1])
+        return before[:start] + written + before[end:], start + len(written)
+
+    def outside(self, text: str, position: int, *, forwards: bool) -> int:
+        """The position, or the end of the mark that it is inside of: nothing is written into one."""
+        for start, end in self.marks_in(text):
+            if text[start] == "[" and start < position < end:
+                return end if forwards else start
+        return position
+
+    def adopt(self, text: str, chips: Mapping[str, Chip]) -> str:
+        """A text of another input, its chips among those of this one: with marks that are theirs here."""
+        others = Chips()
+        others._chips.update(chips)
+        parts: list[str] = []
+        last = 0
+        for start, end in others.marks_in(text):
+            parts += [text[last:start], self._mark(chips[text[start:end]])]
+            last = end
+        return "".join([*parts, text[last:]])
+
+    @property
+    def by_mark(self) -> Mapping[str, Chip]:
+        return self._chips
+
     def expand(self, text: str) -> str:
         """The text with every folded paste in its place."""
         parts: list[str] = []
@@ -89,11 +129,22 @@ class Chips:
 
     def compose(self, typed: str) -> Composed:
         """What the session gets: pictures and skills of their own, then the text."""
-        used = [self._chips[typed[start:end]] for start, end in self.marks_in(typed)]
+        marks = [typed[start:end] for start, end in self.marks_in(typed)]
+        used = [self._chips[mark] for mark in marks]
         pictures = [ImageInput(chip.path) for chip in used if isinstance(chip, Picture)]
         skills = [SkillInput(chip.name, chip.path) for chip in used if isinstance(chip, PickedSkill)]
         text = self.expand(typed)
-        return Composed(typed, text, (*dict.fromkeys(pictures), *dict.fromkeys(skills), TextInput(text)))
+        inputs = (*dict.fromkeys(pictures), *dict.fromkeys(skills), TextInput(text))
+        return Composed(typed, text, inputs, tuple(dict(zip(marks, used, strict=True)).items()))
+
+    def _mark(self, chip: Chip) -> str:
+        match chip:
+            case Pasted(text):
+                return self.paste(text)
+            case Picture(path):
+                return self.picture(path)
+            case PickedSkill(name, path):
+                return self.skill(name, path)
 
     def _add(self, mark: str, chip: Chip) -> str:
         self._chips[mark] = chip
@@ -111,3 +162,9 @@ def is_large(text: str) -> bool:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^\w.\- ]", "_", name)[-40:]
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    pairs = zip(one, other, strict=False)
+    return next((place for place, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))

@@ -1,4 +1,5 @@
-"""What the menu offers besides files: skills after a `$`, commands and skills after a `/` at the start."""
+"""What the menu offers besides files: skills after a `$`, commands and skills after a `/` at the start, and after a `!`
+the shell commands of before."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.ui.repl.chips import PickedSkill
 from codex_py.ui.repl.fuzzy import best
 from codex_py.ui.repl.menu import MOST_OFFERS, Offer, Word
-from codex_py.ui.repl.slash import Command
+from codex_py.ui.repl.slash import Command, split_command
+
+SHELL: Final = "!"
 
 _SKILL: Final = re.compile(r"(?:^|(?<=[\s(\[\"'`]))\$([\w.:-]*)$")
 _COMMAND: Final = re.compile(r"/([\w.:-]*)$")
@@ -25,7 +28,8 @@ class SkillSource:
         self._catalog = catalog
 
     def word_at(self, before: str) -> Word | None:
-        found = _SKILL.search(before)
+        # In a line for the shell that is a variable.
+        found = None if before.startswith(SHELL) else _SKILL.search(before)
         return Word(found.start(), found[1]) if found else None
 
     def offers(self, query: str) -> Sequence[Offer]:
@@ -51,9 +55,39 @@ class CommandSource:
         return [*map(_command_offer, commands), *(_skill_offer(skill, sign="/") for skill in skills)]
 
 
+class ShellSource:
+    """Offers the user's earlier shell commands; the line is run as it is typed, unless one of them is chosen."""
+
+    title = "runs here as you, outside the sandbox; the model sees what it prints"
+
+    def __init__(self, messages: Callable[[], Sequence[str]]) -> None:
+        self._messages = messages
+
+    def word_at(self, before: str) -> Word | None:
+        is_shell = before.startswith(SHELL) and "\n" not in before
+        return Word(len(SHELL), before[len(SHELL) :], is_whole=True) if is_shell else None
+
+    def offers(self, query: str) -> Sequence[Offer]:
+        lines = (text[len(SHELL) :].strip() for text in self._messages() if text.startswith(SHELL))
+        earlier = [line for line in lines if line and "\n" not in line and line != query.strip()]
+        return [Offer(line, "", line, line) for line in best(query, earlier, key=lambda one: (one,), limit=MOST_OFFERS)]
+
+
 def invocable(catalog: SkillCatalog) -> list[Skill]:
     """The skills a person may pick."""
     return [skill for skill in catalog.enabled() if skill.user_invocable]
+
+
+def skill_alias(text: str, catalog: SkillCatalog) -> tuple[Skill, str] | None:
+    """The skill that a message `/name …` means, and that message with a mention of it."""
+    name, rest = split_command(text.strip())
+    found = next((skill for skill in invocable(catalog) if skill.name == name), None)
+    return (found, f"${name} {rest}".strip()) if found else None
+
+
+def unknown_command(text: str) -> str:
+    """What to tell of a command that there is not."""
+    return f"there is no command or skill `{text.split()[0]}`"
 
 
 def _fitting(catalog: SkillCatalog, query: str) -> list[Skill]:
@@ -71,7 +105,7 @@ def _skill_offer(skill: Skill, *, sign: str = "$") -> Offer:
     about = short or skill.description
     title = f"{shown} · {about}" if shown and shown != skill.name else about
     chip = PickedSkill(skill.name, skill.path)
-    return Offer(f"{sign}{skill.name}", f"{skill.scope}  {title}", skill.description, f"${skill.name} ", chip)
+    return Offer(f"{sign}{skill.name}", f"{skill.scope:<6}  {title}", skill.description, f"${skill.name} ", chip)
 
 
 def _command_offer(command: Command) -> Offer:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from codex_py.ui.repl.chips import Composed
 from codex_py.ui.repl.input import Composer
 from codex_py.ui.repl.seat import Seat
 
@@ -21,6 +22,8 @@ class Controls:
         self, composer: Composer, cwd: Path, *, draw: Callable[[], None], quit_early: Callable[[], None]
     ) -> None:
         self.seat: Seat | None = None
+        # None until the terminal reports it.
+        self.has_focus: bool | None = None
         self._composer = composer
         self._cwd = cwd
         self._draw = draw
@@ -30,8 +33,8 @@ class Controls:
 
     @property
     def quits_next(self) -> bool:
-        """Whether another Ctrl-C leaves."""
-        return time.monotonic() - self._asked_at < _QUIT_SECONDS
+        """Whether another Ctrl-C leaves. Whoever has typed since then does not mean to."""
+        return not self._composer.text and time.monotonic() - self._asked_at < _QUIT_SECONDS
 
     def take_seat(self, seat: Seat | None) -> None:
         """Put another session in front; what was sent before there was one goes to it."""
@@ -47,14 +50,13 @@ class Controls:
         if self.seat is None:
             self._submits_later = True
             return
-        typed = self._composer.text
-        if typed.strip() and not self.seat.submit(self._composer.take()):
-            self._composer.set_text(typed)
+        self._asked_at = -_QUIT_SECONDS
+        self._send(self.seat.submit)
 
     def steer(self) -> None:
         """Say what is typed to the running turn."""
-        if self.seat is not None and self._composer.text.strip():
-            self.seat.steer(self._composer.take())
+        if self.seat is not None:
+            self._send(self.seat.steer)
 
     def press(self, action: str) -> None:
         """Do something that only the session can do."""
@@ -68,13 +70,14 @@ class Controls:
             self._composer.put_back(waiting)
 
     def clear(self) -> None:
-        """Ctrl-C: the menu, the text or the turn goes, in this order; the second one in a row leaves."""
+        """Ctrl-C: the search, the text or the turn goes, in this order; the second one in a row leaves."""
         if self.quits_next:
             self.quit()
             return
-        if self._composer.menu.is_open:
+        if self._composer.menu.is_search:
             self._composer.close_menu()
         elif self._composer.text:
+            self._composer.history.keep(self._composer.chips.expand(self._composer.text))
             self._composer.set_text("")
         else:
             self.interrupt()
@@ -93,7 +96,7 @@ class Controls:
         """The message queued last, else the one typed before."""
         queued = self.seat.take_last_queued() if self.seat and not self._composer.text else None
         if queued is not None:
-            self._composer.set_text(queued)
+            self._composer.put_back([queued])
         else:
             self._composer.older()
 
@@ -103,5 +106,9 @@ class Controls:
 
     def note_focus(self, *, has_focus: bool) -> None:
         """The window has got or lost the focus."""
-        if self.seat is not None:
-            self.seat.note_focus(has_focus=has_focus)
+        self.has_focus = has_focus
+
+    def _send(self, take: Callable[[Composed], bool]) -> None:
+        """What is not taken stays."""
+        if self._composer.text.strip() and not take(message := self._composer.take()):
+            self._composer.put_back([message])

@@ -31,6 +31,7 @@ class Conversation:
         self._live = live
         self._tasks = tasks
         self._changed = changed
+        live.go_on_with(session.plan())
         self._turn: asyncio.Task[None] | None = None
         self._shells: set[asyncio.Task[None]] = set()
         self._begun_with: Composed | None = None

@@ -52,8 +52,8 @@ class Front(Protocol):
 
     def leave(self, destination: Destination) -> None: ...
 
-    def say(self, text: str) -> None:
-        """Send a message as if it had been typed."""
+    def say(self, text: str, *, typed: str = "") -> None:
+        """Send a message as if it had been typed; `typed` is shown in its place, such as the command it comes from."""
         ...
 
     def begin(self, op: Op) -> None:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -15,15 +16,22 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import Final
 
+from codex_py.ui.repl.chips import Picture
 from codex_py.ui.repl.fuzzy import best, letters_in_order
 from codex_py.ui.repl.menu import MOST_OFFERS, Offer, Word
+from codex_py.ui.repl.paste import is_picture
 
 _WORD: Final = re.compile(r'(?:^|(?<=[\s(\["\']))@([^\s"\']*)$')
 _MOST_BYTES: Final = 32 * 1024 * 1024
 _MOST_SECONDS: Final = 10.0
+_AFTER_SECONDS: Final = 0.5
 _STALE_SECONDS: Final = 5.0
+# A list that takes long to read is read less often.
+_STALE_TIMES: Final = 20.0
 # So many are weighed against each other; of more, the shortest paths come first anyway.
 _MOST_CANDIDATES: Final = 1500
+# Letters that only stand in their order, far apart, say little: so many are enough.
+_MOST_SCATTERED: Final = 300
 _LONGEST_QUERY: Final = 100
 
 
@@ -31,7 +39,7 @@ class FileIndex:
     """The paths below a folder. `paths` are as shown; a search of 100,000 takes some 30 ms at most."""
 
     def __init__(self, paths: Sequence[str] = ()) -> None:
-        self._paths = sorted(paths, key=lambda path: (path.count("/"), len(path)))
+        self._paths = sorted(paths, key=lambda path: (path.count("/"), len(path), path))
         low = [_low(path) for path in self._paths]
         self._lines = _Lines(low)
         self._names = _Lines([_name(path) for path in low])
@@ -42,19 +50,19 @@ class FileIndex:
     def find(self, query: str, limit: int) -> list[str]:
         """The paths that fit best: by the beginning of their name, by their name, by the path, by letters in order."""
         query = query.lower()[:_LONGEST_QUERY]
+        if not query:
+            return self._paths[:limit]
         found = dict.fromkeys(islice(self._candidates(query), _MOST_CANDIDATES))
-        if len(found) < limit:
-            found.update(dict.fromkeys(self._lines.like(query)))
+        for lines in (self._names, self._lines):
+            if len(found) < limit:
+                found.update(dict.fromkeys(lines.like(query)))
         return best(query, [self._paths[number] for number in found], key=_texts, limit=limit)
 
     def _candidates(self, query: str) -> Iterator[int]:
-        if not query:
-            yield from range(len(self._paths))
-            return
-        yield from self._names.having(f"\n{query}\n")
-        yield from self._names.having(f"\n{query}")
-        yield from self._names.having(query)
-        yield from self._lines.having(query)
+        for lines in (self._names, self._lines):
+            yield from lines.having(f"\n{query}\n")
+            yield from lines.having(f"\n{query}")
+            yield from lines.having(query)
 
 
 class _Lines:
@@ -63,6 +71,8 @@ class _Lines:
     def __init__(self, lines: Sequence[str]) -> None:
         self._text = "\n".join(["", *lines, ""])
         self._starts = [*accumulate((len(line) + 1 for line in lines), initial=1)]
+        # Where all that fits is known, a query with more letters need look nowhere else.
+        self._narrowed: tuple[str, Sequence[int]] = ("", ())
 
     def having(self, part: str) -> Iterator[int]:
         """The numbers of the first lines with this in them; a line end before or behind it counts as a part of them."""
@@ -74,10 +84,17 @@ class _Lines:
             yield number
             at = self._text.find(part, self._starts[number + 1] - 1)
 
-    def like(self, query: str) -> Iterator[int]:
+    def like(self, query: str) -> Sequence[int]:
         """The numbers of the first lines that have these letters in this order."""
-        for match in islice(letters_in_order(query).finditer(self._text), _MOST_CANDIDATES):
-            yield bisect_right(self._starts, match.start() + 1) - 1
+        pattern = letters_in_order(query)
+        earlier, among = self._narrowed
+        if earlier and query.startswith(earlier):
+            return [number for number in among if pattern.match(self._text, self._starts[number] - 1)]
+        matches = islice(pattern.finditer(self._text), _MOST_SCATTERED)
+        found = [bisect_right(self._starts, match.start() + 1) - 1 for match in matches]
+        if len(found) < _MOST_SCATTERED:
+            self._narrowed = query, found
+        return found
 
 
 class FileSource:
@@ -86,46 +103,66 @@ class FileSource:
     `changed` is called when there is more to offer than before.
     """
 
-    title = "files"
-
     def __init__(self, cwd: Callable[[], Path], changed: Callable[[], None]) -> None:
         self._cwd = cwd
         self._changed = changed
         self._index = FileIndex()
         self._of: Path | None = None
-        self._read_at = 0.0
+        self._old_at = 0.0
         self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def title(self) -> str:
+        return "files" if self._of else "reading which files there are…"
+
+    async def prepare(self) -> None:
+        """Read the list before it is wanted, when the session has begun."""
+        await asyncio.sleep(_AFTER_SECONDS)
+        self._refresh()
 
     def word_at(self, before: str) -> Word | None:
         found = _WORD.search(before)
-        return Word(found.start(), found[1]) if found else None
+        return Word(found.start(), found[1], is_whole=not self._of) if found else None
 
     def offers(self, query: str) -> Sequence[Offer]:
         self._refresh()
         if not len(self._index):
             return []
-        return [
-            Offer(path, "", str(self._cwd() / path), f"{_quoted(path)} ")
-            for path in self._index.find(query, MOST_OFFERS)
-        ]
+        return [_offer(path, self._cwd()) for path in self._index.find(query, MOST_OFFERS)]
 
     def _refresh(self) -> None:
         cwd = self._cwd()
-        is_old = self._of != cwd or time.monotonic() - self._read_at > _STALE_SECONDS
+        is_old = self._of != cwd or time.monotonic() > self._old_at
         if is_old and (self._reading is None or self._reading.done()):
             self._reading = asyncio.get_running_loop().create_task(self._read(cwd))
 
     async def _read(self, cwd: Path) -> None:
-        self._index = await asyncio.to_thread(lambda: FileIndex(with_folders(list_files(cwd))))
-        self._of, self._read_at = cwd, time.monotonic()
+        began = time.monotonic()
+        given_up = threading.Event()
+        try:
+            self._index = await asyncio.to_thread(lambda: FileIndex(with_folders(list_files(cwd, given_up))))
+        finally:
+            # Whoever quits does not wait for the rest of a long list.
+            given_up.set()
+        now = time.monotonic()
+        self._of, self._old_at = cwd, now + max(_STALE_SECONDS, _STALE_TIMES * (now - began))
         self._changed()
 
 
-def list_files(cwd: Path) -> list[str]:
-    """The files below a folder that git does not ignore, relative to it; as many as can be read in ten seconds."""
+def _offer(path: str, cwd: Path) -> Offer:
+    """A picture is attached, of anything else the path is written."""
+    whole = cwd / path
+    chip = Picture(whole) if is_picture(path) else None
+    return Offer(path, "is attached" if chip else "", str(whole), f"{_quoted(path)} ", chip)
+
+
+def list_files(cwd: Path, given_up: threading.Event) -> list[str]:
+    """The files below a folder that git does not ignore, relative to it; as many as can be read in ten seconds, or
+    until it is given up.
+    """
     ripgrep = shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
     if ripgrep is None:
-        return list(_walk(cwd))
+        return list(_walk(cwd, given_up))
     command = [ripgrep, "--files", "--hidden", "--no-messages", "--null", "--glob", "!.git", "--glob", "!.jj"]
     with subprocess.Popen(
         command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -133,7 +170,7 @@ def list_files(cwd: Path) -> list[str]:
         assert running.stdout is not None
         raw = bytearray()
         until = time.monotonic() + _MOST_SECONDS
-        while len(raw) < _MOST_BYTES and time.monotonic() < until:
+        while len(raw) < _MOST_BYTES and time.monotonic() < until and not given_up.is_set():
             if not (more := os.read(running.stdout.fileno(), 1 << 18)):
                 break
             raw += more
@@ -152,13 +189,13 @@ def with_folders(files: Sequence[str]) -> list[str]:
     return [*files, *folders]
 
 
-def _walk(cwd: Path) -> Iterator[str]:
+def _walk(cwd: Path, given_up: threading.Event) -> Iterator[str]:
     until = time.monotonic() + _MOST_SECONDS
     for folder, folders, names in os.walk(cwd):
         folders[:] = [name for name in folders if not name.startswith(".") and name != "node_modules"]
         relative = os.path.relpath(folder, cwd)
         yield from (name if relative == "." else f"{relative}/{name}" for name in names if "\n" not in name)
-        if time.monotonic() > until:
+        if time.monotonic() > until or given_up.is_set():
             return
 
 

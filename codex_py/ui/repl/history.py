@@ -29,6 +29,7 @@ class PromptHistory:
         self._most_bytes = most_bytes
         self._known: list[str] = []
         self._is_read = False
+        self._kept: str | None = None
         self._place: int | None = None
         self._draft = ""
 
@@ -36,13 +37,23 @@ class PromptHistory:
         """Remember a message; the same one twice running counts once. A file that cannot be written costs nothing."""
         self._place = None
         known = self._messages()
+        if known and known[-1] == self._kept == text:
+            known.pop()
         if not text.strip() or (known and known[-1] == text):
             return
         known.append(text)
+        self._kept = None
         if self._path is not None and len(text) <= _LONGEST:
             line = encode_json({"session_id": session_id, "ts": int(time.time()), "text": text}) + b"\n"
             with contextlib.suppress(OSError):
                 _append(self._path, line, self._most_bytes)
+
+    def keep(self, text: str) -> None:
+        """Remember a text that was not sent, and write it nowhere."""
+        known = self._messages()
+        if text.strip() and (not known or known[-1] != text):
+            known.append(text)
+            self._kept = text
 
     def older(self, draft: str) -> str | None:
         """The message before the one that was shown last; None at the end. `draft` comes back by `newer`."""

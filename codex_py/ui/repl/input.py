@@ -12,10 +12,10 @@ from prompt_toolkit.formatted_text.utils import fragment_list_to_text
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.layout.utils import explode_text_fragments
 
-from codex_py.ui.repl.chips import Chips, Composed, PickedSkill, is_large
+from codex_py.ui.repl.chips import Chips, Composed, PickedSkill, Picture, is_large
 from codex_py.ui.repl.history import HistorySource, PromptHistory
 from codex_py.ui.repl.menu import Menu, Offer
-from codex_py.ui.repl.paste import picture_path
+from codex_py.ui.repl.paste import picture_paths
 
 
 class Composer:
@@ -27,6 +27,7 @@ class Composer:
         self.chips = Chips()
         self._changed = changed
         self._before_search = ""
+        self._last = Document()
         self.buffer = Buffer(multiline=True, on_text_changed=self._update, on_cursor_position_changed=self._update)
 
     @property
@@ -49,20 +50,25 @@ class Composer:
         """Put a text into the input, the cursor at its end."""
         self.menu.close()
         self.history.stop_browsing()
-        self.buffer.set_document(Document(text, len(text)), bypass_readonly=True)
+        self._replace(text)
         self.menu.close()
         self._changed()
 
-    def put_back(self, messages: Sequence[str]) -> None:
-        """Put messages that were not sent before what is typed by now."""
-        self.set_text("\n".join(filter(None, [*messages, self.text])))
+    def put_back(self, messages: Sequence[Composed]) -> None:
+        """Put messages that were not sent before what is typed by now, each with its chips."""
+        chips = Chips()
+        texts = [chips.adopt(message.typed, dict(message.chips)) for message in messages]
+        texts.append(chips.adopt(self.text, self.chips.by_mark))
+        self.chips = chips
+        self.set_text("\n".join(filter(None, texts)))
 
     def paste(self, text: str, cwd: Path) -> None:
-        """Insert a paste: a large one folded, the path of a picture as that picture."""
+        """Insert a paste: a large one folded, paths of pictures as those pictures."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        if picture := picture_path(text, cwd):
+        pictures = picture_paths(text, cwd)
+        for picture in pictures:
             self.attach(picture)
-        else:
+        if not pictures:
             self.buffer.insert_text(self.chips.paste(text) if is_large(text) else text)
 
     def attach(self, picture: Path) -> None:
@@ -78,8 +84,10 @@ class Composer:
         length = self.chips.mark_ending_at(self.text, self.buffer.cursor_position)
         self.buffer.delete_before_cursor(length or 1)
 
-    def accept(self) -> Offer | None:
-        """Take what the menu offers into the text."""
+    def accept(self, *, or_first: bool = False) -> Offer | None:
+        """Take what is chosen in the menu into the text; with `or_first` the first offer where nothing is chosen."""
+        if or_first and self.menu.chosen is None:
+            self.menu.move(1)
         offer = self.menu.chosen
         if offer is None:
             return None
@@ -91,7 +99,8 @@ class Composer:
             self.chips.skill(offer.chip.name, offer.chip.path)
         self.buffer.delete_before_cursor(self.buffer.cursor_position - word.start)
         after = self.buffer.document.text_after_cursor
-        self.buffer.insert_text(offer.insert.rstrip() if after.startswith((" ", "\n")) else offer.insert)
+        insert = f"{self.chips.picture(offer.chip.path)} " if isinstance(offer.chip, Picture) else offer.insert
+        self.buffer.insert_text(insert.rstrip() if after.startswith((" ", "\n")) else insert)
         self.menu.close()
         self._changed()
         return offer
@@ -127,12 +136,33 @@ class Composer:
 
     def _show(self, text: str | None) -> None:
         if text is not None:
-            self.buffer.set_document(Document(text, len(text)), bypass_readonly=True)
+            self._replace(text)
             self.menu.close()
 
+    def _replace(self, text: str) -> None:
+        """Another text, which is no edit of the one before."""
+        self._last = Document(text, len(text))
+        self.buffer.set_document(self._last, bypass_readonly=True)
+
     def _update(self, _: Buffer) -> None:
+        last, now = self._last, self.buffer.document
+        # One edit is told twice: as another text, and as another place of the cursor.
+        if last == now:
+            return
+        self._last = self._mended(last, now)
+        if self._last != now:
+            self.buffer.set_document(self._last, bypass_readonly=True)
         if not self.history.is_browsing or self.menu.is_search:
             self.menu.update(self.buffer.document)
+
+    def _mended(self, last: Document, now: Document) -> Document:
+        """The input without broken chips, the cursor in none."""
+        if now.text != last.text:
+            mended = self.chips.mended(last.text, now.text)
+            return Document(*mended) if mended else now
+        forwards = now.cursor_position > last.cursor_position
+        place = self.chips.outside(now.text, now.cursor_position, forwards=forwards)
+        return now if place == now.cursor_position else Document(now.text, place, now.selection)
 
 
 class ChipStyle(Processor):

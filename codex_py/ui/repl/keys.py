@@ -40,7 +40,7 @@ ACTIONS: Final = (
     Action("history_search", ("ctrl-r",), "search what was typed before"),
     Action("edit", ("ctrl-g",), "write the message in $EDITOR"),
     Action("paste_image", ("ctrl-v",), "attach the picture of the clipboard"),
-    Action("expand", ("ctrl-o",), "show all of what the last tool call printed"),
+    Action("expand", ("ctrl-o",), "show all of what the last call printed; again: of the one before"),
     Action("transcript", ("ctrl-t",), "read the whole session, unfolded"),
     Action("plan_mode", ("shift-tab",), "plan mode on and off"),
     Action("suspend", ("ctrl-z",), "back to the shell; `fg` there goes on"),
@@ -52,16 +52,38 @@ ACTIONS: Final = (
 def resolve_keys(keymap: Mapping[str, Sequence[str]]) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
     """The keys of every action, as the user wants them, and a line for each wish that makes no sense."""
     chosen = {action.name: action.keys for action in ACTIONS}
+    wished: dict[tuple[str, ...], str] = {}
     warnings: list[str] = []
     for name, keys in keymap.items():
         if name not in chosen:
             warnings.append(f"`tui.keymap.{name}` is no action of this program; `?` lists them")
             continue
-        known = [key for key in keys if parse_key(key)]
-        warnings += [f"`{key}`, for `tui.keymap.{name}`, is no key" for key in keys if not parse_key(key)]
+        complaints = {key: _complaint(key, name, wished) for key in keys}
+        warnings += filter(None, complaints.values())
+        known = tuple(key for key in keys if not complaints[key])
         if known or not keys:
-            chosen[name] = tuple(known)
-    return chosen, tuple(warnings)
+            chosen[name] = known
+        wished |= {parse_key(key): name for key in known}
+    # A key that the user has given to something does no longer what it did before.
+    left = {
+        name: tuple(key for key in keys if wished.get(parse_key(key), name) == name) for name, keys in chosen.items()
+    }
+    if not left["submit"]:
+        warnings.append("no key sends a message any more; give `tui.keymap.submit` one")
+    return left, tuple(warnings)
+
+
+def _complaint(key: str, name: str, wished: Mapping[tuple[str, ...], str]) -> str:
+    """Why a key cannot be had for an action; empty when it can."""
+    parsed = parse_key(key)
+    what = f"`{key}`, for `tui.keymap.{name}`,"
+    if not parsed:
+        return f"{what} is no key"
+    if len(parsed) == 1 and len(parsed[0]) == 1:
+        return f"{what} would keep you from writing it; take it with ctrl or alt"
+    if wished.get(parsed, name) != name:
+        return f"{what} is the key of `{wished[parsed]}` already"
+    return ""
 
 
 def parse_key(text: str) -> tuple[str, ...]:

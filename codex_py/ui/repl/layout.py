@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.formatted_text.utils import split_lines
 from prompt_toolkit.layout import (
     AnyContainer,
     BufferControl,
     ConditionalContainer,
     Dimension,
     DynamicContainer,
-    FormattedTextControl,
     Layout,
     Window,
 )
@@ -21,7 +21,7 @@ from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
 
 from codex_py.ui.repl.input import ChipStyle, Composer
 from codex_py.ui.repl.panel import Panels
-from codex_py.ui.repl.rows import Column, Row, RowsControl
+from codex_py.ui.repl.rows import Column, Field, Row, Rows
 from codex_py.ui.repl.screen import Screen
 
 _PLACEHOLDER = "Ask anything · / commands · $ skills · @ files · ! shell · ? help"
@@ -44,7 +44,7 @@ def build_layout(screen: Screen, composer: Composer, panels: Panels, parts: Surr
         AfterInput(lambda: _PLACEHOLDER[: max(0, screen.width - 3)], style="class:menu.note"),
         Condition(lambda: not composer.text),
     )
-    typed = Window(
+    typed = Field(
         BufferControl(composer.buffer, input_processors=[ChipStyle(composer), placeholder]),
         height=lambda: Dimension(min=1, max=max(1, screen.height // 2)),
         wrap_lines=True,
@@ -53,24 +53,22 @@ def build_layout(screen: Screen, composer: Composer, panels: Panels, parts: Surr
     )
     menu = ConditionalContainer(
         _text(lambda: composer.menu.fragments(screen.width, max(1, screen.height // 3))),
-        Condition(lambda: composer.menu.is_open and screen.height > 3),
+        Condition(lambda: composer.menu.is_shown and screen.height > 3),
     )
     queued = ConditionalContainer(
         _text(lambda: parts.queued(screen.width)),
         Condition(lambda: screen.height > 4 and parts.has_queued()),
     )
-    gap = ConditionalContainer(Window(height=1), Condition(lambda: screen.height > 6))
+    gap = ConditionalContainer(Rows(lambda: [[]]), Condition(lambda: screen.height > 6))
     below = ConditionalContainer(
-        _text(lambda: parts.status(screen.width)), Condition(lambda: screen.height > 1 and not composer.menu.is_open)
+        _text(lambda: parts.status(screen.width)), Condition(lambda: screen.height > 1 and not composer.menu.is_shown)
     )
     entry = Column([queued, gap, typed, menu, below])
 
     def in_front() -> AnyContainer:
         return panels.open.container if panels.open else entry
 
-    live = Window(
-        RowsControl(lambda: parts.live(screen.width, _room_for_live(screen, panels))), dont_extend_height=True
-    )
+    live = Rows(lambda: parts.live(screen.width, _room_for_live(screen, panels)))
     shown = Condition(lambda: screen.height > 4 and parts.has_live())
     rows = [ConditionalContainer(live, shown), DynamicContainer(in_front)]
     # On a screen too small for anything, nothing is better than a complaint.
@@ -89,8 +87,8 @@ def _prefix(composer: Composer, number: int, wrapped: int, width: int) -> StyleA
         return [("", "  ")]
     if composer.menu.is_search:
         return [("class:warn", "⌕ ")]
-    return [("class:warn", "! ")] if composer.is_shell else [("class:prompt.mark", "› ")]
+    return [("class:warn" if composer.is_shell else "class:prompt.mark", "› ")]
 
 
-def _text(content: Callable[[], StyleAndTextTuples]) -> Window:
-    return Window(FormattedTextControl(content), dont_extend_height=True, wrap_lines=False)
+def _text(content: Callable[[], StyleAndTextTuples]) -> Rows:
+    return Rows(lambda: list(split_lines(content())))

@@ -21,7 +21,7 @@ from typing import Final
 from codex_py.core.session import Session
 from codex_py.errors import LoginNeeded, UserError
 from codex_py.protocol import events
-from codex_py.protocol.input import ImageInput, TextInput
+from codex_py.protocol.input import ImageInput, SkillInput, TextInput
 from codex_py.protocol.ops import Answer, Begin, Op, UserShell, UserTurn
 from codex_py.render.banner import banner_lines
 from codex_py.render.entry import Entry
@@ -30,12 +30,13 @@ from codex_py.render.plain import plain_lines
 from codex_py.render.theme import Theme
 from codex_py.text.sanitize import sanitize
 from codex_py.ui.repl.commands.prompts import commands_now
+from codex_py.ui.repl.completion import skill_alias, unknown_command
 from codex_py.ui.repl.desk import Desk, Destination, OpenSession, Quit
 from codex_py.ui.repl.first import first_destination, way_back
 from codex_py.ui.repl.greeting import banner_of
 from codex_py.ui.repl.panels.askers import LineAsker
 from codex_py.ui.repl.panels.questions import QuestionDesk
-from codex_py.ui.repl.slash import find_command
+from codex_py.ui.repl.slash import find_command, looks_like_command, words_unwanted
 from codex_py.ui.repl.start import Errand, Host, Place
 from codex_py.ui.repl.welcome import reach_a_model, settle_trust
 
@@ -204,7 +205,7 @@ class _LineSession:
     def leave(self, destination: Destination) -> None:
         self._destination = destination
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, *, typed: str = "") -> None:
         self.begin(UserTurn((TextInput(text),)))
 
     def begin(self, op: Op) -> None:
@@ -224,14 +225,29 @@ class _LineSession:
 
     async def _next_line(self) -> None:
         line = await self._talk.read("> " if sys.stdin.isatty() else "")
+        if line is not None and line.strip() == "?":
+            line = "/help"
         if line is None:
             self._destination = Quit()
         elif line.startswith("!") and line[1:].strip():
             self.begin(UserShell(line[1:].strip()))
         elif (asked := find_command(line.strip(), commands_now(self._session.mcp))) is not None:
-            await self._guarded(asked.command.run(self._desk, asked.words))
+            if complaint := words_unwanted(asked):
+                self._voice.fail(complaint)
+            else:
+                await self._guarded(asked.command.run(self._desk, asked.words))
+        elif looks_like_command(line.strip()):
+            self._say_alias(line.strip())
         elif line.strip():
             self.say(line)
+
+    def _say_alias(self, line: str) -> None:
+        found = skill_alias(line, self._desk.catalog())
+        if found is None:
+            self._voice.fail(unknown_command(line), hint="`/help` lists them")
+        else:
+            skill, text = found
+            self.begin(UserTurn((SkillInput(skill.name, skill.path), TextInput(text))))
 
     async def _carry_out(self, op: Op) -> None:
         self._running = asyncio.create_task(self._guarded(self._session.submit(op)))

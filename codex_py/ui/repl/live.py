@@ -68,6 +68,10 @@ class Live:
         """Whether there is nothing to draw."""
         return not (self.is_working or self._stream or self._plan or len(self.commands) or len(self.agents))
 
+    def go_on_with(self, plan: tuple[events.PlanStep, ...]) -> None:
+        """Keep the plan of an earlier run in view, as long as some of it is not done."""
+        self._unfinished = _unfinished(events.PlanUpdated(plan))
+
     def begin(self) -> None:
         """A turn begins."""
         self._began = time.monotonic()
@@ -204,7 +208,11 @@ class Live:
             plan, self._plan = self._plan, None
             if plan is not self._unfinished:
                 self._voice.event(plan)
-            self._unfinished = plan if any(step.status != "completed" for step in plan.steps) else None
+            self._unfinished = _unfinished(plan)
+
+
+def _unfinished(plan: events.PlanUpdated) -> events.PlanUpdated | None:
+    return plan if any(step.status != "completed" for step in plan.steps) else None
 
 
 def _elapsed(seconds: float) -> str:

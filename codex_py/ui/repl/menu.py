@@ -17,10 +17,14 @@ MOST_OFFERS: Final = 50
 
 
 class Word(NamedTuple):
-    """What a menu completes: the text from `start` up to the cursor, and in it what is searched for."""
+    """What a menu completes: the text from `start` up to the cursor, and in it what is searched for.
+
+    With `is_whole` it may well be complete as it is: nothing is taken until the user has gone to it.
+    """
 
     start: int
     query: str
+    is_whole: bool = False
 
 
 class Offer(NamedTuple):
@@ -37,7 +41,10 @@ class Offer(NamedTuple):
 class Source(Protocol):
     """Something to choose from."""
 
-    title: str
+    @property
+    def title(self) -> str:
+        """What it is, for the foot of the menu."""
+        ...
 
     def word_at(self, before: str) -> Word | None:
         """The word in the text before the cursor that this source completes, if there is one."""
@@ -68,25 +75,31 @@ class Menu:
         return self.source is not None and bool(self.offers or self.is_search)
 
     @property
+    def is_shown(self) -> bool:
+        """Whether there is something to be seen, if only what the source says of itself."""
+        return self.is_open or (self.source is not None and self.word.is_whole)
+
+    @property
     def is_search(self) -> bool:
         """Whether the whole input is what is searched for, as in the history."""
         return self._forced is not None
 
     @property
     def chosen(self) -> Offer | None:
-        return self.offers[self.current] if self.is_open and self.offers else None
+        return self.offers[self.current] if self.is_open and self.offers and self.current >= 0 else None
 
     def update(self, document: Document) -> None:
         """Offer what fits the text now."""
         before = document.text_before_cursor
         sources = (self._forced,) if self._forced else self._sources
-        kept = self.chosen.label if self.chosen and self.source and self.word.query == before else None
+        chosen = self.chosen
         for source in sources:
             if (word := source.word_at(before)) is not None:
+                kept = chosen.label if chosen and source is self.source and word == self.word else None
                 self.source, self.word = source, word
                 self.offers = source.offers(word.query)
                 labels = [offer.label for offer in self.offers]
-                self.current = labels.index(kept) if kept in labels else 0
+                self.current = labels.index(kept) if kept in labels else -1 if word.is_whole else 0
                 return
         self.close()
 
@@ -102,7 +115,7 @@ class Menu:
     def move(self, by: int) -> None:
         """Go down or up, round the ends."""
         if self.offers:
-            self.current = (self.current + by) % len(self.offers)
+            self.current = (max(self.current, -1 if by > 0 else 0) + by) % len(self.offers)
 
     def fragments(self, width: int, rows: int) -> StyleAndTextTuples:
         """The rows that are seen, the current one among them, and the preview."""
@@ -122,6 +135,8 @@ class Menu:
 
     def _foot(self, width: int) -> str:
         title = self.source.title if self.source else ""
+        if self.word.is_whole and self.current < 0:
+            return fitted(f"  {title}", width).rstrip()
         if not self.offers:
             return fitted(f"  {title}: nothing fits", width).rstrip()
         preview = sanitize_line(" ".join(self.offers[self.current].preview.split()))

@@ -18,15 +18,20 @@ _KNOW_OSC_9: Final = ("iterm.app", "wezterm", "ghostty", "kitty", "warpterminal"
 
 
 class Notices:
-    """A listener of a session. `emit` sends an escape sequence; `has_focus` is kept by whoever reads the keys."""
+    """A listener of a session. `emit` sends an escape sequence.
 
-    def __init__(self, tui: Tui, env: Mapping[str, str], emit: Callable[[str], None]) -> None:
+    `has_focus` says whether somebody looks; None, before the terminal has reported it, counts as no: a bell too many is
+    better than none.
+    """
+
+    def __init__(
+        self, tui: Tui, env: Mapping[str, str], emit: Callable[[str], None], has_focus: Callable[[], bool | None]
+    ) -> None:
         self._tui = tui
         self._uses_osc_9 = tui.notify_by == "osc9" or (tui.notify_by == "auto" and _knows_osc_9(env))
         self._in_tmux = bool(env.get("TMUX"))
         self._emit = emit
-        # Until a terminal reports it, nobody knows; a bell too many is better than none.
-        self.has_focus: bool | None = None
+        self._has_focus = has_focus
 
     def __call__(self, event: events.Event) -> None:
         match event:
@@ -40,7 +45,7 @@ class Notices:
                 pass
 
     def _tell(self, kind: str, message: str) -> None:
-        if kind not in self._tui.notify_about or (self.has_focus and not self._tui.notify_always):
+        if kind not in self._tui.notify_about or (self._has_focus() and not self._tui.notify_always):
             return
         if not self._uses_osc_9:
             self._emit(_BELL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 _PICTURES: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _ESCAPED: Final = re.compile(r"\\(.)")
 _LONGEST_PATH: Final = 4096
+_MOST_PICTURES: Final = 20
 _MOST_BYTES: Final = 32 * 1024 * 1024
 _SECONDS: Final = 5.0
 _MAC_SCRIPT: Final = (
@@ -26,8 +28,21 @@ _MAC_SCRIPT: Final = (
 )
 
 
+def picture_paths(text: str, cwd: Path) -> list[Path]:
+    """The pictures whose paths, and nothing else, were pasted or dragged in; none when anything else is among them."""
+    if (one := picture_path(text, cwd)) is not None:
+        return [one]
+    try:
+        words = shlex.split(text) if 0 < len(text) <= _MOST_PICTURES * _LONGEST_PATH else []
+    except ValueError:
+        return []
+    found = [picture_path(shlex.quote(word), cwd) or picture_path(word, cwd) for word in words[: _MOST_PICTURES + 1]]
+    pictures = [path for path in found if path is not None]
+    return pictures if len(pictures) == len(words) else []
+
+
 def picture_path(text: str, cwd: Path) -> Path | None:
-    """The picture whose path, and nothing else, was pasted or dragged in: plain, quoted, escaped, or as a file URL."""
+    """The picture of a path: plain, quoted, escaped, or as a file URL."""
     text = text.strip()
     if not text or len(text) > _LONGEST_PATH or "\n" in text:
         return None
@@ -37,13 +52,18 @@ def picture_path(text: str, cwd: Path) -> Path | None:
         text = unquote(urlsplit(text).path)
     else:
         text = _ESCAPED.sub(r"\1", text)
-    if not text.lower().endswith(_PICTURES):
+    if not is_picture(text):
         return None
     path = cwd / os.path.expanduser(text)  # noqa: PTH111 - a name that is no user's stays as it is
     try:
         return path.absolute() if path.is_file() else None
     except (OSError, ValueError):
         return None
+
+
+def is_picture(name: str) -> bool:
+    """Whether a file of this name is a picture."""
+    return name.lower().endswith(_PICTURES)
 
 
 async def clipboard_picture(env: Mapping[str, str]) -> Path | None:

@@ -26,10 +26,24 @@ _SHEET: Final[Sheet[_Verdict]] = Sheet(
 
 
 class PlanKeeper:
-    """A listener of a session that asks about its plans; `begin` starts the turn that carries one out."""
+    """A listener of a session that asks about its plans; `begin` starts the turn that carries one out.
 
-    def __init__(self, asker: Asker, begin: Callable[[AcceptPlan], None], tasks: SideTasks) -> None:
+    `is_typing` says whether the user is in the middle of a text when the question comes up, `has_more` whether they
+    have said more already, which is about the plan: then it is not asked about.
+    """
+
+    def __init__(
+        self,
+        asker: Asker,
+        begin: Callable[[AcceptPlan], None],
+        tasks: SideTasks,
+        *,
+        is_typing: Callable[[], bool],
+        has_more: Callable[[], bool],
+    ) -> None:
         self._asker = asker
+        self._is_typing = is_typing
+        self._has_more = has_more
         self._begin = begin
         self._tasks = tasks
         self._is_proposed = False
@@ -41,14 +55,15 @@ class PlanKeeper:
                 self._is_proposed = True
             case events.TurnCompleted() if self._is_proposed:
                 self._is_proposed = False
-                self._tasks.start(self._ask())
+                if not self._has_more():
+                    self._tasks.start(self._ask())
             case events.TurnStarted():
                 self._is_proposed = False
             case _:
                 pass
 
     async def _ask(self) -> None:
-        verdict = await self._asker.choose(_SHEET)
+        verdict = await self._asker.choose(_SHEET, armed=not self._is_typing())
         if verdict == "yes":
             self._begin(AcceptPlan())
         elif verdict == "with":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from codex_py.protocol.events import Event
@@ -31,6 +31,10 @@ class Printer:
 
     def show(self, entry: Entry) -> None:
         self._screen.print_above(self._flow.lines(entry, width=self._screen.width, theme=self._theme()))
+
+    def show_lines(self, lines: Sequence[str]) -> None:
+        """Show what is drawn already."""
+        self._screen.print_above(["", *lines] if self._flow.gap_before(Entry()) else lines)
 
     def event(self, event: Event, *, expanded: bool = False) -> None:
         entry = render_event(event, expanded=expanded, cwd=self.cwd)

@@ -3,32 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from prompt_toolkit.application.current import get_app
 from prompt_toolkit.formatted_text.base import OneStyleAndTextTuple
-from prompt_toolkit.layout import Dimension, HSplit, UIContent, UIControl
-from prompt_toolkit.layout.controls import GetLinePrefixCallable
+from prompt_toolkit.layout import Container, Dimension, HSplit, Window
+from prompt_toolkit.layout.mouse_handlers import MouseHandlers
+from prompt_toolkit.layout.screen import Char, Screen, WritePosition
+
+from codex_py.text.cells import cell_width
+from codex_py.text.sanitize import sanitize_line
 
 Row: TypeAlias = Sequence[OneStyleAndTextTuple]
 
 
-class RowsControl(UIControl):
-    """Rows that are drawn as they are; `rows` is asked once a drawing."""
+class Rows(Container):
+    """Rows that are drawn as they are; `rows` is asked once a drawing. Where they do not fit the last ones are seen.
+
+    Each piece of one style is drawn and compared as one: letter by letter, a message that streams in would cost
+    several times as much.
+    """
 
     def __init__(self, rows: Callable[[], Sequence[Row]]) -> None:
         self._ask = rows
         self._rows: Sequence[Row] = ()
         self._drawing = -1
 
-    def preferred_height(
-        self, width: int, max_available_height: int, wrap_lines: bool, get_line_prefix: GetLinePrefixCallable | None
-    ) -> int | None:
-        return len(self._now())
+    def reset(self) -> None:
+        pass
 
-    def create_content(self, width: int, height: int) -> UIContent:
+    def get_children(self) -> list[Container]:
+        return []
+
+    def preferred_width(self, max_available_width: int) -> Dimension:
+        return Dimension()
+
+    def preferred_height(self, width: int, max_available_height: int) -> Dimension:
+        height = len(self._now())
+        return Dimension(max=height, preferred=height)
+
+    def write_to_screen(
+        self,
+        screen: Screen,
+        mouse_handlers: MouseHandlers,
+        write_position: WritePosition,
+        parent_style: str,
+        erase_bg: bool,
+        z_index: int | None,
+    ) -> None:
+        top, height = write_position.ypos, write_position.height
         rows = self._now()
-        return UIContent(lambda number: list(rows[number]), line_count=len(rows), show_cursor=False)
+        for y, row in enumerate(rows[max(0, len(rows) - height) :], top):
+            screen.data_buffer[y].update(_cells(row, write_position.xpos))
+        screen.height = max(screen.height, top + height)
 
     def _now(self) -> Sequence[Row]:
         if self._drawing != (drawing := get_app().render_counter):
@@ -36,13 +63,45 @@ class RowsControl(UIControl):
         return self._rows
 
 
-class Column(HSplit):
-    """Parts below one another, whose height is found once a drawing."""
+class _Measured(Container):
+    """Its height is found once a drawing, when all of the screen is there to be had."""
 
-    _height: tuple[tuple[int, int, int], Dimension] | None = None
+    _height: tuple[tuple[int, int], Dimension] | None = None
 
     def preferred_height(self, width: int, max_available_height: int) -> Dimension:
-        wanted = (get_app().render_counter, width, max_available_height)
+        wanted = (get_app().render_counter, width)
         if self._height is None or self._height[0] != wanted:
             self._height = (wanted, super().preferred_height(width, max_available_height))
         return self._height[1]
+
+
+class Column(_Measured, HSplit):
+    """Parts below one another."""
+
+
+class Field(_Measured, Window):
+    """A window to type in."""
+
+
+class _Piece(Char):
+    """Letters of one style, in the cell of the first of them."""
+
+    def __init__(self, text: str, style: str, width: int) -> None:
+        # Not the base's, which keeps the width of every text it has ever seen.
+        self.char, self.style, self.width = text, style, width
+
+
+# Stands in the other cells of a piece: it is like no letter, so that whatever comes there next is drawn.
+_COVERED: Final = _Piece("", "[covered]", 1)
+
+
+def _cells(row: Row, start: int) -> dict[int, Char]:
+    heads: dict[int, Char] = {}
+    x = start
+    for style, text, *_ in row:
+        if not text.isprintable():
+            text = sanitize_line(text).replace("\t", " ")
+        if width := cell_width(text):
+            heads[x] = _Piece(text, style, width)
+            x += width
+    return {**dict.fromkeys(range(start, x), _COVERED), **heads}

@@ -8,6 +8,7 @@ from typing import Final
 from codex_py.protocol import events
 from codex_py.render.command import running_command
 from codex_py.render.entry import Entry
+from codex_py.render.tool_call import running_mcp_call
 
 FRAME_SECONDS: Final = 0.12
 _MOST_KEPT: Final = 4096
@@ -15,11 +16,47 @@ _TAIL_LINES: Final = 6
 
 
 class _Running:
-    def __init__(self, title: str, *, by_user: bool = False) -> None:
-        self.title = title
-        self.by_user = by_user
-        self.began = time.monotonic()
-        self.tail = ""
+    """Something between its beginning and its end."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def entry(self, *, tail_lines: int, animated: bool) -> Entry:
+        seconds = time.monotonic() - self._began
+        return self._drawn(seconds, int(seconds / FRAME_SECONDS) if animated else 0, tail_lines)
+
+    def _drawn(self, seconds: float, frame: int, tail_lines: int) -> Entry:
+        raise NotImplementedError
+
+
+class _Command(_Running):
+    def __init__(self, started: events.CommandStarted) -> None:
+        super().__init__()
+        self._started = started
+        self._tail = ""
+
+    def print(self, text: str) -> None:
+        self._tail = (self._tail + text)[-_MOST_KEPT:]
+
+    def _drawn(self, seconds: float, frame: int, tail_lines: int) -> Entry:
+        return running_command(
+            self._started.command,
+            seconds=seconds,
+            frame=frame,
+            tail=self._tail,
+            tail_lines=tail_lines,
+            by_user=self._started.by_user,
+        )
+
+
+class _McpCall(_Running):
+    def __init__(self, started: events.McpCallStarted) -> None:
+        super().__init__()
+        self._started = started
+        self.progress: events.McpCallProgress | None = None
+
+    def _drawn(self, seconds: float, frame: int, tail_lines: int) -> Entry:
+        return running_mcp_call(self._started, seconds=seconds, frame=frame, progress=self.progress)
 
 
 class RunningCommands:
@@ -35,15 +72,15 @@ class RunningCommands:
         """Take in what happened to a command."""
         match event:
             case events.CommandStarted():
-                self._running[event.call_id] = _Running(event.command, by_user=event.by_user)
-            case events.McpCallStarted(call_id, server, tool):
-                self._running[call_id] = _Running(f"{server}.{tool}")
-            case events.McpCallProgress(call_id, done, total, message) if call_id in self._running:
-                share = f"{done / total:.0%} " if total else ""
-                self._running[call_id].tail = f"{share}{message}".strip()
-            case events.CommandOutput(call_id, text) if call_id in self._running:
-                running = self._running[call_id]
-                running.tail = (running.tail + text)[-_MOST_KEPT:]
+                self._running[event.call_id] = _Command(event)
+            case events.McpCallStarted():
+                self._running[event.call_id] = _McpCall(event)
+            case events.McpCallProgress(call_id):
+                if isinstance(running := self._running.get(call_id), _McpCall):
+                    running.progress = event
+            case events.CommandOutput(call_id, text):
+                if isinstance(running := self._running.get(call_id), _Command):
+                    running.print(text)
             case events.CommandFinished() | events.McpCallFinished():
                 self._running.pop(event.call_id, None)
             case _:
@@ -55,17 +92,6 @@ class RunningCommands:
 
     def entry(self, *, animated: bool) -> Entry | None:
         """All of them as they are drawn, None when there are none."""
-        now = time.monotonic()
         lines = max(1, _TAIL_LINES // max(1, len(self._running)))
-        parts = [
-            running_command(
-                running.title,
-                seconds=now - running.began,
-                frame=int((now - running.began) / FRAME_SECONDS) if animated else 0,
-                tail=running.tail,
-                tail_lines=lines,
-                by_user=running.by_user,
-            )
-            for running in self._running.values()
-        ]
+        parts = [running.entry(tail_lines=lines, animated=animated) for running in self._running.values()]
         return Entry(*parts) if parts else None

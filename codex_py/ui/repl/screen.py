@@ -6,6 +6,8 @@ Everything of one change goes out in one piece, so that nothing flickers.
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import time
 from collections.abc import Iterable
 from typing import Final, TextIO
@@ -20,6 +22,8 @@ _END_UPDATE: Final = "\x1b[?2026l"
 _PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE: Final = 0.25
 _PAUSE_PER_WORK: Final = 15
+# What writing to a terminal that was closed ends with.
+_GONE: Final = (errno.EIO, errno.ENXIO, errno.EPIPE, errno.EBADF)
 
 
 class HeldOutput(Vt100_Output):
@@ -42,9 +46,26 @@ class HeldOutput(Vt100_Output):
         self.is_held = False
         self.flush()
 
+    def erase_down(self) -> None:
+        """Erase from here, the beginning of a row, to the end of the screen.
+
+        In two steps: tmux keeps a screen that is erased from its first cell in the scrollback, and so would show there
+        what was only on its way.
+        """
+        self.write_raw("\x1b[K\x1b[C\x1b[J\x1b[D")
+
     def flush(self) -> None:
-        if not self.is_held:
+        if self.is_held:
+            return
+        try:
             super().flush()
+        except OSError as error:
+            if error.errno not in _GONE:
+                raise
+            # That it is gone comes as a signal too; what is still to be drawn goes nowhere.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.stdout.fileno())
+            os.close(nowhere)
 
 
 def terminal_output(stdout: TextIO, term: str) -> HeldOutput:

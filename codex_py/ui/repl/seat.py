@@ -24,15 +24,15 @@ class Seat(Protocol):
         """Take a message or a command; False when it was neither, and stays in the input."""
         ...
 
-    def steer(self, message: Composed) -> None:
-        """Say it to the running turn."""
+    def steer(self, message: Composed) -> bool:
+        """Say it to the running turn; a command is taken like one that is sent, with the same answer."""
         ...
 
-    def interrupt(self) -> Sequence[str] | None:
+    def interrupt(self) -> Sequence[Composed] | None:
         """Stop what runs; gives back what was queued, None when nothing ran."""
         ...
 
-    def take_last_queued(self) -> str | None:
+    def take_last_queued(self) -> Composed | None:
         """The message queued last, to be changed; None when none is."""
         ...
 
@@ -42,8 +42,4 @@ class Seat(Protocol):
 
     def leave(self) -> None:
         """Quit."""
-        ...
-
-    def note_focus(self, *, has_focus: bool) -> None:
-        """The window has got or lost the focus."""
         ...

@@ -48,6 +48,7 @@ class Journey:
         self._errand = Errand()
         self._printer = Printer(front.screen, lambda: front.theme, front.place.cwd)
         self._asker = PanelAsker(front.panels.show, self._badge)
+        self._questions: QuestionDesk | None = None
 
     async def run(self, errand: Errand) -> None:
         """Until the user quits. Raise `UserError` when the first session cannot be opened."""
@@ -109,11 +110,12 @@ class Journey:
         """Put the parts of a session together, and let all of them listen to it."""
         session, composer, screen = desk.session, self._front.composer, self._front.screen
         status = StatusKeeper(lambda: session.settings, self._user_home)
-        notices = Notices(self._place.tui, self._place.env, screen.emit)
+        notices = Notices(self._place.tui, self._place.env, screen.emit, lambda: self._front.controls.has_focus)
         sitting = Sitting(
-            Parts(desk, conversation, live, status=status, notices=notices),
+            Parts(desk, conversation, live, status=status),
             tasks=side,
             remember=lambda text: composer.history.add(text, session_id=session.thread_id),
+            typed_before=composer.history.latest_first,
             refresh=composer.refresh_menu,
         )
         actions = Actions(
@@ -124,13 +126,20 @@ class Journey:
             run_command=sitting.run_command,
         )
         sitting.actions = actions.by_name()
-        questions = QuestionDesk(
+        questions = self._questions = QuestionDesk(
             self._asker,
             lambda question, value: session.submit(Answer(question, value)),
-            is_typing=lambda: bool(composer.text),
+            is_typing=self._is_typing,
             home=desk.user_home,
         )
         side.start(questions.run())
+        plans = PlanKeeper(
+            self._asker,
+            conversation.begin,
+            side,
+            is_typing=self._is_typing,
+            has_more=lambda: bool(conversation.queue),
+        )
         listeners: tuple[Callable[[events.Event], None], ...] = (
             partial(self._greet, desk),
             desk.note_event,
@@ -138,7 +147,7 @@ class Journey:
             questions.note_event,
             conversation.note_event,
             actions.note_event,
-            PlanKeeper(self._asker, conversation.begin, side).note_event,
+            plans.note_event,
             notices,
         )
         for listener in listeners:
@@ -154,8 +163,11 @@ class Journey:
             hides_reasoning=self._place.loaded.config.hide_agent_reasoning,
         )
 
+    def _is_typing(self) -> bool:
+        return bool(self._front.composer.text)
+
     def _badge(self) -> str:
-        waiting = self._front.panels.waiting
+        waiting = self._front.panels.waiting + (self._questions.waiting if self._questions else 0)
         return f"{waiting} more" if waiting > 0 else ""
 
     @property
@@ -167,8 +179,7 @@ class Journey:
         if not isinstance(event, events.SessionStarted):
             return
         banner = banner_of(event, desk, self._front.key_warnings)
-        lines = banner_lines(banner, width=self._front.screen.width, theme=self._front.theme)
-        self._front.screen.print_above([*lines, ""])
+        self._printer.show_lines(banner_lines(banner, width=self._front.screen.width, theme=self._front.theme))
 
     def _show_again(self, session: Session) -> None:
         """What a resumed session is about."""
@@ -180,7 +191,7 @@ class Journey:
         message = Chips().compose(self._errand.prompt)
         pictures = tuple(ImageInput(path) for path in self._errand.images)
         self._errand = Errand()
-        return Composed(message.typed, message.text, (*pictures, *message.inputs))
+        return message.replace(inputs=(*pictures, *message.inputs))
 
     def _working_changed(self, conversation: Conversation) -> None:
         self._front.note_working(working=conversation.is_busy)
@@ -205,9 +216,10 @@ class _SessionFront:
         if not self._left.done():
             self._left.set_result(destination)
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, *, typed: str = "") -> None:
         if self._conversation is not None:
-            self._conversation.say(Chips().compose(text))
+            message = Chips().compose(text)
+            self._conversation.say(message.replace(typed=typed or message.typed))
 
     def begin(self, op: Op) -> None:
         if self._conversation is not None:

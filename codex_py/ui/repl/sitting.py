@@ -14,15 +14,15 @@ from codex_py.render.message import render_queued
 from codex_py.ui.repl.chips import Composed
 from codex_py.ui.repl.commands import COMMANDS
 from codex_py.ui.repl.commands.prompts import commands_now
-from codex_py.ui.repl.completion import CommandSource, SkillSource, invocable
+from codex_py.ui.repl.completion import CommandSource, ShellSource, SkillSource, skill_alias, unknown_command
 from codex_py.ui.repl.conversation import Conversation
 from codex_py.ui.repl.desk import Desk, Quit
 from codex_py.ui.repl.files import FileSource
+from codex_py.ui.repl.keys import resolve_keys, shown_key
 from codex_py.ui.repl.layout import Surroundings
 from codex_py.ui.repl.live import Live
 from codex_py.ui.repl.menu import Source
-from codex_py.ui.repl.notify import Notices
-from codex_py.ui.repl.slash import Command, find_command, looks_like_command
+from codex_py.ui.repl.slash import Command, find_command, looks_like_command, words_unwanted
 from codex_py.ui.repl.status import StatusKeeper
 from codex_py.ui.repl.tasks import SideTasks
 
@@ -32,18 +32,17 @@ _MOST_QUEUED: Final = 3
 class Parts:
     """What a sitting is made of."""
 
-    def __init__(
-        self, desk: Desk, conversation: Conversation, live: Live, *, status: StatusKeeper, notices: Notices
-    ) -> None:
+    def __init__(self, desk: Desk, conversation: Conversation, live: Live, *, status: StatusKeeper) -> None:
         self.desk = desk
         self.conversation = conversation
         self.live = live
         self.status = status
-        self.notices = notices
 
 
 class Sitting:
-    """The seat of a session. `remember` keeps what was typed; `actions` are set when it is seated."""
+    """The seat of a session. `remember` keeps what was typed and `typed_before` gives it back, the latest first;
+    `actions` are set when it is seated.
+    """
 
     def __init__(
         self,
@@ -51,6 +50,7 @@ class Sitting:
         *,
         tasks: SideTasks,
         remember: Callable[[str], None],
+        typed_before: Callable[[], Sequence[str]],
         refresh: Callable[[], None],
     ) -> None:
         self._parts = parts
@@ -58,10 +58,17 @@ class Sitting:
         self._remember = remember
         self.actions: Mapping[str, Callable[[], object]] = {}
         desk = parts.desk
+        keys, _ = resolve_keys(desk.place.tui.keymap)
+        told = (("submit", "queues"), ("steer", "steers"))
+        self._busy_hint = " · ".join(f"{shown_key(keys[name][0])} {does}" for name, does in told if keys[name])
+        files = FileSource(lambda: desk.cwd, refresh)
+        if desk.place.loaded.project_root is not None:
+            tasks.start(files.prepare())
         self.sources: Sequence[Source] = (
             CommandSource(self._commands, desk.catalog),
             SkillSource(desk.catalog),
-            FileSource(lambda: desk.cwd, refresh),
+            files,
+            ShellSource(typed_before),
         )
         self.surroundings = Surroundings(
             live=parts.live.rows,
@@ -86,6 +93,9 @@ class Sitting:
             if self._parts.conversation.is_busy and not asked.command.while_running:
                 self._parts.desk.voice.fail(f"`/{asked.command.name}` has to wait for the end of the turn")
                 return False
+            if complaint := words_unwanted(asked):
+                self._parts.desk.voice.fail(complaint)
+                return False
             self._remember(text)
             self._run(asked.command.run(self._parts.desk, asked.words))
             return True
@@ -96,21 +106,18 @@ class Sitting:
         self._parts.conversation.say(skill_message)
         return True
 
-    def steer(self, message: Composed) -> None:
-        if message.text.startswith(("/", "!")):
-            self.submit(message)
-            return
+    def steer(self, message: Composed) -> bool:
+        if message.text.startswith("!") or looks_like_command(message.text):
+            return self.submit(message)
         self._remember(message.text)
         self._parts.conversation.steer(message)
+        return True
 
-    def interrupt(self) -> Sequence[str] | None:
-        if not self._parts.conversation.can_be_stopped:
-            return None
-        return [message.typed for message in self._parts.conversation.interrupt()]
+    def interrupt(self) -> Sequence[Composed] | None:
+        return self._parts.conversation.interrupt() if self._parts.conversation.can_be_stopped else None
 
-    def take_last_queued(self) -> str | None:
-        last = self._parts.conversation.take_last_queued()
-        return last.typed if last else None
+    def take_last_queued(self) -> Composed | None:
+        return self._parts.conversation.take_last_queued()
 
     def press(self, action: str) -> None:
         if act := self.actions.get(action):
@@ -118,9 +125,6 @@ class Sitting:
 
     def leave(self) -> None:
         self._parts.desk.front.leave(Quit())
-
-    def note_focus(self, *, has_focus: bool) -> None:
-        self._parts.notices.has_focus = has_focus
 
     def run_command(self, name: str) -> None:
         """Run a command that a key stands for."""
@@ -144,12 +148,12 @@ class Sitting:
         text = message.text.strip()
         if not looks_like_command(text):
             return message
-        name, _, rest = text[1:].partition(" ")
-        found = next((skill for skill in invocable(self._parts.desk.catalog()) if skill.name == name), None)
+        found = skill_alias(text, self._parts.desk.catalog())
         if found is None:
-            self._parts.desk.voice.fail(f"there is no command or skill `/{name}`", hint="`/help` lists them")
+            self._parts.desk.voice.fail(unknown_command(text), hint="`/help` lists them")
             return None
-        return message.mentioning(f"${name} {rest}".strip(), found.name, found.path)
+        skill, mentioning = found
+        return message.mentioning(mentioning, skill.name, skill.path)
 
     def _queued(self, width: int) -> StyleAndTextTuples:
         conversation = self._parts.conversation
@@ -164,5 +168,6 @@ class Sitting:
         return rows[:-1] if rows and rows[-1][1] == "\n" else rows
 
     def _status(self, width: int) -> StyleAndTextTuples:
-        busy = self._parts.conversation.is_busy
-        return self._parts.status.fragments(width, hint="Enter queues · Ctrl-S steers" if busy else "? help")
+        return self._parts.status.fragments(
+            width, hint=self._busy_hint if self._parts.conversation.is_busy else "? help"
+        )

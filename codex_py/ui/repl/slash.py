@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from codex_py.ui.repl.desk import Desk
+
+
+_SHOWN: Final = 80
+_NAME: Final = re.compile(r"[\w:-]+")
 
 
 class Command(NamedTuple):
@@ -30,16 +36,29 @@ class Asked(NamedTuple):
     words: str
 
 
+def split_command(line: str) -> tuple[str, str]:
+    """The word behind the slash that a line begins with, empty where there is none, and what comes after it."""
+    if not line.startswith("/") or line[1:2].isspace():
+        return "", ""
+    name, *words = line[1:].split(maxsplit=1) or [""]
+    return name, words[0].strip() if words else ""
+
+
 def find_command(line: str, commands: Sequence[Command]) -> Asked | None:
     """The command that a line is, None when it is a message."""
-    if not line.startswith("/"):
-        return None
-    name, _, words = line[1:].partition(" ")
-    found = next((one for one in commands if one.name.lower() == name.strip().lower()), None)
-    return Asked(found, words.strip()) if found else None
+    name, words = split_command(line)
+    found = next((one for one in commands if name and one.name.lower() == name.lower()), None)
+    return Asked(found, words) if found else None
+
+
+def words_unwanted(asked: Asked) -> str:
+    """What is wrong with words behind a command that takes none; empty when nothing is."""
+    if not asked.words or asked.command.hint:
+        return ""
+    return f"`/{asked.command.name}` takes no words: `{asked.words[:_SHOWN]}`"
 
 
 def looks_like_command(line: str) -> bool:
     """Whether a line is meant as a command, known or not: `/word`, and no path."""
-    name = line.split(maxsplit=1)[0] if line.strip() else ""
-    return name.startswith("/") and "/" not in name[1:] and name[1:].replace("-", "").isalnum()
+    name, _ = split_command(line)
+    return _NAME.fullmatch(name) is not None and not os.path.lexists(f"/{name}")

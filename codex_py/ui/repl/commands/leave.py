@@ -9,13 +9,13 @@ from typing import Final, Literal
 from codex_py.core.build import ResumeTarget
 from codex_py.core.stored_sessions import load_stored
 from codex_py.errors import UserError
-from codex_py.ui.repl.desk import Desk, OpenSession, Quit
+from codex_py.ui.repl.desk import Desk, Destination, OpenSession, Quit
 from codex_py.ui.repl.panels.sessions import choose_session
 from codex_py.ui.repl.slash import Command
 
 
 async def _new(desk: Desk, words: str) -> None:
-    desk.front.leave(OpenSession())
+    _leave(desk, OpenSession(), "clear")
 
 
 async def _resume(desk: Desk, words: str) -> None:
@@ -43,7 +43,13 @@ async def _go_on(desk: Desk, verb: Literal["resume", "fork"], words: str) -> Non
 async def _leave_for(desk: Desk, target: ResumeTarget) -> None:
     """Raise `UserError`, and stay, for a session that cannot be gone on with."""
     await asyncio.to_thread(load_stored, desk.place.home, wanted=target.thread_id, cwd=None, through_turn=target.turn)
-    desk.front.leave(OpenSession(target))
+    _leave(desk, OpenSession(target), "resume")
+
+
+def _leave(desk: Desk, destination: Destination, reason: str) -> None:
+    if desk.session.hooks is not None:
+        desk.session.hooks.will_end(reason)
+    desk.front.leave(destination)
 
 
 async def _quit(desk: Desk, words: str) -> None:
@@ -53,6 +59,12 @@ async def _quit(desk: Desk, words: str) -> None:
 LEAVE: Final = (
     Command("new", "begin a new session", _new, while_running=False),
     Command("resume", "go on with an earlier session", _resume, "[SESSION]", while_running=False),
-    Command("fork", "go on with a copy of a session, or of this one up to a turn", _fork, "[SESSION|TURN]"),
+    Command(
+        "fork",
+        "go on with a copy of a session, or of this one up to a turn",
+        _fork,
+        "[SESSION|TURN]",
+        while_running=False,
+    ),
     Command("quit", "leave", _quit),
 )

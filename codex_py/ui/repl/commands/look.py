@@ -1,4 +1,4 @@
-"""`/help`, `/status`, `/context`, `/skills`, `/mcp`, `/ps`, `/agents`, `/stop`, `/diff`: looking at what goes on."""
+"""`/help`, `/status`, `/context`, `/skills`, `/mcp`, `/hooks`, `/ps`, `/agents`, `/stop`, `/diff`: looking around."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from codex_py.ui.repl.keys import resolve_keys
 from codex_py.ui.repl.panels.agents import manage_agents
 from codex_py.ui.repl.panels.facts import mcp_sections, status_sections
 from codex_py.ui.repl.panels.help import show_help
+from codex_py.ui.repl.panels.hooks import manage_hooks
 from codex_py.ui.repl.panels.processes import manage_processes
 from codex_py.ui.repl.panels.skills import SkillsPlace, manage_skills
 from codex_py.ui.repl.slash import Command
@@ -98,6 +99,20 @@ async def _agents(desk: Desk, words: str) -> None:
     await manage_agents(desk.asker, agents.states, look_into, agents.stop)
 
 
+async def _hooks(desk: Desk, words: str) -> None:
+    hooks = desk.session.hooks
+    if hooks is None:
+        desk.voice.note("no hooks are configured")
+        return
+
+    def trust(agrees: bool) -> None:
+        hooks.set_trust(agrees=agrees)
+        said = "the project's hooks are run from now on" if agrees else "no hook of the project is run any more"
+        desk.voice.note(said)
+
+    await manage_hooks(desk.asker, hooks.listed, trust)
+
+
 async def _stop(desk: Desk, words: str) -> None:
     running = desk.session.processes()
     if not running:
@@ -106,6 +121,8 @@ async def _stop(desk: Desk, words: str) -> None:
     if words and not words.isdecimal():
         raise UserError(f"`{words}` is no number of a command", hint="`/ps` lists them")
     stopped = [one for one in running if not words or str(one.id) == words]
+    if not stopped:
+        raise UserError(f"no command runs by the number `{words[:80]}`", hint="`/ps` lists them")
     for one in stopped:
         await desk.session.stop_process(one.id)
     desk.voice.note(f"stopped {len(stopped)} command{'' if len(stopped) == 1 else 's'}")
@@ -113,6 +130,8 @@ async def _stop(desk: Desk, words: str) -> None:
 
 async def _diff(desk: Desk, words: str) -> None:
     """What git sees; outside of a repository, what patches of this session did."""
+    if words not in ("", "all"):
+        raise UserError(f"`{words[:80]}` is not `all`", hint="`/diff` folds long changes, `/diff all` shows them whole")
     try:
         changes = await asyncio.to_thread(working_changes, desk.cwd)
     except UserError:
@@ -129,6 +148,7 @@ LOOK: Final = (
     Command("context", "what fills the model's window", _context),
     Command("skills", "look at skills, switch them, edit them, use one", _skills),
     Command("mcp", "list the MCP servers", _mcp),
+    Command("hooks", "list the hooks, and trust those of the project", _hooks),
     Command("ps", "list the commands that still run, and stop one", _ps),
     Command("agents", "list the agents, look into one, stop one", _agents),
     Command("stop", "stop the commands that still run", _stop, "[NUMBER]"),

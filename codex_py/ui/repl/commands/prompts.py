@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codex_py.ui.repl.commands import COMMANDS
+from codex_py.ui.repl.panels.waiting import waited_for
 from codex_py.ui.repl.slash import Command
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ def _command(servers: SessionMcp, prompt: PromptCommand) -> Command:
     async def run(desk: Desk, words: str) -> None:
         from codex_py.core.mcp_prompts import fill_prompt
 
-        desk.front.say(await fill_prompt(servers, prompt, words))
+        about = f"asking the MCP server {prompt.server}…"
+        filled = await waited_for(desk.asker, prompt.name, fill_prompt(servers, prompt, words), about=about)
+        if filled is not None:
+            desk.front.say(filled, typed=f"/{prompt.name} {words}".rstrip())
 
     hint = " ".join(one.name if one.required else f"[{one.name}]" for one in prompt.arguments)
     needs_words = any(one.required for one in prompt.arguments)

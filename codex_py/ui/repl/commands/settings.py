@@ -6,34 +6,60 @@ from typing import Any, Final, cast
 
 from codex_py.config.edit import set_value
 from codex_py.config.schema import APPROVAL_POLICIES, SANDBOX_MODES
+from codex_py.config.sections import REASONING_EFFORT
 from codex_py.core.offered_models import offered_models
 from codex_py.errors import UserError
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import mode_of
 from codex_py.ui.repl.desk import Desk
-from codex_py.ui.repl.panels.models import ModelChoice, choose_model
+from codex_py.ui.repl.panels.models import ModelChoice, choose_model, keep_sheet
 from codex_py.ui.repl.panels.policies import choose_approval, choose_sandbox
 from codex_py.ui.repl.panels.themes import choose_theme
+from codex_py.ui.repl.panels.wording import short_path
 from codex_py.ui.repl.slash import Command
 
 
 async def _model(desk: Desk, words: str) -> None:
-    now = desk.session.settings.model
-    config = desk.place.loaded.config
     if words:
         name, _, effort = words.partition(" ")
-        chosen: ModelChoice | None = ModelChoice(name, effort.strip() or None)
-    else:
-        chosen = await choose_model(
-            desk.asker,
-            lambda: offered_models(config, config.model_provider, env=desk.place.env, home=desk.place.home),
-            current=now.model,
-            effort=now.effort,
-        )
-    if chosen is not None:
-        await desk.session.submit(OverrideTurnContext(model=chosen.model, effort=chosen.effort))
-        after = desk.session.settings.model
-        desk.voice.note(f"model: {after.model}" + (f", effort {after.effort}" if after.effort else ""))
+        if effort:
+            _one_of(effort.strip(), REASONING_EFFORT.words)
+        await _use_model(desk, OverrideTurnContext(model=name, effort=effort.strip() or None))
+        return
+    now = desk.session.settings.model
+    config = desk.place.loaded.config
+    chosen = await choose_model(
+        desk.asker,
+        lambda: offered_models(config, config.model_provider, env=desk.place.env, home=desk.place.home),
+        current=now.model,
+        effort=now.effort,
+    )
+    if chosen is None:
+        return
+    await _use_model(desk, OverrideTurnContext(model=chosen.model, effort=chosen.effort or ""))
+    if (chosen.model, chosen.effort) != (config.model, config.model_reasoning_effort):
+        await _offer_to_keep(desk, chosen)
+
+
+async def _use_model(desk: Desk, op: OverrideTurnContext) -> None:
+    await desk.session.submit(op)
+    after = desk.session.settings.model
+    desk.voice.note(f"model: {after.model}" + (f", effort {after.effort}" if after.effort else ""))
+
+
+async def _offer_to_keep(desk: Desk, chosen: ModelChoice) -> None:
+    """Whether it is the user's model from now on, in the file that counts in sessions begun like this one."""
+    profile = desk.place.request.profile
+    file = desk.place.home / (f"{profile}.config.toml" if profile else "config.toml")
+    if not await desk.asker.choose(keep_sheet(chosen, short_path(file, desk.user_home))):
+        return
+    kept = [("model", chosen.model)]
+    effort = chosen.effort or desk.session.settings.model.effort
+    if effort and (chosen.effort or desk.place.loaded.config.model_reasoning_effort):
+        kept.append(("model_reasoning_effort", effort))
+    for key, value in kept:
+        set_value(file, (key,), value)
+    desk.voice.note(f"kept in `{short_path(file, desk.user_home)}`")
 
 
 async def _approvals(desk: Desk, words: str) -> None:
@@ -79,7 +105,9 @@ async def _theme(desk: Desk, words: str) -> None:
 
 
 async def _vim(desk: Desk, words: str) -> None:
-    desk.is_vim = words != "off" if words else not desk.is_vim
+    if words:
+        _one_of(words, ("on", "off"))
+    desk.is_vim = words == "on" if words else not desk.is_vim
     desk.front.set_vim(on=desk.is_vim)
     _keep(desk, "vim_mode_default", desk.is_vim)
     desk.voice.note(f"vi keys are {'on' if desk.is_vim else 'off'}")

@@ -47,7 +47,8 @@ async def _review(desk: Desk, words: str) -> None:
     else:
         target = await _target(desk, await desk.asker.choose(_WHAT))
     if target is not None:
-        desk.front.say(await asyncio.to_thread(review_prompt, target, desk.cwd, wishes=words))
+        prompt = await asyncio.to_thread(review_prompt, target, desk.cwd, wishes=words)
+        desk.front.say(prompt, typed=f"/review {words or _named(target)}")
 
 
 async def _target(desk: Desk, kind: str) -> ReviewTarget | None:
@@ -67,9 +68,20 @@ async def _target(desk: Desk, kind: str) -> ReviewTarget | None:
             return None
 
 
+def _named(target: ReviewTarget) -> str:
+    """What to type for the same review."""
+    match target:
+        case UncommittedChanges():
+            return "uncommitted"
+        case BranchChanges(base):
+            return f"branch {base}"
+        case CommitChanges(commit):
+            return f"commit {commit}"
+
+
 async def _init(desk: Desk, words: str) -> None:
     wish = f"\n\n{words}" if words else ""
-    desk.front.say(init_prompt(desk.cwd) + wish)
+    desk.front.say(init_prompt(desk.cwd) + wish, typed=f"/init {words}".rstrip())
 
 
 async def _compact(desk: Desk, words: str) -> None:

@@ -30,6 +30,8 @@ async def ask_approval(question: ApprovalQuestion, asker: Asker, *, home: str, a
                     return ApprovalReply(message=message).written()
             case "once" | "session" as scope:
                 return scope
+            case "always" if question.server:
+                return "always"
             case "project" | "always" as scope:
                 typed = await asker.enter(_pattern_form(question, scope))
                 if typed is not None:
@@ -41,7 +43,9 @@ async def ask_approval(question: ApprovalQuestion, asker: Asker, *, home: str, a
 def approval_sheet(question: ApprovalQuestion, *, home: str) -> Sheet[_Answer]:
     """The question with its answers; Enter says no at first."""
     options = (*_scopes(question), *_REFUSALS)
-    if question.files:
+    if question.server:
+        title = f"Call this tool of the MCP server {question.server}?"
+    elif question.files:
         title = "Write this patch outside the sandbox?" if question.outside else "Write this patch?"
     else:
         title = "Run this outside the sandbox?" if question.outside else "Run this command?"
@@ -62,6 +66,9 @@ _REFUSALS: Final[tuple[Option[_Answer], ...]] = (
 
 
 def _subject(question: ApprovalQuestion) -> Iterator[Line]:
+    if question.server:
+        yield Line(question.command, "strong")
+        return
     if not question.files:
         yield Line(script_and_shell(question.command)[0], "strong")
         return
@@ -74,7 +81,7 @@ def _facts(question: ApprovalQuestion, home: str) -> Iterator[Line]:
         shown = [short_path(file, home) for file in question.files[:_MOST_FILES]]
         more = len(question.files) - len(shown)
         yield Line("changes " + ", ".join(shown) + (f" and {more} more" if more else ""), "menu.note")
-    else:
+    elif not question.server:
         shell = script_and_shell(question.command)[1]
         yield Line(f"in {short_path(question.cwd, home)}" + (f", by {shell}" if shell else ""), "menu.note")
     yield Line(f"why: {question.reason}", "warn" if question.outside else "menu.note")
@@ -85,6 +92,8 @@ def _facts(question: ApprovalQuestion, home: str) -> Iterator[Line]:
 def _scopes(question: ApprovalQuestion) -> Iterator[Option[_Answer]]:
     again = "the same files" if question.files else "exactly this command"
     pattern = f"{shlex.join(question.pattern)} …"
+    if question.server:
+        again = pattern = "all calls of this tool"
     options: dict[ApprovalScope, Option[_Answer]] = {
         "once": Option("y", "Yes, this once", "once"),
         "session": Option("s", "Yes, and for the rest of this session", "session", again),

@@ -31,6 +31,7 @@ class ChoicePanel(Frame[T]):
         self._at = sheet.default
         self._unfolded = False
         self._top = 0
+        self._page = 1
         self._has_more = False
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -39,9 +40,11 @@ class ChoicePanel(Frame[T]):
         answers = self._answers(width)
         answers = [answers[place] for place in in_sight(len(answers), self._at, height - least)]
         room = height - len(answers)
-        facts = [row for line in self._sheet.facts for row in wrapped(line, width)][: max(0, room - least - 2)]
+        # What is unfolded needs the rows that are there.
+        told = () if self._unfolded else self._sheet.facts
+        facts = [row for line in told for row in wrapped(line, width)][: max(0, room - least - 2)]
         room -= len(facts)
-        gap: list[Row] = [[]] if room > least + 1 else []
+        gap: list[Row] = [[]] if room > least + 1 and not self._unfolded else []
         subject = self._subject(width, room - 2 * len(gap)) if room > 0 else []
         return [*subject, *(gap if facts else []), *facts, *gap, *answers]
 
@@ -56,14 +59,14 @@ class ChoicePanel(Frame[T]):
     def bind(self, keys: KeyBindings) -> None:
         options = self._sheet.options
         for number, option in enumerate(options):
-            for key in {option.key, str(number + 1)} - {""}:
+            for key in {option.key, _digit(number)} - {""}:
                 keys.add(key, eager=True)(self._chooser(number))
         for key, by in (("up", -1), ("c-p", -1), ("s-tab", -1), ("down", 1), ("c-n", 1), ("tab", 1)):
             keys.add(key, eager=True)(self._mover(by))
         if _MORE not in {option.key for option in options}:
             keys.add(_MORE, eager=True)(self._unfold)
-        for key, by in (("pageup", -10), ("pagedown", 10)):
-            keys.add(key, eager=True)(self._scroller(by))
+        for key, pages in (("pageup", -1), ("pagedown", 1)):
+            keys.add(key, eager=True)(self._scroller(pages))
 
         @keys.add("enter", eager=True)
         def _(event: KeyPressEvent) -> None:
@@ -75,7 +78,7 @@ class ChoicePanel(Frame[T]):
         for number, option in enumerate(self._sheet.options):
             here = number == self._at
             style = "menu.current" if here else "menu"
-            row = [part("❯ " if here else "  ", style), part(f"{option.key or number + 1}", "dialog.key")]
+            row = [part("❯ " if here else "  ", style), part(option.key or _digit(number) or " ", "dialog.key")]
             row.append(part(f"  {option.label}", style))
             if option.note:
                 row.append(part(" " * (widest - cells(option.label)) + f"  {option.note}", "menu.note"))
@@ -93,7 +96,8 @@ class ChoicePanel(Frame[T]):
             key = "" if not self._armed else f": {_MORE} shows all"
             return [*rows[:shown], [part(f"  … {len(rows) - shown} more lines{key}", "menu.note")]]
         self._top = max(0, min(self._top, len(rows) - most + 1))
-        end = self._top + most - 1
+        self._page = most - 1
+        end = self._top + self._page
         return [*rows[self._top : end], [part(f"  lines {self._top + 1}–{end} of {len(rows)}", "menu.note")]]
 
     def _chooser(self, number: int) -> Callable[[KeyPressEvent], None]:
@@ -111,10 +115,11 @@ class ChoicePanel(Frame[T]):
 
         return move
 
-    def _scroller(self, by: int) -> Callable[[KeyPressEvent], None]:
+    def _scroller(self, pages: int) -> Callable[[KeyPressEvent], None]:
         def scroll(event: KeyPressEvent) -> None:
             self._armed = True
-            self._top = max(0, self._top + by)
+            # Nothing is passed over: the last row of a page is the first of the next.
+            self._top = max(0, self._top + pages * max(1, self._page - 1))
 
         return scroll
 
@@ -122,3 +127,8 @@ class ChoicePanel(Frame[T]):
         if self._armed and (self._has_more or self._unfolded):
             self._unfolded = not self._unfolded
             self._top = 0
+
+
+def _digit(number: int) -> str:
+    """The key of the answer at a place, from 0; there are nine."""
+    return str(number + 1) if number < 9 else ""

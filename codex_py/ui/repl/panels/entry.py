@@ -21,12 +21,15 @@ class EntryPanel(Frame[str | None]):
         super().__init__(form.title, None, typed=Buffer(document=start, multiline=False), hidden=form.hidden)
         self._form = form
         self._complaint = ""
+        self._complained_of = ""
 
     def rows(self, width: int, height: int) -> list[Row]:
         return [row for line in self._form.about for row in wrapped(line, width)][:height]
 
     def rows_below(self, width: int, height: int) -> list[Row]:
-        return [[part(f"  {self._complaint}", "bad")]] if self._complaint else []
+        assert self._typed is not None
+        is_shown = self._complaint and self._typed.text.strip() == self._complained_of
+        return [[part(f"  {self._complaint}", "bad")]] if is_shown else []
 
     def keys(self) -> Sequence[tuple[str, str]]:
         return (("Enter", self._form.enter), ("Esc", "back"))
@@ -36,6 +39,6 @@ class EntryPanel(Frame[str | None]):
         def _(event: KeyPressEvent) -> None:
             assert self._typed is not None
             text = self._typed.text.strip()
-            self._complaint = self._form.check(text)
+            self._complaint, self._complained_of = self._form.check(text), text
             if not self._complaint:
                 self.settle(text)

@@ -13,6 +13,7 @@ from codex_py.core.session import Session
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.policy import approval_name, describe_sandbox
 from codex_py.protocol.usage import TokenUsage
+from codex_py.text.masked import masked_words
 from codex_py.ui.repl.panels.forms import Section
 from codex_py.ui.repl.panels.wording import short_path
 
@@ -105,11 +106,9 @@ def _standing(state: ServerState) -> str:
 
 
 def _about_server(name: str, server: Mapping[str, Any], standing: str) -> tuple[str, str]:
-    words = [server.get("command"), *_texts(server.get("args"))]
-    url = server.get("url")
-    target = (
-        _address(url) if isinstance(url, str) else shlex.join(word for word in words if isinstance(word, str) and word)
-    )
+    command, url = server.get("command"), server.get("url")
+    words = [command] if isinstance(command, str) and command else []
+    target = _address(url) if isinstance(url, str) else shlex.join(words + masked_words(_texts(server.get("args"))))
     facts = [standing, target, "" if server.get("enabled", True) else "switched off"]
     variables = [*as_object(server.get("env")), *_texts(server.get("env_vars"))]
     if variables:

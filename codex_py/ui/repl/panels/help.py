@@ -28,16 +28,15 @@ async def show_help(asker: Asker, commands: Sequence[Command], keys: Mapping[str
 
 
 def help_sections(commands: Sequence[Command], keys: Mapping[str, Sequence[str]]) -> tuple[Section, ...]:
-    """The help as a page; an action without a key is left out."""
+    """The help as a page; each action with the name that it has in the configuration."""
     return (
         Section("Write", _SIGNS),
         Section("Commands", tuple((f"/{one.name} {one.hint}".strip(), one.purpose) for one in commands)),
         Section(
-            "Keys",
+            "Keys, and their names under [tui.keymap]",
             tuple(
-                (", ".join(map(shown_key, keys[action.name])), action.purpose)
+                (", ".join(map(shown_key, keys.get(action.name, ()))) or "–", f"{action.purpose} ({action.name})")
                 for action in ACTIONS
-                if keys.get(action.name)
             ),
         ),
         Section("In dialogs", _DIALOGS),

@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from codex_py.core.offered_models import ModelRow, OfferedModels
 from codex_py.errors import UserError
-from codex_py.ui.repl.panels.forms import Asker, Entry, Form, Line, Listing, needs_text
+from codex_py.ui.repl.panels.forms import Asker, Entry, Form, Line, Listing, Option, Sheet, needs_text
+from codex_py.ui.repl.panels.waiting import waited_for
 
 _OTHER: Final = ""
 _EFFORTS: Final = (
@@ -15,6 +16,7 @@ _EFFORTS: Final = (
     ("medium", "the usual measure"),
     ("high", "thinks longer, for hard problems"),
     ("xhigh", "thinks longest, where a model offers it"),
+    ("max", "as long as it can, where a model offers it"),
     ("minimal", "hardly any thought, where a model offers it"),
     ("none", "none at all, where a model offers it"),
 )
@@ -35,10 +37,12 @@ async def choose_model(
     A provider that does not tell its models is no reason not to change: the name is typed then.
     """
     try:
-        offered = await load()
+        offered = await waited_for(asker, "Models", load(), about="asking the provider for its models…")
     except UserError as error:
         model = await asker.enter(_name_form(current, Line(str(error), "warn")))
     else:
+        if offered is None:
+            return None
         model = await asker.pick(model_listing(offered, current=current))
         if model == _OTHER:
             model = await asker.enter(_name_form("", Line(f"any name that `{offered.provider}` knows", "menu.note")))
@@ -66,6 +70,21 @@ def effort_listing(current: str | None) -> Listing[str]:
     entries += [Entry(word, word, note, mark="●" if word == current else "○") for word, note in _EFFORTS]
     start = next((place for place, one in enumerate(entries) if one.value == (current or "")), 0)
     return Listing(title="Reasoning effort", entries=tuple(entries), start=start, searchable=False)
+
+
+def keep_sheet(choice: ModelChoice, file: str) -> Sheet[bool]:
+    """Whether a model that was chosen counts in later sessions too; Enter says no at first."""
+    effort = f", effort {choice.effort}" if choice.effort else ""
+    return Sheet(
+        title="Keep this model as the default?",
+        subject=(Line(f"{choice.model}{effort}", "strong"),),
+        options=(
+            Option("y", "Yes, for new sessions too", True, f"written to {file}"),
+            Option("n", "No, for this session only", False),
+        ),
+        refusal=False,
+        default=1,
+    )
 
 
 def _model_entry(row: ModelRow, current: str) -> Entry[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from codex_py.ui.repl.panels.drawing import Row, cells, in_sight, padded, part, wrapped
@@ -17,7 +18,7 @@ T = TypeVar("T")
 _PAGE: Final = 8
 _MOST_DETAILS: Final = 6
 _WIDEST_LABEL: Final = 44
-_NAMES: Final = {"tab": "Tab", "c-o": "Ctrl-O", "c-k": "Ctrl-K"}
+_NAMES: Final = {"tab": "Tab", "c-o": "Ctrl-O", "c-k": "Ctrl-K", "c-r": "^R", "c-a": "^A", "c-d": "^D"}
 
 
 class Action(NamedTuple):
@@ -73,7 +74,8 @@ class PickerPanel(Frame[T | None]):
 
     def resume(self, earlier: PickerPanel[T]) -> None:
         """Begin with the search and the place of an earlier panel."""
-        self._search.text = earlier._search.text
+        search = earlier._search.text
+        self._search.document = Document(search, len(search))
         self._at = max(0, min(earlier._at, len(self._shown) - 1))
 
     def notify(self, notice: str) -> None:
@@ -171,11 +173,11 @@ class PickerPanel(Frame[T | None]):
             self._on_move(self.selected.value)
 
     def _list(self, width: int, height: int) -> list[Row]:
+        notice = wrapped(Line(self._notice, "warn"), width) if self._notice else []
         if not self._shown:
             text = "nothing matches" if self._search.text else self._listing.empty
-            return [*wrapped(Line(text, "menu.note"), width)]
+            return [*wrapped(Line(text, "menu.note"), width), *notice]
         details = self._details(width, min(_MOST_DETAILS, height // 3))
-        notice = wrapped(Line(self._notice, "warn"), width) if self._notice else []
         places = in_sight(len(self._shown), self._at, height - len(details) - len(notice) - (1 if details else 0))
         marks, widest = self._columns
         column = max(1, min(widest, width - 4 - marks)) if width < 40 else min(widest, width // 2)

@@ -139,7 +139,8 @@ def install_sheet(question: McpInstallQuestion) -> Sheet[str | None]:
     return Sheet(
         title=title,
         subject=tuple(
-            Line(one.target if len(servers) == 1 else f"{one.name}: {one.target}", "strong") for one in servers
+            Line(f"{one.transport if len(servers) == 1 else f'{one.name}, {one.transport}'}: {one.target}", "strong")
+            for one in servers
         ),
         facts=(
             Line(f"needed by {', '.join(f'${skill}' for skill in skills)}", "menu.note"),

@@ -1,28 +1,130 @@
-"""Choosing a stored session to go on with, or to fork."""
+"""Choosing a stored session to go on with, or to fork; there it can be renamed, archived and deleted too."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
-from codex_py.core.offered_sessions import SessionSummary, offered_sessions
+from codex_py.core.offered_sessions import (
+    SessionSummary,
+    archive_session,
+    delete_session,
+    name_session,
+    name_trouble,
+    offered_sessions,
+)
+from codex_py.errors import UserError
 from codex_py.text.age import describe_age
-from codex_py.ui.repl.panels.forms import Asker, Entry, Line, Listing
+from codex_py.ui.repl.panels.forms import Asker, Entry, Form, Line, Listing, Option, Sheet
+from codex_py.ui.repl.panels.picker import Action, PickerPanel
 from codex_py.ui.repl.panels.wording import short_path
 
 _TITLES: Final = {"resume": "Resume a session", "fork": "Fork a session"}
 _SHOWN_PROMPT: Final = 2000
+
+Change: TypeAlias = Literal["rename", "archive", "delete"]
+_KEYS: Final[tuple[tuple[str, Change], ...]] = (("c-r", "rename"), ("c-a", "archive"), ("c-d", "delete"))
+
+
+class SessionsPanel(PickerPanel[str]):
+    """The list. `change` says what is to be done with the session it is settled with, None for going on with it."""
+
+    def __init__(self, listing: Listing[str]) -> None:
+        self.change: Change | None = None
+        actions = [
+            Action(key, lambda change=change: change, partial(self._settle_for, change)) for key, change in _KEYS
+        ]
+        super().__init__(listing, actions=actions)
+
+    def again(self, listing: Listing[str], notice: str) -> SessionsPanel:
+        """A new panel on the same one of the two lists, with the same search, at the same place."""
+        is_other = listing.other is not None and listing.title != self.listing.title
+        panel = SessionsPanel(listing.other() if is_other and listing.other else listing)
+        panel.resume(self)
+        panel.notify(notice)
+        return panel
+
+    def _settle_for(self, change: Change) -> None:
+        if self.selected is not None:
+            self.change = change
+            self.settle(self.selected.value)
 
 
 async def choose_session(
     asker: Asker, verb: Literal["resume", "fork"], *, home: Path, cwd: Path, user_home: str, now: float
 ) -> str | None:
     """The id of a session, the one written to last first: of this folder, and with Tab of any. `now` is in seconds."""
-    found = await asyncio.to_thread(offered_sessions, home, cwd=None)
-    own = await asyncio.to_thread(offered_sessions, home, cwd=cwd)
-    return await asker.pick(session_listing(verb, own, found, user_home=user_home, now=now))
+
+    async def listing() -> tuple[Listing[str], Sequence[SessionSummary]]:
+        found = await asyncio.to_thread(offered_sessions, home, cwd=None)
+        own = await asyncio.to_thread(offered_sessions, home, cwd=cwd)
+        return session_listing(verb, own, found, user_home=user_home, now=now), found
+
+    listed, sessions = await listing()
+    if asker.show is None:
+        return await asker.pick(listed)
+    panel = SessionsPanel(listed)
+    while True:
+        chosen = await asker.show(panel)
+        if chosen is None or panel.change is None:
+            return chosen
+        session = next(one for one in sessions if one.id == chosen)
+        notice = await _changed(asker, home, session, panel.change)
+        listed, sessions = await listing()
+        panel = panel.again(listed, notice)
+
+
+async def _changed(asker: Asker, home: Path, session: SessionSummary, change: Change) -> str:
+    """Rename, archive or delete a session; what came of it, in words."""
+    work: Callable[[], str] = partial(_archived, session)
+    if change == "rename":
+        name = await asker.enter(rename_form(session))
+        if name is None:
+            return ""
+        work = partial(_renamed, home, session.id, name)
+    elif change == "delete":
+        if not await asker.choose(delete_sheet(session)):
+            return ""
+        work = partial(_deleted, session)
+    try:
+        return await asyncio.to_thread(work)
+    except UserError as error:
+        return f"{error}" + (f"; {error.hint}" if error.hint else "")
+
+
+def rename_form(session: SessionSummary) -> Form:
+    """A line for the name of a session."""
+    about = Line(_title(session), "menu.note")
+    return Form("Name this session", (about,), initial=session.name, check=name_trouble, enter="keep this name")
+
+
+def delete_sheet(session: SessionSummary) -> Sheet[bool]:
+    """Whether a session is deleted; Enter says no at first."""
+    return Sheet(
+        title="Delete this session for good?",
+        subject=(Line(_title(session), "strong"),),
+        facts=(Line(f"{session.id}, and the sessions of its agents", "menu.note"),),
+        options=(Option("y", "Yes, delete it", True), Option("n", "No, keep it", False)),
+        refusal=False,
+        default=1,
+    )
+
+
+def _renamed(home: Path, thread_id: str, name: str) -> str:
+    return f"it is named `{name_session(home, thread_id, name)}` now"
+
+
+def _archived(session: SessionSummary) -> str:
+    archive_session(session.path)
+    return f"archived; `codex-py unarchive {session.id}` brings it back"
+
+
+def _deleted(session: SessionSummary) -> str:
+    delete_session(session.path)
+    return "deleted"
 
 
 def session_listing(
@@ -54,6 +156,11 @@ def session_listing(
     return here()
 
 
+def _title(session: SessionSummary) -> str:
+    """What a list calls a session."""
+    return session.name or " ".join(session.first_prompt[:_SHOWN_PROMPT].split()) or session.id
+
+
 def _entry(session: SessionSummary, user_home: str, now: float, *, with_folder: bool) -> Entry[str]:
     prompt = " ".join(session.first_prompt[:_SHOWN_PROMPT].split())
     age = describe_age(session.updated, now=now)
@@ -67,7 +174,7 @@ def _entry(session: SessionSummary, user_home: str, now: float, *, with_folder: 
     )
     return Entry(
         session.id,
-        session.name or prompt or session.id,
+        _title(session),
         " · ".join(filter(None, notes)),
         details,
         words=f"{session.cwd} {session.branch} {session.id} {prompt}",

@@ -1,0 +1,53 @@
+"""Putting stored sessions in order where one is chosen: rename, archive, delete."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from codex_py.core.offered_sessions import offered_sessions
+from codex_py.ui.repl.panels.askers import PanelAsker
+from codex_py.ui.repl.panels.sessions import choose_session
+from tests.support.panel_host import panel_host
+from tests.unit.rollout_builders import conversation, meta, stored
+
+FIRST = "01900000-0000-7000-8000-000000000001"
+SECOND = "01900000-0000-7000-8000-000000000002"
+
+
+async def chosen(home: Path, *presses: str) -> str | None:
+    """What comes of keys pressed one after the other; `see: …` waits for a text on the screen."""
+    async with panel_host(100, 30) as host:
+        asker = PanelAsker(host.panels.show)
+        work = choose_session(asker, "resume", home=home, cwd=Path("/work"), user_home="", now=0)
+        choosing = asyncio.ensure_future(work)
+        await host.until("── ")
+        await host.play(*presses)
+        return await asyncio.wait_for(choosing, 30)
+
+
+def names(home: Path, cwd: str | None = "/work") -> dict[str, str]:
+    return {one.id: one.name for one in offered_sessions(home, cwd=Path(cwd) if cwd else None)}
+
+
+async def test_a_session_is_renamed_where_it_is_chosen(tmp_path: Path) -> None:
+    stored(tmp_path, conversation(), meta(FIRST))
+    keys = ("see: ^R rename", "\x12", "see: Name this session", "enter", "see: must not be empty")
+    keys = (*keys, " the  one ", "enter", "see: named `the one` now", "see: ❯ the one", "enter")
+
+    assert await chosen(tmp_path, *keys) == FIRST
+    assert names(tmp_path) == {FIRST: "the one"}
+    assert await chosen(tmp_path, "\x12", "see: › the one", "esc", "see: ^R rename", "esc") is None
+
+
+async def test_a_session_is_archived_and_another_deleted_after_a_yes(tmp_path: Path) -> None:
+    stored(tmp_path, conversation(), meta(FIRST))
+    stored(tmp_path, conversation(), meta(SECOND, cwd="/elsewhere"))
+    delete = ("\x04", "see: Delete this session for good?", "enter", "see: any folder", "\x04", "see: good?", "y")
+    everywhere = ("tab", "see: any folder", SECOND[-4:], f"see: search: {SECOND[-4:]}")
+    keys = (*everywhere, *delete, "see: deleted", "ctrl-u", "see: ❯", "\x01", "see: brings it back", "esc")
+
+    assert await chosen(tmp_path, *keys) is None
+    assert names(tmp_path, None) == {}
+    assert [path.name[-41:-6] for path in (tmp_path / "archived_sessions").iterdir()] == [FIRST[1:]]
+    assert not list((tmp_path / "sessions").rglob(f"*{SECOND}*"))
