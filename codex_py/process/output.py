@@ -40,6 +40,7 @@ class CappedOutput:
 
     def __init__(self) -> None:
         self._head = bytearray()
+        self._head_room = HEAD_BYTES
         self._ring = bytearray()
         self._end = 0  # where the next byte goes once the ring is full
         self._total = 0
@@ -47,14 +48,28 @@ class CappedOutput:
     def feed(self, chunk: bytes | memoryview) -> None:
         """Append what arrived."""
         self._total += len(chunk)
-        room = HEAD_BYTES - len(self._head)
-        if room > 0:
-            self._head += chunk[:room]
-            chunk = chunk[room:]
+        if self._head_room:
+            first = chunk[: self._head_room]
+            self._head += first
+            self._head_room -= len(first)
+            chunk = chunk[len(first) :]
         if len(chunk) > TAIL_BYTES:
             chunk = chunk[-TAIL_BYTES:]
         if chunk:
             self._feed_ring(chunk)
+
+    @property
+    def has_head(self) -> bool:
+        """Whether the head is complete: from now on nothing but the end is kept."""
+        return self._head_room == 0
+
+    def skip(self, count: int) -> None:
+        """So many bytes came that nobody has kept; what follows is the tail."""
+        if count:
+            self._total += count
+            self._head_room = 0
+            self._ring.clear()
+            self._end = 0
 
     def peek(self) -> Captured:
         """What is kept so far."""
@@ -63,7 +78,7 @@ class CappedOutput:
     def take(self, *, final: bool = True) -> Captured:
         """Hand out what is kept and start afresh; unless `final`, a character not yet complete stays for next time."""
         kept = self.peek()
-        self._head, self._ring, self._end, self._total = bytearray(), bytearray(), 0, 0
+        self._head, self._head_room, self._ring, self._end, self._total = bytearray(), HEAD_BYTES, bytearray(), 0, 0
         held = 0 if final else incomplete_suffix(kept.tail or kept.head)
         if not held:
             return kept

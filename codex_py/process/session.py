@@ -13,17 +13,15 @@ from io import FileIO
 from typing import Final
 
 from codex_py.errors import ToolError
-from codex_py.process.output import CappedOutput, Captured
+from codex_py.process.output import TAIL_BYTES, CappedOutput, Captured
 from codex_py.process.pty import set_size
+from codex_py.process.soak import SIP_BYTES, Soaked, soak
 from codex_py.process.spawn import Child, CommandSpec
 
 # After the exit, how long a grandchild that still holds the pipe is waited for.
 GRACE_SECONDS: Final = 0.05
 _KILL_SECONDS: Final = 2.0
-_READ_BYTES: Final = 1024 * 1024
-# A command that has printed more than this floods: reading it in sips would cost more than making it.
-_FLOOD_BYTES: Final = 1024 * 1024
-_NAP_SECONDS: Final = 0.001
+_SCRATCH_BYTES: Final = TAIL_BYTES + SIP_BYTES
 _PENDING_BYTES: Final = 1024 * 1024
 
 
@@ -50,8 +48,8 @@ class ExecSession:
         self._loop = asyncio.get_running_loop()
         self._exit_code: int | None = None
         self._output = FileIO(child.output)
-        self._scratch = bytearray(_READ_BYTES)  # reused: a fresh one for each read would be mapped and unmapped
-        self._read_so_far = 0
+        self._scratch = bytearray(_SCRATCH_BYTES)  # reused: a fresh one for each read would be mapped and unmapped
+        self._soaking: asyncio.Future[Soaked] | None = None
         self._unread = CappedOutput()
         self._told = CappedOutput()
         self._keeping = True
@@ -127,7 +125,7 @@ class ExecSession:
             await self.wait(_KILL_SECONDS)
         finally:
             self._stop_reading()
-            self._output.close()
+            self._close_output()
             self._clean_up()
             self._finish()
 
@@ -159,7 +157,7 @@ class ExecSession:
         if self._reading:
             self._loop.call_later(GRACE_SECONDS, self._finish)
         else:
-            self._output.close()
+            self._close_output()
             self._finish()
 
     def _clean_up(self) -> None:
@@ -175,40 +173,52 @@ class ExecSession:
             self.on_end(self)
 
     def _read(self) -> None:
-        got, ended = self._fill_scratch()
-        if got and self._keeping:
-            chunk = memoryview(self._scratch)[:got]
-            self._unread.feed(chunk)
-            if self.on_output is not None:
-                self.on_output(chunk)
-        if ended:
-            self._stop_reading()
-            if self._exit_code is not None:
-                self._finish()
-            return
-        self._read_so_far += got
-        # Only while the pipe has room for what comes meanwhile: the command must never wait for the nap to end.
-        if self._read_so_far > _FLOOD_BYTES and 0 < got < self._child.room // 2:
+        self._hear(self._fill_scratch())
+        if self._reading and self._unread.has_head and self._child.room:
             self._loop.remove_reader(self._child.output)
-            self._loop.call_later(_NAP_SECONDS, self._wake)
+            self._soak()
 
-    def _fill_scratch(self) -> tuple[int, bool]:
-        """Read what is there, a scratch full at most; how much that was, and whether nothing will follow."""
-        got, view = 0, memoryview(self._scratch)
-        while got < _READ_BYTES:
+    def _fill_scratch(self) -> Soaked:
+        """Read what is there, a scratch full at most."""
+        got, size, view = 0, None, memoryview(self._scratch)
+        while got < len(view):
             try:
                 size = self._output.readinto(view[got:])
             except OSError:  # EIO: the last process left the terminal
                 size = 0
             if not size:
-                return got, size == 0
+                break
             got += size
-        return got, False
+        return Soaked(0, (view[:got],), ended=size == 0)
 
-    def _wake(self) -> None:
+    def _soak(self) -> None:
+        self._soaking = self._loop.run_in_executor(None, soak, self._output, self._scratch)
+        self._soaking.add_done_callback(self._soaked)
+
+    def _soaked(self, soaking: asyncio.Future[Soaked]) -> None:
+        self._soaking = None
+        if not self._reading:
+            self._close_output()
+            return
+        came = soaking.result()
+        self._hear(came)
         if self._reading:
-            self._loop.add_reader(self._child.output, self._read)
-            self._read()
+            if came.pieces and self._unread.has_head:
+                self._soak()
+            else:
+                self._loop.add_reader(self._child.output, self._read)
+
+    def _hear(self, came: Soaked) -> None:
+        if self._keeping:
+            self._unread.skip(came.skipped)
+            for piece in came.pieces:
+                self._unread.feed(piece)
+                if self.on_output is not None:
+                    self.on_output(piece)
+        if came.ended:
+            self._stop_reading()
+            if self._exit_code is not None:
+                self._finish()
 
     def _stop_reading(self) -> None:
         if self._reading:
@@ -217,7 +227,12 @@ class ExecSession:
             self._loop.remove_writer(self._child.output)
             # A terminal that goes away hangs up on its command, which may have closed its end first and not ended yet.
             if not self.tty or self._exit_code is not None:
-                self._output.close()
+                self._close_output()
+
+    def _close_output(self) -> None:
+        # The number of a descriptor that a thread still reads must not go to another file.
+        if self._soaking is None:
+            self._output.close()
 
     def _flush(self) -> None:
         while self._pending:

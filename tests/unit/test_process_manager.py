@@ -212,6 +212,37 @@ async def test_a_background_writer_does_not_die_of_a_closed_pipe(manager: Proces
     assert await asyncio.to_thread((tmp_path / "done").read_text) == "done\n"
 
 
+async def test_a_flood_can_be_closed_in_its_midst(manager: ProcessManager, tmp_path: Path) -> None:
+    # The first command starts what watches over all of them.
+    await manager.close(await manager.start(_spec(tmp_path, "true")))
+    before = _open_descriptors()
+    session = await manager.start(_spec(tmp_path, "yes"))
+    while session.transcript().count("omitted") == 0:
+        await session.wait(0.005)
+    await manager.close(session)
+    assert session.exit_code == 137
+    # A thread may still read for a moment.
+    await asyncio.get_running_loop().shutdown_default_executor()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert _open_descriptors() == before
+
+
+async def test_a_flood_that_becomes_a_trickle_is_heard(manager: ProcessManager, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        os.mkfifo(tmp_path / name)
+    script = "yes | head -c 5000000; read -r go < first; echo one; read -r go < second; echo two"
+    session = await manager.start(_spec(tmp_path, "/bin/bash", "-c", script))
+    await _printed(session, "omitted")
+    await asyncio.to_thread((tmp_path / "first").write_text, "\n")
+    await _printed(session, "one\n")
+    first = session.take()
+    await asyncio.to_thread((tmp_path / "second").write_text, "\n")
+    await session.wait(60)
+    assert (first.total, first.text()[-6:]) == (5_000_004, "y\none\n")
+    assert session.take().text() == "two\n"
+
+
 async def test_typing_that_nobody_reads_is_bounded(manager: ProcessManager, tmp_path: Path) -> None:
     # Raw, because a terminal that edits lines drops by itself what makes a line too long.
     argv = ("/bin/sh", "-c", "stty raw -echo; echo ready; exec sleep 1000")
