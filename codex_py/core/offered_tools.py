@@ -28,7 +28,7 @@ class ToolPlace(Value):
 
 def offered_tools(config: Config, facts: ModelFacts, settings: ModelSettings, place: ToolPlace) -> ToolRegistry:
     """The tools in the order they are shown."""
-    login, shell = config.allow_login_shell, config.features.shell_tool
+    login, shell = config.allow_login_shell, config.features.shell_tool and facts.shell
     commands = commands_later(allow_login_shell=login, max_poll_ms=config.background_terminal_max_timeout)
     tools = [
         *(commands if shell else ()),

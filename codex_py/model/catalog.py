@@ -42,7 +42,7 @@ class ModelFacts(Value):
 
     `context_window` is what it reads, in tokens; `effort`, `summary` and `verbosity` are None where the model takes no
     such setting or has its own default. `output_tokens` caps one tool output. `known` is False for a name that is
-    neither in the table nor in the user's configuration.
+    neither in the table nor in the user's configuration. `shell` says whether it is offered tools that run commands.
     """
 
     context_window: int = 272_000
@@ -56,6 +56,7 @@ class ModelFacts(Value):
     images: bool = True
     output_tokens: int = 10_000
     known: bool = True
+    shell: bool = True
 
 
 # The built-in rules read what they are given at no cost, and the middle of a long test run matters to them.
@@ -143,4 +144,5 @@ def _overridden(facts: ModelFacts, own: ModelRecord) -> ModelFacts:
         images=facts.images if own.images is None else own.images,
         output_tokens=own.tool_output_token_limit or facts.output_tokens,
         known=True,
+        shell=facts.shell,
     )

@@ -58,6 +58,7 @@ def _facts(entry: Mapping[str, Any], where: str, path: Path) -> ModelFacts:
         apply_patch=form,
         parallel=entry.get("supports_parallel_tool_calls") is not False,
         images="image" in modalities if modalities else usual.images,
+        shell=entry.get("shell_type") != "disabled",
         output_tokens=tokens or usual.output_tokens,
     )
 

@@ -53,6 +53,15 @@ async def test_it_is_shown_where_it_is_wanted_or_no_command_can_read_the_file(
     assert ("skill" in tool_names(model.requests[0])) == shown
 
 
+async def test_a_model_that_runs_no_commands_is_shown_it(place: Place) -> None:
+    catalog = place.write("models.json", '{"models": [{"slug": "gpt-5.1-codex", "shell_type": "disabled"}]}')
+    with FakeResponses([say("done")]) as model:
+        async with watched_session(place, model, f'model_catalog_json = "{catalog}"\n{NO_BUNDLED}') as watched:
+            await watched.say("hi")
+    names = tool_names(model.requests[0])
+    assert ("skill" in names, "exec_command" in names) == (True, False)
+
+
 async def test_a_skill_is_appended_as_the_output_of_the_call_and_nothing_before_it_moves(place: Place) -> None:
     path = add_skill(repo_root(place), "lint")
     (first, second, third), watched = await loading(place, load("lint", "app.py"))
