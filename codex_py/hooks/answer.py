@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -55,7 +56,7 @@ def read_answer(event: str, ran: Ran) -> HookAnswer:
 
 
 def _read_stdout(event: str, stdout: bytes) -> HookAnswer:
-    raw = stdout.strip()
+    raw = stdout.removeprefix(BOM_UTF8).strip()
     if not raw:
         return HookAnswer()
     try:

@@ -24,6 +24,7 @@ _LONGEST_LABEL: Final = 80
 _TIMEOUTS: Final = ("timeout", "timeout_sec", "timeoutSec")
 _IGNORED: Final = "is ignored"
 # Where Codex CLI writes down which hooks it may run, and which are switched off.
+_HOOKS: Final = "hooks"
 _STATE: Final = "state"
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -99,6 +100,9 @@ def read_hooks(tables: Mapping[str, Any], origin: HookOrigin, off: Collection[st
     for event, entries in tables.items():
         if event == _STATE:
             continue
+        if event == _HOOKS:
+            warnings.append(f"`hooks` in {origin.where} is ignored: it is not a table with a list for each event")
+            continue
         if event not in MOMENTS:
             if not isinstance(entries, str):
                 warnings.append(_unknown(event, origin))
@@ -125,7 +129,9 @@ def tables_of(document: object) -> Mapping[str, Any]:
     whole = as_object(document)
     if whole.get("disableAllHooks") is True:
         return {}
-    return as_object(whole["hooks"]) if "hooks" in whole else whole
+    inner = whole.get(_HOOKS, whole)
+    # What is none is kept in sight, so that `read_hooks` tells of it.
+    return as_object(cast("object", inner)) if isinstance(inner, dict) or not inner else {_HOOKS: inner}
 
 
 def switched_off(tables: Mapping[str, Any]) -> Iterator[str]:

@@ -118,10 +118,12 @@ def rewritten(call: ToolCall, updated: Mapping[str, Any]) -> ToolCall:
         command = changes.pop("command", None)
         # What other tools have beside a command means nothing here.
         changes = {key: value for key, value in changes.items() if key in arguments}
-        if isinstance(command, str):
-            changes[_COMMANDS[call.name]] = _argv_for(arguments, command) if call.name == "shell" else command
-    elif call.name == "write_stdin" and isinstance(command := changes.pop("command", None), str):
-        changes["chars"] = command + "\n"
+        if command is not None:
+            wants_words = call.name == "shell" and isinstance(command, str)
+            # What is no text goes into the call too, which is refused then: never what the hook wanted otherwise.
+            changes[_COMMANDS[call.name]] = _argv_for(arguments, command) if wants_words else command
+    elif call.name == "write_stdin" and (command := changes.pop("command", None)) is not None:
+        changes["chars"] = f"{command}\n" if isinstance(command, str) else command
     return call.replace(arguments=encode_json({**arguments, **changes}).decode())
 
 

@@ -152,6 +152,12 @@ def test_a_hooks_changes_are_carried_back(call: ToolCall, updated: dict[str, Any
     assert json.loads(rewritten(call, updated).arguments) == arguments
 
 
+def test_a_command_that_is_no_text_takes_the_place_of_the_call_s_own() -> None:
+    for tool, field in (("exec_command", "cmd"), ("shell", "command"), ("write_stdin", "chars")):
+        call = function(tool, **{field: "git push\n"})
+        assert json.loads(rewritten(call, {"command": 5}).arguments) == {field: 5}
+
+
 def test_a_patch_is_changed_as_a_whole() -> None:
     call = ToolCall("c1", "apply_patch", PATCH, custom=True)
     assert rewritten(call, {"command": "other"}) == call.replace(arguments="other")

@@ -38,6 +38,11 @@ def test_exit_code_2_is_a_no_where_there_can_be_one(event: str, answer: HookAnsw
     assert read_answer(event, Ran(2, b"ignored", b" no\n")) == answer
 
 
+def test_a_byte_order_mark_does_not_hide_an_answer() -> None:
+    ran = Ran(0, b'\xef\xbb\xbf{"decision": "block", "reason": "no"}\r\n')
+    assert read_answer("PreToolUse", ran) == HookAnswer(permission="deny", reason="no")
+
+
 def test_a_no_without_a_word_says_so() -> None:
     assert read_answer("Stop", Ran(2)).reason == "it gave no reason"
 

@@ -49,6 +49,15 @@ def test_a_file_has_its_tables_below_hooks_or_at_its_top() -> None:
     assert tables_of({"disableAllHooks": True, "hooks": tables}) == {}
 
 
+def test_a_file_whose_hooks_are_no_table_is_told() -> None:
+    tables = tables_of({"version": 1, "hooks": [{"event": "Stop", "command": "a"}]})
+    assert read_hooks(tables, ORIGIN) == (
+        (),
+        ("`hooks` in `/home/hooks.json` is ignored: it is not a table with a list for each event",),
+    )
+    assert tables_of({"hooks": []}) == tables_of({"hooks": None}) == {}
+
+
 def test_what_other_programs_keep_there_is_passed_over() -> None:
     tables = {"state": {"/x:stop:0:0": {"trusted_hash": "sha256:1"}}, "description": "my hooks"}
     assert read_hooks(tables, ORIGIN) == ((), ())
