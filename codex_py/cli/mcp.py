@@ -29,6 +29,7 @@ from codex_py.mcp.logins import auth_status, forget_login, login_anew
 from codex_py.mcp.servers import McpServer, read_server
 from codex_py.mcp.stored import forget_catalog
 from codex_py.paths import codex_home
+from codex_py.text.address import is_web_address
 from codex_py.text.sanitize import sanitize_line
 
 _ABOUT: Final = "The MCP servers whose tools the model may use: list, add, remove, sign in, try."
@@ -99,7 +100,7 @@ def add_server(
         raise UsageError("a server has a command after `--`, or a `--url`, and not both", hint="see `--help`")
     if (url and env) or (command and bearer):
         raise UsageError("`--env` goes with a command, `--bearer-token-env-var` with `--url`", hint="leave it out")
-    if url and not re.match(r"https?://[^\s/]", url):
+    if url and not is_web_address(url):
         raise UsageError(f"not an address: `{url}`", hint="it begins with `https://` or `http://`")
     entry: dict[str, Any] = {"url": url} if url else {"command": (command or [""])[0]}
     if command and command[1:]:

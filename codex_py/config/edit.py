@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import time
 import tomllib
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Generator, MutableMapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from codex_py.config.files import read_text
 from codex_py.config.keys import KeyPath, dotted
@@ -14,6 +17,10 @@ from codex_py.config.layers import nested, parse_toml
 from codex_py.config.trust import find_root, real_path
 from codex_py.errors import UserError
 from codex_py.paths import make_private_dir, open_private
+
+# An edit takes some 30 ms.
+_LOCK_SECONDS: Final = 2.0
+_LOCK_POLL: Final = 0.01
 
 # A parsed file or a table of it, layout and comments included.
 Document: TypeAlias = MutableMapping[str, Any]
@@ -49,21 +56,53 @@ def edit_file(
     """Edit a TOML file in the way of `set_value`; `keys` name what is changed.
 
     `change` edits the document and says whether it could; `wanted` makes of the tables before what reading the file
-    must give afterwards.
+    must give afterwards. Edits by several programs at a time come one after the other.
     """
     target = real_path(path)
-    before = read_text(target) or ""
+    try:
+        make_private_dir(target.parent)
+        with _alone(target.parent):
+            _replace(target, _content_after(path, keys, change, wanted))
+    except OSError as error:
+        raise UserError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
+
+
+def _content_after(
+    path: Path, keys: KeyPath, change: Callable[[Document], bool], wanted: Callable[[dict[str, Any]], dict[str, Any]]
+) -> bytes:
+    before = read_text(real_path(path)) or ""
     tree = parse_toml(before, path)
     after = _edited(before, change)
     if after is None or tomllib.loads(after) != wanted(tree):
         raise UserError(
             f"cannot set `{dotted(keys)}` in `{path}`: its tables are written in a way that cannot be edited"
         )
+    return after.encode()
+
+
+@contextmanager
+def _alone(folder: Path) -> Generator[None]:
+    """Have the files of a folder to oneself, among programs that ask for this; a lock held for longer is no edit."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    deadline = time.monotonic() + _LOCK_SECONDS
     try:
-        make_private_dir(target.parent)
-        _replace(target, after.encode())
-    except OSError as error:
-        raise UserError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
+        while not _locked(descriptor) and time.monotonic() < deadline:
+            time.sleep(_LOCK_POLL)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    """Whether there is nothing left to wait for."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # A file system without locks.
+        return True
+    return True
 
 
 def _edited(text: str, change: Callable[[Document], bool]) -> str | None:

@@ -15,6 +15,7 @@ def put_mcp_server(file: Path, name: str, entry: Mapping[str, Any]) -> None:
 
     def change(document: Document) -> bool:
         import tomlkit
+        from tomlkit.items import InlineTable
 
         if "mcp_servers" not in document:
             document["mcp_servers"] = tomlkit.table(is_super_table=True)
@@ -23,7 +24,7 @@ def put_mcp_server(file: Path, name: str, entry: Mapping[str, Any]) -> None:
             return False
         tables = cast("Document", servers)
         if name not in tables:
-            tables[name] = tomlkit.table()
+            tables[name] = tomlkit.inline_table() if isinstance(tables, InlineTable) else tomlkit.table()
         own = cast("Document", tables[name])
         for key in [key for key in own if key not in entry]:
             del own[key]

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ValidationError
 from codex_py.mcp.catalog import Catalog, read_catalog
 from codex_py.mcp.child import ServerChild, Tail
 from codex_py.mcp.elicitation import Answered, answer_elicitation
-from codex_py.mcp.failures import first_of, is_lost, said, says_too_long
+from codex_py.mcp.failures import first_of, has_code_of_lost, is_lost, said, says_too_long
 from codex_py.mcp.host import LoginNeeded, McpFailed, McpHost, McpPlace, Progress, SignIn
 from codex_py.mcp.http import http_streams
 from codex_py.mcp.oauth import oauth_for
@@ -128,8 +128,9 @@ class Link:
         status = f" (HTTP {self._status})" if self._status else ""
         return McpFailed(f"{said(first)}{status}")
 
-    def _has_ended_session(self) -> bool:
-        return self._status == _NO_SESSION
+    def _has_ended_session(self, error: MCPError) -> bool:
+        # Some servers have no status of its own for a session they do not know, but this code.
+        return self._status == _NO_SESSION or (self._status is not None and has_code_of_lost(error))
 
     def _refusal(self) -> McpFailed | None:
         """What the last answer says of who may talk to the server; None when it says nothing."""
@@ -163,7 +164,7 @@ class Link:
         except MCPError as error:
             if is_lost(error):
                 self.lose(await self._reason(error))
-            elif self._has_ended_session():
+            elif self._has_ended_session(error):
                 self.lose("the server knows the session no more")
             raise self.why(error) from error
         except (ValidationError, RuntimeError, ValueError, anyio.ClosedResourceError) as error:

@@ -16,6 +16,8 @@ from codex_py.text.sanitize import sanitize_line
 _MOST_REASON: Final = 500
 # The SDK's words for an answer that is too long, and for one that cannot be read.
 _TOO_LONG: Final = re.compile(rf"{TOO_LONG}|exceeded the \d+ byte limit")
+# Its words for a connection that is gone: servers use the same code for errors of their own.
+_LOST: Final = re.compile(r"Connection closed$|SSE stream (ended|failed)")
 _UNREADABLE: Final = "Failed to parse"
 _WRONG_ANSWER: Final = "its answer is not what the protocol says"
 
@@ -30,6 +32,11 @@ def first_of(error: BaseException) -> BaseException:
 
 def is_lost(error: BaseException) -> bool:
     """Whether nothing more will come after this error."""
+    return has_code_of_lost(error) and _LOST.match(str(error)) is not None
+
+
+def has_code_of_lost(error: BaseException) -> bool:
+    """Whether an error has the code of a lost connection, whoever gave it."""
     return isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.protocol.value import Value
 from codex_py.skills.model import Skill, ToolDependency
+from codex_py.text.address import is_web_address
 from codex_py.text.sanitize import sanitize_line
 
 McpTransport: TypeAlias = Literal["streamable_http", "stdio"]
@@ -160,6 +161,8 @@ def _server(need: ToolDependency) -> McpNeed | str:
     if transport == "streamable_http":
         if not url:
             return "it has no `url`"
+        if not is_web_address(url):
+            return "its `url` is no `https://` or `http://` address"
         return McpNeed(mcp_key(name, url=url), name, "streamable_http", url, None, ())
     if transport == "stdio":
         if not command:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.skills.plugins import Plugin, inside, read_json
+from codex_py.text.address import is_web_address
 
 Entry: TypeAlias = dict[str, Any]
 
@@ -81,7 +82,7 @@ def _entry(plugin: Plugin, table: Mapping[str, Any]) -> Entry | str:
     command, url, kind = table.get("command"), table.get("url"), table.get("type")
     if isinstance(command, str) and command and url is None:
         entry = _started(plugin, command, table)
-    elif isinstance(url, str) and re.match(r"https?://[^\s/]", url) and command is None:
+    elif isinstance(url, str) and is_web_address(url) and command is None:
         if kind is not None and kind not in _REMOTE:
             return "its transport is none of `stdio`, `http`"
         entry = _connected(url, table)

@@ -77,6 +77,7 @@ def test_no_value_of_a_secret_is_printed(place: Place) -> None:
         (["add", "bad name", "--", "x"], 2, "not a server name: `bad name`"),
         (["add", "x"], 2, "a server has a command after `--`, or a `--url`, and not both"),
         (["add", "x", "--url", "ftp://x"], 2, "not an address: `ftp://x`"),
+        (["add", "x", "--url", "https://x y"], 2, "not an address: `https://x y`"),
         (["add", "x", "--env", "A", "--", "x"], 2, "not a variable: `A`"),
         (["add", "x", "--url", "https://x", "--env", "A=1"], 2, "`--env` goes with a command"),
         (["add", "x", "--bearer-token-env-var", "T", "--", "x"], 2, "`--bearer-token-env-var` with `--url`"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from codex_py.config.edit import set_value, trust_project
+from codex_py.config.mcp_entries import put_mcp_server
 from codex_py.errors import UserError
 from tests.unit.config_builders import Machine, make_machine, write
 
@@ -69,6 +71,27 @@ def test_a_file_that_cannot_be_edited_is_left_alone(tmp_path: Path, before: str)
         set_value(path, KEYS, "trusted")
     assert path.read_text() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_edits_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+
+    def add(number: int) -> None:
+        set_value(path, ("mcp_servers", f"s{number}", "command"), "true")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, range(8)))
+    assert sorted(tomllib.loads(path.read_text())["mcp_servers"]) == [f"s{number}" for number in range(8)]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_server_is_put_into_a_table_on_one_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "config.toml", 'mcp_servers = { one = { command = "a" } } # mine\n')
+    entry = {"command": "b", "args": ["x"], "env": {"K": "v"}}
+    put_mcp_server(path, "two", entry)
+
+    assert tomllib.loads(path.read_text())["mcp_servers"] == {"one": {"command": "a"}, "two": entry}
+    assert path.read_text().endswith(" # mine\n")
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def test_a_server_under_two_names_is_missing_once() -> None:
     [
         (ToolDependency("mcp", "docs"), "it has no `url`"),
         (ToolDependency("mcp", "docs", None, None, "run"), "it has no `url`"),
+        (ToolDependency("mcp", "docs", url="file:///etc/passwd"), "its `url` is no `https://` or `http://` address"),
         (ToolDependency("mcp", "docs", None, "stdio", " ", "https://x"), "it has no `command`"),
         (ToolDependency("mcp", "docs", None, "sse"), "its transport `sse` is none of `streamable_http`, `stdio`"),
     ],

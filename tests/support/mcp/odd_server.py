@@ -63,6 +63,9 @@ def call(request: dict[str, Any]) -> dict[str, Any] | None:
     if MODE == "flood":
         while True:
             send({"method": "notifications/message", "params": {"level": "info", "data": "f" * 100_000}})
+    if MODE == "refuses":
+        send({"id": request["id"], "error": {"code": -32000, "message": "the disk is full"}})
+        return None
     if MODE == "wrong_shape":
         return {"content": 7}
     if MODE == "samples":
