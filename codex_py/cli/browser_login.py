@@ -31,6 +31,7 @@ async def sign_in_with_browser(
         tell(f"  {url}")
         if open_browser and not await asyncio.to_thread(show_in_browser, url):
             tell("no browser could be opened: open it yourself, or use `codex-py login --device-auth`")
+        tell("waiting for the browser; Ctrl-C gives up")
         code = await callback.wait()
         return await exchange_code(issuer, code, verifier=pkce.verifier, redirect_uri=callback.uri)
 

@@ -44,6 +44,8 @@ def status_parts(status: Status, width: int) -> list[Part]:
     fields = _fields(status)
     if _width(fields) > width:
         fields |= _shortened(status, fields)
+    if _width(fields) > width >= _width(without_effort := fields | {"model": _model(status.model)}):
+        fields = without_effort
     # From the least important on; the mode and the model are the last to go.
     for name in ("cached", "tokens", "branch", "folder", "sandbox", "context"):
         if _width(fields) <= width:
@@ -74,7 +76,7 @@ def _fields(status: Status) -> dict[str, Part]:
     fields: dict[str, Part] = {}
     if status.plan:
         fields["plan"] = ("plan mode", "status.mode")
-    fields["model"] = (sanitize_line(" ".join(filter(None, (status.model, status.effort)))), "status")
+    fields["model"] = _model(status.model, status.effort)
     if (left := status.context_left) is not None:
         fields["context"] = (f"{max(0.0, left):.0%} left", "status.low" if left <= _LOW else "status")
     if status.tokens:
@@ -87,6 +89,10 @@ def _fields(status: Status) -> dict[str, Part]:
     unsafe = status.sandbox == "danger-full-access"
     fields["sandbox"] = ("no sandbox" if unsafe else status.sandbox, "status.low" if unsafe else "status")
     return fields
+
+
+def _model(*words: str | None) -> Part:
+    return sanitize_line(" ".join(filter(None, words))), "status"
 
 
 def _shortened(status: Status, fields: Mapping[str, Part]) -> dict[str, Part]:

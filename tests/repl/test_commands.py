@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tomllib
 
+import pytest
+
 from tests.repl.conftest import Ready
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
@@ -163,11 +165,12 @@ def test_a_review_and_a_guide_have_their_own_prompts(place: Place, ready: Ready)
     assert "AGENTS.md" in model.requests[1].texts("user")[-1]
 
 
-def test_quit_leaves(place: Place, ready: Ready) -> None:
+@pytest.mark.parametrize("word", ["/quit", "/exit"])
+def test_quit_leaves(word: str, place: Place, ready: Ready) -> None:
     with FakeResponses() as model:
         ready(model)
         with Terminal(place) as terminal:
-            run_command(terminal, "/quit")
+            run_command(terminal, word)
 
             assert terminal.wait_for_end() == 0
 
@@ -188,7 +191,9 @@ def test_a_session_that_is_not_there_costs_nothing(place: Place, ready: Ready) -
         with Terminal(place) as terminal:
             terminal.wait_for_prompt().type("/resume nonsense")
             terminal.press("enter")
-            terminal.wait_for("no session with the name or id `nonsense`").type("hello")
+            terminal.wait_for("no session with the name or id `nonsense`")
+            run_command(terminal, "/fork 1")
+            terminal.wait_for("there is no turn of this session yet").type("hello")
             terminal.press("enter")
             terminal.wait_for("● still here").wait_for_prompt().type("/fork 7")
             terminal.press("enter")

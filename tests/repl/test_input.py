@@ -221,6 +221,18 @@ def test_a_key_of_the_user_s_own(place: Place, ready: Ready) -> None:
             terminal.wait_for("── Help")
 
 
+def test_a_sign_of_the_shell_alone_is_not_sent(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().type("!")
+            terminal.wait_for("› !").press("enter")
+            terminal.wait_for("✗ there is no command behind the `!`")
+        with Terminal(place, TERM="dumb") as terminal:
+            terminal.wait_for(lambda shown: shown.text.endswith("\n>")).type("! \r")
+            terminal.wait_for("error: there is no command behind the `!`")
+
+
 def test_an_unknown_command_is_not_sent(place: Place, ready: Ready) -> None:
     with FakeResponses() as model:
         ready(model)

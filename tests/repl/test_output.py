@@ -10,12 +10,15 @@ from tests.support.fake_responses import (
     added,
     api_error,
     call,
+    completed,
     custom_call,
+    cut,
     delta,
     hang,
     reasoning,
     reasoning_delta,
     say,
+    tokens,
 )
 from tests.support.home import Place
 from tests.support.script import Json
@@ -27,6 +30,13 @@ PATCH = "*** Begin Patch\n*** Update File: README.md\n@@\n-# Demo\n+# Changed ti
 def streaming(*pieces: str) -> list[Json]:
     """The events of a message that comes in pieces, without its end."""
     return [added({"type": "message", "role": "assistant", "content": []}), *map(delta, pieces)]
+
+
+def test_the_share_of_the_cache_is_told_at_eighty_columns(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("ok"), completed(tokens(100_000, 1_000, cached=80_000))]) as model:
+        ready(model)
+        with Terminal(place, "go") as terminal:
+            terminal.wait_for("● ok").wait_for("101k · 80% cached · repo · main · workspace-write")
 
 
 def test_text_is_seen_before_it_is_finished(place: Place, ready: Ready) -> None:
@@ -46,6 +56,26 @@ def test_text_is_seen_before_it_is_finished(place: Place, ready: Ready) -> None:
 
             assert terminal.whole.count("Title") == 1
             assert terminal.whole.count("first part") == 1
+
+
+def test_a_message_that_comes_again_is_shown_once(place: Place, ready: Ready) -> None:
+    broken, whole = [*streaming("half of it"), cut()], [*streaming("all ", "of it"), say("all of it")]
+    with FakeResponses(broken, whole) as model:
+        ready(model)
+        with Terminal(place, "tell") as terminal:
+            terminal.wait_for("● all of it").wait_for_prompt()
+
+            assert "half" not in terminal.whole
+
+
+def test_what_was_given_out_of_a_message_that_comes_again_is_marked(place: Place, ready: Ready) -> None:
+    with FakeResponses([*streaming("one\n\n", "tw"), cut()], [say("one\n\ntwo")]) as model:
+        ready(model)
+        with Terminal(place, "tell") as terminal:
+            terminal.wait_for("  two").wait_for_prompt()
+
+            shown = terminal.whole
+            assert shown.index("● one") < shown.index("↻ ") < shown.rindex("● one")
 
 
 def test_escape_stops_the_turn_and_gives_the_queue_back(place: Place, ready: Ready) -> None:

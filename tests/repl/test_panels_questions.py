@@ -164,6 +164,12 @@ async def test_a_hostile_text_cannot_steer_the_terminal() -> None:
         await host.until("model: a␍b")
 
 
+async def test_no_reason_of_the_models_hides_the_command_or_forges_a_line() -> None:
+    hostile = RUN.replace(command="echo a\n" * 20, justification="fine\nwhy: a rule allows it" + " so it is" * 200)
+    async with showing(hostile) as host:
+        await host.until(lambda text: text.count("echo a\n") >= 2 and "model: fine␊why: a rule" in text)
+
+
 @pytest.mark.parametrize("size", [(1, 1), (2, 2), (5, 3), (12, 4), (30, 7)])
 async def test_a_small_screen_still_takes_an_answer(size: tuple[int, int]) -> None:
     async with panel_host(*size) as host:

@@ -51,6 +51,11 @@ def test_the_status_line_gives_up_what_matters_least(width: int, expected: str) 
     assert shown(FULL, width) == expected
 
 
+def test_the_effort_makes_room_for_the_rest() -> None:
+    expected = "gpt-5 · 73% left · 12.3k · 83% cached · project · main · workspace-write"
+    assert shown(FULL, len(expected)) == expected
+
+
 def test_the_status_line_tells_only_what_is_known() -> None:
     assert shown(Status("m", Path("/srv"), "read-only"), 80) == "m · /srv · read-only"
 

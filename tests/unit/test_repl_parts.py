@@ -164,11 +164,14 @@ def test_several_pictures_are_dragged_in_at_once(tmp_path: Path) -> None:
 
 
 def test_settings_that_make_no_sense_are_told_and_left_out() -> None:
-    tui = read_tui({"theme": 5, "vim_mode_default": "yes", "notifications": ["agent-turn-complete", 3]}, {})
+    tui = read_tui(
+        {"theme": 5, "vim_mode_default": "yes", "notifications": ["agent-turn-complete", 3], "keymap": "emacs"}, {}
+    )
 
     assert tui == Tui(
         notify_about=frozenset({"agent-turn-complete"}),
         warnings=(
+            "`tui.keymap` is `emacs`, which is not a table of actions and their keys",
             "`tui.theme` is `5`, which is not one of `auto`, `dark`, `light`, `mono`",
             "`tui.vim_mode_default` is `yes`, which is not true or false",
         ),

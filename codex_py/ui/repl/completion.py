@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from codex_py.errors import UserError
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.ui.repl.chips import PickedSkill
 from codex_py.ui.repl.fuzzy import best
@@ -50,7 +51,7 @@ class CommandSource:
         return Word(0, found[1]) if found else None
 
     def offers(self, query: str) -> Sequence[Offer]:
-        commands = best(query, self._commands(), key=lambda one: (one.name,), limit=MOST_OFFERS)
+        commands = best(query, self._commands(), key=lambda one: one.names, limit=MOST_OFFERS)
         skills = _fitting(self._catalog(), query) if query or not commands else []
         return [*map(_command_offer, commands), *(_skill_offer(skill, sign="/") for skill in skills)]
 
@@ -83,6 +84,13 @@ def skill_alias(text: str, catalog: SkillCatalog) -> tuple[Skill, str] | None:
     name, rest = split_command(text.strip())
     found = next((skill for skill in invocable(catalog) if skill.name == name), None)
     return (found, f"${name} {rest}".strip()) if found else None
+
+
+def shell_command(text: str) -> str:
+    """The command behind the `!` that a text begins with. Raise `UserError` where there is none."""
+    if command := text[len(SHELL) :].strip():
+        return command
+    raise UserError("there is no command behind the `!`", hint="`!git status` runs one")
 
 
 def unknown_command(text: str) -> str:

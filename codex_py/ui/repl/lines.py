@@ -30,7 +30,7 @@ from codex_py.render.plain import plain_lines
 from codex_py.render.theme import Theme
 from codex_py.text.sanitize import sanitize
 from codex_py.ui.repl.commands.prompts import commands_now
-from codex_py.ui.repl.completion import skill_alias, unknown_command
+from codex_py.ui.repl.completion import SHELL, shell_command, skill_alias, unknown_command
 from codex_py.ui.repl.desk import Desk, Destination, OpenSession, Quit
 from codex_py.ui.repl.first import first_destination, way_back
 from codex_py.ui.repl.greeting import banner_of
@@ -229,8 +229,8 @@ class _LineSession:
             line = "/help"
         if line is None:
             self._destination = Quit()
-        elif line.startswith("!") and line[1:].strip():
-            self.begin(UserShell(line[1:].strip()))
+        elif line.startswith(SHELL):
+            await self._guarded(self._shell(line))
         elif (asked := find_command(line.strip(), commands_now(self._session.mcp))) is not None:
             if complaint := words_unwanted(asked):
                 self._voice.fail(complaint)
@@ -240,6 +240,9 @@ class _LineSession:
             self._say_alias(line.strip())
         elif line.strip():
             self.say(line)
+
+    async def _shell(self, line: str) -> None:
+        self.begin(UserShell(shell_command(line)))
 
     def _say_alias(self, line: str) -> None:
         found = skill_alias(line, self._desk.catalog())

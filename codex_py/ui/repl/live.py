@@ -47,6 +47,7 @@ class Live:
         # What was seen as it came is not shown again as a whole.
         self._has_streamed = False
         self._stream: MarkdownStream | None = None
+        self._is_partly_shown = False
         self._thought = ""
         self._doing = ""
         self._trouble = ""
@@ -107,6 +108,7 @@ class Live:
             case events.PlanUpdated():
                 self._plan = event
             case events.Retrying(message, attempt, limit):
+                self._take_back(event)
                 of = f" of {limit}" if limit else ""
                 self._trouble = f"{message} · try {attempt}{of}"
             case events.CompactionStarted():
@@ -179,9 +181,21 @@ class Live:
         if self._stream is None:
             self._stream = MarkdownStream()
             self._has_streamed = True
+            self._is_partly_shown = False
         self._thought = ""
         for entry in self._stream.feed(text):
             self._voice.show(entry)
+            self._is_partly_shown = True
+
+    def _take_back(self, event: events.Retrying) -> None:
+        """The message that streams in will come again from its beginning. What stands in the scrollback already is
+        told from that by a line between."""
+        if self._stream is not None and self._is_partly_shown:
+            self.finish_text()
+            self._voice.event(event)
+        self._stream = None
+        self._has_streamed = False
+        self._thought = ""
 
     def _think(self, text: str) -> None:
         if not self._hides_reasoning:

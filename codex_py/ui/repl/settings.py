@@ -82,7 +82,10 @@ class _Reader:
     def keymap(self) -> dict[str, tuple[str, ...]]:
         """Tables in it are groups of actions, whose names do not count."""
         found: dict[str, tuple[str, ...]] = {}
-        for name, value in as_object(self._table.get("keymap")).items():
+        keymap = as_object(wished := self._table.get("keymap", {}))
+        if keymap != wished:
+            self._warn("keymap", wished, "a table of actions and their keys")
+        for name, value in keymap.items():
             for action, keys in (as_object(value) or {name: value}).items():
                 words = _words(keys)
                 if isinstance(keys, str):

@@ -14,7 +14,15 @@ from codex_py.render.message import render_queued
 from codex_py.ui.repl.chips import Composed
 from codex_py.ui.repl.commands import COMMANDS
 from codex_py.ui.repl.commands.prompts import commands_now
-from codex_py.ui.repl.completion import CommandSource, ShellSource, SkillSource, skill_alias, unknown_command
+from codex_py.ui.repl.completion import (
+    SHELL,
+    CommandSource,
+    ShellSource,
+    SkillSource,
+    shell_command,
+    skill_alias,
+    unknown_command,
+)
 from codex_py.ui.repl.conversation import Conversation
 from codex_py.ui.repl.desk import Desk, Quit
 from codex_py.ui.repl.files import FileSource
@@ -85,10 +93,8 @@ class Sitting:
 
     def submit(self, message: Composed) -> bool:
         text = message.text.strip()
-        if text.startswith("!") and text[1:].strip():
-            self._remember(text)
-            self._parts.conversation.shell(text[1:].strip())
-            return True
+        if text.startswith(SHELL):
+            return self._run_shell(text)
         if (asked := find_command(text, self._commands())) is not None:
             if self._parts.conversation.is_busy and not asked.command.while_running:
                 self._parts.desk.voice.fail(f"`/{asked.command.name}` has to wait for the end of the turn")
@@ -107,7 +113,7 @@ class Sitting:
         return True
 
     def steer(self, message: Composed) -> bool:
-        if message.text.startswith("!") or looks_like_command(message.text):
+        if message.text.startswith(SHELL) or looks_like_command(message.text):
             return self.submit(message)
         self._remember(message.text)
         self._parts.conversation.steer(message)
@@ -133,6 +139,16 @@ class Sitting:
 
     def _commands(self) -> Sequence[Command]:
         return commands_now(self._parts.desk.session.mcp)
+
+    def _run_shell(self, text: str) -> bool:
+        try:
+            command = shell_command(text)
+        except UserError as error:
+            self._parts.desk.voice.fail(str(error), hint=error.hint)
+            return False
+        self._remember(text)
+        self._parts.conversation.shell(command)
+        return True
 
     def _run(self, work: Awaitable[None]) -> None:
         async def carried_out() -> None:
@@ -168,6 +184,6 @@ class Sitting:
         return rows[:-1] if rows and rows[-1][1] == "\n" else rows
 
     def _status(self, width: int) -> StyleAndTextTuples:
-        return self._parts.status.fragments(
-            width, hint=self._busy_hint if self._parts.conversation.is_busy else "? help"
-        )
+        is_busy = self._parts.conversation.is_busy
+        # That of an idle session stands in the empty input too.
+        return self._parts.status.fragments(width, hint=self._busy_hint if is_busy else "? help", is_needed=is_busy)

@@ -18,7 +18,7 @@ _NAME: Final = re.compile(r"[\w:-]+")
 class Command(NamedTuple):
     """One command. `hint` shows what may follow it; with `needs_words` something has to.
 
-    `while_running` says that it makes sense in the middle of a turn.
+    `while_running` says that it makes sense in the middle of a turn. `also` is what other agents call it.
     """
 
     name: str
@@ -27,6 +27,12 @@ class Command(NamedTuple):
     hint: str = ""
     needs_words: bool = False
     while_running: bool = True
+    also: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it can be asked for by, its own name first."""
+        return (self.name, self.also) if self.also else (self.name,)
 
 
 class Asked(NamedTuple):
@@ -47,7 +53,7 @@ def split_command(line: str) -> tuple[str, str]:
 def find_command(line: str, commands: Sequence[Command]) -> Asked | None:
     """The command that a line is, None when it is a message."""
     name, words = split_command(line)
-    found = next((one for one in commands if name and one.name.lower() == name.lower()), None)
+    found = next((one for one in commands if name and name.lower() in map(str.lower, one.names)), None)
     return Asked(found, words) if found else None
 
 

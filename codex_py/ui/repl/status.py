@@ -61,9 +61,9 @@ class StatusKeeper:
             home=self._home,
         )
 
-    def fragments(self, width: int, *, hint: str = "") -> StyleAndTextTuples:
-        """The line, with a hint at its end where there is room."""
-        room = width - 2 - (len(hint) + 2 if width >= _ROOM_FOR_HINT else 0)
+    def fragments(self, width: int, *, hint: str = "", is_needed: bool = True) -> StyleAndTextTuples:
+        """The line, with a hint at its end where there is room; a needed one comes before parts of the line."""
+        room = width - 2 - (len(hint) + 2 if is_needed and width >= _ROOM_FOR_HINT else 0)
         parts = status_parts(self.now(), max(1, room))
         shown: StyleAndTextTuples = [("", "  "), *((f"class:{style}", text) for text, style in parts)]
         used = 2 + sum(len(text) for text, _ in parts)

@@ -25,6 +25,8 @@ async def _resume(desk: Desk, words: str) -> None:
 async def _fork(desk: Desk, words: str) -> None:
     """A number is a turn of this session; anything else is another session."""
     if words.isdecimal() and len(words) < 8:
+        if not len(desk.session.history):
+            raise UserError("there is no turn of this session yet", hint="`/fork` alone lists other sessions")
         await _leave_for(desk, ResumeTarget(desk.session.thread_id, any_directory=True, fork=True, turn=int(words)))
         return
     await _go_on(desk, "fork", words)
@@ -57,7 +59,7 @@ async def _quit(desk: Desk, words: str) -> None:
 
 
 LEAVE: Final = (
-    Command("new", "begin a new session", _new, while_running=False),
+    Command("new", "begin a new session", _new, while_running=False, also="clear"),
     Command("resume", "go on with an earlier session", _resume, "[SESSION]", while_running=False),
     Command(
         "fork",
@@ -66,5 +68,5 @@ LEAVE: Final = (
         "[SESSION|TURN]",
         while_running=False,
     ),
-    Command("quit", "leave", _quit),
+    Command("quit", "leave", _quit, also="exit"),
 )

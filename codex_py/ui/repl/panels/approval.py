@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope
+from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.panels.forms import Asker, Form, Line, Option, Sheet, needs_text
 from codex_py.ui.repl.panels.wording import script_and_shell, short_path
 
@@ -86,7 +87,8 @@ def _facts(question: ApprovalQuestion, home: str) -> Iterator[Line]:
         yield Line(f"in {short_path(question.cwd, home)}" + (f", by {shell}" if shell else ""), "menu.note")
     yield Line(f"why: {question.reason}", "warn" if question.outside else "menu.note")
     if question.justification:
-        yield Line(f"model: {question.justification}", "menu.note")
+        # On one line, so that no part of it passes for a fact of ours.
+        yield Line(f"model: {sanitize_line(question.justification)}", "menu.note")
 
 
 def _scopes(question: ApprovalQuestion) -> Iterator[Option[_Answer]]:

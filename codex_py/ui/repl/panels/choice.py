@@ -42,10 +42,13 @@ class ChoicePanel(Frame[T]):
         room = height - len(answers)
         # What is unfolded needs the rows that are there.
         told = () if self._unfolded else self._sheet.facts
-        facts = [row for line in told for row in wrapped(line, width)][: max(0, room - least - 2)]
+        asked = [row for line in self._sheet.subject for row in wrapped(line, width)]
+        # A fact may be somebody's long words: what is asked about keeps its half.
+        kept = min(len(asked), max(least, room // 2 - 1))
+        facts = [row for line in told for row in wrapped(line, width)][: max(0, room - kept - 2)]
         room -= len(facts)
         gap: list[Row] = [[]] if room > least + 1 and not self._unfolded else []
-        subject = self._subject(width, room - 2 * len(gap)) if room > 0 else []
+        subject = self._subject(asked, room - 2 * len(gap)) if room > 0 else []
         return [*subject, *(gap if facts else []), *facts, *gap, *answers]
 
     def keys(self) -> Sequence[tuple[str, str]]:
@@ -85,8 +88,7 @@ class ChoicePanel(Frame[T]):
             rows.append(row)
         return rows
 
-    def _subject(self, width: int, room: int) -> list[Row]:
-        rows = [row for line in self._sheet.subject for row in wrapped(line, width)]
+    def _subject(self, rows: list[Row], room: int) -> list[Row]:
         most = max(1, min(room, len(rows) if self._unfolded else _FOLDED))
         self._has_more = len(rows) > most
         if not self._has_more:

@@ -96,7 +96,9 @@ class SkillsPanel(PickerPanel[SkillFile]):
             self.settle(self.selected.value)
 
     def _switch(self) -> None:
-        skill = self.selected.value.skill if self.selected else None
+        if self.selected is None:
+            return
+        skill = self.selected.value.skill
         if skill is None:
             self.notify("it is not loaded: mend it first, Ctrl-O opens it")
         elif self._switching is None or self._switching.done():
