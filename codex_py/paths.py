@@ -10,6 +10,8 @@ from typing import Final
 
 from codex_py.errors import UserError
 
+_MOST_LINKS: Final = 40
+
 
 def codex_home(env: Mapping[str, str]) -> Path:
     """`CODEX_HOME`, or `~/.codex`; absolute, not necessarily there yet.
@@ -23,6 +25,36 @@ def codex_home(env: Mapping[str, str]) -> Path:
     if not is_folder(home):
         raise UserError(f"CODEX_HOME is not a folder: `{home}`", hint="create it, or unset CODEX_HOME")
     return home
+
+
+def real_path(path: str | os.PathLike[str]) -> str:
+    """`os.path.realpath`; a link that may not be followed (`/proc/1/root` is one) stands for itself.
+
+    Raises `ValueError` for a NUL, as that does.
+    """
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return _follow(os.path.join(os.getcwd(), path))  # noqa: PTH109, PTH118
+
+
+def _follow(path: str) -> str:
+    real, left, links = "/", path.split("/")[::-1], 0
+    while left:
+        name = left.pop()
+        if name == "..":
+            real = os.path.dirname(real)  # noqa: PTH120
+        elif name not in ("", "."):
+            here = os.path.join(real, name)  # noqa: PTH118
+            try:
+                target = os.readlink(here) if links < _MOST_LINKS else ""  # noqa: PTH115
+            except OSError:
+                target = ""
+            if target:
+                links += 1
+                left.extend(target.split("/")[::-1])
+            real = here if not target else "/" if target.startswith("/") else real
+    return real
 
 
 def is_there(path: Path) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 from codex_py.config.files import read_regular
 from codex_py.config.kinds import expand_home
 from codex_py.paths import is_file
+from codex_py.paths import real_path as real_name
 from codex_py.protocol.encoding import as_object
 
 Trust: TypeAlias = Literal["trusted", "untrusted", "unknown"]
@@ -23,7 +24,7 @@ _POINTER_BYTES: Final = 4096
 
 def real_path(path: Path) -> Path:
     """The path without links, whether it exists or not."""
-    return Path(os.path.realpath(path))
+    return Path(real_name(path))
 
 
 def find_root(folder: Path, markers: Sequence[str]) -> Path | None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from codex_py.paths import real_path
+
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 
 # Without O_PATH (macOS) a folder that may be entered but not listed cannot be walked through.
@@ -37,12 +39,12 @@ class FileState:
 
 def resolve_entry(path: Path) -> Path:
     """The directory entry a path names: the links of its folders are followed, a link at its end is not."""
-    return Path(os.path.realpath(path.parent)) / path.name
+    return Path(real_path(path.parent)) / path.name
 
 
 def resolve_file(path: Path) -> Path:
     """The file a path leads to, which need not exist; a loop of links gives a path that does not open."""
-    return Path(os.path.realpath(path))
+    return Path(real_path(path))
 
 
 @contextmanager

@@ -41,11 +41,15 @@ exec {answer}>&- {script}<&-
 class ShellStart:
     """How to start a shell: as a login shell or not, and with the `fds` inherited under their own numbers.
 
-    `release` closes them, once the process has started or failed to.
+    `no_profile` says that a login shell need not read its profile. `release` closes the descriptors, once the process
+    has started or failed to.
     """
 
-    def __init__(self, *, login: bool, fds: tuple[int, ...] = (), lesson: _Lesson | None = None) -> None:
+    def __init__(
+        self, *, login: bool, no_profile: bool = False, fds: tuple[int, ...] = (), lesson: _Lesson | None = None
+    ) -> None:
         self.login = login
+        self.no_profile = no_profile
         self.fds = fds
         self._lesson = lesson
 
@@ -87,7 +91,7 @@ class LoginProfiles:
             return ShellStart(login=True)
         script = os.memfd_create("profile", os.MFD_CLOEXEC)
         os.write(script, b"exec %d<&-\nunset BASH_ENV\n%b" % (script, statements))
-        return ShellStart(login=False, fds=(script,))
+        return ShellStart(login=True, no_profile=True, fds=(script,))
 
     def close(self) -> None:
         """Let go of what is still being learned."""

@@ -40,9 +40,9 @@ def find_shell(name: str, env: Mapping[str, str]) -> str:
     return path
 
 
-def shell_argv(shell: str, script: str, *, login: bool) -> tuple[str, ...]:
-    """The argument vector that makes `shell` run `script`."""
-    return (shell, "-lc" if login else "-c", script)
+def shell_argv(shell: str, script: str, *, login: bool, no_profile: bool = False) -> tuple[str, ...]:
+    """The argument vector that makes `shell` run `script`; `no_profile` is for a login bash that must not read its."""
+    return (shell, *(["--noprofile"] if no_profile else []), "-lc" if login else "-c", script)
 
 
 def keep_bundled_tools(script: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.errors import ToolError
-from codex_py.paths import make_private_dir
+from codex_py.paths import make_private_dir, real_path
 from codex_py.protocol.policy import DangerFullAccess, NetworkAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
 from codex_py.sandbox.backends import BACKENDS, Backend, BackendName, make_backend
@@ -144,7 +144,7 @@ class Sandbox:
         roots = self.roots(policy, cwd)
         protected = {path for root in roots for path in root.protected}.union(self._pins[policy, cwd].paths())
         # Of all mounts only links decide about the backend; looking for them is much less than planning all.
-        links = [Mount("link", path) for path in protected if path.is_symlink()]
+        links = [Mount("link", path) for path in protected if os.path.islink(path)]  # noqa: PTH114
         try:
             return self._backend(policy, cwd, links).shortfall
         except SandboxUnavailable:
@@ -238,7 +238,7 @@ def _unavailable(reason: str) -> SandboxUnavailable:
 
 
 def _check_workdir(workdir: Path, mounts: Sequence[Mount]) -> None:
-    real = Path(os.path.realpath(workdir))
+    real = Path(real_path(workdir))
     passed = {real, *real.parents}
     holders = [mount for mount in mounts if mount.path in passed]
     if (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from codex_py.paths import is_placeholder
+from codex_py.paths import is_placeholder, is_there
 from codex_py.protocol.value import Value
 from codex_py.sandbox.policy import WritableRoot
 
@@ -53,7 +53,7 @@ def plan_mounts(
         kind = _protection(path, at_top=path.parent in own)
         if kind is not None:
             mounts[path] = Mount(kind, path)
-    mounts |= {path: Mount(_hiding(path), path) for path in unseen if path.exists() and path not in own}
+    mounts |= {path: Mount(_hiding(path), path) for path in unseen if is_there(path) and path not in own}
     return in_order(mounts.values())
 
 
@@ -66,7 +66,7 @@ def _protection(path: Path, *, at_top: bool) -> MountKind | None:
     if path.is_symlink():
         return "link"  # where it leads is protected on its own
     # In this order: a placeholder of another command's may go at any moment.
-    if not is_placeholder(path) and path.exists():
+    if not is_placeholder(path) and is_there(path):
         return "read-only"
     return "missing" if at_top else None
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import is_file, is_folder
+from codex_py.paths import is_file, is_folder, real_path
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
 
@@ -25,6 +25,8 @@ _SCANNED_FOLDERS: Final = 500
 _SCANNED_ENTRIES: Final = 10_000
 _NESTED_LIMIT: Final = 64
 _POINTER_BYTES: Final = 4096
+_PATH_BYTES: Final = 4096
+_NAME_BYTES: Final = 255
 # Bulk that tools unpack: nobody works in a repository there, and it would use the scan up.
 _BULK: Final = frozenset({"node_modules", "site-packages", "__pycache__"})
 
@@ -55,12 +57,12 @@ def writable_roots(
         case DangerFullAccess():
             return (WritableRoot(Path("/")),)
         case WorkspaceWrite():
-            return _workspace_roots(policy, cwd, env, Path(os.path.realpath(home)) if home else None)
+            return _workspace_roots(policy, cwd, env, Path(real_path(home)) if home else None)
 
 
 def is_writable(path: Path, roots: Sequence[WritableRoot]) -> bool:
     """Whether a write to the absolute `path`, its links followed, stays inside the roots and off what is protected."""
-    real = Path(os.path.realpath(path))
+    real = Path(real_path(path))
     holders = [root for root in roots if real.is_relative_to(root.path)]
     if not holders:
         return False
@@ -108,7 +110,7 @@ def _ways(root: Path, home: Path | None) -> tuple[Path, ...]:
 
 
 def _folders(paths: Iterable[Path]) -> list[Path]:
-    real = [Path(os.path.realpath(path)) for path in paths]
+    real = [Path(real_path(path)) for path in paths]
     return [path for path in dict.fromkeys(real) if is_folder(path)]
 
 
@@ -147,15 +149,25 @@ def _nested(root: Path) -> list[Path]:
 def _targets(path: Path) -> list[Path]:
     """Where a protected path leads: through a symbolic link, or from a `.git` file to the repository it stands for."""
     if os.path.islink(path):  # noqa: PTH114
-        return [Path(os.path.realpath(path))]
+        return _place(path)
     if path.name != ".git" or not is_file(path):
         return []
     pointer = _first_line(path)
     if not pointer.startswith("gitdir:"):
         return []
-    target = Path(os.path.realpath(path.parent / pointer.removeprefix("gitdir:").strip()))
-    shared = _first_line(target / "commondir")
-    return [target, Path(os.path.realpath(target / shared))] if shared else [target]
+    targets = _place(path.parent / pointer.removeprefix("gitdir:").strip())
+    shared = _first_line(targets[0] / "commondir") if targets else ""
+    return [*targets, *_place(targets[0] / shared)] if shared else targets
+
+
+def _place(path: Path) -> list[Path]:
+    """The real path, or nothing where no file can have it: what pointers say is anybody's text."""
+    try:
+        real = Path(real_path(path))
+    except ValueError:  # a NUL
+        return []
+    fits = len(os.fsencode(real)) < _PATH_BYTES and all(len(os.fsencode(part)) <= _NAME_BYTES for part in real.parts)
+    return [real] if fits else []
 
 
 def _first_line(path: Path) -> str:

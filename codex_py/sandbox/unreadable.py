@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from codex_py.paths import real_path
+
 # How far a pattern with wildcards is looked up below its fixed part; breadth first.
 _SCANNED_ENTRIES: Final = 20_000
 _MOST_MATCHES: Final = 256
@@ -27,7 +29,7 @@ def find_unreadable(patterns: Sequence[str], cwd: Path, env: Mapping[str, str]) 
         if not _WILDCARDS.isdisjoint(absolute) and not os.path.lexists(absolute):
             found.update(_matches(absolute))
         else:
-            found.add(Path(os.path.realpath(absolute)))
+            found.add(Path(real_path(absolute)))
     return without_nested(found)
 
 
@@ -38,7 +40,7 @@ def without_nested(found: Collection[Path]) -> tuple[Path, ...]:
 
 def is_readable(path: Path, unreadable: Sequence[Path]) -> bool:
     """Whether the absolute `path`, its links followed, is none of the `unreadable` and below none of them."""
-    real = Path(os.path.realpath(path))
+    real = Path(real_path(path))
     return not any(real.is_relative_to(one) for one in unreadable)
 
 
@@ -55,9 +57,9 @@ def _matches(pattern: str) -> Iterator[Path]:
     top = "/".join(parts[:fixed]) or "/"
     deep = "**" in parts or len(parts) - fixed > 1
     count = 0
-    for path in _below(os.path.realpath(top), deep=deep):
+    for path in _below(real_path(top), deep=deep):
         if wanted.fullmatch(path):
-            yield Path(os.path.realpath(f"{os.path.realpath(top)}/{path}"))
+            yield Path(real_path(f"{real_path(top)}/{path}"))
             count += 1
             if count == _MOST_MATCHES:
                 return

@@ -9,6 +9,7 @@ from collections import deque
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from codex_py.paths import real_path
 from codex_py.skills.model import SkillProblem, SkillRoot
 from codex_py.skills.namespace import MANIFEST_FOLDERS, Namespaces
 from codex_py.skills.record import FoundFile
@@ -148,7 +149,7 @@ class _Search:
             if not entry.is_symlink():
                 self._refuse(path, "not a regular file")
                 return
-            real = os.path.realpath(path)
+            real = real_path(path)
             self._found.stamps[path] = stamp(path)
             if reason := self._why_not(real, stat.S_IFREG):
                 self._refuse(path, reason)
@@ -197,7 +198,7 @@ class _Search:
         self._found.stamps[path] = stamp(path)
         if not os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for what nobody may look at
             return None
-        real = os.path.realpath(path)
+        real = real_path(path)
         if reason := self._why_not(real, stat.S_IFDIR):
             self._refuse(path, reason)
             return None

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from codex_py.paths import real_path
 from codex_py.skills.commands import plain_commands
 from codex_py.skills.listings import commands_run, is_found
 from codex_py.skills.model import Skill, SkillCatalog
@@ -225,4 +226,4 @@ def _matches(path: tuple[str, ...], pattern: list[str]) -> bool:
 
 
 def _real(path: str) -> str:
-    return os.path.realpath(path)
+    return real_path(path)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from codex_py.paths import real_path
 from codex_py.protocol.value import Value
 from codex_py.skills.model import SkillRoot
 
@@ -48,18 +49,18 @@ def skill_roots(request: SkillRootsRequest) -> tuple[SkillRoot, ...]:
     for root in _candidates(request):
         if "\0" in str(root.path):
             continue
-        path = Path(os.path.realpath(root.path))
+        path = Path(real_path(root.path))
         if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for what nobody may look at
             found.setdefault(path, root.replace(path=path))
     return tuple(found.values())
 
 
 def _candidates(request: SkillRootsRequest) -> Iterator[SkillRoot]:
-    cwd = Path(os.path.realpath(request.cwd))
-    project = Path(os.path.realpath(request.project_root)) if request.project_root else cwd
-    home = Path(os.path.realpath(request.home))
+    cwd = Path(real_path(request.cwd))
+    project = Path(real_path(request.project_root)) if request.project_root else cwd
+    home = Path(real_path(request.home))
     for folder in request.project_config_dirs:
-        real = Path(os.path.realpath(folder.parent), folder.name)
+        real = Path(real_path(folder.parent), folder.name)
         if real != home:
             inside = project if real.is_relative_to(project) else real.parent
             yield SkillRoot(real / "skills", "repo", "project-config", inside=inside)
@@ -70,7 +71,7 @@ def _candidates(request: SkillRootsRequest) -> Iterator[SkillRoot]:
             yield SkillRoot(request.home / "skills" / name, "system", "system")
     yield SkillRoot(request.system / "skills", "admin", "admin")
     for plugin in request.plugin_roots:
-        root = Path(os.path.realpath(plugin.root))
+        root = Path(real_path(plugin.root))
         yield SkillRoot(plugin.skills, "user", "plugin", plugin.namespace, plugin.plugin_id, root)
     for folder in (*request.extra_roots, *request.extra_user_roots):
         yield SkillRoot(folder, "user", "extra")

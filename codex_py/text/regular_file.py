@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.errors import CodexError
+from codex_py.paths import real_path
 
 _FOLDER: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _CHUNK_BYTES: Final = 1024 * 1024
@@ -41,7 +42,7 @@ def read_inside(root: Path, path: Path | str, max_bytes: int) -> FileHead | None
     with suppress(OSError, FileRefused):
         if name.startswith(top) and ".." not in name:
             return _read_below(root, name.removeprefix(top), max_bytes)
-    real = os.path.realpath(name)
+    real = real_path(name)
     if not real.startswith(top):
         raise FileRefused("a link that leads out of the project")
     try:

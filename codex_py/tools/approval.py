@@ -18,15 +18,15 @@ from codex_py.protocol.value import Value
 from codex_py.tools.known_safe import BUILTINS
 from codex_py.tools.plain_script import Words
 from codex_py.tools.rules import RuleBook, strictest
-from codex_py.tools.script_sources import SHELLS
+from codex_py.tools.runners import FINDERS, RUNNERS, SCRIPT_TAKERS, WRAPPERS
+from codex_py.tools.script_sources import INTERPRETERS, SHELLS
 
 # Who allows one of these for good allows everything: they run what their arguments say.
 _TOO_WIDE: Final = frozenset(
     {
-        *SHELLS,
-        *("python", "python2", "python3", "pypy", "pypy3", "py", "node", "deno", "bun", "perl", "ruby", "php", "lua"),
-        *("osascript", "pwsh", "powershell", "env", "sudo", "doas", "su", "xargs", "git", "eval", "exec", "command"),
-        *("nohup", "nice", "timeout", "time", "ssh", "npx", "uvx", "docker", "make", "awk", "sed", "find", "tee"),
+        *(*SHELLS, *INTERPRETERS, *RUNNERS, *WRAPPERS, *SCRIPT_TAKERS, *FINDERS),
+        *("pypy", "py", "deno", "bun", "pwsh", "powershell", "env", "sudo", "git", "eval", "exec", "command"),
+        *("nohup", "nice", "timeout", "time", "uvx", "make", "awk", "sed", "tee"),
     }
 )
 _SCRIPT_OPTIONS: Final = frozenset(("-c", "-lc", "-e", "-r", "-m", "-", "--eval", "-p", "--print", "-Command"))

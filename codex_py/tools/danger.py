@@ -54,6 +54,7 @@ _RM_CALL: Final = re.compile(
 )
 _FORKS: Final = re.compile(r"\bfork\s+while\b|\bwhile\b[^\n]{0,20}\bfork\s{0,4}\(")
 _COPIERS: Final = frozenset(("cp", "dd", "mv", "tee", "install"))
+_REMOVERS: Final = frozenset(("rm", "unlink"))
 _NAME: Final = re.compile(r"[\w./:@%+=-]*")
 # Blanks in disguise.
 _BLANKS: Final = re.compile(r"\$IFS\b|\$\{IFS\}")
@@ -152,7 +153,7 @@ class _Search:
         """Whether a command that is given files deletes them, forced or not, itself or in a `sh -c`."""
         quoted = quoted_script(program(words), words) if words else None
         inner = plain_commands(quoted, self._folder, self._variables) if quoted else []
-        return "rm" in (program(words), *(program(one.words) for one in inner))
+        return not _REMOVERS.isdisjoint((program(words), *(program(one.words) for one in inner)))
 
     def _find(self, rest: list[Word], runs: frozenset[str]) -> str | None:
         for place, word in enumerate(rest):
@@ -205,7 +206,9 @@ class _Search:
             case "function_definition" if _calls_itself_twice(node):
                 return _BOMB
             case "file_redirect" if any(child.type.startswith((">", "&>")) for child in node.children):
-                return TO_DISK if _DEVICE.match(text_of(node.named_children[-1]).strip("\"'")) else None
+                # What is only closed has no target: `>&-`.
+                targets = node.named_children[-1:]
+                return TO_DISK if any(_DEVICE.match(text_of(one).strip("\"'")) for one in targets) else None
             case "redirected_statement" | "command":
                 return self._fed(node)
             case "pipeline":

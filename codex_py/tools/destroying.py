@@ -121,7 +121,7 @@ def _recursive_mode(arguments: list[str]) -> str | None:
 
 
 def _dd(arguments: list[str]) -> str | None:
-    written = any(word.startswith("of=") or not word for word in arguments)
+    written = any(not word or (word.startswith("of=") and word != "of=/dev/null") for word in arguments)
     return "it overwrites a file or a disk (`dd`)" if written else None
 
 

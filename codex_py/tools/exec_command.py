@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from codex_py.errors import ToolError
 from codex_py.patch.intercept import PatchInCommand, find_patch_in_command
-from codex_py.paths import is_folder
+from codex_py.paths import is_folder, is_there
 from codex_py.process.profiles import ShellStart
 from codex_py.process.pty import on_terminal
 from codex_py.process.session import ExecSession
@@ -128,11 +128,12 @@ async def _apply(patch: PatchInCommand, context: ToolContext, *, workdir: Path) 
 
 def _command_spec(arguments: CommandLine, context: ToolContext, *, workdir: Path, login: bool) -> CommandSpec:
     if not is_folder(workdir):
-        raise ToolError(f"cannot run the command: working directory `{workdir}` does not exist")
+        reason = "is not a folder" if is_there(workdir) else "does not exist"
+        raise ToolError(f"cannot run the command: working directory `{workdir}` {reason}")
     shell = find_shell(arguments.shell, context.env) if arguments.shell else user_shell(context.env)
     script = keep_bundled_tools(arguments.cmd) if login else arguments.cmd
     start = context.processes.profiles.start(shell, context.env) if login else ShellStart(login=False)
-    argv = shell_argv(shell, start.script(script), login=start.login)
+    argv = shell_argv(shell, start.script(script), login=start.login, no_profile=start.no_profile)
     try:
         wrapped = context.sandbox.wrap(
             on_terminal(argv) if arguments.tty else argv,

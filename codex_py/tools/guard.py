@@ -6,13 +6,13 @@ Imported at the first call; what it decides by is in `tools.approval`.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.errors import ToolError, UserError
+from codex_py.paths import real_path
 from codex_py.process.env import find_executable
 from codex_py.process.quoting import join_words
 from codex_py.process.session import ExecSession
@@ -349,10 +349,10 @@ def _is_the_known_one(name: str, context: ToolContext) -> bool:
     found = find_executable(name, path)
     if found is None:
         return True
-    real = Path(os.path.realpath(found))
+    real = Path(real_path(found))
     roots = context.sandbox.roots(context.sandbox_policy, context.cwd)
     writable = [root.path for root in roots if root.path != Path("/")]
-    return not any(real.is_relative_to(folder) for folder in (Path(os.path.realpath(context.cwd)), *writable))
+    return not any(real.is_relative_to(folder) for folder in (Path(real_path(context.cwd)), *writable))
 
 
 def _within_plan(verdict: Verdict) -> Verdict:

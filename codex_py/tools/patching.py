@@ -14,7 +14,7 @@ from codex_py.patch.apply import ApplyError, apply_plan
 from codex_py.patch.grammar import AddFile, DeleteFile, Patch, PatchError, UpdateFile, parse_patch
 from codex_py.patch.plan import Plan, PlannedChange, plan_patch
 from codex_py.patch.summary import summarize
-from codex_py.paths import is_folder
+from codex_py.paths import is_folder, real_path
 from codex_py.protocol.events import FileChange, PatchFinished, PatchRejected, PatchStarted
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy
 from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot, is_writable
@@ -133,8 +133,8 @@ def _prepare_approved(
 def _targets(text: str, workdir: Path) -> tuple[Path, ...]:
     """The files a patch names, links followed, and the links themselves; nothing of them is read."""
     named = [workdir / path for hunk in parse_patch(text).hunks for path in _paths(hunk)]
-    entries = [Path(os.path.realpath(path.parent)) / path.name for path in named]
-    return tuple(dict.fromkeys(file for entry in entries for file in (entry, Path(os.path.realpath(entry)))))
+    entries = [Path(real_path(path.parent)) / path.name for path in named]
+    return tuple(dict.fromkeys(file for entry in entries for file in (entry, Path(real_path(entry)))))
 
 
 def _paths(hunk: AddFile | DeleteFile | UpdateFile) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ def _check_as_written(patch: Patch) -> None:
 
 def _check_resolved(path: Path, roots: Sequence[WritableRoot]) -> None:
     # A link as such lives in its folder, wherever it leads: the patch changes the entry, and nothing behind it.
-    if is_writable(path.parent if path.is_symlink() else path, roots):
+    if is_writable(path.parent if os.path.islink(path) else path, roots):  # noqa: PTH114 - which raises
         _check_names(str(path), [path.name])
         return
     kept = ", ".join(f"`{name}`" for name in PROTECTED_NAMES)

@@ -30,6 +30,10 @@ _DECODERS: Final[Mapping[str, frozenset[str]]] = {
 }
 PRINTERS: Final = frozenset(("echo", "printf"))
 _MOST_STREAMS: Final = 64
+# The options before a script that stands on the command line itself.
+_BEFORE_CODE: Final = re.compile(r"-[a-z]*[ce]")
+# A redirect to a file whose name is not known, and a stream that is given as one.
+_TO_UNKNOWN: Final = re.compile(r">\|?\s*[\"']?[\w./-]*[$`]|<\(")
 # `bash -c`, to which `xargs` adds the script.
 _ENDS_IN_C: Final = re.compile(r"-[a-z]*c")
 
@@ -44,15 +48,18 @@ def fetched_reason(found: Sequence[PlainCommand], text: str) -> str | None:
     reason = FETCHED if fetchers else DECODED
     if not fetchers and not any(map(_decodes, commands)):
         return None
-    writers = [*fetchers, *(words for words in commands if words[0].rpartition("/")[2] == "tee")]
+    writers = [words for words in commands if words[0].rpartition("/")[2] in {*FETCHERS, *_DECODERS, "tee"}]
     named = [word for words in writers for word in words[1:] if not word.startswith("-")]
     redirected: list[str] = re.findall(r">\|?\s*([\w./-]+)", text)
     files = {word.rpartition("/")[2] for word in (*named, *redirected)} - {"", "null"}
+    # What is kept as `-o "$FILE"` may be in any file whose name is not known.
+    hidden = "" in named or _TO_UNKNOWN.search(text) is not None
     for path, *rest in commands:
         name = path.rpartition("/")[2]
         if name in SHELLS | INTERPRETERS | {"eval", "source", "."}:
             operand = next((word for word in rest if not word.startswith("-")), None)
-            if operand == "" or (operand is not None and operand.rpartition("/")[2] in files):
+            is_code = name == "eval" or any(map(_BEFORE_CODE.fullmatch, rest))
+            if (is_code or hidden) if operand == "" else operand and operand.rpartition("/")[2] in files:
                 return reason
         elif "/" in path and name in files:
             return reason

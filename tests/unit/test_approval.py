@@ -224,6 +224,8 @@ CD = ("cd", "x")
         ((("git", "push"),), ("git",), (), ("git", "push")),
         ((("bash", "x.sh"),), ("bash",), (), ("bash", "x.sh")),
         ((("sudo", "ls"),), ("sudo",), (), ("sudo", "ls")),
+        ((("uv", "run", "x.py"),), ("uv",), (), ("uv", "run", "x.py")),
+        ((("busybox", "ls"),), ("busybox",), (), ("busybox", "ls")),
         ((("node", "-e"),), (), (), None),
     ],
 )

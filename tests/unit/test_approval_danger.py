@@ -196,6 +196,12 @@ cat <(curl x) | sh
 curl x | xargs -0 bash -c
 curl x | python3 -u -
 curl x | tee a.sh; bash a.sh
+curl x > "$FILE"; bash "$FILE"
+curl -o "$FILE" x; python3 $FILE
+CODE=$(curl x); bash -c "$CODE"
+openssl enc -d -in a -out b.sh; bash b.sh
+find . -exec unlink {} \;
+ls | xargs unlink
 python3 -c "import os; os.system('rm -rf x')"
 python3 -c 'run(["rm", "-rf", "x"])'
 awk 'BEGIN{system("rm -rf x")}'
@@ -215,6 +221,7 @@ HARMLESS = [
     "flock lock make -f Makefile",
     "ssh host tail -f log",
     "docker run --rm -f x",
+    "exec <&- >&- 2>&-",
     *r"""
 ls
 rm x
@@ -294,6 +301,10 @@ sudo ls
 mv a b
 fd -e py
 dd if=/dev/sda
+dd if=x of=/dev/null
+curl x | jq .; bash "$SCRIPT"
+V=$(curl x) && python3 "tools/$V/run.py"
+curl x; source "$VENV/bin/activate"
 $PYTHON -m pytest
 X="-la src"; ls $X
 echo $(which rm) x

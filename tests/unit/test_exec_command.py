@@ -86,6 +86,12 @@ async def test_a_folder_of_an_impossible_name_is_an_error_the_model_reads(sessio
         )
 
 
+async def test_a_file_is_no_folder_to_run_in(session: Session) -> None:
+    (session.cwd / "file").touch()
+    expected = f"cannot run the command: working directory `{session.cwd / 'file'}` is not a folder"
+    assert await session.exec("true", workdir="file") == f"error: {expected}"
+
+
 async def test_a_deleted_working_directory_is_an_error_the_model_reads(session: Session) -> None:
     session.cwd = session.cwd / "gone"
     assert "does not exist" in await session.exec("true")

@@ -168,6 +168,14 @@ async def test_an_empty_patch_is_rejected(session: Session) -> None:
     assert await session.apply(patch()) == ToolOutput("patch rejected: empty patch", ok=False)
 
 
+async def test_where_no_file_can_be_none_is_looked_for(session: Session) -> None:
+    long = "x" * 300
+    output = await session.apply(patch(f"*** Add File: {long}", "+x"))
+    assert output.text == (
+        f"apply_patch verification failed: Failed to write file {session.cwd}/{long}: file name too long"
+    )
+
+
 async def test_a_read_only_session_writes_nothing(session: Session) -> None:
     session.policy = ReadOnly()
     before = harvest(session.cwd)

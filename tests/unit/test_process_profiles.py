@@ -44,6 +44,11 @@ async def test_a_profile_is_read_once_and_what_it_leaves_is_found_each_time(sess
     assert output_of(await session.exec("echo $QUOTED$GIVEN")) == "given\n"
 
 
+async def test_a_shell_that_does_not_read_the_profile_is_still_a_login_shell(session: Session) -> None:
+    for _ in range(2):
+        assert output_of(await session.exec("shopt login_shell", login=True)) == "login_shell    \ton\n"
+
+
 async def test_what_a_profile_prints_is_not_in_later_outputs(session: Session) -> None:
     (session.cwd / ".bash_profile").write_text("echo noise; bash -c 'echo more'\n")
     session.env |= {"ünï": "1", "a.b": "2"}  # names that bash has no variables for

@@ -95,6 +95,23 @@ def test_a_broken_git_file_does_no_harm(repo: Path, pointer: bytes) -> None:
     assert root.protected[:4] == (*_own(repo), repo / "w" / ".git")
 
 
+@pytest.mark.parametrize("place", [b"a\0b", b"x" * 256, b"x/" * 2100, b"gone/" + b"x" * 256])
+def test_pointers_to_where_no_file_can_be_are_left_out(repo: Path, place: bytes) -> None:
+    (repo / "w").mkdir()
+    (repo / "w" / ".git").write_bytes(b"gitdir: " + place)
+    (repo / "v" / "store").mkdir(parents=True)
+    (repo / "v" / ".git").write_text("gitdir: store")
+    (repo / "v" / "store" / "commondir").write_bytes(place)
+    (root,) = writable_roots(ALONE, repo, {})
+    assert root.protected == (*_own(repo), repo / "v" / ".git", repo / "w" / ".git", repo / "v" / "store")
+
+
+def test_a_link_to_where_no_file_can_be_is_kept_alone(repo: Path) -> None:
+    (repo / ".codex").symlink_to("x" * 256)
+    (root,) = writable_roots(ALONE, repo, {})
+    assert root.protected == _own(repo)
+
+
 def test_a_linked_git_folder_protects_its_target(repo: Path) -> None:
     (repo / ".git").rmdir()
     (repo / "real").mkdir()
