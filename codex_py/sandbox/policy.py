@@ -23,7 +23,6 @@ PROTECTED_NAMES: Final = (".git", ".codex", ".agents")
 # How far nested repositories are looked for; breadth first, so that what is left out lies deep.
 _SCANNED_FOLDERS: Final = 500
 _SCANNED_ENTRIES: Final = 10_000
-_NESTED_LIMIT: Final = 64
 _POINTER_BYTES: Final = 4096
 _PATH_BYTES: Final = 4096
 _NAME_BYTES: Final = 255
@@ -127,7 +126,7 @@ def _nested(root: Path) -> list[Path]:
     top = str(root)
     folders = deque([top])
     seen = entries = 0
-    while folders and seen < _SCANNED_FOLDERS and entries < _SCANNED_ENTRIES and len(found) < _NESTED_LIMIT:
+    while folders and seen < _SCANNED_FOLDERS and entries < _SCANNED_ENTRIES:
         folder = folders.popleft()
         seen += 1
         try:
@@ -143,7 +142,7 @@ def _nested(root: Path) -> list[Path]:
                         break
         except OSError:
             continue
-    return found[:_NESTED_LIMIT]
+    return found
 
 
 def _targets(path: Path) -> list[Path]:

@@ -66,6 +66,14 @@ def test_nested_repositories_are_found_and_links_are_not_followed(repo: Path) ->
     assert root.protected == (*_own(repo), repo / "a" / ".codex", repo / "a" / "b" / ".git")
 
 
+def test_hundreds_of_nested_repositories_are_all_protected(repo: Path) -> None:
+    nested = [repo / f"{number:03}" / ".git" for number in range(400)]
+    for folder in nested:
+        folder.mkdir(parents=True)
+    (root,) = writable_roots(ALONE, repo, {})
+    assert root.protected == (*_own(repo), *nested)
+
+
 def test_a_git_file_protects_what_it_points_to(repo: Path) -> None:
     store = repo / "store" / "worktrees" / "w"
     store.mkdir(parents=True)
@@ -130,7 +138,7 @@ def test_a_huge_tree_is_looked_at_only_so_far(repo: Path) -> None:
     for number in range(700):
         (repo / f"d{number:03}" / ".git").mkdir(parents=True)
     (root,) = writable_roots(ALONE, repo, {})
-    assert len(root.protected) == 3 + 64
+    assert len(root.protected) == 3 + 499  # the first of the 500 folders is the top
 
 
 @pytest.mark.parametrize(
