@@ -119,7 +119,8 @@ def print_trial(trial: Trial, out: TextIO, *, as_json: bool) -> None:
         )
         return
     if trial.error is None:
-        out.write(f"{sanitize_line(trial.name)}: up after {trial.seconds:.1f} s, {len(catalog.tools)} tools\n")
+        tools = f"{len(catalog.tools)} tool{'' if len(catalog.tools) == 1 else 's'}"
+        out.write(f"{sanitize_line(trial.name)}: up after {trial.seconds:.1f} s, {tools}\n")
     rows = [(tool.name, _hints(tool.read_only, tool.destructive), _first(tool.description)) for tool in catalog.tools]
     print_table(("TOOL", "DOES", "DESCRIPTION"), rows, out)
     if catalog.prompts:

@@ -76,7 +76,8 @@ class McpTools:
             self._show([state])
             if count := len(self._shown[state.server.name]) - before:
                 what = "is connected for the first time" if is_new else "has more tools"
-                news.append(f"the MCP server `{state.server.name}` {what}: {count} tools join from this turn on")
+                join = "1 tool joins" if count == 1 else f"{count} tools join"
+                news.append(f"the MCP server `{state.server.name}` {what}: {join} from this turn on")
         return tuple(news)
 
     def connectors(self) -> dict[str, Connector]:

@@ -100,9 +100,15 @@ def _standing(state: ServerState) -> str:
     if state.failure is not None:
         return f"failed: {state.failure}"
     known = state.live or state.catalog
-    offers = f"{len(known.tools)} tools" + (f", {len(known.prompts)} prompts" if known.prompts else "") if known else ""
     running = "runs" if state.live is not None else "starts" if state.up is not None else "not started yet"
-    return ", ".join(filter(None, [running, offers]))
+    if known is None:
+        return running
+    prompts = [_counted(len(known.prompts), "prompt")] if known.prompts else []
+    return ", ".join([running, _counted(len(known.tools), "tool"), *prompts])
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _about_server(name: str, server: Mapping[str, Any], standing: str) -> tuple[str, str]:
