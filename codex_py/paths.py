@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from collections.abc import Mapping
@@ -109,3 +110,17 @@ def make_private_dir(path: Path) -> None:
 def open_private(path: Path, flags: int) -> int:
     """Open or create a file that only the user can read (0600); give back its descriptor."""
     return os.open(path, flags | os.O_CLOEXEC, 0o600)
+
+
+def lock(descriptor: int) -> bool:
+    """Take the lock of a file or folder until the descriptor is closed; False when another process has it.
+
+    True as well on a file system without locks, where nobody can have it.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True

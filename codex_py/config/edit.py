@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 import tomllib
@@ -16,7 +15,7 @@ from codex_py.config.keys import KeyPath, dotted
 from codex_py.config.layers import nested, parse_toml
 from codex_py.config.trust import find_root, real_path
 from codex_py.errors import UserError
-from codex_py.paths import make_private_dir, open_private
+from codex_py.paths import lock, make_private_dir, open_private
 
 # An edit takes some 30 ms.
 _LOCK_SECONDS: Final = 2.0
@@ -86,23 +85,11 @@ def _alone(folder: Path) -> Generator[None]:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     deadline = time.monotonic() + _LOCK_SECONDS
     try:
-        while not _locked(descriptor) and time.monotonic() < deadline:
+        while not lock(descriptor) and time.monotonic() < deadline:
             time.sleep(_LOCK_POLL)
         yield
     finally:
         os.close(descriptor)
-
-
-def _locked(descriptor: int) -> bool:
-    """Whether there is nothing left to wait for."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        # A file system without locks.
-        return True
-    return True
 
 
 def _edited(text: str, change: Callable[[Document], bool]) -> str | None:

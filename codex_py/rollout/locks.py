@@ -6,31 +6,18 @@ afterwards, both under a lock of the folder; a session of ours holds that one to
 
 from __future__ import annotations
 
-import fcntl
 import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from codex_py.errors import UserError
-from codex_py.paths import make_private_dir, open_private
+from codex_py.paths import lock, make_private_dir, open_private
 
 _FOLDER: Final = "thread-writer-locks"
 _COORDINATION: Final = ".coordination.lock"
 _TRIES: Final = 8
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-
-
-def lock(descriptor: int) -> bool:
-    """Take a file's lock until the descriptor is closed; False when another process has it."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        # A file system without locks: records are still whole, because each is one appending write.
-        return True
-    return True
 
 
 def active_writer(thread_id: str) -> UserError:

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from codex_py.errors import UserError
-from codex_py.paths import make_private_dir
+from codex_py.paths import lock, make_private_dir
 from codex_py.rollout.files import ARCHIVE, active_path, home_of, is_archived, open_rollout, os_reason, thread_of
 from codex_py.rollout.index import read_index
-from codex_py.rollout.locks import ThreadLock, active_writer, lock
+from codex_py.rollout.locks import ThreadLock, active_writer
 from codex_py.rollout.names import forget_name
 from codex_py.rollout.summary import SessionSummary
 
