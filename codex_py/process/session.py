@@ -9,19 +9,23 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from io import FileIO
 from typing import Final
 
 from codex_py.errors import ToolError
-from codex_py.process.output import TAIL_BYTES, CappedOutput, Captured
+from codex_py.process.output import CappedOutput, Captured
 from codex_py.process.pty import set_size
-from codex_py.process.soak import SIP_BYTES, Soaked, soak
+from codex_py.process.soak import Soak
 from codex_py.process.spawn import Child, CommandSpec
 
 # After the exit, how long a grandchild that still holds the pipe is waited for.
 GRACE_SECONDS: Final = 0.05
 _KILL_SECONDS: Final = 2.0
-_SCRATCH_BYTES: Final = TAIL_BYTES + SIP_BYTES
+_SCRATCH_BYTES: Final = 512 * 1024
+# How often a flood is looked at, and how much of it.
+_LOOK_SECONDS: Final = 0.1
+_LOOK_BYTES: Final = 8 * 1024
 _PENDING_BYTES: Final = 1024 * 1024
 
 
@@ -41,15 +45,15 @@ class ExecSession:
         self.read_only: Final = spec.read_only
         self.call_id: Final = spec.call_id
         self.on_end: Callable[[ExecSession], None] | None = None
-        # Hears what is read, as it comes; a view that is valid during the call only.
-        self.on_output: Callable[[memoryview], None] | None = None
+        # Hears what is read, as it comes, and of a flood the latest now and then; a view is valid during the call only.
+        self.on_output: Callable[[bytes | memoryview], None] | None = None
         self._child = child
         self._cleanup: Callable[[], None] | None = spec.cleanup
         self._loop = asyncio.get_running_loop()
         self._exit_code: int | None = None
         self._output = FileIO(child.output)
         self._scratch = bytearray(_SCRATCH_BYTES)  # reused: a fresh one for each read would be mapped and unmapped
-        self._soaking: asyncio.Future[Soaked] | None = None
+        self._soak: Soak | None = None
         self._unread = CappedOutput()
         self._told = CappedOutput()
         self._keeping = True
@@ -78,12 +82,14 @@ class ExecSession:
 
     def take(self) -> Captured:
         """The output that came since the last `take`."""
+        self._collect()
         taken = self._unread.take(final=self._ended.done())
         _append(self._told, taken)
         return taken
 
     def transcript(self) -> str:
         """Everything the command has printed so far, capped."""
+        self._collect()
         whole = CappedOutput()
         _append(whole, self._told.peek())
         _append(whole, self._unread.peek())
@@ -173,13 +179,17 @@ class ExecSession:
             self.on_end(self)
 
     def _read(self) -> None:
-        self._hear(self._fill_scratch())
-        if self._reading and self._unread.has_head and self._child.room:
-            self._loop.remove_reader(self._child.output)
-            self._soak()
+        got, ended = self._fill_scratch()
+        if self._keeping:
+            self._unread.feed(got)
+        self._tell(got)
+        if ended:
+            self._end_reading()
+        elif self._unread.has_head and self._child.room:
+            self._read_in_thread()
 
-    def _fill_scratch(self) -> Soaked:
-        """Read what is there, a scratch full at most."""
+    def _fill_scratch(self) -> tuple[memoryview, bool]:
+        """Read what is there, a scratch full at most; say whether that was the end."""
         got, size, view = 0, None, memoryview(self._scratch)
         while got < len(view):
             try:
@@ -189,50 +199,66 @@ class ExecSession:
             if not size:
                 break
             got += size
-        return Soaked(0, (view[:got],), ended=size == 0)
+        return view[:got], size == 0
 
-    def _soak(self) -> None:
-        self._soaking = self._loop.run_in_executor(None, soak, self._output, self._scratch)
-        self._soaking.add_done_callback(self._soaked)
+    def _read_in_thread(self) -> None:
+        self._loop.remove_reader(self._child.output)
+        os.set_blocking(self._child.output, True)
+        self._soak = Soak(self._output, wake=self._wake)
 
-    def _soaked(self, soaking: asyncio.Future[Soaked]) -> None:
-        self._soaking = None
-        if not self._reading:
-            self._close_output()
+    def _wake(self) -> None:
+        """Called in the thread that reads."""
+        with suppress(RuntimeError):  # the loop is closed, and the session with it
+            self._loop.call_soon_threadsafe(self._woken)
+
+    def _woken(self) -> None:
+        if self._soak is not None and self._soak.ended:
+            self._collect()
+        else:
+            self._loop.call_later(_LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        """Show the latest of a flood; all that is kept of it stays with the thread until somebody takes it."""
+        if self._soak is not None and self._reading:
+            self._tell(self._soak.latest(_LOOK_BYTES))
+
+    def _collect(self) -> None:
+        """Take over what the thread has read, if one does."""
+        if self._soak is None or not self._reading:
             return
-        came = soaking.result()
-        self._hear(came)
-        if self._reading:
-            if came.pieces and self._unread.has_head:
-                self._soak()
-            else:
-                self._loop.add_reader(self._child.output, self._read)
-
-    def _hear(self, came: Soaked) -> None:
+        self._look()
+        came = self._soak.take()
         if self._keeping:
             self._unread.skip(came.skipped)
-            for piece in came.pieces:
-                self._unread.feed(piece)
-                if self.on_output is not None:
-                    self.on_output(piece)
+            self._unread.feed(came.kept)
         if came.ended:
-            self._stop_reading()
-            if self._exit_code is not None:
-                self._finish()
+            self._end_reading()
+
+    def _tell(self, piece: bytes | memoryview) -> None:
+        if self._keeping and piece and self.on_output is not None:
+            self.on_output(piece)
+
+    def _end_reading(self) -> None:
+        self._stop_reading()
+        if self._exit_code is not None:
+            self._finish()
 
     def _stop_reading(self) -> None:
         if self._reading:
             self._reading = False
-            self._loop.remove_reader(self._child.output)
-            self._loop.remove_writer(self._child.output)
+            if self._soak is None:
+                self._loop.remove_reader(self._child.output)
+                self._loop.remove_writer(self._child.output)
             # A terminal that goes away hangs up on its command, which may have closed its end first and not ended yet.
             if not self.tty or self._exit_code is not None:
                 self._close_output()
 
     def _close_output(self) -> None:
         # The number of a descriptor that a thread still reads must not go to another file.
-        if self._soaking is None:
+        if self._soak is None:
             self._output.close()
+        else:
+            self._soak.stop()
 
     def _flush(self) -> None:
         while self._pending:

@@ -2,49 +2,93 @@
 
 from __future__ import annotations
 
-import select
-import time
+import threading
+from collections.abc import Callable
 from io import FileIO
 from typing import Final
 
+from codex_py.process.output import TAIL_BYTES
 from codex_py.protocol.value import Value
 
-# Shorter than a command that has ended is waited for, so that nothing it printed comes too late.
-_SECONDS: Final = 0.02
-_SILENCE_MS: Final = 5
 # What a writer has just left in the cache of the processor is cheap to read; a large read comes too late for that.
-SIP_BYTES: Final = 64 * 1024
+_SIP_BYTES: Final = 64 * 1024
 
 
 class Soaked(Value):
-    """What came: `skipped` bytes that were not kept, then `pieces`, views of the scratch. `ended`: nothing follows."""
+    """What came: `skipped` bytes that were not kept, then `kept`. `ended`: nothing follows."""
 
     skipped: int
-    pieces: tuple[memoryview, ...]
+    kept: bytes
     ended: bool
 
 
-def soak(output: FileIO, scratch: bytearray) -> Soaked:
-    """Read into `scratch`, over and over, until nothing has come for 5 ms, for 20 ms at most. For a thread.
+class Soak:
+    """Reads `output`, a pipe that blocks, in a thread of its own until the end of it, and closes it.
 
-    `output` does not block. All but the last 64 KiB of `scratch` is kept at least, if that much came.
+    Blocking is what makes it fast: a reader that asks first whether there is anything wakes twice as often. Nothing but
+    the other end can wake it, so that a pipe which is held open in silence keeps its thread; no exit waits for that.
+
+    `wake` is called in that thread when something has come since the last `take` or `latest`, once, and at the end.
     """
-    ready = select.poll()
-    ready.register(output, select.POLLIN)
-    view = memoryview(scratch)
-    at = lap = total = 0
-    ended = False
-    until = time.monotonic() + _SECONDS
-    while not ended and ready.poll(_SILENCE_MS) and time.monotonic() < until:
-        if len(view) - at < SIP_BYTES:
-            lap, at = at, 0
-        try:
-            size = output.readinto(view[at : at + SIP_BYTES])
-        except OSError:
-            size = 0
-        ended = size == 0
-        at += size or 0
-        total += size or 0
-    # Behind the place reached is what is left of the lap before.
-    pieces = tuple(piece for piece in (view[at:lap], view[:at]) if piece)
-    return Soaked(total - sum(map(len, pieces)), pieces, ended)
+
+    def __init__(self, output: FileIO, *, wake: Callable[[], None]) -> None:
+        self._output = output
+        self._wake = wake
+        self._lock = threading.Lock()
+        # Read over and over; the place of the sip that is being read is never looked at.
+        self._ring = memoryview(bytearray(TAIL_BYTES + 2 * _SIP_BYTES))
+        self._at = self._lap = self._total = self._taken = self._shown = 0
+        self._awaited = True
+        self._stopped = False
+        self._ended = False
+        threading.Thread(target=self._read, name="flood", daemon=True).start()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the end of the output was reached; the last of it may still be there to take."""
+        return self._ended
+
+    def take(self) -> Soaked:
+        """What came since the last call, the last 512 KiB of it at least."""
+        with self._lock:
+            kept = self._since(self._taken, most=TAIL_BYTES)
+            skipped = self._total - self._taken - len(kept)
+            self._taken = self._shown = self._total
+            return Soaked(skipped, kept, self._ended)
+
+    def latest(self, most: int) -> bytes:
+        """The last of what came since the last call and was not taken, `most` bytes of it; it can be taken later on."""
+        with self._lock:
+            came = self._since(self._shown, most=most)
+            self._shown = self._total
+            return came
+
+    def stop(self) -> None:
+        """Read no more than what comes next, and close the pipe then."""
+        self._stopped = True
+
+    def _since(self, count: int, *, most: int) -> bytes:
+        """What followed the first `count` bytes, the last `most` of it; `wake` is called for what comes now."""
+        self._awaited = True
+        wanted = min(self._total - count, most)
+        newer = self._ring[: self._at][-wanted:] if wanted else b""
+        older = self._ring[self._at + _SIP_BYTES : self._lap] if len(newer) < wanted else b""
+        return bytes(older[len(older) - wanted + len(newer) :]) + bytes(newer)
+
+    def _read(self) -> None:
+        with self._output as output:
+            while not self._stopped and (size := output.readinto(self._ring[self._at : self._at + _SIP_BYTES])):
+                if self._note(size):
+                    self._wake()
+        self._ended = True
+        self._wake()
+
+    def _note(self, size: int) -> bool:
+        """Count what was read; say whether somebody waits for it."""
+        with self._lock:
+            self._total += size
+            self._at += size
+            if len(self._ring) - self._at < _SIP_BYTES:
+                self._at, self._lap = 0, self._at
+            awaited, self._awaited = self._awaited, False
+            return awaited

@@ -34,7 +34,7 @@ class LiveOutput:
             self._timer.cancel()
             self._timer = None
 
-    def _take(self, chunk: memoryview) -> None:
+    def _take(self, chunk: bytes | memoryview) -> None:
         self._pending += chunk[-_MOST_BYTES:]
         if len(self._pending) > _MOST_BYTES:
             self._drop_beginning()

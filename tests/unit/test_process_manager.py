@@ -6,6 +6,7 @@ import asyncio
 import os
 import select
 import sys
+import threading
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -221,11 +222,19 @@ async def test_a_flood_can_be_closed_in_its_midst(manager: ProcessManager, tmp_p
         await session.wait(0.005)
     await manager.close(session)
     assert session.exit_code == 137
-    # A thread may still read for a moment.
+    for thread in threading.enumerate():
+        if thread.name == "flood":
+            await asyncio.to_thread(thread.join, 60)
     await asyncio.get_running_loop().shutdown_default_executor()
-    for _ in range(3):
-        await asyncio.sleep(0)
     assert _open_descriptors() == before
+
+
+async def test_a_flood_ends_with_its_command_though_another_process_keeps_its_output_open(
+    manager: ProcessManager, tmp_path: Path
+) -> None:
+    session = await manager.start(_spec(tmp_path, "/bin/bash", "-c", "yes | head -c 5000000; sleep 1000 & exit 3"))
+    assert await session.wait(60)
+    assert (session.exit_code, session.take().total) == (3, 5_000_000)
 
 
 async def test_a_flood_that_becomes_a_trickle_is_heard(manager: ProcessManager, tmp_path: Path) -> None:

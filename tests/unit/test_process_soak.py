@@ -1,22 +1,41 @@
-"""Reading a flood: real pipes, a real thread that writes."""
+"""Reading a flood: real pipes, a real thread that reads."""
 
 from __future__ import annotations
 
 import os
+import queue
 import threading
 from io import FileIO
 
 import pytest
 
 from codex_py.process.output import TAIL_BYTES
-from codex_py.process.soak import SIP_BYTES, soak
+from codex_py.process.soak import Soak
 
 
-@pytest.mark.parametrize("size", [0, 1, 100_000, TAIL_BYTES, TAIL_BYTES + SIP_BYTES, 3_000_017])
+class Woken:
+    """Counts how often somebody was woken, and waits for it."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def __call__(self) -> None:
+        self._calls.put(None)
+
+    def wait(self) -> None:
+        self._calls.get(timeout=60)
+
+
+def numbered(size: int) -> bytes:
+    return b"".join(number.to_bytes(4, "big") for number in range(size // 4 + 1))[:size]
+
+
+@pytest.mark.parametrize("size", [0, 1, 100_000, TAIL_BYTES, TAIL_BYTES + 64 * 1024, 3_000_017])
 def test_the_end_is_kept_and_the_rest_counted(size: int) -> None:
-    raw = b"".join(number.to_bytes(4, "big") for number in range(size // 4 + 1))[:size]
+    raw = numbered(size)
     ours, theirs = os.pipe()
-    os.set_blocking(ours, False)
+    woken = Woken()
+    soak = Soak(FileIO(ours), wake=woken)
 
     def write() -> None:
         with os.fdopen(theirs, "wb") as file:
@@ -24,17 +43,14 @@ def test_the_end_is_kept_and_the_rest_counted(size: int) -> None:
 
     writer = threading.Thread(target=write)
     writer.start()
-    scratch = bytearray(TAIL_BYTES + SIP_BYTES)
-    seen, kept = 0, b""
-    with FileIO(ours) as output:
-        ended = False
-        while not ended:
-            came = soak(output, scratch)
-            pieces = b"".join(came.pieces)
-            assert len(pieces) >= TAIL_BYTES or not came.skipped
-            seen += came.skipped + len(pieces)
-            kept = pieces if came.skipped else kept + pieces
-            ended = came.ended
+    seen, kept, ended = 0, b"", False
+    while not ended:
+        woken.wait()
+        came = soak.take()
+        assert len(came.kept) >= TAIL_BYTES or not came.skipped
+        seen += came.skipped + len(came.kept)
+        kept = came.kept if came.skipped else kept + came.kept
+        ended = came.ended
     writer.join()
 
     assert seen == size
@@ -42,9 +58,35 @@ def test_the_end_is_kept_and_the_rest_counted(size: int) -> None:
     assert len(kept) >= min(size, TAIL_BYTES)
 
 
-def test_silence_is_not_waited_for() -> None:
+def test_what_was_shown_is_shown_once_and_can_still_be_taken() -> None:
     ours, theirs = os.pipe()
-    os.set_blocking(ours, False)
-    with FileIO(ours) as output, FileIO(theirs, "w"):
-        came = soak(output, bytearray(2 * SIP_BYTES))
-    assert (came.skipped, came.pieces, came.ended) == (0, (), False)
+    woken = Woken()
+    soak = Soak(FileIO(ours), wake=woken)
+    with FileIO(theirs, "w") as writer:
+        writer.write(b"first")
+        woken.wait()
+        assert [soak.latest(3), soak.latest(3)] == [b"rst", b""]
+        writer.write(b"second")
+        woken.wait()
+        assert soak.latest(100) == b"second"
+        assert soak.take().kept == b"firstsecond"
+        writer.write(b"third")
+        woken.wait()
+        taken = soak.take()
+        assert (taken.skipped, taken.kept, taken.ended) == (0, b"third", False)
+        assert soak.latest(100) == b""
+    woken.wait()
+    assert soak.ended
+
+
+def test_who_has_stopped_closes_the_pipe_with_what_comes_next() -> None:
+    ours, theirs = os.pipe()
+    woken = Woken()
+    soak = Soak(FileIO(ours), wake=woken)
+    with FileIO(theirs, "w") as writer:
+        soak.stop()
+        writer.write(b"more")
+        while not soak.ended:
+            woken.wait()
+        with pytest.raises(BrokenPipeError):
+            writer.write(b"nobody reads")
