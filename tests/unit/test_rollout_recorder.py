@@ -289,6 +289,8 @@ def test_a_killed_process_loses_no_finished_item(tmp_path: Path) -> None:
     session = load_session(path)
     assert session.items == tuple(message("user", f"{n} " * 2000) for n in range(len(session.items)))
     assert len(session.items) > told
-    assert session.warnings == ()
+    # The system may carry out half of a write when it kills.
+    is_whole = path.read_bytes().endswith(b"\n")
+    assert len(session.warnings) == (0 if is_whole else 1)
     append(path, message("user", "on we go"))
     assert load_session(path).items[-1] == message("user", "on we go")
