@@ -8,6 +8,7 @@ import os
 from codex_py.errors import ToolError
 from codex_py.process.profiles import LoginProfiles
 from codex_py.process.session import ExecSession
+from codex_py.process.soak import Soaks
 from codex_py.process.spawn import CommandSpec, start_child
 from codex_py.process.sweep import MARKER, command_marker, kill_marked, marking, new_prefix
 from codex_py.process.watchdog import Watchdog, set_watch
@@ -32,6 +33,7 @@ class ProcessManager:
         self._started = 0
         self._needs_sweep = False
         self._watchdog: Watchdog | None = None
+        self._soaks = Soaks()
 
     async def start(self, spec: CommandSpec) -> ExecSession:
         """Start a command and enter it in the table; raise `ToolError` when it cannot start.
@@ -53,7 +55,7 @@ class ProcessManager:
             spec.discard()
             raise
         spec.release()
-        session = ExecSession(self._free_id(), spec, child, marker=marker)
+        session = ExecSession(self._free_id(), spec, child, marker=marker, soaks=self._soaks)
         self._live[session.id] = session
         return session
 

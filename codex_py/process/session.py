@@ -16,7 +16,7 @@ from typing import Final
 from codex_py.errors import ToolError
 from codex_py.process.output import CappedOutput, Captured
 from codex_py.process.pty import set_size
-from codex_py.process.soak import Soak
+from codex_py.process.soak import Soak, Soaks
 from codex_py.process.spawn import Child, CommandSpec
 
 # After the exit, how long a grandchild that still holds the pipe is waited for.
@@ -32,7 +32,7 @@ _PENDING_BYTES: Final = 1024 * 1024
 class ExecSession:
     """A command that was started. Belongs to the event loop it was made in."""
 
-    def __init__(self, session_id: int, spec: CommandSpec, child: Child, *, marker: str) -> None:
+    def __init__(self, session_id: int, spec: CommandSpec, child: Child, *, marker: str, soaks: Soaks) -> None:
         self.id: Final = session_id
         self.tty: Final = spec.tty
         self.sandboxed: Final = spec.sandboxed
@@ -53,6 +53,7 @@ class ExecSession:
         self._exit_code: int | None = None
         self._output = FileIO(child.output)
         self._scratch = bytearray(_SCRATCH_BYTES)  # reused: a fresh one for each read would be mapped and unmapped
+        self._soaks = soaks
         self._soak: Soak | None = None
         self._unread = CappedOutput()
         self._told = CappedOutput()
@@ -161,9 +162,18 @@ class ExecSession:
         # Later, when what a dying sandbox still held has surely been killed: what is removed protected something.
         self._loop.call_later(GRACE_SECONDS, self._clean_up)
         if self._reading:
-            self._loop.call_later(GRACE_SECONDS, self._finish)
+            # What the pipe held by now, and a sip on its way.
+            owed = (self._soak.total if self._soak else 0) + 2 * self._child.room
+            self._loop.call_later(GRACE_SECONDS, self._finish_when_read, owed)
         else:
             self._close_output()
+            self._finish()
+
+    def _finish_when_read(self, owed: int) -> None:
+        """End, once a thread has read the `owed` bytes that may have come before the exit; a survivor may go on."""
+        if self._soak is not None and self._reading and self._soak.total < owed and self._soak.has_more():
+            self._loop.call_later(GRACE_SECONDS, self._finish_when_read, owed)
+        else:
             self._finish()
 
     def _clean_up(self) -> None:
@@ -202,9 +212,10 @@ class ExecSession:
         return view[:got], size == 0
 
     def _read_in_thread(self) -> None:
-        self._loop.remove_reader(self._child.output)
-        os.set_blocking(self._child.output, True)
-        self._soak = Soak(self._output, wake=self._wake)
+        self._soak = self._soaks.start(self._output, wake=self._wake)
+        if self._soak is not None:
+            self._loop.remove_reader(self._child.output)
+            self._scratch = bytearray()
 
     def _wake(self) -> None:
         """Called in the thread that reads."""
@@ -229,6 +240,7 @@ class ExecSession:
         self._look()
         came = self._soak.take()
         if self._keeping:
+            self._unread.feed(came.head)
             self._unread.skip(came.skipped)
             self._unread.feed(came.kept)
         if came.ended:

@@ -81,9 +81,10 @@ class Child:
         self._signal_group(self.pid, signal.SIGKILL)
 
     def interrupt(self) -> None:
-        """SIGINT the command: its process group, or the one inside its sandbox, whose keeper must survive."""
+        """SIGINT the command, stopped or not: its group, or the one inside its sandbox, whose keeper must survive."""
         inner = _only_child(self.pid) if self._sandboxed else None
-        self._signal_group(inner or self.pid, signal.SIGINT)
+        for number in (signal.SIGINT, signal.SIGCONT):
+            self._signal_group(inner or self.pid, number)
 
     def _signal_group(self, group: int, number: int) -> None:
         # Not after reaping: the number may belong to somebody else by then.

@@ -36,6 +36,10 @@ def _open_descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+def _is_stopped(pid: str) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
 async def _printed(session: ExecSession, text: str) -> str:
     """What the command has printed once `text` is part of it."""
     while text not in (printed := session.transcript()):
@@ -250,6 +254,42 @@ async def test_a_flood_that_becomes_a_trickle_is_heard(manager: ProcessManager, 
     await session.wait(60)
     assert (first.total, first.text()[-6:]) == (5_000_004, "y\none\n")
     assert session.take().text() == "two\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+async def test_a_stopped_command_can_be_interrupted(manager: ProcessManager, tmp_path: Path) -> None:
+    session = await manager.start(_spec(tmp_path, "/bin/sh", "-c", "echo $$; kill -STOP $$; echo on"))
+    pid = (await _printed(session, "\n")).strip()
+    while not _is_stopped(pid):
+        await session.wait(0.005)
+    session.interrupt()
+    assert await session.wait(60)
+    assert (session.exit_code, session.take().text()) == (130, f"{pid}\n")
+
+
+async def test_every_look_at_a_flood_has_its_beginning_and_its_end(manager: ProcessManager, tmp_path: Path) -> None:
+    fifo = tmp_path / "go"
+    os.mkfifo(fifo)
+    script = "yes a | head -c 3000000; read x < go; printf second; yes b | head -c 3000000; printf end"
+    session = await manager.start(_spec(tmp_path, "/bin/sh", "-c", script))
+    total = 0
+    while total < 3_000_000:
+        await session.wait(0.005)
+        total += session.take().total
+    fifo.write_text("\n")
+    assert await session.wait(60)
+    captured = session.take()
+    assert (captured.total, len(captured.head), len(captured.tail)) == (3_000_009, 524_288, 524_288)
+    assert (captured.head[:10], captured.tail[-7:]) == (b"secondb\nb\n", b"b\nb\nend")
+
+
+async def test_the_end_of_many_floods_at_once_is_told(manager: ProcessManager, tmp_path: Path) -> None:
+    script = "yes | head -c 5000000; printf end; sleep 1000 &"
+    sessions = [await manager.start(_spec(tmp_path, "/bin/sh", "-c", script)) for _ in range(16)]
+    for session in sessions:
+        assert await session.wait(60)
+        captured = session.take()
+        assert (captured.total, captured.head[:4], captured.tail[-5:]) == (5_000_003, b"y\ny\n", b"y\nend")
 
 
 async def test_typing_that_nobody_reads_is_bounded(manager: ProcessManager, tmp_path: Path) -> None:

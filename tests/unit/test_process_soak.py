@@ -9,8 +9,8 @@ from io import FileIO
 
 import pytest
 
-from codex_py.process.output import TAIL_BYTES
-from codex_py.process.soak import Soak
+from codex_py.process.output import HEAD_BYTES, TAIL_BYTES
+from codex_py.process.soak import Soak, Soaks
 
 
 class Woken:
@@ -48,8 +48,8 @@ def test_the_end_is_kept_and_the_rest_counted(size: int) -> None:
         woken.wait()
         came = soak.take()
         assert len(came.kept) >= TAIL_BYTES or not came.skipped
-        seen += came.skipped + len(came.kept)
-        kept = came.kept if came.skipped else kept + came.kept
+        seen += len(came.head) + came.skipped + len(came.kept)
+        kept = came.kept if came.skipped else kept + came.head + came.kept
         ended = came.ended
     writer.join()
 
@@ -73,7 +73,7 @@ def test_what_was_shown_is_shown_once_and_can_still_be_taken() -> None:
         writer.write(b"third")
         woken.wait()
         taken = soak.take()
-        assert (taken.skipped, taken.kept, taken.ended) == (0, b"third", False)
+        assert (taken.head, taken.skipped, taken.kept, taken.ended) == (b"third", 0, b"", False)
         assert soak.latest(100) == b""
     woken.wait()
     assert soak.ended
@@ -90,3 +90,45 @@ def test_who_has_stopped_closes_the_pipe_with_what_comes_next() -> None:
             woken.wait()
         with pytest.raises(BrokenPipeError):
             writer.write(b"nobody reads")
+
+
+def test_from_the_second_time_on_the_beginning_is_kept_too() -> None:
+    raw = numbered(3_000_017)
+    ours, theirs = os.pipe()
+    woken = Woken()
+    soak = Soak(FileIO(ours), wake=woken)
+    with FileIO(theirs, "w") as writer:
+        writer.write(b"before")
+        woken.wait()
+        assert soak.take().kept == b"before"
+        left = raw
+        while left:
+            left = left[writer.write(left) :]
+    while not soak.ended:
+        woken.wait()
+    came = soak.take()
+    assert came.head == raw[:HEAD_BYTES]
+    assert raw.endswith(came.kept)
+    assert len(came.head) + came.skipped + len(came.kept) == len(raw)
+
+
+def test_only_so_many_floods_have_a_thread() -> None:
+    soaks = Soaks()
+    pipes = [os.pipe() for _ in range(6)]
+    woken = Woken()
+    outputs = [FileIO(ours) for ours, _ in pipes]
+    for output in outputs:
+        os.set_blocking(output.fileno(), False)
+    started = [soaks.start(output, wake=woken) for output in outputs]
+    assert [soak is not None for soak in started] == [True] * 4 + [False] * 2
+    assert outputs[4].read() is None  # it still does not block
+    os.close(pipes[0][1])
+    while not (started[0] and started[0].ended):
+        woken.wait()
+    last = soaks.start(outputs[4], wake=woken)
+    assert last is not None
+    for _, theirs in pipes[1:]:
+        os.close(theirs)
+    while not all(soak.ended for soak in (*started, last) if soak is not None):
+        woken.wait()
+    outputs[5].close()
