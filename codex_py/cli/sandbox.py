@@ -32,6 +32,7 @@ _EPILOG: Final = """examples:
   codex-py sandbox -s workspace-write -- make test
   codex-py sandbox -s workspace-write -c sandbox_workspace_write.network_access=true -- pip install .
 """
+_MISSING: Final = "not found"
 _NOT_FOUND: Final = 127
 _NOT_RUN: Final = 126
 _ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
@@ -59,6 +60,8 @@ def run(arguments: Sequence[str]) -> int:
     command = command or given.words
     if not command:
         raise UsageError("which command?", hint="try `codex-py sandbox -- ls`")
+    if not _is_there(command[0], working_directory(given.cd)):
+        return _complain(command[0], _MISSING, _NOT_FOUND)
     try:
         wrapped = _wrap(given, command)
     except ToolError as error:
@@ -66,7 +69,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return _run(wrapped, working_directory(given.cd), held=wrapped.argv != tuple(command))
     except FileNotFoundError:
-        return _complain(command[0], "not found", _NOT_FOUND)
+        return _complain(command[0], _MISSING, _NOT_FOUND)
     except OSError as error:
         return _complain(command[0], error.strerror or str(error), _NOT_RUN)
 
@@ -77,6 +80,14 @@ def _divide(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         return words, []
     at = words.index("--")
     return words[:at], words[at + 1 :]
+
+
+def _is_there(program: str, cwd: Path) -> bool:
+    """Whether there is a file of the name: what starts it inside the sandbox is a shell with words of its own."""
+    if "/" in program:
+        return os.path.lexists(cwd / program)
+    folders = os.get_exec_path()
+    return bool(program) and any(os.path.lexists(cwd / folder / program) for folder in folders)
 
 
 def _parser() -> Parser:
@@ -214,5 +225,5 @@ def _status(code: int) -> int:
 
 
 def _complain(program: str, reason: str, status: int) -> int:
-    print(sanitize_line(f"{program}: {reason.lower()}"), file=sys.stderr)
+    print(sanitize_line(f"error: cannot run `{program}`: {reason.lower()}"), file=sys.stderr)
     return status

@@ -89,7 +89,7 @@ def _parse(head: FileHead | None) -> RuleBook:
     if head is None:
         return RuleBook()
     try:
-        return parse_rules(head.raw.decode())
+        return parse_rules(head.raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise RuleError(f"not UTF-8 (byte {error.start})") from error
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.protocol.policy import NetworkAccess
-from codex_py.sandbox.policy import WritableRoot
+from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot
 
 SANDBOX_EXEC: Final = "/usr/bin/sandbox-exec"
 
@@ -124,6 +124,8 @@ def seatbelt_profile(roots: Sequence[WritableRoot], network: NetworkAccess, unre
         parts.append(
             f'(allow file-write*\n  (require-all\n    (subpath (param "WRITABLE_ROOT_{index}")){exceptions}))\n'
         )
+    if roots:
+        parts.append(_other_case_rule())
     if network is True:
         parts.append(_NETWORK)
     elif network == "loopback":
@@ -131,6 +133,21 @@ def seatbelt_profile(roots: Sequence[WritableRoot], network: NetworkAccess, unre
     # Last, because the last rule that matches wins.
     parts += (_denial(index, path, roots) for index, path in enumerate(unreadable))
     return "".join(parts)
+
+
+def _other_case_rule() -> str:
+    """Nothing is made that most disks there take for a protected name that is missing: `.Git`, `.CODEX`."""
+    words = [name.removeprefix(".") for name in PROTECTED_NAMES]
+    others = [
+        _any_case(word[:place]) + word[place].upper() + _any_case(word[place + 1 :])
+        for word in words
+        for place in range(len(word))
+    ]
+    return f'(deny file-write* (regex #"/\\.({"|".join(others)})(/|$)"))\n'
+
+
+def _any_case(letters: str) -> str:
+    return "".join(f"[{letter}{letter.upper()}]" for letter in letters)
 
 
 def _denial(index: int, path: Path, roots: Sequence[WritableRoot]) -> str:

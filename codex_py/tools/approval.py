@@ -112,6 +112,19 @@ def decide_input(line: str, danger: str | None, *, policy: ApprovalPolicy, can_a
     return ask if can_ask and asks_about(policy, ask.kind) else Refuse(_refused(ask, policy))
 
 
+def decide_typed(facts: CommandFacts, rules: RuleBook, *, policy: ApprovalPolicy, can_ask: bool) -> Verdict:
+    """The verdict on what is typed into a shell, which runs it: `facts` of it as of any script.
+
+    Inside the sandbox only a rule or a danger stands against it.
+    """
+    verdict = _by_rule(facts, rules)
+    if verdict is None and facts.danger is not None:
+        verdict = Ask(f"what is typed is dangerous: {facts.danger}", patternable=False)
+    if not isinstance(verdict, Ask):
+        return verdict or Run()
+    return verdict if can_ask and asks_about(policy, verdict.kind) else Refuse(_refused(verdict, policy))
+
+
 def asks_after_denial(policy: ApprovalPolicy, *, can_ask: bool) -> bool:
     """Whether the user is asked to run a command outside that the sandbox seems to have stopped."""
     if isinstance(policy, GranularApproval):

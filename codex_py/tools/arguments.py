@@ -6,6 +6,7 @@ call.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -100,6 +101,9 @@ def _fault(fault: Mapping[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    text = repr(value) if not isinstance(value, str) else value
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        text = "…"
     text = text.encode("utf-8", "backslashreplace").decode().replace("\n", "\\n")
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

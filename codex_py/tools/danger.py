@@ -6,13 +6,14 @@ A guard against accidents: it reads what a script says and cannot know what it c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from codex_py.skills.commands import ReadLimits, plain_commands
-from codex_py.skills.words import Word, quoted_script, unescaped, unwrapped
+from codex_py.skills.words import PlainCommand, Word, quoted_script, unwrapped
 from codex_py.text.bash_tree import parse_bash, text_of
+from codex_py.tools.carried_scripts import readings, scripts_in_program, scripts_of_variable, scripts_of_words
 from codex_py.tools.destroying import FORCED_RM, TO_DISK, destroys, is_judged
 from codex_py.tools.runners import (
     FINDERS,
@@ -29,8 +30,10 @@ from codex_py.tools.script_sources import (
     INTERPRETERS,
     PRINTERS,
     SHELLS,
+    Piped,
+    fed_script,
     fetched_reason,
-    reads_script,
+    piped_scripts,
     streamed_reason,
 )
 
@@ -46,15 +49,29 @@ _MAX_NODES: Final = 200_000
 _MAX_PLACES: Final = 20_000
 _SEARCHED_WORDS, _MOST_ARGUMENTS = 32, 1000
 # Programs whose arguments may be a program of another language, and what that looks like when it runs a forced `rm`.
-_PROGRAMMABLE: Final = INTERPRETERS | {"awk", "gawk", "mawk", "tar", "vi", "vim", "nvim", "zip"}
+_PROGRAMMABLE: Final = INTERPRETERS | {"awk", "bun", "deno", "emacs", "gawk", "mawk", "tar", "vi", "vim", "nvim", "zip"}
 _RM_CALL: Final = re.compile(
     r"(?:\b(?:system|popen|run|call|check_call|check_output|exec\w{0,9}|spawn\w{0,9}|sh|qx)\b|[`!=])"
     r"\W{0,6}(?:sudo\W{1,4})?rm\W{1,4}(?:-\w+\W{1,4})*?(?:-\w*f|--force)",
     re.IGNORECASE,
 )
+_TREE_CALL: Final = re.compile(
+    r"\b(?:rmtree|rm_r|rm_rf|remove_tree|remove_dir_all)\b\s{0,4}[(\s]|\bunlink\b\W{0,4}(?:glob\b|<)"
+    r"|\.unlink\([^)]{0,40}\)[^\n]{0,100}\b(?:r?glob|iterdir|walk)\b"
+    r"|\b(?:rmSync|rmdirSync|removeSync|remove|rm|rmdir)\s{0,4}\([^)\n]{0,200}\b(?:recursive|force)\b"
+)
 _FORKS: Final = re.compile(r"\bfork\s+while\b|\bwhile\b[^\n]{0,20}\bfork\s{0,4}\(")
+# A script that starts itself in the background, or into itself.
+_SELF: Final = re.compile(
+    r"(?:\A|[;&|({\n]|\bdo\b)\s{0,9}(?:(?:\w{0,9}sh|exec|nohup|setsid)\s{1,9}){0,3}(?:\./)?[\"']?\$\{?0\}?[\"']?"
+    r"(?:\s{0,9}\|\s{0,9}(?:\./)?[\"']?\$\{?0\b|[^;|&\n]{0,200}&(?!&))"
+)
 _COPIERS: Final = frozenset(("cp", "dd", "mv", "tee", "install"))
-_REMOVERS: Final = frozenset(("rm", "unlink"))
+_REMOVERS: Final = frozenset(("rimraf", "rm", "shred", "srm", "unlink"))
+# Of `find`: what it prints goes to the file in the next word.
+_PRINTS_TO: Final = frozenset(("-fls", "-fprint", "-fprint0", "-fprintf"))
+_SOURCING: Final = SHELLS | {".", "source"}
+_MOST_VALUE: Final = 16 * 1024
 _NAME: Final = re.compile(r"[\w./:@%+=-]*")
 # Blanks in disguise.
 _BLANKS: Final = re.compile(r"\$IFS\b|\$\{IFS\}")
@@ -85,18 +102,31 @@ class _Search:
         self._variables = variables
         self._scripts = 0
         self._places = 0
+        self._lends = False
 
     def script(self, text: str) -> str | None:
         self._scripts += 1
+        # `X='rm -rf y' git --config-env=core.pager=X`: any variable may be what is run.
+        self._lends = self._lends or "--config-env" in text
         text = _BRACED.sub(lambda found: found[1] + found[2].replace(",", " "), _BLANKS.sub(" ", text))
         root = parse_bash(text, WHOLE_SCRIPT.script_bytes) if self._scripts <= _MAX_SCRIPTS else None
         if root is None:
             return _UNREADABLE
+        if _SELF.search(text):
+            return _BOMB
         commands = plain_commands(text, self._folder, self._variables, limits=WHOLE_SCRIPT)
         if len(commands) >= WHOLE_SCRIPT.commands:
             return _UNREADABLE
-        found = (self._command(list(command.words)) for command in commands)
+        found = (self._before(command) or self._command(list(command.words)) for command in commands)
         return next((reason for reason in found if reason), None) or fetched_reason(commands, text) or self._tree(root)
+
+    def _before(self, command: PlainCommand) -> str | None:
+        """Why the variables are dangerous that stand behind `env` or `sudo`."""
+        for word in command.written[: len(command.written) - len(command.words)]:
+            name, _, value = (word.text or "").partition("=")
+            if value and (reason := self._first(iter(scripts_of_variable(name, value)))):
+                return reason
+        return None
 
     def _command(self, words: list[Word]) -> str | None:
         # A variable that is not known may hold nothing, as in `$SUDO rm`.
@@ -110,11 +140,14 @@ class _Search:
         name, rest = program(words), words[1:]
         if words[0].is_pattern and fnmatchcase("rm", name):
             name = "rm"
+        texts = [word.text or "" for word in rest]
+        if reason := self._first(scripts_of_words(name, texts)):
+            return reason
         if name in FINDERS:
             return self._find(rest, FINDERS[name])
         if name == "git" and (reason := self._of_git(rest)):
             return reason
-        if name in SCRIPT_TAKERS and (reason := self._first(map(_script_in(name), rest))):
+        if name in SCRIPT_TAKERS and (reason := self._first(_scripts_in(name, texts))):
             return reason
         if name in WRAPPERS and (reason := self._anywhere(rest)):
             return reason
@@ -128,11 +161,11 @@ class _Search:
         written = [word for word in rest if name != "dd" or (word.text or "").startswith("of=")]
         if name in _COPIERS and any(_DEVICE.search(word.text or "") for word in written):
             return TO_DISK
-        if name.rstrip("0123456789.") in _PROGRAMMABLE and (reason := _in_a_program(rest)):
+        if name.rstrip("0123456789.") in _PROGRAMMABLE and (reason := self._in_a_program(texts)):
             return reason
         # What the reader made of `~` is undone: a whole home is deleted under its name, too.
         home = self._variables.get("HOME")
-        return destroys(name, ["~" if word.text == home else word.text or "" for word in rest])
+        return destroys(name, ["~" if text == home else text for text in texts])
 
     def _anywhere(self, rest: list[Word]) -> str | None:
         """Why the command is dangerous that begins at any of the first words."""
@@ -157,6 +190,10 @@ class _Search:
 
     def _find(self, rest: list[Word], runs: frozenset[str]) -> str | None:
         for place, word in enumerate(rest):
+            if word.text in _PRINTS_TO and any(
+                _DEVICE.match(after.text or "") for after in rest[place + 1 : place + 2]
+            ):
+                return TO_DISK
             if word.text == "-delete":
                 return "it deletes whatever it finds (`find -delete`)"
             if word.text in runs:
@@ -173,10 +210,20 @@ class _Search:
             inner = rest[place + 1 :]
             if word.text in ("foreach", "run") and (reason := self._command(behind_options(inner, frozenset()))):
                 return reason
-            scripts = [one.text for one in inner[:1] if word.text in ("foreach", "--exec", "-x")]
-            # `-c alias.x='!rm …'`, and the same for good with `git config`.
-            scripts += [one.text.partition("!")[2] for one in inner[:2] if one.text and word.text in ("-c", "config")]
-            if reason := self._first(iter(scripts)):
+            if word.text == "foreach" and (reason := self._first(one.text for one in inner[:1])):
+                return reason
+        return None
+
+    def _in_a_program(self, texts: Sequence[str]) -> str | None:
+        """Why a program of another language is dangerous that stands in one of the words."""
+        for text in texts:
+            if _RM_CALL.search(text):
+                return FORCED_RM
+            if _FORKS.search(text):
+                return _BOMB
+            if _TREE_CALL.search(text):
+                return "it deletes a whole folder tree"
+            if reason := self._first(scripts_in_program(text)):
                 return reason
         return None
 
@@ -210,75 +257,67 @@ class _Search:
                 targets = node.named_children[-1:]
                 return TO_DISK if any(_DEVICE.match(text_of(one).strip("\"'")) for one in targets) else None
             case "redirected_statement" | "command":
-                return self._fed(node)
+                return self._fed(node) or self._sourced(node)
+            case "variable_assignment":
+                return self._assigned(node)
             case "pipeline":
                 return self._pipe(node)
+            case "command_name":
+                return streamed_reason(node)
             case "array" if "rm" in (text := text_of(node)[1:-1]):
                 return self.script(text)
             case _:
                 return None
 
     def _pipe(self, node: Node) -> str | None:
-        stages = node.named_children
-        for place, after in enumerate(stages[1:], 1):
-            into = self._words(after)
-            if not into or not reads_script(into):
-                continue
-            before = stages[place - 1]
-            source = self._words(before)
-            # What is only handed on.
-            for earlier in reversed(stages[: place - 1]):
-                if not source or program(source) not in ("cat", "tee") or (len(source) > 1 and source[0].text == "cat"):
-                    break
-                before, source = earlier, self._words(earlier)
-            if reason := self._piped(source, into) or streamed_reason(before):
+        for piped in piped_scripts(node, self._words):
+            if reason := self._piped(piped) or streamed_reason(piped.before):
                 return reason
         return None
 
-    def _piped(self, source: list[Word], into: list[Word]) -> str | None:
-        """Why it is dangerous to run what `source` prints."""
-        name = program(source)
-        if name in FETCHERS or (program(into) in SHELLS and name not in (*PRINTERS, "cat")):
+    def _piped(self, piped: Piped) -> str | None:
+        """Why it is dangerous to run what comes through a pipe."""
+        name = program(piped.source)
+        if name in FETCHERS or (program(piped.into) in SHELLS and name not in (*PRINTERS, "cat")):
             return FETCHED if name in FETCHERS else _FROM_PIPE
-        if name not in PRINTERS:
-            return None
-        texts = [word.text or "" for word in source[1:]]
-        return self._first(text.replace("\\n", "\n") for text in dict.fromkeys([" ".join(texts), *texts]))
+        return self._first(reading for text in piped.texts for reading in readings(text))
 
     def _fed(self, node: Node) -> str | None:
         """Why it is dangerous that a shell runs the here-documents, here-strings and `< <(…)` of a statement."""
-        texts: list[str] = []
-        streams: list[Node] = []
-        for child in node.named_children:
-            if child.type == "heredoc_redirect":
-                texts += [text_of(part) for part in child.named_children if part.type == "heredoc_body"]
-            elif child.type == "herestring_redirect":
-                texts += [_unquoted(text_of(part)) for part in child.named_children]
-                streams.append(child)
-            elif child.type == "file_redirect" and child.children[0].type == "<":
-                streams.append(child)
-        if not texts and not streams:
+        fed = fed_script(node)
+        if fed is None:
             return None
-        # What reads it may stand before the here-document, or behind a pipe after it: `cat <<END | sh`.
-        line = re.sub(r"<<<.*|<<-?\s*\S+|<\s*<\(.*", " ", text_of(node).partition("\n")[0])
-        commands = plain_commands(line, "/", {})
-        if not any(reads_script(list(command.words)) for command in commands):
+        found = None if fed.is_program else self._first(reading for text in fed.texts for reading in readings(text))
+        return found or next((reason for stream in fed.streams if (reason := streamed_reason(stream))), None)
+
+    def _sourced(self, node: Node) -> str | None:
+        """Why it is dangerous that a shell runs the file `<(echo …)`."""
+        words = [text_of(child) for child in node.named_children[:1]]
+        if words and words[0].rpartition("/")[2] in _SOURCING:
+            for child in node.named_children[1:]:
+                if child.type == "process_substitution" and child.named_children:
+                    printed = Piped(child, self._words(child.named_children[-1]), [])
+                    if reason := self._first(iter(printed.texts)):
+                        return reason
+        return None
+
+    def _assigned(self, node: Node) -> str | None:
+        """Why it is dangerous what a variable will have another program run."""
+        name, _, value = text_of(node).partition("=")
+        name = "SHELL" if self._lends else name.rstrip("+")
+        if not value or len(value) > _MOST_VALUE or not scripts_of_variable(name, value):
             return None
-        interpreters = all(program(command.words) in INTERPRETERS for command in commands)
-        found = None if interpreters else self._first(iter(texts))
-        return found or next((reason for stream in streams if (reason := streamed_reason(stream))), None)
+        words = self._words(node.named_children[-1])
+        return self._first(iter(scripts_of_variable(name, words[0].text or ""))) if len(words) == 1 else None
 
     def _words(self, node: Node) -> list[Word]:
         commands = plain_commands(text_of(node), self._folder, self._variables)
         return list(commands[-1].words) if commands else []
 
 
-def _script_in(name: str) -> Callable[[Word], str | None]:
-    def script(word: Word) -> str | None:
-        text = word.text or ""
-        return text.partition("=")[2] if name == "alias" or text.startswith("--command=") else text
-
-    return script
+def _scripts_in(name: str, texts: Sequence[str]) -> Iterator[str]:
+    for text in texts:
+        yield from readings(text.partition("=")[2] if name == "alias" or text.startswith("--command=") else text)
 
 
 def _after(words: list[Word], letter: str) -> str | None:
@@ -288,17 +327,6 @@ def _after(words: list[Word], letter: str) -> str | None:
         if text.startswith("-") and not text.startswith("--") and letter in text:
             return words[place + 1].text
     return None
-
-
-def _unquoted(text: str) -> str:
-    return text[1:-1] if text[:1] in ("'", '"') else unescaped(text)
-
-
-def _in_a_program(words: Sequence[Word]) -> str | None:
-    texts = [word.text or "" for word in words]
-    if any(_RM_CALL.search(text) for text in texts):
-        return FORCED_RM
-    return _BOMB if any(_FORKS.search(text) for text in texts) else None
 
 
 def _calls_itself_twice(function: Node) -> bool:

@@ -16,13 +16,16 @@ _DISK_TOOLS: Final = frozenset(
 _POWER: Final = frozenset("shutdown reboot halt poweroff telinit".split())
 # The words in the order they come in, others between them or not.
 _LOSING: Final[Mapping[str, tuple[str, ...]]] = {
-    "aws": ("s3 rm", "s3 rb"),
+    "aws": ("s3 rm", "s3 rb", "s3 sync --delete"),
     "az": ("delete", "delete-batch", "purge"),
+    "badblocks": ("-w",),
     "btrfs": ("subvolume delete",),
     "cryptsetup": ("luksFormat", "luksErase", "erase"),
+    "django-admin": ("flush", "reset_db"),
     "diskutil": ("eraseDisk", "eraseVolume", "partitionDisk", "zeroDisk"),
     "docker": (
         "system prune",
+        "system reset",
         "volume rm",
         "volume remove",
         "volume prune",
@@ -35,25 +38,54 @@ _LOSING: Final[Mapping[str, tuple[str, ...]]] = {
     "docker-compose": ("down -v", "down --volumes"),
     "dropdb": ("",),
     "dropuser": ("",),
+    "firebase": ("firestore:delete", "database:remove", "hosting:disable"),
+    "flyctl": ("destroy",),
     "gcloud": ("delete",),
-    "gh": ("repo delete", "release delete"),
+    "gh": ("repo delete", "release delete", "api -X DELETE", "api --method DELETE", "api -XDELETE"),
     "gsutil": ("rm", "rb"),
     "helm": ("uninstall", "delete"),
+    "hdparm": ("--security-erase", "--security-erase-enhanced"),
+    "heroku": ("apps:destroy", "pg:reset", "addons:destroy"),
     "hg": ("purge", "strip", "update -C", "update --clean", "up -C", "revert --all", "revert -a"),
     "kubectl": ("delete", "drain", "replace --force"),
+    "killall5": ("",),
+    "lxc": ("delete",),
+    "mc": ("rm", "rb"),
+    "mdadm": ("--zero-superblock",),
+    "mysqladmin": ("drop",),
     "npm": ("unpublish",),
+    "nvme": ("format", "sanitize"),
+    "php": ("artisan migrate:fresh", "artisan migrate:reset", "artisan db:wipe"),
     "prisma": ("migrate reset", "--force-reset"),
     "pulumi": ("destroy",),
+    "python": ("manage.py flush", "manage.py reset_db"),
     "rails": ("db:drop", "db:reset"),
     "rake": ("db:drop", "db:reset"),
+    "rclone": ("delete", "purge", "sync"),
     "redis-cli": ("flushall", "flushdb", "FLUSHALL", "FLUSHDB"),
+    "s3cmd": ("del", "rm", "rb"),
+    "sgdisk": ("--zap-all", "-Z", "--clear", "-o"),
+    "svn": ("revert -R", "revert --recursive", "cleanup --remove-unversioned"),
     "terraform": ("destroy", "apply -destroy", "apply -auto-approve"),
+    "tmutil": ("delete",),
+    "trash-empty": ("",),
     "userdel": ("",),
+    "vagrant": ("destroy",),
+    "vercel": ("remove", "rm"),
+    "virsh": ("undefine", "vol-delete"),
     "zfs": ("destroy", "rollback -r"),
     "zpool": ("destroy",),
 }
-_SAME: Final[Mapping[str, str]] = {"podman": "docker", "oc": "kubectl", "tofu": "terraform", "deluser": "userdel"}
-_DATABASES: Final = frozenset("psql mysql mariadb sqlcmd clickhouse-client cqlsh mongo mongosh".split())
+_SAME: Final[Mapping[str, str]] = {
+    "deluser": "userdel",
+    "fly": "flyctl",
+    "incus": "lxc",
+    "oc": "kubectl",
+    "podman": "docker",
+    "python3": "python",
+    "tofu": "terraform",
+}
+_DATABASES: Final = frozenset("psql mysql mariadb sqlite3 sqlcmd clickhouse-client cqlsh mongo mongosh".split())
 _LOSING_QUERY: Final = re.compile(
     r"\bdrop\s+(?:database|schema|table|keyspace|user|role)\b|\btruncate\s+\w|\bdropDatabase\s*\("
     r"|\bdelete\s+from\s+[^\s;]+\s*(?:;|\Z)",
@@ -237,6 +269,7 @@ def _rimraf(arguments: list[str]) -> str | None:
 
 
 _CHECKED: Final[Mapping[str, Callable[[list[str]], str | None]]] = {
+    "chattr": _recursive_mode,
     "chgrp": _recursive_mode,
     "chmod": _recursive_mode,
     "chown": _recursive_mode,

@@ -15,7 +15,6 @@ from codex_py.errors import ToolError, UserError
 from codex_py.paths import real_path
 from codex_py.process.env import find_executable
 from codex_py.process.quoting import join_words
-from codex_py.process.session import ExecSession
 from codex_py.process.shells import shell_argv
 from codex_py.protocol.events import CommandFinished, Warned
 from codex_py.protocol.ids import uuid7
@@ -32,7 +31,6 @@ from codex_py.tools.approval import (
     Verdict,
     asks_after_denial,
     decide_command,
-    decide_input,
     decide_patch,
     suggest_pattern,
 )
@@ -44,10 +42,6 @@ from codex_py.tools.plain_script import Words, plain_segments
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 _LONG_SCRIPT: Final = 4096
-# As much of the line of a running command as a question about its input shows: the user has seen all of it before.
-_SHOWN_LINE: Final = 200
-# Ctrl-C and Ctrl-D.
-_ENDING_KEYS: Final = "\x03\x04"
 _DECLINED: Final = "declined by the user"
 _GO_ON: Final = "do not try it again in another way; go on without it, or ask what to do"
 PLANNING: Final = "in plan mode nothing is written until the user has accepted the plan"
@@ -152,44 +146,6 @@ async def permit_patch(outside: str | None, patch: PatchToJudge, context: ToolCo
             for key in keys:
                 approvals.allow(key)
         return None if reply.scope else f"patch rejected: {declined_because(reply)}"
-
-
-def check_plan(text: str, session: ExecSession, context: ToolContext) -> None:
-    """In plan mode only a command that can write nothing may be typed into; raises `ToolError`."""
-    if context.plan and not session.read_only and text.strip(_ENDING_KEYS):
-        raise ToolError(f"{PLANNING}: session `{session.id}` was started before it, and what it does is not held back")
-
-
-async def permit_input(text: str, session: ExecSession, context: ToolContext) -> None:
-    """Ask about what is typed into a command that a yes or a rule has let out of the sandbox; `ToolError` after a no.
-
-    Inside, the sandbox holds whatever is typed. Keys that only interrupt or end a command need no question anywhere.
-    """
-    if not session.outside or isinstance(context.sandbox_policy, DangerFullAccess) or not text.strip(_ENDING_KEYS):
-        return
-    approvals = context.approvals or Approvals()
-    danger = await asyncio.to_thread(find_danger, text, str(session.cwd), context.env)
-    line = sanitize_line(session.line[:_SHOWN_LINE])
-    key = ("input", session.id, text)
-    async with approvals.lock:
-        verdict = decide_input(line, danger, policy=context.approval, can_ask=context.ask is not None)
-        if isinstance(verdict, Refuse):
-            raise ToolError(verdict.reason)
-        if approvals.is_allowed(key):
-            return
-        question = ApprovalQuestion(
-            id=uuid7(),
-            call_id=context.call_id,
-            command=sanitize_command(text),
-            cwd=session.cwd,
-            reason=verdict.reason,
-            outside=verdict.outside,
-        )
-        reply = await put_question(question, context)
-        if reply.scope is None:
-            raise ToolError(f"input {declined_because(reply)}")
-        if reply.scope == "session":
-            approvals.allow(key)
 
 
 class _CommandGuard:

@@ -6,26 +6,107 @@ Strictness may guess: a command counts with what runs it, such as `sudo`, withou
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from codex_py.skills.commands import plain_commands
-from codex_py.skills.words import PlainCommand, Word
+from codex_py.skills.words import PlainCommand, Word, quoted_script
+from codex_py.text.bash_tree import parse_bash, text_of
+from codex_py.tools.carried_scripts import scripts_in_program, scripts_of_variable, scripts_of_words
 from codex_py.tools.danger import WHOLE_SCRIPT
 from codex_py.tools.plain_script import Words
-from codex_py.tools.runners import commands_carried
+from codex_py.tools.runners import SCRIPT_TAKERS, WRAPPERS, commands_carried, program
+from codex_py.tools.script_sources import INTERPRETERS, fed_script, piped_scripts
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_MAX_SCRIPTS: Final = 64
+_MAX_NODES: Final = 50_000
+_SEARCHED_WORDS: Final = 32
+_WITH_SUBCOMMANDS: Final = frozenset(("docker", "kubectl", "oc", "podman"))
 
 
 def hidden_commands(script: str, folder: str, variables: Mapping[str, str]) -> tuple[Words, ...]:
     """Their words, in the order they are found, each once; words that are not known before it runs are empty."""
-    found = plain_commands(script, folder, variables, limits=WHOLE_SCRIPT)
-    return tuple(dict.fromkeys(words for command in found for words in _readings(command) if words))
+    found: dict[Words, None] = {}
+    seen: dict[str, None] = {script: None}
+    waiting = [script]
+    while waiting:
+        text = waiting.pop()
+        commands = plain_commands(text, folder, variables, limits=WHOLE_SCRIPT)
+        found |= dict.fromkeys(words for command in commands for words in _readings(command) if words)
+        for inner in (*(one for command in commands for one in _carried(command)), *_fed(text, folder, variables)):
+            if inner not in seen and len(seen) < _MAX_SCRIPTS:
+                seen[inner] = None
+                waiting.append(inner)
+    return tuple(found)
 
 
 def _readings(command: PlainCommand) -> Iterator[Words]:
     for start in range(len(command.written) - len(command.words)):
         yield _texts(command.written[start:])
     yield _texts(command.words)
+    yield from _behind_options(_texts(command.words))
     for carried in commands_carried(command.words):
         yield _texts(carried)
+    name = program(command.words)
+    if name in WRAPPERS:
+        # A subcommand such as `docker rm` is not the program of that name.
+        first = 2 if name in _WITH_SUBCOMMANDS else 1
+        for start in range(first, min(len(command.words), _SEARCHED_WORDS)):
+            yield _texts(command.words[start:])
+
+
+def _behind_options(words: Words) -> Iterator[Words]:
+    """The command without the options before its subcommand, such as `git -C x push`; any of them may take a word."""
+    place = 1
+    while place < min(len(words), _SEARCHED_WORDS) and words[1].startswith("-"):
+        if not words[place].startswith("-") and not words[place - 1].startswith("-"):
+            break
+        place += 1
+        yield (words[0], *words[place:])
+
+
+def _carried(command: PlainCommand) -> Iterator[str]:
+    """The scripts in the words and variables of a command; a single word is no script, but a name or a setting."""
+    name, arguments = program(command.words), _texts(command.words[1:])
+    before = _texts(command.written[: len(command.written) - len(command.words)])
+    scripts = [script for word in before for script in scripts_of_variable(*word.partition("=")[::2])]
+    scripts += scripts_of_words(name, arguments)
+    scripts += [quoted_script(program(inner), inner) or "" for inner in commands_carried(command.words) if inner]
+    if name in SCRIPT_TAKERS:
+        scripts += arguments
+    if name.rstrip("0123456789.") in INTERPRETERS:
+        scripts += [script for text in arguments for script in scripts_in_program(text)]
+    return (script for script in scripts if " " in script)
+
+
+def _fed(text: str, folder: str, variables: Mapping[str, str]) -> Iterator[str]:
+    """The scripts that a shell in this one is given to read."""
+    if "<<" not in text and "|" not in text and "=" not in text:
+        return
+    root = parse_bash(text, WHOLE_SCRIPT.script_bytes)
+    waiting = [root] if root else []
+    nodes = 0
+
+    def words_of(node: Node) -> list[Word]:
+        commands = plain_commands(text_of(node), folder, variables)
+        return list(commands[-1].words) if commands else []
+
+    while waiting and nodes < _MAX_NODES:
+        node = waiting.pop()
+        nodes += 1
+        waiting.extend(reversed(node.named_children))
+        match node.type:
+            case "redirected_statement" | "command" if fed := fed_script(node):
+                yield from () if fed.is_program else fed.texts
+            case "pipeline":
+                yield from (one for piped in piped_scripts(node, words_of) for one in piped.texts[:1])
+            case "variable_assignment" if len(words := words_of(node.named_children[-1])) == 1:
+                name = text_of(node).partition("=")[0].rstrip("+")
+                yield from (one for one in scripts_of_variable(name, words[0].text or "") if " " in one)
+            case _:
+                pass
 
 
 def _texts(words: Sequence[Word]) -> Words:

@@ -11,7 +11,7 @@ import zlib
 from io import BytesIO
 from typing import Final, NamedTuple
 
-from PIL import Image, ImageOps
+from PIL import ExifTags, Image, ImageOps
 
 from codex_py.errors import CodexError
 
@@ -23,6 +23,9 @@ MAX_PIXELS: Final = 50_000_000
 _SMALLER_SIDES: Final = (MAX_SIDE, 1024, 512)
 _FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP")
 _JPEG_QUALITY: Final = 85
+_UPRIGHT: Final = 1
+# Modes of colours as printers mix them, which many readers show inverted or not at all.
+_PRINTED: Final = ("CMYK", "YCCK")
 # Everything that Pillow's readers are known to answer broken files with.
 _BROKEN: Final = (
     *(OSError, SyntaxError, ValueError, EOFError, TypeError, LookupError, ArithmeticError, AttributeError),
@@ -42,7 +45,7 @@ class Picture(NamedTuple):
 
 
 def fit_picture(raw: bytes) -> Picture:
-    """The picture as it is when the model can take it so, else scaled down, or the first frame of a moving one.
+    """The picture as it is when the model can take it so; else scaled down, upright, the first frame of a moving one.
 
     Decodes it once, since a provider that is sent a broken picture refuses the whole conversation from then on. Takes
     up to a second: call it in a thread, one at a time. Raises `PictureRefused`.
@@ -71,20 +74,30 @@ def _too_many_pixels() -> str:
 def _fitted(opened: Image.Image, raw: bytes) -> Picture:
     moving = bool(getattr(opened, "is_animated", False))
     lossy = opened.format not in ("PNG", "GIF", "WEBP")
-    if not moving and max(opened.size) <= MAX_SIDE and len(raw) <= MAX_SENT_BYTES:
+    fits = max(opened.size) <= MAX_SIDE and len(raw) <= MAX_SENT_BYTES
+    turned = _is_turned(opened)
+    if fits and not moving and not turned and opened.mode not in _PRINTED:
         opened.load()
         return Picture("image/jpeg" if lossy else f"image/{str(opened.format).lower()}", raw)
     small = _in_plain_colours(opened)
     for side in _SMALLER_SIDES:
         # In place: a copy of the whole would be as large again.
         small.thumbnail((side, side))
-        upright = ImageOps.exif_transpose(small)
+        upright = ImageOps.exif_transpose(small) if turned else small
         picture = _as_jpeg(upright) if lossy else _as_png(upright)
         if len(picture.raw) > MAX_SENT_BYTES:
             picture = _as_jpeg(upright)
         if len(picture.raw) <= MAX_SENT_BYTES:
             return picture
     raise PictureRefused("it does not get small enough")
+
+
+def _is_turned(image: Image.Image) -> bool:
+    """Whether it is to be turned before it is looked at, which not every reader does."""
+    try:
+        return image.getexif().get(ExifTags.Base.Orientation, _UPRIGHT) != _UPRIGHT
+    except _BROKEN:
+        return False  # what is said about a picture may be damaged when the picture is not
 
 
 def _in_plain_colours(image: Image.Image) -> Image.Image:

@@ -18,7 +18,7 @@ from codex_py.protocol.ids import uuid7
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, WorkspaceWrite, approval_name, asks_about
 from codex_py.protocol.questions import PermissionsQuestion
-from codex_py.sandbox.policy import PROTECTED_NAMES
+from codex_py.sandbox.policy import PROTECTED_NAMES, is_writable
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.spec import ToolContext, ToolOutput
 
@@ -46,7 +46,7 @@ class RequestPermissionsArguments(BaseModel):
 
 
 async def request_permissions(call: ToolCall, context: ToolContext) -> ToolOutput:
-    """Ask, and widen the policy of the calls that follow; the answer is JSON of what was granted.
+    """Ask for what is not open yet, and widen the policy of later calls; the answer is JSON of what is granted.
 
     Reading is never asked for: what the sandbox lets be read is not up for a question. Raises `ToolError` for wrong
     arguments, for folders that stay closed, and where nobody can be asked.
@@ -64,11 +64,17 @@ async def request_permissions(call: ToolCall, context: ToolContext) -> ToolOutpu
         case DangerFullAccess():
             return _granted(wanted.network.enabled, folders)
         case WorkspaceWrite() as policy:
-            question = PermissionsQuestion(uuid7(), wanted.network.enabled, folders, arguments.reason)
+            online = wanted.network.enabled and policy.network_access is not True
+            # What can be written already could be replaced by a link to somewhere else while the user reads.
+            own = context.sandbox.roots(policy, context.cwd)
+            closed = tuple(folder for folder in folders if not is_writable(folder, own))
+            if not online and not closed:
+                return _granted(wanted.network.enabled, folders)
+            question = PermissionsQuestion(uuid7(), online, closed, arguments.reason)
             if await context.ask(question) != "yes":
                 return ToolOutput("the user did not grant it; " + _WITHIN, ok=False)
-            roots = tuple(dict.fromkeys([*policy.writable_roots, *folders]))
-            network = True if wanted.network.enabled else policy.network_access
+            roots = tuple(dict.fromkeys([*policy.writable_roots, *closed]))
+            network = True if online else policy.network_access
             context.widen(policy.replace(writable_roots=roots, network_access=network))
             return _granted(wanted.network.enabled, folders)
 

@@ -23,14 +23,15 @@ RUNNERS: Final[Mapping[str, frozenset[str]]] = {
 }
 # Programs that run a command somewhere in their arguments, with too many options of their own to know them all.
 WRAPPERS: Final = frozenset(
-    "bundle catchsegv chronic chroot chrt coproc dbus-run-session docker entr expect faketime fakeroot firejail flock "
-    "gosu kubectl ltrace npx numactl oc perf pipenv pkexec podman poetry prlimit proxychains proxychains4 runuser "
-    "screen script sem setarch setpriv sg ssh strace su su-exec systemd-run taskset torsocks unbuffer uv valgrind "
-    "watch xvfb-run".split()
+    "alacritty asdf aws-vault bundle catchsegv chronic chroot chrt conda coproc cpulimit dbus-run-session direnv "
+    "docker dotenv eatmydata entr expect faketime fakeroot firejail flock foot gnome-terminal gosu hatch kitty konsole "
+    "kubectl ltrace mamba mise npx numactl oc op pdm perf pipenv pixi pkexec podman poetry prlimit proxychains "
+    "proxychains4 pyenv rbenv runuser rye screen script sem setarch setpriv sg ssh start-stop-daemon strace su su-exec "
+    "systemd-run taskset torsocks unbuffer uv valgrind watch xterm xvfb-run".split()
 )
 # Programs whose arguments hold whole scripts.
 SCRIPT_TAKERS: Final = frozenset(
-    "alias entr flock hyperfine parallel screen script sem sg ssh su tmux trap watch".split()
+    "alias entr flock hyperfine parallel screen script sem sg ssh su tmux trap watch xterm".split()
 )
 # Programs that look for files, with their options that run a command on what was found.
 FINDERS: Final[Mapping[str, frozenset[str]]] = {

@@ -14,8 +14,8 @@ from codex_py.protocol.items import ToolCall
 from codex_py.tools.command_line import read_text
 from codex_py.tools.exec_command import MAX_YIELD_MS, MIN_YIELD_MS
 from codex_py.tools.exec_output import compose_reply, standing_of
-from codex_py.tools.guard import check_plan, permit_input
 from codex_py.tools.spec import ToolContext, ToolOutput
+from codex_py.tools.typed_input import check_plan, permit_input
 
 MIN_POLL_MS: Final = 5_000
 MAX_POLL_MS: Final = 300_000
@@ -45,7 +45,7 @@ class WriteStdin:
         arguments = read_text(call)
         session = _live(arguments.session_id, context)
         check_plan(arguments.chars, session, context)
-        if arguments.chars and session.tty and session.outside:
+        if arguments.chars and session.tty:
             await permit_input(arguments.chars, session, context)
         context.emit(CommandInput(session.call_id, session.line, arguments.chars))
         began = time.monotonic()
@@ -76,7 +76,7 @@ def _live(session_id: int, context: ToolContext) -> ExecSession:
 
 
 def _type(session: ExecSession, chars: str) -> None:
-    if chars == _CTRL_C and not session.tty:
+    if not chars.strip(_CTRL_C) and not session.tty:
         session.interrupt()
     elif session.exit_code is None:
         try:

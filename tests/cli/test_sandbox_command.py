@@ -30,8 +30,21 @@ def test_the_command_gets_the_streams_and_its_status_is_kept(place: Place) -> No
     ended = run(place, "sandbox", "--", "/bin/sh", "-c", "cat; echo talk >&2; exit 7", stdin=b"typed\n")
     assert (ended.status, ended.out, ended.err) == (7, "typed\n", "talk\n")
     assert sh(place, "kill -9 $$").status == 137
-    assert run(place, "sandbox", "--", "no-such-program").status == 127
-    assert run(place, "sandbox", "-s", "danger-full-access", "--", "no-such-program").status == 127
+
+
+@pytest.mark.parametrize("mode", ["read-only", "danger-full-access"])
+@pytest.mark.parametrize("program", ["no-such-program", "/no/such/program", "./missing", ""])
+def test_a_command_that_is_not_there_is_told_in_one_line(place: Place, mode: str, program: str) -> None:
+    ended = run(place, "sandbox", "-s", mode, "--", program, "x")
+    assert (ended.status, ended.out, ended.err) == (127, "", f"error: cannot run `{program}`: not found\n")
+
+
+def test_a_command_is_looked_for_where_it_runs(place: Place) -> None:
+    inner = place.repo / "inner"
+    inner.mkdir()
+    (inner / "own").write_text("#!/bin/sh\necho own\n")
+    (inner / "own").chmod(0o755)
+    assert run(place, "sandbox", "-C", "inner", "--", "./own").out == "own\n"
 
 
 def test_dashes_are_the_commands_own_after_its_name(place: Place) -> None:

@@ -125,3 +125,45 @@ async def test_where_nobody_is_asked_a_command_that_a_rule_let_out_gets_no_input
     assert told.startswith(
         "refused: it is typed into `/bin/bash -c cat`, which runs outside the sandbox; nobody can be"
     )
+
+
+SHELL = {**CAT, "cmd": "PS1= bash --norc --noprofile --noediting"}
+
+
+async def test_what_a_shell_inside_would_run_is_judged_as_any_script(place: Place) -> None:
+    asked, told = await typed(
+        place, SHELL, "rm -rf x; echo a$((1+1))\n", "echo b$((1+1))\n", "rm -f y\r", answers=("once", None)
+    )
+    assert [(question.command, question.outside) for question in asked] == [
+        ("rm -rf x; echo a$((1+1))\n", False),
+        ("rm -f y␍", False),
+    ]
+    assert asked[0].reason == "what is typed is dangerous: it deletes without asking (`rm -f`)"
+    assert "a2\r\n" in told[0]
+    assert "b2\r\n" in told[1]
+    assert told[2].startswith("input declined by the user")
+
+
+async def test_what_a_rule_forbids_cannot_be_typed_into_a_shell(place: Place) -> None:
+    rules = place.codex_home / "rules"
+    rules.mkdir(mode=0o700)
+    (rules / "mine.rules").write_text(
+        'prefix_rule(pattern = ["uname"], decision = "forbidden", justification = "no")\n'
+    )
+    asked, told = await typed(place, SHELL, "uname -s\n", "echo uname\n")
+    assert asked == []
+    assert told[0] == "command refused: forbidden by a rule of the user: no"
+    assert "uname\r\nuname\r\n" in told[1]
+
+
+async def test_where_nobody_can_answer_nothing_dangerous_is_typed_into_a_shell(place: Place) -> None:
+    _, [told] = await typed(place, SHELL, "rm -rf x\n", can_ask=False, sandbox="danger-full-access")
+    assert told.startswith(
+        "refused: what is typed is dangerous: it deletes without asking (`rm -f`); nobody can be asked"
+    )
+
+
+async def test_what_no_shell_reads_is_no_command(place: Place) -> None:
+    asked, [told] = await typed(place, CAT, "rm -rf x\n")
+    assert asked == []
+    assert told.endswith("rm -rf x\r\nrm -rf x\r\n")

@@ -24,6 +24,24 @@ from codex_py.tools.hidden_commands import hidden_commands
         "while true; do git push origin; done",
         "$'git' p\\ush origin",
         "G=git; $G push origin",
+        "git -C x push origin",
+        "git --no-pager -c a=b push origin",
+        "sh <<E\ngit push origin\nE",
+        "cat <<E | bash\ngit push origin\nE",
+        "bash -s <<<'git push origin'",
+        "bash -s <<<'bash <<<\"git push origin\"'",
+        "printf 'ls\\ngit push origin' | cat | bash",
+        "GIT_PAGER='git push origin' git log",
+        "export EDITOR='git push origin'",
+        "env EDITOR='git push origin' crontab -e",
+        "git -c alias.x='push origin' x",
+        "git -c core.pager='git push origin' log",
+        "git rebase -x 'git push origin'",
+        "find . -exec sh -c 'git push origin' ';'",
+        "trap 'git push origin' EXIT",
+        "strace -f git push origin",
+        "docker exec x git push origin",
+        "python -c \"os.system('git push origin')\"",
     ],
 )
 def test_a_command_is_seen_wherever_it_hides(script: str) -> None:
@@ -46,3 +64,11 @@ def test_a_word_of_an_argument_is_no_command() -> None:
         ("echo", "sudo"),
         ("find", ".", "-name", "make"),
     )
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["cat > f <<E\ngit push origin\nE", "echo 'git push origin' | cat", "grep 'git push origin' x", "docker rm x"],
+)
+def test_what_nothing_runs_is_no_command(script: str) -> None:
+    assert {"make", "git", "rm"}.isdisjoint(words[0] for words in hidden_commands(script, "/work", {}) if words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,14 @@ WRITES = """\
     (subpath (param "WRITABLE_ROOT_1"))
     (require-not (subpath (param "WRITABLE_ROOT_1_RO_0")))))
 """
+OTHER_CASE = (
+    r'(deny file-write* (regex #"/\.(G[iI][tT]|[gG]I[tT]|[gG][iI]T|'
+    r"C[oO][dD][eE][xX]|[cC]O[dD][eE][xX]|[cC][oO]D[eE][xX]|[cC][oO][dD]E[xX]|[cC][oO][dD][eE]X|"
+    r"A[gG][eE][nN][tT][sS]|[aA]G[eE][nN][tT][sS]|[aA][gG]E[nN][tT][sS]|"
+    r"[aA][gG][eE]N[tT][sS]|[aA][gG][eE][nN]T[sS]|[aA][gG][eE][nN][tT]S"
+    r')(/|$)"))'
+    "\n"
+)
 
 
 @pytest.mark.parametrize("network", [False, "loopback", True], ids=["off", "loopback", "on"])
@@ -63,7 +72,25 @@ def test_everything_is_denied_but_what_is_listed() -> None:
 
 
 def test_writes_go_below_the_roots_and_off_what_is_protected() -> None:
-    assert seatbelt_profile((REPO, TMP), False).endswith(WRITES)
+    assert seatbelt_profile((REPO, TMP), False).endswith(WRITES + OTHER_CASE)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_denied"),
+    [
+        ("/r/.Git", True),
+        ("/r/.GIT/hooks", True),
+        ("/r/.codeX", True),
+        ("/r/.AgentS/skills", True),
+        ("/r/.git/hooks", False),  # for the rule about the name itself
+        ("/r/.Gitignore", False),
+        ("/r/x.GIT", False),
+        ("/r/Git", False),
+    ],
+)
+def test_no_other_case_of_a_protected_name_is_made(path: str, is_denied: bool) -> None:
+    pattern = OTHER_CASE.partition('#"')[2].rpartition('"')[0]
+    assert (re.search(pattern, path) is not None) == is_denied
 
 
 def test_the_paths_are_parameters() -> None:
@@ -114,7 +141,7 @@ def test_our_home_and_the_folders_that_lead_to_it_stay_where_they_are() -> None:
         "  (require-all\n"
         '    (subpath (param "WRITABLE_ROOT_0"))\n'
         '    (require-not (subpath (param "WRITABLE_ROOT_0_RO_0")))\n'
-        '    (require-not (literal (param "WRITABLE_ROOT_0_WAY_0")))))\n'
+        '    (require-not (literal (param "WRITABLE_ROOT_0_WAY_0")))))\n' + OTHER_CASE
     )
     assert seatbelt_argv((root,), False)[3:] == [
         "-DWRITABLE_ROOT_0=/r",

@@ -68,7 +68,7 @@ async def test_a_yes_widens_the_sandbox_by_what_was_shown(tmp_path: Path) -> Non
     (tmp_path / "out").mkdir()
     (tmp_path / "work/link").symlink_to(tmp_path / "out")
     user = User("yes")
-    policy = WorkspaceWrite(writable_roots=(Path("/opt"),), exclude_slash_tmp=True)
+    policy = WorkspaceWrite(writable_roots=(Path("/srv"),), exclude_slash_tmp=True)
     arguments = {"permissions": NETWORK | write("link", str(tmp_path / "out")), "reason": "to publish"}
     answer = await said(request_permissions, tmp_path / "work", arguments, user, policy)
     out = tmp_path / "out"
@@ -79,14 +79,33 @@ async def test_a_yes_widens_the_sandbox_by_what_was_shown(tmp_path: Path) -> Non
     [question] = user.asked
     assert isinstance(question, PermissionsQuestion)
     assert question == PermissionsQuestion(question.id, True, (out,), "to publish")
-    assert user.policies == [policy.replace(writable_roots=(Path("/opt"), out), network_access=True)]
+    assert user.policies == [policy.replace(writable_roots=(Path("/srv"), out), network_access=True)]
 
 
 async def test_what_was_not_asked_for_stays_as_it_was(tmp_path: Path) -> None:
     user = User("yes")
-    policy = WorkspaceWrite(network_access="loopback")
-    await said(request_permissions, tmp_path, {"permissions": write(".")}, user, policy)
-    assert user.policies == [policy.replace(writable_roots=(tmp_path,))]
+    work, out = tmp_path / "work", tmp_path / "out"
+    work.mkdir()
+    out.mkdir()
+    policy = WorkspaceWrite(network_access="loopback", exclude_slash_tmp=True)
+    await said(request_permissions, work, {"permissions": write("../out")}, user, policy)
+    assert user.policies == [policy.replace(writable_roots=(out,))]
+
+
+async def test_what_is_open_already_is_not_asked_for(tmp_path: Path) -> None:
+    user = User("yes")
+    work, out = tmp_path / "work", tmp_path / "out"
+    (work / "inner").mkdir(parents=True)
+    out.mkdir()
+    policy = WorkspaceWrite(network_access=True, exclude_slash_tmp=True)
+    answer = await said(request_permissions, work, {"permissions": NETWORK | write("inner")}, user, policy)
+    assert json.loads(answer)["permissions"] == NETWORK | write(str(work / "inner"))
+    assert (user.asked, user.policies) == ([], [])
+    answer = await said(request_permissions, work, {"permissions": NETWORK | write("inner", "../out")}, user, policy)
+    assert json.loads(answer)["permissions"] == NETWORK | write(str(work / "inner"), str(out))
+    [question] = user.asked
+    assert question == PermissionsQuestion(question.id, False, (out,), "")
+    assert user.policies == [policy.replace(writable_roots=(out,))]
 
 
 @pytest.mark.parametrize("answer", [None, "no", "", "YES please", "y"])
@@ -164,7 +183,7 @@ async def test_questions_are_put_one_after_the_other(tmp_path: Path) -> None:
     )
     first = user.asked[0]
     choices = (Choice("Red", "Red it is"), Choice("Blue", "Blue it is"))
-    assert first == ChoiceQuestion(first.id, "Colour", "Which colour?", choices)
+    assert first == ChoiceQuestion(first.id, "Colour", "Which colour?", choices, count="1 of 3")
     assert len({one.id for one in user.asked}) == 3
 
 

@@ -150,6 +150,25 @@ def test_scaling_keeps_what_is_seen_through_grey_in_depth_and_upright() -> None:
     assert turned.height == MAX_SIDE
 
 
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP"])
+def test_a_small_picture_that_lies_on_its_side_is_turned(form: str) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 8
+    turned = opened(fit_picture(encoded(Image.new("RGB", (40, 30)), form, exif=exif)))
+    assert (turned.size, turned.getexif().get(0x0112)) == ((30, 40), None)
+
+
+def test_what_is_said_of_a_picture_may_be_damaged() -> None:
+    raw = encoded(Image.new("RGB", (40, 30)), "JPEG", exif=b"Exif\0\0II*\0\xff\xff\xff\xff\x01")
+    assert fit_picture(raw) == Picture("image/jpeg", raw)
+
+
+def test_the_colours_of_a_printer_become_those_of_a_screen() -> None:
+    picture = opened(fit_picture(encoded(Image.new("CMYK", (40, 30), (0, 255, 255, 0)), "JPEG")))
+    red, green, blue = picture.convert("RGB").tobytes()[:3]
+    assert (picture.mode, red > 200 > 60 > max(green, blue)) == ("RGB", True)
+
+
 @pytest.mark.parametrize("size", [(MAX_PIXELS // 1000 + 1, 1000), (30_000, 30_000)])
 def test_a_bomb_is_refused_before_it_is_unpacked(size: tuple[int, int]) -> None:
     bomb = bytearray(drawn("PNG"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
+import platform
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,8 @@ from typing import Final
 from codex_py.sandbox.attempts.arena import Arena, Attempt, Refused
 
 _NEW: Final = os.O_CREAT | os.O_WRONLY
+_RENAMEAT2: Final = {"x86_64": 316, "aarch64": 276}
+_AT_CWD, _RENAME_EXCHANGE = -100, 2
 
 
 def _write(path: str | Path) -> None:
@@ -57,6 +61,41 @@ def _through_hard_link(arena: Arena) -> None:
 def _reopened(arena: Arena) -> None:
     fd = os.open(f"{arena.outside}/kept", os.O_RDONLY)
     os.write(os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_TRUNC), b"x")
+
+
+def _mapped(arena: Arena) -> None:
+    """Map a file for reading, shared, and make the mapping writable."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    file = os.open(f"{arena.outside}/kept", os.O_RDONLY)
+    place = ctypes.c_void_p(libc.mmap(None, ctypes.c_size_t(mmap.PAGESIZE), mmap.PROT_READ, mmap.MAP_SHARED, file, 0))
+    if libc.mprotect(place, ctypes.c_size_t(mmap.PAGESIZE), mmap.PROT_READ | mmap.PROT_WRITE) < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _mapped_by_memory(arena: Arena) -> None:
+    """Map a file for reading, shared, and write to it as to any memory of one's own."""
+    with Path(arena.outside, "kept").open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
+        lines = Path("/proc/self/maps").read_text().splitlines()
+        [start] = [int(line.partition("-")[0], 16) for line in lines if line.endswith("/kept")]
+        os.pwrite(os.open("/proc/self/mem", os.O_RDWR), b"x", start)
+
+
+def _made_in_repository(arena: Arena) -> None:
+    """Give a nameless file of the workspace a name among the hooks."""
+    file = os.open(arena.work, os.O_TMPFILE | os.O_WRONLY, 0o755)
+    os.link(f"/proc/self/fd/{file}", f"{arena.work}/.git/hooks/post-commit", follow_symlinks=True)
+
+
+def _exchanged_repository(arena: Arena) -> None:
+    number = _RENAMEAT2.get(platform.machine())
+    if number is None:
+        raise Refused("another machine")
+    Path(arena.work, "other").mkdir()
+    paths = (os.fsencode(f"{arena.work}/other"), os.fsencode(f"{arena.work}/.git"))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(ctypes.c_long(number), _AT_CWD, paths[0], _AT_CWD, paths[1], _RENAME_EXCHANGE) < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def _at_folder(arena: Arena) -> None:
@@ -204,6 +243,8 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("write outside by way of /proc/self/root", lambda arena: _write(f"/proc/self/root{arena.outside}/new")),
     ("write outside by way of /proc/1/root", lambda arena: _write(f"/proc/1/root{arena.outside}/new")),
     ("write outside by opening anew what was opened to read", _reopened),
+    ("write outside into a file mapped to be read", _mapped),
+    ("write outside into a mapped file by way of /proc/self/mem", _mapped_by_memory),
     ("write outside from an open folder", _at_folder),
     ("make a nameless file outside", _nameless),
     ("write to the home folder", lambda _: _write(Path.home() / ".codex-py-attempt")),
@@ -228,6 +269,8 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("write into the git configuration through a hard link", _linked_config),
     ("plant a git hook in a nested repository", _in(_work("sub/.git/hooks/pre-commit"), _write)),
     ("swap a nested repository", _swapped_repository),
+    ("plant a git hook made without a name", _made_in_repository),
+    ("exchange the repository with another folder", _exchanged_repository),
     ("plant a configuration for this program", _in(_work(".codex/config.toml"), _write)),
     ("put a folder in the place of a missing `.codex`", _onto_missing),
     ("put a link in the place of a missing `.agents`", lambda arena: Path(arena.work, ".agents").symlink_to("/")),

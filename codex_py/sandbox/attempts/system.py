@@ -58,6 +58,10 @@ def _signal_outside(arena: Arena) -> None:
     os.kill(arena.victim, 0)
 
 
+def _bind_outside(arena: Arena) -> None:
+    os.sched_setaffinity(arena.victim, os.sched_getaffinity(arena.victim))
+
+
 def _see_outside(arena: Arena) -> None:
     with os.scandir("/proc") as listing:
         pids = [entry.name for entry in listing if entry.name.isdigit()]
@@ -184,6 +188,8 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("take a descriptor from a process", _system_call("pidfd_getfd", 0, 0, 0)),
     ("signal a process outside", _signal_outside),
     ("see a process outside", _see_outside),
+    ("hold a process outside", lambda arena: os.close(os.pidfd_open(arena.victim))),
+    ("bind a process outside to its processors", _bind_outside),
     ("use a descriptor of the session", _inherited),
     ("leave a process behind", _leave_behind),
     ("set up an io_uring", _system_call("io_uring_setup", 1, bytes(120))),

@@ -1,0 +1,106 @@
+"""What is typed into a running command: asked about outside the sandbox, and where a shell runs it, as any script."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from codex_py.errors import ToolError
+from codex_py.process.session import ExecSession
+from codex_py.protocol.ids import uuid7
+from codex_py.protocol.policy import DangerFullAccess
+from codex_py.protocol.questions import ApprovalQuestion
+from codex_py.skills.commands import plain_commands
+from codex_py.skills.words import PlainCommand
+from codex_py.text.sanitize import sanitize_command, sanitize_line
+from codex_py.tools.approval import Ask, CommandFacts, Refuse, Verdict, decide_input, decide_typed
+from codex_py.tools.danger import find_danger
+from codex_py.tools.grants import Approvals
+from codex_py.tools.guard import PLANNING, declined_because, put_question
+from codex_py.tools.hidden_commands import hidden_commands
+from codex_py.tools.runners import WRAPPERS, program
+from codex_py.tools.script_sources import SHELLS, reads_script
+from codex_py.tools.spec import ToolContext
+
+# As much of the line of a running command as a question about its input shows: the user has seen all of it before.
+_SHOWN_LINE: Final = 200
+# Ctrl-C and Ctrl-D.
+_ENDING_KEYS: Final = "\x03\x04"
+# Keys that move, delete or send are no part of what a shell reads.
+_KEYS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")
+# Programs that run a shell unless they are told another program.
+_SHELL_STARTERS: Final = frozenset(("screen", "script", "ssh", "su", "tmux"))
+
+
+def check_plan(text: str, session: ExecSession, context: ToolContext) -> None:
+    """In plan mode only a command that can write nothing may be typed into; raises `ToolError`."""
+    if context.plan and not session.read_only and text.strip(_ENDING_KEYS):
+        raise ToolError(f"{PLANNING}: session `{session.id}` was started before it, and what it does is not held back")
+
+
+async def permit_input(text: str, session: ExecSession, context: ToolContext) -> None:
+    """Ask where that is needed; `ToolError` after a no.
+
+    What a yes or a rule has let out of the sandbox is asked about for each input. Inside, and where there is no
+    sandbox, only what a shell would run is looked at, for what rules and the guard against accidents say about it.
+    Keys that only interrupt or end a command need no question anywhere.
+    """
+    outside = session.outside and not isinstance(context.sandbox_policy, DangerFullAccess)
+    if not text.strip(_ENDING_KEYS) or not (outside or await asyncio.to_thread(_is_shell, session.line)):
+        return
+    facts = await asyncio.to_thread(_facts, text, str(session.cwd), context.env)
+    approvals = context.approvals or Approvals()
+    key = ("input", session.id, text)
+    async with approvals.lock:
+        verdict = _verdict(facts, session, context, approvals, outside=outside)
+        if isinstance(verdict, Refuse):
+            raise ToolError(verdict.reason)
+        if not isinstance(verdict, Ask) or approvals.is_allowed(key):
+            return
+        question = ApprovalQuestion(
+            id=uuid7(),
+            call_id=context.call_id,
+            command=sanitize_command(text),
+            cwd=session.cwd,
+            reason=verdict.reason,
+            outside=verdict.outside,
+        )
+        reply = await put_question(question, context)
+        if reply.scope is None:
+            raise ToolError(f"input {declined_because(reply)}")
+        if reply.scope == "session":
+            approvals.allow(key)
+
+
+def _verdict(
+    facts: CommandFacts, session: ExecSession, context: ToolContext, approvals: Approvals, *, outside: bool
+) -> Verdict:
+    can_ask = context.ask is not None
+    typed = decide_typed(facts, approvals.rules, policy=context.approval, can_ask=can_ask)
+    if not outside:
+        return typed
+    line = sanitize_line(session.line[:_SHOWN_LINE])
+    asked = decide_input(line, facts.danger, policy=context.approval, can_ask=can_ask)
+    return typed if isinstance(typed, Refuse) and isinstance(asked, Ask) else asked
+
+
+def _facts(text: str, folder: str, variables: Mapping[str, str]) -> CommandFacts:
+    script = _KEYS.sub("\n", text)
+    return CommandFacts(
+        None, hidden=hidden_commands(script, folder, variables), danger=find_danger(script, folder, variables)
+    )
+
+
+def _is_shell(line: str) -> bool:
+    """Whether a command runs a shell that reads what is typed."""
+    return any(map(_starts_shell, plain_commands(line, "/", {})))
+
+
+def _starts_shell(command: PlainCommand) -> bool:
+    words = list(command.words)
+    name = program(words)
+    if name in SHELLS:
+        return reads_script(words)
+    return name in _SHELL_STARTERS or (name in WRAPPERS and program(words[-1:]) in SHELLS)
