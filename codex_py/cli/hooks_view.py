@@ -75,6 +75,7 @@ def _in_words(verdict: Verdict) -> str:
         *(["block"] if verdict.blocks else []),
         *([f"reason: {verdict.reason}"] if verdict.reason else []),
         *([f"stop: {verdict.stop}"] if verdict.stop is not None else []),
+        *(f"for you: {message}" for message in verdict.messages),
         *(["the input is changed"] if verdict.updated and verdict.permission != "deny" else []),
         *([f"context for the model: {len(''.join(verdict.contexts))} characters"] if verdict.contexts else []),
     ]

@@ -17,7 +17,7 @@ from codex_py.core.turn_context import TurnSettings
 from codex_py.process.manager import ProcessManager
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import OverrideTurnContext
-from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxMode, SandboxPolicy, WorkspaceWrite, mode_of
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxMode, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
 from codex_py.rollout.format import SubagentSource
 from codex_py.rollout.recorder import Recorder
@@ -117,10 +117,10 @@ def tightened(own: TurnSettings, now: TurnSettings, role: AgentRole | None) -> O
 
     None when it may stay as it is.
     """
-    mode = mode_of(narrower(now.sandbox_policy, _mode_of(role or AgentRole(""))))
-    if (mode_of(own.sandbox_policy), own.approval, own.plan) == (mode, now.approval, now.plan):
+    policy = narrower(now.sandbox_policy, _mode_of(role or AgentRole("")))
+    if (own.sandbox_policy, own.approval, own.plan) == (policy, now.approval, now.plan):
         return None
-    return OverrideTurnContext(sandbox=mode, approval=now.approval, plan=now.plan)
+    return OverrideTurnContext(sandbox=policy, approval=now.approval, plan=now.plan)
 
 
 def forked_items(history: History) -> tuple[ResponseItem, ...]:
@@ -137,7 +137,7 @@ def forked_items(history: History) -> tuple[ResponseItem, ...]:
 
 def _settings_and_tools(ground: AgentGround, plan: AgentPlan, role: AgentRole) -> tuple[TurnSettings, ToolRegistry]:
     before = ground.settings
-    model, effort = plan.model or role.model, plan.effort or role.effort
+    model, effort = plan.model or _model_of(role, before.model.model), plan.effort or role.effort
     settings, registry = before, ground.registry
     if model not in (None, before.model.model) or effort not in (None, before.model.effort):
         op = OverrideTurnContext(model=model, effort=effort)
@@ -145,6 +145,12 @@ def _settings_and_tools(ground: AgentGround, plan: AgentPlan, role: AgentRole) -
         registry = other or registry
     settings = settings.replace(sandbox_policy=narrower(before.sandbox_policy, _mode_of(role)))
     return settings, _tools_for(registry, plan, role)
+
+
+def _model_of(role: AgentRole, own: str) -> str | None:
+    """The model of a role. Where the session's is none of Claude's, a file written for those means the session's."""
+    is_theirs = (role.model or "").startswith("claude-") and role.path is not None and role.path.suffix == ".md"
+    return None if is_theirs and "claude" not in own else role.model
 
 
 def _mode_of(role: AgentRole) -> SandboxMode | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
@@ -18,7 +19,7 @@ from codex_py.errors import CodexError
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.policy import SandboxMode
 from codex_py.protocol.value import Value
-from codex_py.text.frontmatter import YamlRefused, parse_yaml, split_frontmatter
+from codex_py.text.frontmatter import YamlRefused, YamlValue, parse_yaml, repair_yaml, split_frontmatter
 from codex_py.text.regular_file import FileRefused, read_inside, read_trusted
 from codex_py.text.sanitize import sanitize_line
 
@@ -26,8 +27,11 @@ MOST_BYTES: Final = 64 * 1024
 _MOST_FILES: Final = 100
 _MOST_NAME: Final = 64
 _MOST_ABOUT: Final = 600
+# Of all descriptions together, in bytes: they are in every request.
+_MOST_SHOWN: Final = 16 * 1024
 # What other programs call their models, and what they call "the same as before".
-_OTHERS_MODELS: Final = frozenset({"inherit", "sonnet", "opus", "haiku", "default", ""})
+_OTHERS_MODELS: Final = frozenset({"inherit", "sonnet", "opus", "haiku", "opusplan", "default", ""})
+_TEXT_KEYS: Final = frozenset({"name", "description"})
 
 
 class RoleFolder(Value):
@@ -44,12 +48,17 @@ class _Refused(CodexError):
 def read_roles(folders: Iterable[RoleFolder], entries: Mapping[str, Mapping[str, Any]]) -> SessionRoles:
     """The built-in roles, those of the folders and those of the configuration's `entries`; a later one counts.
 
-    Of a folder a hundred files are read, by name. A file that cannot be read costs a line, not the session.
+    Of a folder a hundred files are read, by name. A file that cannot be read costs a line, not the session; so do
+    descriptions that are cut because all of them are over 16 KiB.
     """
     roles = {role.name: role for role in BUILT_IN}
     warnings: list[str] = []
     for folder in folders:
-        for path in _files(folder.path):
+        files = _files(folder.path)
+        if len(files) > _MOST_FILES:
+            where = sanitize_line(str(folder.path))
+            warnings.append(f"only the first {_MOST_FILES} of {len(files)} agent roles in `{where}` are used")
+        for path in files[:_MOST_FILES]:
             try:
                 role = read_role(path, inside=folder.inside)
             except CodexError as error:
@@ -61,7 +70,12 @@ def read_roles(folders: Iterable[RoleFolder], entries: Mapping[str, Mapping[str,
             roles[name] = _from_entry(name, entry)
         except CodexError as error:
             warnings.append(f"the agent role `{sanitize_line(name)}` is left out: {error}")
-    return SessionRoles(dict(sorted(roles.items())), tuple(warnings))
+    shown = _fitted(dict(sorted(roles.items())))
+    if cut := sum(role != roles[name] for name, role in shown.items()):
+        warnings.append(
+            f"{cut} descriptions of agent roles are cut for the model: all are over {_MOST_SHOWN // 1024} KiB"
+        )
+    return SessionRoles(shown, tuple(warnings))
 
 
 def read_role(path: Path, *, inside: Path | None = None, name: str = "") -> AgentRole:
@@ -84,7 +98,26 @@ def _files(folder: Path) -> list[Path]:
         found = sorted(path for path in folder.iterdir() if path.suffix in (".toml", ".md"))
     except OSError:
         return []
-    return [path for path in found if not path.name.startswith(".")][:_MOST_FILES]
+    return [path for path in found if not path.name.startswith(".")]
+
+
+def _fitted(roles: Mapping[str, AgentRole]) -> dict[str, AgentRole]:
+    """The roles with descriptions that fit together: where they do not, none is longer than its part of the room."""
+    sizes = [len(role.about.encode()) for role in roles.values()]
+    if sum(sizes) <= _MOST_SHOWN:
+        return dict(roles)
+    room, part = _MOST_SHOWN, 0
+    for number, size in enumerate(sorted(sizes)):
+        part = room // (len(sizes) - number)
+        if size > part:
+            break
+        room -= size
+    return {name: role.replace(about=_cut(role.about, part)) for name, role in roles.items()}
+
+
+def _cut(text: str, most: int) -> str:
+    raw = text.encode()
+    return text if len(raw) <= most else f"{raw[: max(0, most - 3)].decode(errors='ignore')}…"
 
 
 def _from_entry(name: str, entry: Mapping[str, Any]) -> AgentRole:
@@ -105,14 +138,23 @@ def _markdown(text: str) -> dict[str, Any]:
     parted = split_frontmatter(text)
     if parted is None:
         raise _Refused("no frontmatter between two lines of `---`")
-    try:
-        fields = parse_yaml(parted.yaml)
-    except YamlRefused as error:
-        raise _Refused(f"its frontmatter is not YAML: {error}") from None
+    fields = _yaml(parted.yaml)
     if not isinstance(fields, dict):
         raise _Refused("its frontmatter is no mapping")
     named = cast("dict[str, Any]", fields)
+    if named.get("permissionMode") == "plan":
+        named = {"sandbox_mode": "read-only", **named}
     return {**named, "model_reasoning_effort": named.get("effort"), "instructions": text[parted.body_start :]}
+
+
+def _yaml(source: str) -> YamlValue:
+    """Frontmatter as other programs read it, whose descriptions hold colons without any quotes."""
+    try:
+        return parse_yaml(source)
+    except YamlRefused as error:
+        with suppress(YamlRefused):
+            return parse_yaml(repair_yaml(source, texts=_TEXT_KEYS))
+        raise _Refused(f"its frontmatter is not YAML: {error}") from None
 
 
 def _role(fields: Mapping[str, Any], stem: str, path: Path) -> AgentRole:
@@ -126,7 +168,7 @@ def _role(fields: Mapping[str, Any], stem: str, path: Path) -> AgentRole:
         name=name,
         about=_about(fields.get("description")),
         instructions=_text(fields, "instructions").strip(),
-        model=None if model.lower() in _OTHERS_MODELS else model,
+        model=None if model.lower().partition("[")[0] in _OTHERS_MODELS else model,
         effort=_text(fields, "model_reasoning_effort") or None,
         sandbox=cast("SandboxMode", mode) if mode else None,
         tools=tools,

@@ -13,6 +13,7 @@ from codex_py.core.hook_sources import FoundHooks
 from codex_py.core.turn_context import TurnSettings
 from codex_py.hooks.engine import Due, HookEngine, HookPlace
 from codex_py.hooks.events import MOMENTS
+from codex_py.hooks.schema import Hook
 from codex_py.hooks.verdict import Verdict
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.policy import DangerFullAccess
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from codex_py.tools.hook_calls import Deed
 
 _BEFORE_A_TURN: Final = ("Setup", "SessionStart", "SubagentStart", "UserPromptSubmit")
+# Whoever waits for hooks longer than that is told what for.
+SLOW_SECONDS: Final = 10.0
+_MOST_NAMED: Final = 3
+# There is nothing left to end, and the wait for it has an end of its own.
+_AFTER_ALL: Final = "SessionEnd"
 
 
 class HookDoor(Value):
@@ -39,9 +45,15 @@ class HookDoor(Value):
 
 
 class HookRunner:
-    """Runs hooks for whoever knows the moment. `halted` is why a hook has ended all work of the running turn."""
+    """Runs hooks for whoever knows the moment. `halted` is why a hook has ended all work of the running turn.
 
-    def __init__(self, found: FoundHooks, engine: HookEngine, seat: HookSeat) -> None:
+    The user is told, once, of hooks that are waited for longer than `slow_seconds`.
+    """
+
+    def __init__(
+        self, found: FoundHooks, engine: HookEngine, seat: HookSeat, *, slow_seconds: float = SLOW_SECONDS
+    ) -> None:
+        self._slow_seconds = slow_seconds
         self.found = found
         self.engine = engine
         self.seat = seat
@@ -97,7 +109,12 @@ class HookRunner:
         shared, place = self._shared(turn=turn), self._place()
         if later := [one for one in due if one.hook.background]:
             self.start(self._run_later(later, shared, place))
-        verdict = await self.engine.run([one for one in due if not one.hook.background], shared, place)
+        now = [one for one in due if not one.hook.background]
+        slow = asyncio.get_running_loop().call_later(self._slow_seconds, self._tell_slow, [one.hook for one in now])
+        try:
+            verdict = await self.engine.run(now, shared, place)
+        finally:
+            slow.cancel()
         self._tell(due[0].hook.event, verdict)
         return verdict
 
@@ -108,12 +125,19 @@ class HookRunner:
         for text in verdict.contexts:
             self.door.note(hook_context(text))
 
+    def _tell_slow(self, hooks: Sequence[Hook]) -> None:
+        labels = list(dict.fromkeys(f"`{hook.label}`" for hook in hooks if hook.event != _AFTER_ALL))
+        if labels:
+            shown = ", ".join([*labels[:_MOST_NAMED], *(["…"] if len(labels) > _MOST_NAMED else [])])
+            limit = max(hook.timeout for hook in hooks)
+            self.door.warn_once(f"still waiting for {hooks[0].event} hooks, for {limit:g} s at most: {shown}")
+
     def _tell(self, event: str, verdict: Verdict) -> None:
         for message in verdict.messages:
             self.door.warn(message)
         for warning in verdict.warnings:
             self.door.warn_once(warning)
-        if verdict.stop is not None and self.halted is None:
+        if verdict.stop is not None and self.halted is None and event != _AFTER_ALL:
             self.halted = verdict.stop
             # Of the others the turn itself tells, which has not begun.
             if event not in _BEFORE_A_TURN:
@@ -149,7 +173,7 @@ def due_about(engine: HookEngine, event: str, deeds: Sequence[Deed], fields: Map
         Due(hook, {"tool_name": name, "tool_input": given, **fields})
         for hook in engine.hooks_of(event)
         for deed in deeds
-        for name, given in deed.inputs_for(hook.matcher.fits)
+        for name, given in deed.inputs_for(hook.matcher.fits, theirs=hook.origin.for_claude)
         if hook.condition.holds(deed.names, given)
     ]
 

@@ -5,6 +5,7 @@ Imported when there is any; whether there is, `core.hook_slot` tells.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
@@ -23,6 +24,8 @@ from codex_py.skills.plugin_hooks import written_hooks
 from codex_py.skills.plugins import enabled_plugins
 
 HOOKS_FILE: Final = "hooks.json"
+_PLUGIN_DATA: Final = "plugins/data"
+_MANIFESTS: Final = (".claude-plugin/plugin.json", ".codex-plugin/plugin.json")
 _MANAGED: Final = ("managed", "system")
 
 
@@ -127,8 +130,11 @@ def _projects(loaded: LoadedConfig, home: Path, cwd: Path, off: Collection[str])
 
 def _plugins(loaded: LoadedConfig, home: Path) -> Iterator[ReadHooks]:
     for plugin in enabled_plugins(home, loaded.config.plugins):
+        kept = home / _PLUGIN_DATA / plugin.id.replace("@", "-")
         for written in written_hooks(plugin):
-            yield read_hooks(tables_of(written.document), HookOrigin("plugin", written.path, plugin.root, plugin.id))
+            for_claude, for_codex = (os.path.lexists(plugin.root / folder) for folder in _MANIFESTS)
+            origin = HookOrigin("plugin", written.path, plugin.root, plugin.id, kept, for_claude and not for_codex)
+            yield read_hooks(tables_of(written.document), origin)
 
 
 def _read_file(path: Path, layer: str, off: Collection[str] = ()) -> ReadHooks:

@@ -22,8 +22,14 @@ _SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "SessionStart": {"source": "startup"},
     "SessionEnd": {"reason": "other"},
     "Stop": {"stop_hook_active": False, "last_assistant_message": "done"},
-    "SubagentStart": {"agent_id": "test", "agent_type": "agent"},
-    "SubagentStop": {"agent_id": "test", "agent_type": "agent", "stop_hook_active": False},
+    "SubagentStart": {"agent_id": "test", "agent_type": "default"},
+    "SubagentStop": {
+        "agent_id": "test",
+        "agent_type": "default",
+        "stop_hook_active": False,
+        "last_assistant_message": "done",
+        "agent_transcript_path": None,
+    },
     "PreCompact": {"trigger": "manual", "custom_instructions": ""},
     "PostCompact": {"trigger": "manual", "compact_summary": "a summary"},
     "Notification": {"notification_type": "permission_prompt", "message": "a test", "title": "codex-py"},
@@ -63,10 +69,13 @@ async def try_hooks(
     """Run the hooks of a moment as a session would."""
     engine = HookEngine(found.hooks, found.refusal)
     if MOMENTS[event].subject == "tool_name":
-        outcome = {"success": True, "output": "", "stdout": ""}
+        fails = event == "PostToolUseFailure"
         about: dict[str, Any] = {"tool_use_id": "test"}
         if event.startswith("Post"):
+            outcome = {"success": not fails, "exit_code": int(fails), "output": "", "stdout": "", "stderr": ""}
             about |= {"tool_response": outcome}
+        if fails:
+            about |= {"error": "Exit code 1\n", "is_interrupt": False}
         due = due_about(engine, event, _deeds(given, cwd), {**about, **given.fields})
     else:
         due = due_at(engine, event, {**_SAMPLES[event], **given.fields})

@@ -33,6 +33,7 @@ _Ask: TypeAlias = Callable[[Question], Awaitable[str | None]]
 _SHOWN: Final = 120
 _LONGEST_QUESTION: Final = 16 * 1024
 _LONGEST_LINE: Final = 16 * 1024
+_NO_REASON: Final = "it gave no reason"
 _NOBODY: Final = "nobody can be asked in this session"
 
 
@@ -99,8 +100,8 @@ class HookedCalls:
     def _refused(self, call: ToolCall, deeds: Sequence[Deed], verdict: Verdict, context: ToolContext) -> ToolOutput:
         first, reason = deeds[0], verdict.stop if verdict.permission != "deny" else verdict.reason
         shown = first_words(_description(first), _SHOWN)
-        self._runner.door.warn(f"a PreToolUse hook blocked `{shown}`: {reason or 'it gave no reason'}")
-        said = f"blocked by a PreToolUse hook: {reason or 'it gave no reason'}"
+        self._runner.door.warn(f"a PreToolUse hook blocked `{shown}`: {reason or _NO_REASON}")
+        said = f"blocked by a PreToolUse hook: {reason or _NO_REASON}"
         return _declined(call, deeds, said, context)
 
     async def _asked(self, deeds: Sequence[Deed], verdict: Verdict, context: ToolContext) -> str | None:
@@ -128,8 +129,9 @@ class HookedCalls:
                 if verdict.permission == "allow":
                     return "once" if is_approval else "yes"
                 if verdict.permission == "deny":
-                    said = f"through a PermissionRequest hook: {verdict.reason}"
-                    self._runner.door.warn(f"a PermissionRequest hook said no: {verdict.reason}")
+                    reason = verdict.reason or _NO_REASON
+                    said = f"through a PermissionRequest hook: {reason}"
+                    self._runner.door.warn(f"a PermissionRequest hook said no: {reason}")
                     return ApprovalReply(message=said).written() if is_approval else None
             if context.ask is not None:
                 return await context.ask(question)
@@ -149,7 +151,8 @@ class HookedCalls:
             fields = {"task_id": step, "task_subject": step, "task_description": step, **self._runner.seat.teammate}
             verdict = await self._runner.fire("TaskCompleted", fields)
             if verdict.blocks:
-                self._runner.door.warn(f"a TaskCompleted hook does not count `{first_words(step, _SHOWN)}` as done")
+                shown = first_words(step, _SHOWN)
+                self._runner.door.warn(f"a TaskCompleted hook does not count `{shown}` as done: {verdict.reason}")
                 return f"the plan is not changed: a hook does not count `{step}` as done: {verdict.reason}"
         self._done_steps = set(done)
         return None
@@ -161,7 +164,7 @@ class HookedCalls:
             return output
         fields: dict[str, Any] = {"tool_response": watch.response(deeds[0], output), "tool_use_id": call.call_id}
         if failed:
-            fields |= {"error": output.text, "is_interrupt": False}
+            fields |= {"error": watch.error(output), "is_interrupt": False}
         shown = as_object(decode_json(self._runner.door.redact(encode_json(fields))))
         verdict = await self._runner.fire_about(event, deeds, shown)
         for text in verdict.contexts:
@@ -200,6 +203,14 @@ class _Watch:
     @property
     def exit_code(self) -> int | None:
         return self._ended.exit_code if isinstance(self._ended, events.CommandFinished) else None
+
+    def error(self, output: ToolOutput) -> str:
+        """What went wrong, beginning with what matters: of a command its exit code and what it printed."""
+        match self._ended:
+            case events.CommandFinished(output=printed, exit_code=int() as code):
+                return f"Exit code {code}\n{printed}"
+            case _:
+                return output.text
 
     def response(self, deed: Deed, output: ToolOutput) -> dict[str, Any]:
         """What hooks are told of the outcome, in the fields that other tools have for it."""

@@ -52,7 +52,9 @@ class HumanPrinter:
             case events.ReasoningDone(text):
                 self._line(self._paint(sanitize(text), _DIM))
             case events.Warned(message):
-                self._line(self._paint("warning:", _YELLOW) + f" {sanitize_line(message)}")
+                # Hooks have more than a line to say. What follows is set in, so that it passes for nothing else.
+                said = sanitize(message.strip()).replace("\n", "\n  ")
+                self._line(self._paint("warning:", _YELLOW) + f" {said}")
             case events.Retrying():
                 self._retry(sanitize_line(describe_retry(event)))
             case events.TurnFailed(_, message):

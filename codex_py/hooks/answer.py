@@ -15,10 +15,14 @@ from codex_py.protocol.value import Value
 Permission: TypeAlias = Literal["allow", "ask", "deny"]
 
 _BLOCK: Final = 2
+_NO_REASON: Final = "it gave no reason"
 _MOST_CONTEXT: Final = 16 * 1024
 _MOST_REASON: Final = 4 * 1024
 # Of what a failed hook says, as much as a line to the user holds.
 _MOST_COMPLAINT: Final = 200
+# What tells an answer from other JSON.
+_ANSWERS: Final = frozenset({"continue", "decision", "hookSpecificOutput", "stopReason", "systemMessage"})
+_OTHER_OUTPUTS: Final = ("updatedMCPToolOutput", "updatedToolOutput")
 _CONTROL: Final = re.compile(r"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 
 
@@ -48,7 +52,7 @@ def read_answer(event: str, ran: Ran) -> HookAnswer:
         said = _text(ran.stderr, _MOST_REASON).strip()
         if not MOMENTS[event].blocks:
             return HookAnswer(message=said)
-        return _no(event, said or "it gave no reason")
+        return _no(event, said or _NO_REASON)
     if ran.exit_code:
         said = " ".join(_text(ran.stderr, _MOST_COMPLAINT).split())
         return HookAnswer(warning=f"failed with exit code {ran.exit_code}" + (f": {said}" if said else ""))
@@ -63,17 +67,35 @@ def _read_stdout(event: str, stdout: bytes) -> HookAnswer:
         text = raw.decode()
     except UnicodeDecodeError:
         return HookAnswer(warning="wrote what is not UTF-8")
-    if not text.startswith(("{", "[")):
-        if _CONTROL.search(text):
-            return HookAnswer(warning="wrote what is no text")
-        return HookAnswer(context=_cut(text, _MOST_CONTEXT)) if MOMENTS[event].takes_text else HookAnswer()
-    try:
-        said = decode_json(text)
-    except ValueError:
+    said = _json_in(text)
+    if isinstance(said, dict):
+        return _read_object(event, as_object(cast("object", said)))
+    if text.startswith("{"):
         return HookAnswer(warning="wrote what looks like JSON and is none")
-    if not isinstance(said, dict):
+    if isinstance(said, list):
         return HookAnswer(warning="wrote JSON that is no object")
-    return _read_object(event, as_object(cast("object", said)))
+    return _read_text(event, text)
+
+
+def _read_text(event: str, text: str) -> HookAnswer:
+    """Text is for the model where the moment takes it. An answer behind other text is not read, which is told."""
+    if _CONTROL.search(text):
+        return HookAnswer(warning="wrote what is no text")
+    behind = re.search(r"^[ \t]*(?=\{)", text, re.MULTILINE)
+    tails = (text[behind.end() :], text.rpartition("\n")[2].strip()) if behind else ()
+    late = next((as_object(said) for said in map(_json_in, tails) if said is not None), None)
+    warning = "wrote other text before its JSON, which is not read then" if late and _ANSWERS & late.keys() else ""
+    return HookAnswer(context=_cut(text, _MOST_CONTEXT) if MOMENTS[event].takes_text else "", warning=warning)
+
+
+def _json_in(text: str) -> object:
+    """The object or the list that a text is; None when it is neither."""
+    if not text.startswith(("{", "[")):
+        return None
+    try:
+        return decode_json(text)
+    except ValueError:
+        return None
 
 
 def _read_object(event: str, said: dict[str, Any]) -> HookAnswer:
@@ -83,8 +105,9 @@ def _read_object(event: str, said: dict[str, Any]) -> HookAnswer:
     if named and named != event:
         fields.odd.append(f"`hookSpecificOutput` is for `{named[:40]}`")
         specific = _Fields({})
+    specific.odd += [f"`{name}` is not used: the output stays" for name in _OTHER_OUTPUTS if specific.has(name)]
     answer = _decided(event, fields, specific)
-    stop = fields.text("stopReason") or "it gave no reason" if fields.flag("continue") is False else None
+    stop = fields.text("stopReason") or _NO_REASON if fields.flag("continue") is False else None
     odd = [*fields.odd, *specific.odd]
     return answer.replace(
         context=_cut(specific.text("additionalContext") or fields.text("additionalContext"), _MOST_CONTEXT),
@@ -99,7 +122,7 @@ def _decided(event: str, fields: _Fields, specific: _Fields) -> HookAnswer:
     reason = _cut(fields.text("reason"), _MOST_REASON)
     match event:
         case "PreToolUse":
-            word = specific.word("permissionDecision", ("allow", "ask", "deny"))
+            word = specific.word("permissionDecision", ("allow", "ask", "deny", "defer"))
             if word is None:
                 general = fields.word("decision", ("approve", "block", "allow", "deny", "ask"))
                 word = {"approve": "allow", "block": "deny"}.get(general or "", general)
@@ -115,15 +138,18 @@ def _decided(event: str, fields: _Fields, specific: _Fields) -> HookAnswer:
             if word == "allow" and decision.table("updatedInput"):
                 decision.odd.append("`updatedInput` cannot be used here, only at `PreToolUse`")
                 word = None
+            if decision.has("updatedPermissions"):
+                decision.odd.append("`updatedPermissions` is not kept: an answer is for one call")
             reason = _cut(decision.text("message"), _MOST_REASON) or reason
-            stop = reason if decision.flag("interrupt") else None
+            interrupts = decision.flag("interrupt") and word == "deny"
+            stop = (reason or _NO_REASON) if interrupts else None
             specific.odd += decision.odd
             return HookAnswer(permission=_permission(word), reason=reason, stop=stop)
         case _:
             blocks = fields.word("decision", ("block", "approve")) == "block"
             if not (blocks and MOMENTS[event].blocks):
                 return HookAnswer()
-            return HookAnswer(blocks=True, reason=reason or "it gave no reason")
+            return HookAnswer(blocks=True, reason=reason or _NO_REASON)
 
 
 def _no(event: str, reason: str) -> HookAnswer:
@@ -133,7 +159,8 @@ def _no(event: str, reason: str) -> HookAnswer:
 
 
 def _permission(word: str | None) -> Permission | None:
-    return "allow" if word == "allow" else "ask" if word == "ask" else "deny" if word == "deny" else None
+    # Nobody takes a call up again that was put off, so that it is for the user to say now.
+    return "allow" if word == "allow" else "ask" if word in ("ask", "defer") else "deny" if word == "deny" else None
 
 
 class _Fields:
@@ -142,6 +169,9 @@ class _Fields:
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._fields = fields
         self.odd: list[str] = []
+
+    def has(self, name: str) -> bool:
+        return bool(self._fields.get(name))
 
     def text(self, name: str) -> str:
         value = self._fields.get(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +14,7 @@ from codex_py.hooks.command import Ran, Start, run_to_end
 from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.schema import Hook
 from codex_py.hooks.verdict import Verdict, combined
+from codex_py.paths import make_private_dir
 from codex_py.process.env import find_executable
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.value import Value
@@ -112,6 +114,9 @@ class HookEngine:
             refusal = await asyncio.to_thread(self.refusal, hook, place.cwd)
             if refusal is not None:
                 return Ran(None, trouble=refusal)
+        if hook.origin.data is not None:
+            with suppress(OSError):
+                make_private_dir(hook.origin.data)
         own = variables_of(hook, place)
         env = {**place.env, **own}
         return await run_to_end(Start(_argv(hook, env, own), place.cwd, env), given, seconds=hook.timeout)
@@ -124,6 +129,8 @@ def variables_of(hook: Hook, place: HookPlace) -> dict[str, str]:
     if hook.origin.layer == "plugin" and hook.origin.root is not None:
         root = str(hook.origin.root)
         variables |= {"CLAUDE_PLUGIN_ROOT": root, "CODEX_PLUGIN_ROOT": root, "PLUGIN_ROOT": root}
+    if hook.origin.data is not None:
+        variables |= {"CLAUDE_PLUGIN_DATA": str(hook.origin.data), "PLUGIN_DATA": str(hook.origin.data)}
     return variables
 
 

@@ -22,6 +22,7 @@ from codex_py.protocol.value import Value
 from codex_py.skills.commands import plain_commands
 from codex_py.skills.words import quoted_script
 from codex_py.tools.danger import WHOLE_SCRIPT
+from codex_py.tools.runners import commands_carried, program
 from codex_py.tools.script_sources import SHELLS
 
 # What hooks for other tools are written for, beside our own name: of tools without fields of their own.
@@ -41,6 +42,11 @@ _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     "skill": {"skill": "name"},
 }
 _COMMANDS: Final[Mapping[str, str]] = {"exec_command": "cmd", "shell_command": "command", "shell": "command"}
+# What a tool for commands may be given beside the command; each takes those of them that it knows.
+_BESIDE: Final = (
+    *("workdir", "shell", "login", "tty", "timeout_ms", "yield_time_ms", "max_output_tokens"),
+    *("sandbox_permissions", "justification", "prefix_rule"),
+)
 _SHELL: Final = "Bash"
 _EDITS: Final = ("Edit", "Write", "MultiEdit")
 _MOST_NESTED: Final = 32
@@ -64,16 +70,23 @@ class Deed(Value):
     def names(self) -> tuple[str, ...]:
         return (self.name, *self.aliases)
 
-    def inputs_for(self, fits: Callable[[str], bool]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """The names and inputs that a hook is run with, whose matcher `fits` is: none when it is not for this."""
-        first = next((name for name in self.names if fits(name)), None)
+    def inputs_for(
+        self, fits: Callable[[str], bool], *, theirs: bool = False
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """The names and inputs that a hook is run with, whose matcher `fits` is: none when it is not for this.
+
+        Of several names that fit, one of the other tools' counts first where `theirs` says so.
+        """
+        by_alias = theirs and not self.is_command
+        first = next((name for name in (*self.aliases * by_alias, *self.names) if fits(name)), None)
         if first is None:
             return
         if not (self.files and any(map(fits, self.aliases))):
             yield first, self.given
             return
         for alias, given in self.files:
-            yield self.name if fits(self.name) else alias if fits(alias) else first, given
+            is_own = fits(self.name) and not by_alias
+            yield self.name if is_own else alias if fits(alias) else first, given
 
 
 def deeds_of(call: ToolCall, cwd: Path, typed_before: str = "") -> list[Deed]:
@@ -96,9 +109,10 @@ def deeds_of(call: ToolCall, cwd: Path, typed_before: str = "") -> list[Deed]:
 
 
 def scripts_inside(command: str, cwd: Path, variables: Mapping[str, str]) -> list[str]:
-    """The scripts that a command line hands to further shells: of `bash -c "…"`, `sudo sh -c '…'`, `eval …`."""
+    """The scripts that a command line hands to further shells: of `bash -c "…"`, `xargs sh -c '…'`, `eval …`."""
     found = plain_commands(command, str(cwd), variables, limits=WHOLE_SCRIPT)
-    scripts = (quoted_script(one.program.rpartition("/")[2], list(one.words)) for one in found)
+    carried = (words for one in found for words in (list(one.words), *commands_carried(one.words)))
+    scripts = (quoted_script(program(words), words) for words in carried)
     return list(dict.fromkeys(script for script in scripts if script))[:_MOST_NESTED]
 
 
@@ -117,7 +131,7 @@ def rewritten(call: ToolCall, updated: Mapping[str, Any]) -> ToolCall:
     if call.name in _COMMANDS:
         command = changes.pop("command", None)
         # What other tools have beside a command means nothing here.
-        changes = {key: value for key, value in changes.items() if key in arguments}
+        changes = {key: value for key, value in changes.items() if key in arguments or key in _BESIDE}
         if command is not None:
             wants_words = call.name == "shell" and isinstance(command, str)
             # What is no text goes into the call too, which is refused then: never what the hook wanted otherwise.

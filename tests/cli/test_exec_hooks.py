@@ -7,9 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import FakeResponses, call, custom_call, say
 from tests.support.home import Place
-from tests.support.hooks import NO_PUSH, entry, listed_hooks, use_hooks, use_project_hooks, write_script
+from tests.support.hooks import (
+    NO_PUSH,
+    entry,
+    listed_hooks,
+    noting,
+    saying,
+    told,
+    use_hooks,
+    use_project_hooks,
+    write_script,
+)
 from tests.support.process import Finished, is_running, run
 
 UNTRUSTED = "is not run: what a project brings runs only when you have agreed to it"
@@ -113,13 +123,22 @@ def test_keys_do_not_reach_a_hook(place: Place) -> None:
     assert (env["CLAUDE_PROJECT_DIR"], env["CODEX_HOOK_EVENT"]) == (str(place.repo), "Stop")
 
 
+def test_what_a_hook_says_to_the_user_keeps_its_lines(place: Place) -> None:
+    use_hooks(place, Stop=[entry(saying({"systemMessage": "two things:\ncodex\n\x1b[31mred\n"}))])
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "go")
+    assert "warning: Stop hook: two things:\n  codex\n  ␛[31mred\n" in ended.err
+    assert ended.out == "done\n"
+
+
 def test_a_plugins_hooks_know_where_their_plugin_is(place: Place) -> None:
     for name in ("neat", "tidy"):
         root = place.codex_home / "plugins" / "cache" / "shop" / name / "1.0.0"
         (root / "hooks").mkdir(parents=True)
         (root / ".codex-plugin").mkdir()
         (root / ".codex-plugin" / "plugin.json").write_text(json.dumps({"name": name}))
-        (root / "say.sh").write_text(f"cat > /dev/null; echo swept by {name}\n")
+        (root / "say.sh").write_text(f'cat > "$CLAUDE_PLUGIN_DATA/last"; echo swept by {name}\n')
         # The same words in both, for a script of each.
         command = {"command": 'bash "${CLAUDE_PLUGIN_ROOT}/say.sh"'}
         (root / "hooks" / "hooks.json").write_text(json.dumps({"hooks": {"SessionStart": [command]}}))
@@ -132,7 +151,23 @@ def test_a_plugins_hooks_know_where_their_plugin_is(place: Place) -> None:
         "swept by neat",
         "swept by tidy",
     ]
+    kept = [place.codex_home / "plugins" / "data" / f"{name}-shop" / "last" for name in ("neat", "tidy")]
+    assert [json.loads(file.read_text())["hook_event_name"] for file in kept] == ["SessionStart"] * 2
     assert listed_hooks(place) == [("SessionStart", "plugin", True)] * 2
+
+
+@pytest.mark.parametrize(("manifest", "name"), [(".claude-plugin", "Write"), (".codex-plugin", "apply_patch")])
+def test_a_plugin_is_told_the_names_of_the_program_it_is_for(place: Place, manifest: str, name: str) -> None:
+    root = place.codex_home / "plugins" / "cache" / "shop" / "neat" / "1.0.0"
+    (root / "hooks").mkdir(parents=True)
+    (root / manifest).mkdir()
+    (root / manifest / "plugin.json").write_text('{"name": "neat"}')
+    (root / "hooks" / "hooks.json").write_text(json.dumps({"hooks": {"PreToolUse": [entry(noting(place), "*")]}}))
+    patch = "*** Begin Patch\n*** Add File: a.txt\n+a\n*** End Patch\n"
+    with FakeResponses([custom_call("c1", "apply_patch", patch)], [say("done")]) as model:
+        place.use_model(model.base_url, '[plugins."neat@shop"]\nenabled = true\n')
+        assert run(place, "exec", "-s", "workspace-write", "go").status == 0
+    assert [one["tool_name"] for one in told(place)] == [name]
 
 
 def test_an_ended_session_waits_for_what_hooks_still_do(place: Place) -> None:

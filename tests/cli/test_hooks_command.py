@@ -5,13 +5,24 @@ from __future__ import annotations
 import json
 
 from tests.support.home import Place
-from tests.support.hooks import NO_PUSH, entry, listed_hooks, noting, told, use_hooks, use_project_hooks, write_script
+from tests.support.hooks import (
+    NO_PUSH,
+    entry,
+    listed_hooks,
+    log_of,
+    noting,
+    saying,
+    told,
+    use_hooks,
+    use_project_hooks,
+    write_script,
+)
 from tests.support.process import run
 
 
 def test_trust_is_for_one_project_and_can_be_taken_back(place: Place) -> None:
     use_project_hooks(place, Stop=[entry(noting(place))])
-    run(place, "hooks", "trust", "--yes")
+    run(place, "hooks", "trust")
     kept = place.codex_home / "trusted_hooks.json"
     assert kept.stat().st_mode & 0o777 == 0o600
     assert list(json.loads(kept.read_text())["projects"]) == [str(place.repo)]
@@ -63,7 +74,6 @@ def test_hooks_are_tried_without_a_session(place: Place) -> None:
         place,
         PreToolUse=[entry(write_script(place, "no-push.sh", NO_PUSH), "Bash")],
         Stop=[entry("exit 1")],
-        UserPromptSubmit=[entry(noting(place, "echo more"))],
     )
     tried = run(place, "hooks", "test", "PreToolUse", "--command", "git push")
     assert tried.status == 0
@@ -76,6 +86,15 @@ def test_hooks_are_tried_without_a_session(place: Place) -> None:
     assert (wrong.status, "did you mean `PreToolUse`" in wrong.err) == (2, True)
     assert run(place, "hooks", "test", "Stop", "--input", "[").status == 2
 
+    use_hooks(place, PostToolUseFailure=[entry(noting(place, saying({"systemMessage": "look at it"})))])
+    assert run(place, "hooks", "test", "PostToolUseFailure").out.endswith(
+        "together: for you: PostToolUseFailure hook: look at it\n"
+    )
+    [failed] = told(place)
+    assert (failed["error"], failed["tool_response"]["exit_code"]) == ("Exit code 1\n", 1)
+
+    log_of(place).unlink()
+    use_hooks(place, UserPromptSubmit=[entry(noting(place, "echo more"))])
     spoken = run(place, "hooks", "test", "UserPromptSubmit", "--input", '{"prompt": "hey"}', "--json")
     said = json.loads(spoken.out)
     assert said["verdict"]["context"] == ["more"]

@@ -92,7 +92,7 @@ async def test_an_agent_may_do_no_more_than_who_started_it(place: Place, parents
 
 async def test_roles_come_from_the_users_folder_and_from_a_trusted_projects(place: Place) -> None:
     add_role(place, "scout.toml", 'description = "looks around"\ndeveloper_instructions = "Look everywhere."\n')
-    add_role(place, "other.md", "---\nname: poet\ndescription: writes verse\n---\nWrite in verse.\n")
+    add_role(place, "other.md", "---\nname: poet\ndescription: writes verse\nmodel: claude-9\n---\nWrite in verse.\n")
     place.write(
         ".codex/agents/code-reviewer.md",
         "---\nname: code-reviewer\ndescription: Expert review. Use proactively.\ntools: Read, Grep, Glob\n"
@@ -128,7 +128,7 @@ async def test_roles_come_from_the_users_folder_and_from_a_trusted_projects(plac
     assert "Write in verse." in poet.texts("developer")
     assert "You are a senior reviewer." in "".join(reviewer.texts("developer"))
     assert "`sandbox_mode` is `read-only`" in "".join(reviewer.texts("developer"))
-    assert reviewer.body["model"] == MODEL
+    assert [agent.body["model"] for agent in (scout, poet, reviewer)] == [MODEL] * 3
     assert tool_names(reviewer) == ["exec_command", "write_stdin", "view_image"]
 
 

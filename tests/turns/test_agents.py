@@ -360,6 +360,36 @@ async def test_interrupting_a_session_stops_its_agents_and_their_commands(place:
     assert b"subagent_notification" not in last.input_bytes
 
 
+async def test_an_interrupt_takes_back_what_agents_wait_for_the_user_with(place: Place) -> None:
+    fifo(place, "never")
+    parts = {
+        "go": [
+            [spawn(f"s{n}", f"task {n}") for n in (1, 2, 3)],
+            [wait("w1", "agent-1", "agent-2", "agent-3", timeout_ms=60000)],
+            [say("still here")],
+        ],
+        "task 1": [[run("c1", "cat never")]],
+        "task 2": [[run("c2", "touch made")]],
+        "task 3": [[run("c3", "touch made")]],
+    }
+    with cast(parts) as model:
+        async with watched_session(place, model, approval="untrusted", can_ask=True) as watched:
+            turn = asyncio.create_task(watched.say("go"))
+            await told(watched, lambda event: isinstance(event, events.QuestionAsked))
+            await told(watched, lambda event: isinstance(event, events.AgentCallStarted) and event.tool == "wait")
+            watched.session.interrupt()
+            stopped = await turn
+            for name in ("agent-1", "agent-2", "agent-3"):
+                await told_of(watched, name, "interrupted")
+            assert not any(state.is_waiting for state in watched.session.agents.states())
+            await watched.say("and now?")
+    assert isinstance(stopped, events.TurnInterrupted)
+    assert not (place.repo / "made").exists()
+    assert model.of("go")[-1].output_of("w1") == "aborted"
+    asked = [event.question.id for event in watched.of(events.QuestionAsked)]
+    assert asked == [event.question_id for event in watched.of(events.QuestionClosed)]
+
+
 async def test_agents_still_at_work_when_the_session_ends_are_stopped_and_named(place: Place) -> None:
     fifo(place, "never")
     started = fifo(place, "started")

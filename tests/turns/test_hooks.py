@@ -351,7 +351,7 @@ async def test_a_tool_that_fails_has_hooks_of_its_own(place: Place) -> None:
         3,
         False,
     )
-    assert one["error"].endswith("no\n")
+    assert one["error"] == "Exit code 3\nno\n"
 
 
 async def test_context_of_a_call_comes_after_its_output(place: Place) -> None:
@@ -376,6 +376,7 @@ async def test_a_blocked_prompt_never_reaches_the_model(place: Place) -> None:
             assert ended == events.TurnFailed(
                 watched.of(events.TurnStarted)[0].turn_id,
                 "the prompt was blocked by a UserPromptSubmit hook and is dropped: it has a secret in it",
+                "prompt_refused",
             )
             await watched.say("hi")
 
@@ -524,6 +525,7 @@ async def test_a_step_of_the_plan_is_done_when_hooks_agree(place: Place) -> None
 
     assert model.requests[1].output_of("c1") == "Plan updated"
     assert "a hook does not count `run the tests` as done: they fail" in model.requests[2].output_of("c2")
+    assert warnings(watched) == ["a TaskCompleted hook does not count `run the tests` as done: they fail"]
     assert [one["task_subject"] for one in told(place)] == ["write it", "run the tests"]
     assert len(watched.of(events.PlanUpdated)) == 1
 

@@ -32,6 +32,12 @@ def role_of(tmp_path: Path, text: str | bytes, name: str = "a.md") -> AgentRole:
         ("---\nskills: [lint, [7], '']\n---\nLook.", {"skills": ("lint",)}),
         ("---\nname: [1]\ndescription: {a: 1}\nmodel: [3]\ncolor: red\nhooks: [1]\n---\nLook.", {}),
         ("---\nsandbox_mode: read-only\n---\nLook.", {"sandbox": "read-only"}),
+        ("---\nmodel: sonnet[1m]\npermissionMode: plan\n---\nLook.", {"sandbox": "read-only"}),
+        ("---\npermissionMode: bypassPermissions\n---\nLook.", {}),
+        (
+            '---\ndescription: Use it so: <example>user: "hi"</example>\ncolor: red\n---\nLook.',
+            {"about": 'Use it so: <example>user: "hi"</example>'},
+        ),
         (f"---\nname: {'x ' * 500}\n---\nLook.", {"name": ("x " * 32)[:64]}),
     ],
 )
@@ -97,6 +103,21 @@ def test_of_two_roles_of_one_name_the_later_one_counts(tmp_path: Path) -> None:
     found = read_roles([RoleFolder(tmp_path / "2")], entry)
     assert (found.roles["explorer"].about, found.roles["explorer"].instructions) == ("mine", "Look 1.")
     assert found.roles["bare"] == AgentRole("bare")
+
+
+def test_what_the_model_is_shown_of_many_roles_has_a_limit(tmp_path: Path) -> None:
+    for number in range(105):
+        about = "short" if number % 2 else "é" * 1000
+        (tmp_path / f"r{number:03}.md").write_text(f"---\ndescription: {about}\n---\nLook.")
+    found = read_roles([RoleFolder(tmp_path)], {})
+    assert found.warnings == (
+        f"only the first 100 of 105 agent roles in `{tmp_path}` are used",
+        "50 descriptions of agent roles are cut for the model: all are over 16 KiB",
+    )
+    shown = dict(found.shown())
+    assert (len(shown), shown["r001"], shown["explorer"]) == (102, "short", BUILT_IN[0].about)
+    assert shown["r000"].endswith("é…")
+    assert 15 * 1024 < sum(len(about.encode()) for about in shown.values()) <= 16 * 1024
 
 
 @pytest.mark.parametrize(

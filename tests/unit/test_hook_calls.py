@@ -50,6 +50,20 @@ def test_a_hook_is_told_the_name_it_is_written_for(matcher: str) -> None:
     assert seen(call, matcher) == [(matcher, {"command": "ls", "workdir": "/x"})]
 
 
+@pytest.mark.parametrize("matcher", ["", "*", ".*"])
+def test_a_hook_written_for_another_tool_alone_is_told_the_names_of_that(matcher: str) -> None:
+    calls = [
+        ToolCall("c1", "apply_patch", PATCH, custom=True),
+        function("update_plan", plan=[]),
+        function("exec_command", cmd="ls"),
+        function("mcp__a__b"),
+        function("list_agents"),
+    ]
+    fits = Matcher(matcher).fits
+    names = [name for call in calls for deed in deeds_of(call, CWD) for name, _ in deed.inputs_for(fits, theirs=True)]
+    assert names == ["Write", "Edit", "Edit", "Edit", "TodoWrite", "Bash", "mcp__a__b", "list_agents"]
+
+
 def test_a_hook_for_edits_sees_each_file_of_a_patch() -> None:
     call = ToolCall("c1", "apply_patch", PATCH, custom=True)
     given = seen(call, "Edit|Write")
@@ -127,6 +141,9 @@ def test_arguments_of_any_kind_are_told(tool: str, arguments: str) -> None:
         ("sudo -u me sh -ec 'a; b'", ["a; b"]),
         ("bash -c \"bash -c 'git push'\"", ["bash -c 'git push'", "git push"]),
         ("if true; then eval git push; fi", ["git push"]),
+        ("setsid bash -c 'git push'", ["git push"]),
+        ("ls | xargs -I{} sh -c 'git push'", ["git push"]),
+        ("find . -exec sh -c 'git push' \\;", ["git push"]),
     ],
 )
 def test_the_scripts_inside_a_command_are_found(command: str, scripts: list[str]) -> None:
@@ -141,6 +158,11 @@ def test_the_scripts_inside_a_command_are_found(command: str, scripts: list[str]
             function("exec_command", cmd="a", workdir="/x"),
             {"command": "b", "workdir": "/y", "timeout": 600, "run_in_background": True},
             {"cmd": "b", "workdir": "/y"},
+        ),
+        (
+            function("exec_command", cmd="a"),
+            {"command": "b", "workdir": "/y", "yield_time_ms": 5, "description": "c"},
+            {"cmd": "b", "workdir": "/y", "yield_time_ms": 5},
         ),
         (function("shell", command=["zsh", "-lc", "a"]), {"command": "b"}, {"command": ["zsh", "-lc", "b"]}),
         (function("shell", command=["a", "x"]), {"command": "b"}, {"command": ["bash", "-c", "b"]}),

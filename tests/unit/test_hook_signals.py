@@ -1,14 +1,15 @@
-"""Hooks that are told of something beside the turn."""
+"""Hooks that are told of something beside the turn, and a turn that waits for hooks."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from codex_py.config.load import ConfigRequest, load_config
-from codex_py.core.hook_runner import HookDoor, HookRunner
+from codex_py.core.hook_runner import SLOW_SECONDS, HookDoor, HookRunner
 from codex_py.core.hook_signals import HookSignals
 from codex_py.core.hook_slot import HookSeat
 from codex_py.core.hook_sources import find_hooks
@@ -24,22 +25,27 @@ DONE = events.TurnFailed("t1", "enough")
 
 
 def signals(place: Place, idle_seconds: float) -> tuple[HookSignals, HookRunner]:
+    runner = runner_for(place, lambda _: None)
+    return HookSignals(runner, idle_seconds=idle_seconds), runner
+
+
+def runner_for(place: Place, warn_once: Callable[[str], None], slow_seconds: float = SLOW_SECONDS) -> HookRunner:
     loaded = load_config(ConfigRequest(home=place.codex_home, cwd=place.repo, env=place.env))
     found = find_hooks(loaded, home=place.codex_home, cwd=place.repo)
     seat = HookSeat(loaded, place.codex_home, place.repo, place.env, "thread")
-    runner = HookRunner(found, HookEngine(found.hooks, found.refusal), seat)
+    runner = HookRunner(found, HookEngine(found.hooks, found.refusal), seat, slow_seconds=slow_seconds)
     nothing: Callable[[Any], None] = lambda _: None  # noqa: E731 - a value to hand in
     runner.attach(
         HookDoor(
             settings=lambda: settings(place.repo),
             transcript=lambda: None,
             warn=nothing,
-            warn_once=nothing,
+            warn_once=warn_once,
             note=nothing,
             redact=bytes,
         )
     )
-    return HookSignals(runner, idle_seconds=idle_seconds), runner
+    return runner
 
 
 def settings(cwd: Path) -> TurnSettings:
@@ -52,6 +58,19 @@ async def after_timers() -> None:
     rung = asyncio.Event()
     asyncio.get_running_loop().call_later(0.0, rung.set)
     await rung.wait()
+
+
+async def test_hooks_that_are_waited_for_long_are_named(place: Place) -> None:
+    os.mkfifo(place.repo / "go")
+    use_hooks(place, Stop=[entry(f"cat go; : {number}") for number in range(4)])
+    told_slow: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    runner = runner_for(place, told_slow.set_result, slow_seconds=0.0)
+    running = asyncio.create_task(runner.fire("Stop", {}))
+    assert await told_slow == (
+        "still waiting for Stop hooks, for 600 s at most: `cat go; : 0`, `cat go; : 1`, `cat go; : 2`, …"
+    )
+    running.cancel()
+    await asyncio.wait([running])
 
 
 async def test_a_user_who_says_nothing_is_waited_for(place: Place) -> None:

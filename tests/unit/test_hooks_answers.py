@@ -62,6 +62,7 @@ def test_any_other_exit_code_is_a_warning(code: int) -> None:
             {"hookSpecificOutput": named("PreToolUse", permissionDecision="ask", permissionDecisionReason="why")},
             HookAnswer(permission="ask", reason="why"),
         ),
+        ({"hookSpecificOutput": named("PreToolUse", permissionDecision="defer")}, HookAnswer(permission="ask")),
         (
             {"decision": "approve", "hookSpecificOutput": named("PreToolUse", permissionDecision="deny")},
             HookAnswer(permission="deny"),
@@ -95,6 +96,16 @@ def test_json_before_a_tool_call(fields: dict[str, Any], answer: HookAnswer) -> 
             {"behavior": "deny", "message": "no", "interrupt": True},
             HookAnswer(permission="deny", reason="no", stop="no"),
         ),
+        ({"behavior": "deny", "interrupt": True}, HookAnswer(permission="deny", stop="it gave no reason")),
+        ({"behavior": "allow", "interrupt": True}, HookAnswer(permission="allow")),
+        (
+            {"behavior": "allow", "updatedPermissions": [{"type": "addRules"}]},
+            HookAnswer(
+                permission="allow",
+                warning="answered with what is not understood: "
+                "`updatedPermissions` is not kept: an answer is for one call",
+            ),
+        ),
     ],
 )
 def test_json_in_place_of_the_user(fields: dict[str, Any], answer: HookAnswer) -> None:
@@ -104,6 +115,11 @@ def test_json_in_place_of_the_user(fields: dict[str, Any], answer: HookAnswer) -
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "SubagentStart", "Setup"])
 def test_plain_text_is_context_where_it_is_asked_for(event: str) -> None:
     assert read_answer(event, Ran(0, b"branch: main\n")) == HookAnswer(context="branch: main")
+
+
+@pytest.mark.parametrize("text", ["[pipeline: a] [phase: b]", "[" * 10_000, 'settings:\n{"a": 1}', "a {\n}"])
+def test_text_that_only_looks_like_json_is_text(text: str) -> None:
+    assert read_answer("SessionStart", Ran(0, text.encode())) == HookAnswer(context=text)
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "Stop", "Notification", "PreCompact"])
@@ -117,12 +133,18 @@ def test_plain_text_is_nothing_elsewhere(event: str) -> None:
         (b"\xff\xfe", "not UTF-8"),
         (b"a\0b", "no text"),
         (b"{", "looks like JSON and is none"),
-        (b"[" * 100_000, "looks like JSON and is none"),
+        (b"{" * 100_000, "looks like JSON and is none"),
+        (b'{"decision": "block"}\nbye\n', "looks like JSON and is none"),
+        (b'checking\n{"decision": "block"}\n', "wrote other text before its JSON"),
+        (b'checking\n  {\n  "decision": "block"\n  }\n', "wrote other text before its JSON"),
+        (b'{"not": \n{"continue": false}', "looks like JSON and is none"),
+        (b'one: {\n{"level": 1}\n{"continue": false}', "wrote other text before its JSON"),
         (b"[1]", "JSON that is no object"),
         (b'{"decision": 5}', "`decision` is none of"),
         (b'{"decision": {}}', "`decision` is no word"),
         (b'{"continue": "no"}', "`continue` is neither true nor false"),
         (b'{"reason": []}', "`reason` is no text"),
+        (b'{"hookSpecificOutput": {"updatedMCPToolOutput": "x"}}', "`updatedMCPToolOutput` is not used"),
         (b'{"hookSpecificOutput": 1}', "`hookSpecificOutput` is no object"),
         (b'{"hookSpecificOutput": {"hookEventName": "Stop", "permissionDecision": "allow"}}', "is for `Stop`"),
         (b'{"hookSpecificOutput": {"permissionDecision": "maybe"}}', "`permissionDecision` is none of"),
