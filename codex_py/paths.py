@@ -124,3 +124,11 @@ def lock(descriptor: int) -> bool:
     except OSError:
         return True
     return True
+
+
+def short_path(path: Path, home: str) -> str:
+    """A path with `~` for the user's home."""
+    text = str(path)
+    if home and (text == home or text.startswith(home.rstrip(os.sep) + os.sep)):
+        return "~" + text[len(home.rstrip(os.sep)) :]
+    return text

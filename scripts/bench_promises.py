@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_paired import ROOT, SKILLS, Program, exec_arguments, fake_model, folder_with_skills, run, write_config
-from bench_terminal import key_while_streaming, prompt_on_screen, streaming_cpu
+from bench_terminal import files_in_menu, key_while_streaming, list_of_files, prompt_on_screen, streaming_cpu
 
 Measure = Callable[[Program], float]
 
@@ -278,6 +278,9 @@ PROMISES: dict[str, tuple[float, Measure]] = {
     "300 MB of noise": (0.1, lambda program: flood(program, "head -c 300000000 /dev/urandom")),
     "prompt on the screen": (0.35, prompt_on_screen),
     "key while a message streams": (0.03, key_while_streaming),
+    "`@` in 100,000 files": (0.05, lambda program: statistics.median(files_in_menu(program))),
+    "`@` in 100,000 files, worst key": (0.05, lambda program: max(files_in_menu(program))),
+    "first list of 100,000 files": (3.0, list_of_files),
     # Of each second, while 10,000 come at the pace of a model and of a fast one.
     "CPU at 300 deltas a second": (0.15, lambda program: streaming_cpu(program, rate=300)),
     "CPU at 1,000 deltas a second": (0.15, lambda program: streaming_cpu(program, rate=1000)),

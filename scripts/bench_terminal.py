@@ -9,7 +9,7 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,10 @@ BETWEEN_KEYS = 0.1
 # Enter right after a letter is taken for a part of a paste.
 BEFORE_ENTER = 0.3
 END = "the end"
+FILES = 100_000
+WORDS = ("api", "auth", "cart", "config", "core", "event", "handler", "index", "model", "parser", "queue", "server")
+# By names, by folders, by letters here and there, and what no file has.
+QUERIES = ("handler", "ConfigIndex", "core/model", "apisrv", "eventq77", "queue_server9", "99999", "xkcd", "q.q")
 
 
 @contextmanager
@@ -111,6 +115,59 @@ def streaming_cpu(program: Program, *, rate: int) -> float:
         before, began = _cpu(terminal.child.pid), time.monotonic()
         terminal.wait_for(END).wait_for_prompt()
         return (_cpu(terminal.child.pid) - before) / (time.monotonic() - began)
+
+
+def list_of_files(program: Program) -> float:
+    """Seconds from the first `@`, right after the start, to the menu of a repository's files."""
+    with _many_files(program) as terminal:
+        began = time.monotonic()
+        terminal.type("@")
+        terminal.wait_for("  1/")
+        return time.monotonic() - began
+
+
+def files_in_menu(program: Program) -> list[float]:
+    """Seconds from each key of some queries to the menu that answers it, once the list is there."""
+    with _many_files(program) as terminal:
+        waits: list[float] = []
+        for query in QUERIES:
+            terminal.type("@")
+            terminal.wait_for("  1/")
+            for end in range(1, len(query) + 1):
+                began = time.monotonic()
+                terminal.type(query[end - 1])
+                # The input and the menu are drawn at once.
+                terminal.wait_for(f"› @{query[:end]}")
+                waits.append(time.monotonic() - began)
+                terminal.read_for(BETWEEN_KEYS)
+            terminal.press("ctrl-u")
+            terminal.wait_for("Ask anything")
+        return waits
+
+
+@contextmanager
+def _many_files(program: Program) -> Generator[Any]:
+    with _place() as place:
+        for path in _paths(FILES):
+            place.write(path, "")
+        with _started(program, place) as terminal:
+            yield terminal.wait_for_prompt()
+
+
+def _paths(count: int) -> Iterator[str]:
+    """Paths as they are in a large repository: a dozen files a folder, names of words and a number."""
+    for number in range(count):
+        words = _some_words(number // 12, 4)
+        yield f"{'/'.join(words)}/{'_'.join(_some_words(number, 2))}{number}.py"
+
+
+def _some_words(number: int, count: int) -> Sequence[str]:
+    chosen: list[str] = []
+    rest = number * 7
+    for _ in range(count):
+        rest, place = divmod(rest, len(WORDS))
+        chosen.append(WORDS[place])
+    return chosen
 
 
 def _begin(terminal: Any) -> None:

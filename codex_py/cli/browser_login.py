@@ -9,11 +9,13 @@ import sys
 import webbrowser
 from collections.abc import Callable, Sequence
 from typing import Final
+from urllib.parse import urlsplit
 
 from codex_py.model.login_tokens import Tokens
 from codex_py.model.oauth import Issuer, authorize_url, exchange_code, new_pkce
 from codex_py.model.oauth_callback import listen_for_callback
 from codex_py.model.oauth_device import CODE_MINUTES, request_device_code, wait_for_tokens
+from codex_py.text.over_ssh import is_over_ssh
 
 _SCREENS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")
 
@@ -30,7 +32,7 @@ async def sign_in_with_browser(
         tell("sign in with your browser at this address:")
         tell(f"  {url}")
         if open_browser and not await asyncio.to_thread(show_in_browser, url):
-            tell("no browser could be opened: open it yourself, or use `codex-py login --device-auth`")
+            tell(_no_browser(callback.uri))
         tell("waiting for the browser; Ctrl-C gives up")
         code = await callback.wait()
         return await exchange_code(issuer, code, verifier=pkce.verifier, redirect_uri=callback.uri)
@@ -46,7 +48,9 @@ async def sign_in_with_code(issuer: Issuer, *, tell: Callable[[str], None]) -> T
 
 
 def show_in_browser(url: str) -> bool:
-    """Open an address; False where there is no browser for it."""
+    """Open an address; False where there is no browser for it, or nobody sits in front of it."""
+    if is_over_ssh(os.environ):
+        return False
     if sys.platform == "linux" and not any(os.environ.get(name) for name in _SCREENS):
         # What could be opened there is a text browser, on top of what this program says.
         return False
@@ -54,3 +58,13 @@ def show_in_browser(url: str) -> bool:
         return webbrowser.open(url)
     except (webbrowser.Error, OSError):
         return False
+
+
+def _no_browser(callback: str) -> str:
+    port = urlsplit(callback).port
+    if is_over_ssh(os.environ):
+        return (
+            "over ssh no browser is opened: `codex-py login --device-auth` works with one on any machine; this address "
+            f"only with what it comes back to on this one, as `ssh -L {port}:localhost:{port}` has it"
+        )
+    return "no browser could be opened: open it yourself, or use `codex-py login --device-auth`"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from codex_py.protocol.events import Event, QuestionAsked
+from codex_py.protocol.events import Event, QuestionAsked, QuestionClosed
 from codex_py.protocol.questions import Question
 
 
@@ -30,6 +30,7 @@ class Questions:
             return await answer
         finally:
             del self._open[question.id]
+            self._emit(QuestionClosed(question.id))
 
     def answer(self, question_id: str, value: str | None) -> None:
         """Pass an answer on; one to a question that is not open is dropped."""

@@ -44,6 +44,30 @@ def review_prompt(target: ReviewTarget, cwd: Path, *, wishes: str = "") -> str:
     return "\n\n".join([_what(target, cwd), *above_all, review_instructions()])
 
 
+def is_empty(target: ReviewTarget, cwd: Path) -> bool:
+    """Whether there is nothing to review, as far as git can tell. Raises `UserError` outside of a repository."""
+    if isinstance(target, CommitChanges):
+        return False
+    asked = [_answered(cwd, "status", "--porcelain", "--untracked-files=normal")]
+    if isinstance(target, BranchChanges):
+        asked.append(_answered(cwd, "rev-list", "--max-count=1", f"{target.base}..HEAD", "--"))
+    return not any(asked)
+
+
+def read_target(words: str) -> tuple[ReviewTarget, str]:
+    """What `branch NAME`, `commit SHA` or anything else asks a review of, and the wishes in it."""
+    kind, _, rest = words.strip().partition(" ")
+    match kind, rest.strip():
+        case "branch", str(base) if base:
+            return BranchChanges(base), ""
+        case "commit", str(commit) if commit:
+            return CommitChanges(commit), ""
+        case "uncommitted", "":
+            return UncommittedChanges(), ""
+        case _:
+            return UncommittedChanges(), words.strip()
+
+
 def branches(cwd: Path) -> list[str]:
     """The branches a review may compare with, the one worked on last first; none outside of a repository.
 
@@ -80,6 +104,17 @@ def _what(target: ReviewTarget, cwd: Path) -> str:
             _check_exists(commit, cwd)
             called = f' ("{title}")' if title else ""
             return f"Review what the commit `{commit}`{called} changes: see `git show {shlex.quote(commit)}`."
+
+
+def _answered(cwd: Path, *arguments: str) -> bytes:
+    try:
+        found = ask_git(cwd, *arguments)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise UserError(f"cannot ask git what there is to review: {error}") from error
+    if found.returncode:
+        complaint = found.stderr.decode(errors="replace").strip().removeprefix("fatal: ").partition("\n")[0]
+        raise UserError(f"cannot tell what there is to review: {complaint}")
+    return found.stdout.strip()
 
 
 def _check_exists(name: str, cwd: Path) -> None:

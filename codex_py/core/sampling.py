@@ -20,7 +20,7 @@ from codex_py.model.prompt import Prompt
 from codex_py.model.retry import Retry, RetryBudget
 from codex_py.model.stream import Completed, ItemDone, ReasoningDelta, ResponseEvent, TextDelta, ToolCallStarted
 from codex_py.protocol import events
-from codex_py.protocol.items import Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
+from codex_py.protocol.items import Message, Reasoning, ResponseItem, ToolCall, WebSearchCall, message_of_parts
 from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value
 from codex_py.tools.registry import ToolRegistry
@@ -36,7 +36,8 @@ class Answer:
     """What a request came to. `wants_more` asks for another one: calls were made, or the model said so; `acted` says
     that there was a call of a tool that exists.
 
-    `usage` counts the first `covered` items of the history, the answer included.
+    `usage` counts the first `covered` items of the history, the answer included. `open_text` are the pieces of a
+    message that has not come as a whole.
     """
 
     def __init__(self) -> None:
@@ -45,6 +46,7 @@ class Answer:
         self.covered = 0
         self.wants_more = False
         self.acted = False
+        self.open_text: list[str] = []
 
 
 async def retried(
@@ -150,6 +152,7 @@ class Sampler(Value):
     def _take(self, event: ResponseEvent, batch: CallBatch, answer: Answer) -> None:
         match event:
             case TextDelta(text):
+                answer.open_text.append(text)
                 self.emit(events.TextDelta(text))
             case ReasoningDelta(text):
                 self.emit(events.ReasoningDelta(text))
@@ -158,6 +161,10 @@ class Sampler(Value):
             case ItemDone(item):
                 self._record(item, batch, answer)
             case Completed(_, usage, end_turn):
+                if text := "".join(answer.open_text):
+                    # Some servers stream a message and never send it as an item: what was read counts as said.
+                    part = {"type": "output_text", "text": text}
+                    self._record(message_of_parts("assistant", [part]), batch, answer)
                 answer.usage, answer.covered = usage, len(self.history)
                 answer.wants_more = bool(batch) or end_turn is False
             case _:
@@ -167,6 +174,7 @@ class Sampler(Value):
         self.history.append(item)
         match item.view():
             case Message("assistant", text):
+                answer.open_text.clear()
                 answer.message = text
                 self.emit(events.MessageDone(text))
             case Reasoning(summary, raw) if text := summary or (raw if self.turn.settings.show_raw_reasoning else ""):

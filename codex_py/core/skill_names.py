@@ -1,4 +1,4 @@
-"""A skill by the name a model gives it."""
+"""A skill by the name that a model or a person gives it."""
 
 from __future__ import annotations
 
@@ -34,6 +34,17 @@ def find_skill(catalog: SkillCatalog, name: str) -> Skill:
     listed = ", ".join(f"`{sanitize_line(one)}`" for one in close)
     hint = f"the closest are {listed}" if close else "there are no skills"
     raise ToolError(f"there is no skill `{shown}`; {hint}")
+
+
+def invocable(catalog: SkillCatalog) -> list[Skill]:
+    """The skills a person may pick."""
+    return [skill for skill in catalog.enabled() if skill.user_invocable]
+
+
+def skill_called(catalog: SkillCatalog, name: str, rest: str) -> tuple[Skill, str] | None:
+    """The skill that a person means by `/name rest`, and that message with a mention of it."""
+    found = next((skill for skill in invocable(catalog) if skill.name == name), None)
+    return (found, f"${name} {rest}".strip()) if found else None
 
 
 def for_a_model(skill: Skill) -> Skill:

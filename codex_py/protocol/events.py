@@ -270,6 +270,12 @@ class QuestionAsked(Value):
     question: Question
 
 
+class QuestionClosed(Value):
+    """A question waits no longer: it was answered, or nobody needs the answer any more."""
+
+    question_id: str
+
+
 class Retrying(Value):
     """A request failed and is sent again after `delay` seconds. `limit` is None when a time budget bounds it."""
 
@@ -325,8 +331,11 @@ class TurnCompleted(Value):
 
 
 class TurnFailed(Value):
+    """`code` is the server's word for the failure, `prompt_refused` where a hook let no prompt through, or empty."""
+
     turn_id: str
     message: str
+    code: str = ""
 
 
 class TurnInterrupted(Value):
@@ -362,6 +371,7 @@ Event: TypeAlias = (
     | AgentCallFinished
     | AgentChanged
     | QuestionAsked
+    | QuestionClosed
     | Retrying
     | UsageReported
     | CompactionStarted

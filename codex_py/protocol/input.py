@@ -18,6 +18,12 @@ class ImageInput(Value):
     path: Path
 
 
+class ImageUrlInput(Value):
+    """A picture at an `https:` address that the provider fetches, or in a `data:` address."""
+
+    url: str
+
+
 class SkillInput(Value):
     """A skill picked in a front end: its name, and the path of its `SKILL.md`."""
 
@@ -25,4 +31,4 @@ class SkillInput(Value):
     path: Path
 
 
-UserInput: TypeAlias = TextInput | ImageInput | SkillInput
+UserInput: TypeAlias = TextInput | ImageInput | ImageUrlInput | SkillInput

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from codex_py.protocol.input import UserInput
-from codex_py.protocol.policy import ApprovalPolicy, SandboxMode
+from codex_py.protocol.policy import ApprovalPolicy, SandboxMode, SandboxPolicy
 from codex_py.protocol.value import Value
 
 
@@ -59,7 +59,8 @@ class Compact(Value):
 class OverrideTurnContext(Value):
     """Other settings from the next turn on; None leaves one as it is. The model is told of them by items of their own.
 
-    Another model brings its own effort along, unless one is given; an empty one is the model's own. In plan mode
+    A sandbox is a policy, or a mode with what the configuration says of it. Another model brings its own effort along,
+    unless one is given; an empty one is the model's own. In plan mode
     (`plan`) nothing is written: commands run in a read-only sandbox, whatever the other settings say, and nobody is
     asked about more.
     """
@@ -67,7 +68,7 @@ class OverrideTurnContext(Value):
     model: str | None = None
     effort: str | None = None
     summary: str | None = None
-    sandbox: SandboxMode | None = None
+    sandbox: SandboxMode | SandboxPolicy | None = None
     approval: ApprovalPolicy | None = None
     cwd: Path | None = None
     plan: bool | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 from codex_py.protocol.value import Value
@@ -89,14 +89,55 @@ class Choice(Value):
     description: str
 
 
+class McpForm(Value):
+    """What an MCP server asks, whole: the fields of a JSON schema, or a `url` to be opened."""
+
+    server: str
+    message: str
+    schema: dict[str, Any] | None = None
+    url: str = ""
+
+
 class ChoiceQuestion(Value):
-    """Something the model wants decided. The answer is the label of an option, or whatever else the user writes."""
+    """Something the model wants decided. The answer is the label of an option, or whatever else the user writes.
+
+    `count` says which of several it is: `1 of 3`. With a `form` it is the first of what an MCP server asks, which a
+    `FormReply` in writing answers all at once.
+    """
 
     id: str
     header: str
     question: str
     options: tuple[Choice, ...]
     agent: str = ""
+    form: McpForm | None = None
+    count: str = ""
+
+
+class FormReply(Value):
+    """An answer to a whole form; `content` has the values of its fields when it is accepted."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
+
+    def written(self) -> str:
+        """The reply as the value of an `Answer` op."""
+        return encode_json({"action": self.action, "content": self.content}).decode()
+
+
+def read_form_reply(value: str | None) -> FormReply | None:
+    """What `FormReply.written` has made; None for any other answer."""
+    if value is None or not value.startswith('{"action":'):
+        return None
+    try:
+        said = as_object(decode_json(value))
+    except ValueError:
+        return None
+    match said.get("action"):
+        case "accept" | "decline" | "cancel" as action:
+            return FormReply(action, as_object(said.get("content")) if action == "accept" else None)
+        case _:
+            return None
 
 
 class PermissionsQuestion(Value):

@@ -46,8 +46,9 @@ async def request_user_input(call: ToolCall, context: ToolContext) -> ToolOutput
     if len({one.id for one in asked}) < len(asked):
         raise ToolError("failed to parse function arguments: `questions` must each have an `id` of their own")
     answers: dict[str, dict[str, list[str]]] = {}
-    for one in asked:
+    for number, one in enumerate(asked, 1):
+        count = f"{number} of {len(asked)}" if len(asked) > 1 else ""
         options = tuple(Choice(option.label, option.description) for option in one.options)
-        said = await context.ask(ChoiceQuestion(uuid7(), one.header, one.question, options))
+        said = await context.ask(ChoiceQuestion(uuid7(), one.header, one.question, options, count=count))
         answers[one.id] = {"answers": [] if said is None else [said]}
     return ToolOutput(encode_json({"answers": answers}).decode())

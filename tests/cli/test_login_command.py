@@ -75,6 +75,18 @@ def test_signing_in_with_a_browser(place: Place) -> None:
     assert not any(value in ended.err for value in issuer.given[0].values())
 
 
+def test_over_ssh_no_browser_is_opened(place: Place) -> None:
+    browser = place.write("browser.sh", '#!/bin/sh\necho "$1" > opened\n')
+    browser.chmod(0o755)
+    there = place.with_env(BROWSER=str(browser), SSH_CONNECTION="192.0.2.1 50000 192.0.2.2 22")
+    with FakeIssuer() as issuer, start(there, "login", "--issuer", issuer.url, "--port", "0") as running:
+        running.wait_until(lambda one: b"over ssh no browser is opened: `codex-py login --device-auth`" in one.stderr)
+        visit(sign_in_page(running))
+        ended = running.wait()
+
+    assert (ended.status, (place.repo / "opened").exists()) == (0, False)
+
+
 def test_a_page_with_the_wrong_state_is_sent_away_and_the_sign_in_goes_on(place: Place) -> None:
     with FakeIssuer() as issuer, browser_login(place, issuer) as running:
         page = sign_in_page(running)

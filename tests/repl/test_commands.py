@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tomllib
 
 import pytest
@@ -163,6 +164,30 @@ def test_a_review_and_a_guide_have_their_own_prompts(place: Place, ready: Ready)
             terminal.wait_for("● written")
 
     assert "AGENTS.md" in model.requests[1].texts("user")[-1]
+
+
+def test_what_is_typed_right_behind_a_dialog_is_in_the_input(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            run_command(terminal, "/theme")
+            terminal.wait_for("── Theme").type("\x1bhello there")
+            terminal.wait_for("› hello there")
+
+
+def test_where_there_is_nothing_to_review_the_model_is_not_asked(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            run_command(terminal, "/review uncommitted")
+            terminal.wait_for("nothing to review: no uncommitted changes").wait_for_prompt()
+            run_command(terminal, "/review branch main")
+            terminal.wait_for("nothing to review: this branch has nothing that `main` has not").wait_for_prompt()
+            shutil.rmtree(place.repo / ".git")
+            run_command(terminal, "/review uncommitted")
+            terminal.wait_for("cannot tell what there is to review: not a git repository")
+
+    assert not model.requests
 
 
 @pytest.mark.parametrize("word", ["/quit", "/exit"])

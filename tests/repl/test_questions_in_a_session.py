@@ -48,6 +48,26 @@ def test_enter_is_a_no_and_a_no_can_say_why(place: Place) -> None:
     assert model.requests[-1].output_of("c2") == "command declined by the user, who says: use make"
 
 
+def test_ctrl_c_in_a_dialog_says_no_and_stops_the_turn(place: Place) -> None:
+    with FakeResponses([call("c1", "exec_command", PUSH)], [say("All done.")]) as model:
+        trust = f'[projects."{place.repo}"]\ntrust_level = "trusted"\n'
+        place.use_model(model.base_url, f'sandbox_mode = "workspace-write"\napproval_policy = "on-request"\n{trust}')
+        with Terminal(place, "go") as terminal:
+            terminal.wait_for("❯ n  No").press("ctrl-c")
+            terminal.wait_for("! interrupted").wait_for_prompt().type("and now?\r")
+            terminal.wait_for("● All done.")
+    assert not (place.repo / "made").exists()
+    assert model.requests[1].output_of("c1").startswith("aborted")
+
+
+def test_of_several_questions_each_says_which_it_is(place: Place) -> None:
+    options = [{"label": one, "description": one} for one in ("tea", "coffee")]
+    questions = [{"id": name, "header": name, "question": "Which?", "options": options} for name in ("One", "Two")]
+    with session(place, call("c1", "request_user_input", {"questions": questions})) as (_, terminal):
+        terminal.wait_for("── One · 1 of 2 ──").type("1")
+        terminal.wait_for("── Two · 2 of 2 ──").type("2")
+
+
 def test_a_pattern_is_edited_and_kept_for_good(place: Place) -> None:
     commands = [{**PUSH, "cmd": "touch one two"}, {**PUSH, "cmd": "touch one three"}]
     calls = [call(f"c{number}", "exec_command", one) for number, one in enumerate(commands)]

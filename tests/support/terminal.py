@@ -139,6 +139,18 @@ class Terminal:
         self._screen.resize(height, width)
         self.child.setwinsize(height, width)
 
+    def narrow(self, width: int) -> None:
+        """Make the window narrower as most terminals do: they wrap all rows anew. There must be room for them."""
+        pieces = [[row[at : at + width] for at in range(0, len(row) or 1, width)] for row in self.rows]
+        y, x = self.cursor
+        below = sum(map(len, pieces[:y])) + x // width
+        self.resize(width, self._screen.lines)
+        self._screen.erase_in_display(2)
+        for number, piece in enumerate([piece for row in pieces for piece in row][: self._screen.lines], 1):
+            self._screen.cursor_position(number, 1)
+            self._screen.draw(piece)
+        self._screen.cursor_position(below + 1, x % width + 1)
+
     def wait_for(self, wanted: str | Callable[[Terminal], bool], *, timeout: float = TIMEOUT) -> Self:
         """Read until the screen shows a text, or until something holds."""
         until = time.monotonic() + timeout

@@ -49,6 +49,16 @@ async def test_the_answer_of_a_turn_is_the_last_message(place: Place) -> None:
     assert model.requests[0].texts("user")[-1] == "go"
 
 
+async def test_a_message_that_is_only_streamed_counts_as_said(place: Place) -> None:
+    with FakeResponses([delta("do"), delta("ne"), completed()], [say("again")]) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("go")
+            await watched.say("next")
+    assert isinstance(ended, events.TurnCompleted)
+    assert (ended.last_message, watched.of(events.MessageDone)[0].text) == ("done", "done")
+    assert model.requests[1].texts("assistant") == ["done"]
+
+
 async def test_an_empty_answer_is_a_normal_end(place: Place) -> None:
     with FakeResponses([completed()]) as model:
         async with watched_session(place, model) as watched:

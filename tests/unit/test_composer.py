@@ -69,6 +69,46 @@ def test_a_message_that_was_not_sent_comes_back_with_what_its_chips_stand_for(tm
     )
 
 
+def test_a_message_that_is_called_back_has_its_chips_again(tmp_path: Path) -> None:
+    typing = with_chip("look at ", "\n")
+    typing.attach(tmp_path / "a.png")
+    sent = typing.take()
+    typing.history.add(sent.text.strip(), session_id="1")
+    typing.paste(LONG * 2, Path("/"))
+    draft = typing.text
+
+    typing.older()
+    shown, again = typing.text, typing.take()
+
+    assert (shown, again.inputs) == (sent.typed, sent.inputs)
+    typing.paste(LONG * 2, Path("/"))
+    typing.older()
+    typing.newer()
+    assert (typing.text, typing.take().text) == (draft, LONG * 2)
+
+
+def test_what_ctrl_c_has_cleared_comes_back_with_its_chips(tmp_path: Path) -> None:
+    typing = composer()
+    typing.attach(tmp_path / "a.png")
+    typing.buffer.insert_text("what is this?")
+    typing.history.keep(typing.take().text)
+
+    typing.older()
+
+    assert typing.take().inputs == (ImageInput(tmp_path / "a.png"), TextInput("[Image #1 a.png] what is this?"))
+
+
+def test_a_message_found_in_the_history_has_its_chips_again(tmp_path: Path) -> None:
+    typing = with_chip("look at ", "")
+    sent = typing.take()
+    typing.history.add(sent.text, session_id="1")
+
+    typing.search_history()
+    typing.accept()
+
+    assert (typing.text, typing.take().inputs) == (sent.typed, sent.inputs)
+
+
 @pytest.mark.parametrize(
     ("cursor", "delete", "text", "left_at"),
     [

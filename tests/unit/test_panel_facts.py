@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from codex_py.config.load import ConfigRequest, load_config
-from codex_py.ui.repl.panels.facts import mcp_sections
-from codex_py.ui.repl.panels.forms import Section
+from codex_py.core.session_facts import mcp_sections
+from codex_py.protocol.facts import Section
 from tests.support.home import Place
 
 SERVERS = """

@@ -20,6 +20,7 @@ from prompt_toolkit.cursor_shapes import AnyCursorShapeConfig, DynamicCursorShap
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import DynamicKeyBindings, KeyBindingsBase, merge_key_bindings
+from prompt_toolkit.key_binding.key_processor import KeyProcessor
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import BaseStyle, DynamicStyle, Style
 
@@ -28,14 +29,24 @@ from codex_py.ui.repl.bindings import focus_bindings, is_navigating, session_bin
 from codex_py.ui.repl.controls import Controls
 from codex_py.ui.repl.history import FILE, PromptHistory
 from codex_py.ui.repl.input import Composer
+from codex_py.ui.repl.key_parser import learn_keys
 from codex_py.ui.repl.keys import resolve_keys
 from codex_py.ui.repl.layout import Surroundings, build_layout
 from codex_py.ui.repl.notify import FOCUS_REPORTS_OFF, FOCUS_REPORTS_ON
 from codex_py.ui.repl.panel import Panels
+from codex_py.ui.repl.reflow import wraps_anew
 from codex_py.ui.repl.rows import Row
-from codex_py.ui.repl.screen import Screen, terminal_output
+from codex_py.ui.repl.screen import LiveApplication, Screen, terminal_output
 from codex_py.ui.repl.start import Errand, Host, Place
-from codex_py.ui.repl.terminal import USUAL_CURSOR, give_back, learn_keys, opening, terminal_input, title_sequence
+from codex_py.ui.repl.terminal import (
+    USUAL_CURSOR,
+    escape_seconds,
+    give_back,
+    opening,
+    terminal_input,
+    title_sequence,
+    use_utf_8,
+)
 
 _FRAME_SECONDS: Final = 0.12
 _NORMAL: Final = "  NORMAL"
@@ -54,7 +65,9 @@ class FrontEnd:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.theme: Theme = theme_named(place.tui.theme, place.env)
-        self.screen = Screen(terminal_output(sys.stdout, place.env.get("TERM", "")))
+        use_utf_8(sys.stdin, sys.stdout)
+        output = terminal_output(sys.stdout, place.env.get("TERM", ""))
+        self.screen = Screen(output, wraps_anew=wraps_anew(place.env))
         self.composer = Composer(_history(place), self.screen.draw)
         self.panels = Panels(self._panel_changed)
         self.controls = Controls(self.composer, place.cwd, draw=self.screen.draw, quit_early=self.close)
@@ -66,7 +79,7 @@ class FrontEnd:
         self._style = self._style_of_theme()
         layout = build_layout(self.screen, self.composer, self.panels, self._surroundings())
         self._typed = layout.current_window
-        self.app: Application[None] = Application(
+        self.app = LiveApplication(
             layout=layout,
             key_bindings=merge_key_bindings(
                 [DynamicKeyBindings(self._bindings_in_front), focus_bindings(self.controls)]
@@ -80,9 +93,9 @@ class FrontEnd:
             erase_when_done=True,
             include_default_pygments_style=False,
         )
-        # An Escape is told from the sequences that begin with one by what comes within this time.
-        self.app.ttimeoutlen = 0.05
+        self.app.ttimeoutlen = escape_seconds(place.env)
         self.app.timeoutlen = 0.15
+        self.app.key_processor.after_key_press += self._close_settled
         self.screen.attach(self.app)
 
     async def run(self, host: Host, errand: Errand) -> int:
@@ -222,6 +235,9 @@ class FrontEnd:
         if seat is not None and seat.surroundings.is_working():
             self.screen.draw_soon()
             asyncio.get_running_loop().call_later(_FRAME_SECONDS, self._turn_wheel)
+
+    def _close_settled(self, _: KeyProcessor) -> None:
+        self.panels.close_settled()
 
     def _panel_changed(self) -> None:
         self.app.layout.focus(self.panels.open.container if self.panels.open else self._typed)

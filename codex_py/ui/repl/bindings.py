@@ -16,8 +16,8 @@ from prompt_toolkit.keys import Keys
 
 from codex_py.ui.repl.controls import Controls
 from codex_py.ui.repl.input import Composer
+from codex_py.ui.repl.key_parser import FOCUS_IN, FOCUS_OUT
 from codex_py.ui.repl.keys import bind
-from codex_py.ui.repl.terminal import FOCUS_IN, FOCUS_OUT
 
 # What only the session can do.
 _OF_SESSION: Final = ("edit", "paste_image", "expand", "transcript", "plan_mode", "help")

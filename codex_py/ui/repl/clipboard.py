@@ -7,7 +7,11 @@ import base64
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final
+
+from codex_py.text.over_ssh import is_over_ssh
+from codex_py.ui.repl.multiplexer import passed_on, through_tmux
 
 _SECONDS: Final = 3.0
 # Terminals take no more in one sequence.
@@ -15,14 +19,22 @@ _MOST_BYTES: Final = 74_994
 
 
 async def copy_text(text: str, env: Mapping[str, str], emit: Callable[[str], None]) -> str:
-    """Copy a text; how that was done, in words. `emit` sends an escape sequence."""
-    if not env.get("SSH_CONNECTION") and (command := _program(env)) and await _fed(command, text, env):
+    """Copy a text; how that was done, in words. `emit` sends an escape sequence.
+
+    The clipboard is that of the machine at which the user sits: over ssh only the terminal knows it.
+    """
+    raw = text.encode(errors="replace")
+    if not is_over_ssh(env) and (command := _program(env)) and await _fed(command, raw, env):
         return f"with `{command[0]}`"
-    raw = text.encode(errors="replace")[:_MOST_BYTES]
-    sequence = f"\x1b]52;c;{base64.b64encode(raw).decode()}\a"
+    sequence = f"\x1b]52;c;{base64.b64encode(raw[:_MOST_BYTES]).decode()}\a"
     if env.get("TMUX"):
-        sequence = "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
-    emit(sequence)
+        # By default tmux lets no such sequence through, but gives its own buffer to the terminal.
+        if shutil.which("tmux", path=env.get("PATH")) and await _fed(["tmux", "load-buffer", "-w", "-"], raw, env):
+            return "through tmux"
+    elif env.get("TERM", "").startswith("tmux"):
+        # A tmux on the user's machine: it takes the one or the other, as it is set up.
+        emit(through_tmux(sequence))
+    emit(passed_on(sequence, env))
     return "through the terminal"
 
 
@@ -35,13 +47,19 @@ def _program(env: Mapping[str, str]) -> list[str] | None:
     return next((one for one in candidates if shutil.which(one[0], path=env.get("PATH"))), None)
 
 
-async def _fed(command: list[str], text: str, env: Mapping[str, str]) -> bool:
+async def _fed(command: list[str], raw: bytes, env: Mapping[str, str]) -> bool:
     quiet = asyncio.subprocess.DEVNULL
     try:
         running = await asyncio.create_subprocess_exec(
             *command, env=dict(env), stdin=asyncio.subprocess.PIPE, stdout=quiet, stderr=quiet
         )
-        await asyncio.wait_for(running.communicate(text.encode(errors="replace")), _SECONDS)
+    except OSError:
+        return False
+    try:
+        await asyncio.wait_for(running.communicate(raw), _SECONDS)
     except (OSError, TimeoutError):
+        with suppress(ProcessLookupError):
+            running.kill()
+        await running.wait()
         return False
     return running.returncode == 0

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from codex_py.core.skill_names import invocable, skill_called
 from codex_py.errors import UserError
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.ui.repl.chips import PickedSkill
@@ -74,16 +75,10 @@ class ShellSource:
         return [Offer(line, "", line, line) for line in best(query, earlier, key=lambda one: (one,), limit=MOST_OFFERS)]
 
 
-def invocable(catalog: SkillCatalog) -> list[Skill]:
-    """The skills a person may pick."""
-    return [skill for skill in catalog.enabled() if skill.user_invocable]
-
-
 def skill_alias(text: str, catalog: SkillCatalog) -> tuple[Skill, str] | None:
     """The skill that a message `/name …` means, and that message with a mention of it."""
     name, rest = split_command(text.strip())
-    found = next((skill for skill in invocable(catalog) if skill.name == name), None)
-    return (found, f"${name} {rest}".strip()) if found else None
+    return skill_called(catalog, name, rest)
 
 
 def shell_command(text: str) -> str:

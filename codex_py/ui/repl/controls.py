@@ -63,11 +63,12 @@ class Controls:
         if self.seat is not None:
             self.seat.press(action)
 
-    def interrupt(self) -> None:
-        """Stop the turn; what was queued comes back into the input."""
+    def interrupt(self) -> bool:
+        """Stop the turn, and say whether there was one; what was queued comes back into the input."""
         waiting = self.seat.interrupt() if self.seat else None
         if waiting:
             self._composer.put_back(waiting)
+        return waiting is not None
 
     def clear(self) -> None:
         """Ctrl-C: the search, the text or the turn goes, in this order; the second one in a row leaves."""
@@ -77,8 +78,7 @@ class Controls:
         if self._composer.menu.is_search:
             self._composer.close_menu()
         elif self._composer.text:
-            self._composer.history.keep(self._composer.chips.expand(self._composer.text))
-            self._composer.set_text("")
+            self._composer.history.keep(self._composer.take().text)
         else:
             self.interrupt()
         self._asked_at = time.monotonic()

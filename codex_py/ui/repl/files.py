@@ -33,6 +33,8 @@ _MOST_CANDIDATES: Final = 1500
 # Letters that only stand in their order, far apart, say little: so many are enough.
 _MOST_SCATTERED: Final = 300
 _LONGEST_QUERY: Final = 100
+# Lines that are searched in one go for letters in order.
+_AT_ONCE: Final = 10_000
 
 
 class FileIndex:
@@ -53,13 +55,18 @@ class FileIndex:
         if not query:
             return self._paths[:limit]
         found = dict.fromkeys(islice(self._candidates(query), _MOST_CANDIDATES))
-        for lines in (self._names, self._lines):
-            if len(found) < limit:
-                found.update(dict.fromkeys(lines.like(query)))
+        if len(found) < limit and len(query) > 1:
+            scattered = self._lines.like(query)
+            found.update(dict.fromkeys(scattered))
+            if len(scattered) == _MOST_SCATTERED:
+                # There is more, and what has the letters in its name counts for more.
+                found.update(dict.fromkeys(self._names.like(query)))
         return best(query, [self._paths[number] for number in found], key=_texts, limit=limit)
 
     def _candidates(self, query: str) -> Iterator[int]:
         for lines in (self._names, self._lines):
+            if query not in lines:
+                continue
             yield from lines.having(f"\n{query}\n")
             yield from lines.having(f"\n{query}")
             yield from lines.having(query)
@@ -69,32 +76,52 @@ class _Lines:
     """Texts of one line each in one text, so that searching all of them is one call."""
 
     def __init__(self, lines: Sequence[str]) -> None:
-        self._text = "\n".join(["", *lines, ""])
-        self._starts = [*accumulate((len(line) + 1 for line in lines), initial=1)]
+        raw = [_encoded(line) for line in lines]
+        self._text = b"\n".join([b"", *raw, b""])
+        self._starts = [*accumulate((len(line) + 1 for line in raw), initial=1)]
         # Where all that fits is known, a query with more letters need look nowhere else.
         self._narrowed: tuple[str, Sequence[int]] = ("", ())
 
+    def __contains__(self, part: str) -> bool:
+        return _encoded(part) in self._text
+
     def having(self, part: str) -> Iterator[int]:
         """The numbers of the first lines with this in them; a line end before or behind it counts as a part of them."""
-        at = self._text.find(part)
+        wanted = _encoded(part)
+        at = self._text.find(wanted)
         for _ in range(_MOST_CANDIDATES):
             if at < 0:
                 return
             number = bisect_right(self._starts, at + 1) - 1
             yield number
-            at = self._text.find(part, self._starts[number + 1] - 1)
+            at = self._text.find(wanted, self._starts[number + 1] - 1)
 
     def like(self, query: str) -> Sequence[int]:
         """The numbers of the first lines that have these letters in this order."""
-        pattern = letters_in_order(query)
+        letters = _encoded(query)
+        pattern = letters_in_order(letters)
         earlier, among = self._narrowed
         if earlier and query.startswith(earlier):
             return [number for number in among if pattern.match(self._text, self._starts[number] - 1)]
-        matches = islice(pattern.finditer(self._text), _MOST_SCATTERED)
-        found = [bisect_right(self._starts, match.start() + 1) - 1 for match in matches]
+        found = list(islice(self._matching(letters, pattern), _MOST_SCATTERED))
         if len(found) < _MOST_SCATTERED:
             self._narrowed = query, found
         return found
+
+    def _matching(self, letters: bytes, pattern: re.Pattern[bytes]) -> Iterator[int]:
+        """The same one after the other, found in what is left without all other letters where that is little."""
+        others = bytes(set(range(256)) - {*letters, *b"\n"})
+        is_little = True
+        for first in range(0, len(self._starts) - 1, _AT_ONCE):
+            end = min(first + _AT_ONCE, len(self._starts) - 1)
+            block = self._text[self._starts[first] - 1 : self._starts[end] - 1]
+            left = block.translate(None, others) if is_little else block
+            is_little = len(left) < len(block) // 3
+            number, at = first, 0
+            for match in pattern.finditer(left):
+                number += left.count(b"\n", at, match.start())
+                at = match.start()
+                yield number
 
 
 class FileSource:
@@ -197,6 +224,10 @@ def _walk(cwd: Path, given_up: threading.Event) -> Iterator[str]:
         yield from (name if relative == "." else f"{relative}/{name}" for name in names if "\n" not in name)
         if time.monotonic() > until or given_up.is_set():
             return
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
 
 
 def _low(path: str) -> str:

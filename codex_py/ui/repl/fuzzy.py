@@ -40,10 +40,10 @@ def best(query: str, things: Iterable[T], *, key: Callable[[T], Sequence[str]], 
     return [thing for _, thing in scored[:limit]]
 
 
-def letters_in_order(query: str) -> re.Pattern[str]:
+def letters_in_order(query: bytes) -> re.Pattern[bytes]:
     """A pattern for a line, with the line end before it, in which the letters stand in this order; linear in a text."""
-    parts = [f"[^\n{re.escape(letter)}]*+{re.escape(letter)}" for letter in query]
-    return re.compile("\n" + "".join(parts))
+    letters = [re.escape(query[at : at + 1]) for at in range(len(query))]
+    return re.compile(b"\n" + b"".join(b"[^\n%b]*+%b" % (letter, letter) for letter in letters))
 
 
 def _scattered(query: str, low: str) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
@@ -17,6 +18,9 @@ from codex_py.ui.repl.history import HistorySource, PromptHistory
 from codex_py.ui.repl.menu import Menu, Offer
 from codex_py.ui.repl.paste import picture_paths
 
+# Messages with chips that can be called back as they were.
+_MOST_KEPT: Final = 100
+
 
 class Composer:
     """What is being typed. `changed` is called whenever something of it has to be drawn again."""
@@ -26,6 +30,9 @@ class Composer:
         self.history = history
         self.chips = Chips()
         self._changed = changed
+        self._draft_chips = self.chips
+        # By what the history has of them.
+        self._kept: dict[str, Composed] = {}
         self._before_search = ""
         self._last = Document()
         self.buffer = Buffer(multiline=True, on_text_changed=self._update, on_cursor_position_changed=self._update)
@@ -41,7 +48,7 @@ class Composer:
 
     def take(self) -> Composed:
         """The message as it stands; the input is empty afterwards."""
-        composed = self.chips.compose(self.text.strip())
+        composed = self._composed()
         self.chips = Chips()
         self.set_text("")
         return composed
@@ -92,7 +99,7 @@ class Composer:
         if offer is None:
             return None
         if self.menu.is_search:
-            self.set_text(offer.insert)
+            self.set_text(self._called_back(offer.insert))
             return offer
         word = self.menu.word
         if isinstance(offer.chip, PickedSkill):
@@ -123,10 +130,19 @@ class Composer:
 
     def older(self) -> None:
         """Show the message typed before the one that is shown."""
-        self._show(self.history.older(self.text))
+        if not self.history.is_browsing:
+            self._draft_chips = self.chips
+        if (text := self.history.older(self.text)) is not None:
+            self._show(self._called_back(text))
 
     def newer(self) -> None:
-        self._show(self.history.newer())
+        """Show the one typed after it, or at last what was being typed."""
+        text = self.history.newer()
+        if text is not None and self.history.is_browsing:
+            self._show(self._called_back(text))
+        elif text is not None:
+            self.chips = self._draft_chips
+            self._show(text)
 
     def refresh_menu(self) -> None:
         """Offer again: there is more to choose from than before."""
@@ -134,10 +150,23 @@ class Composer:
             self.menu.update(self.buffer.document)
             self._changed()
 
-    def _show(self, text: str | None) -> None:
-        if text is not None:
-            self._replace(text)
-            self.menu.close()
+    def _composed(self) -> Composed:
+        composed = self.chips.compose(self.text.strip())
+        if composed.chips:
+            self._kept[composed.text.strip()] = composed
+            if len(self._kept) > _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+        return composed
+
+    def _called_back(self, text: str) -> str:
+        """A text of the history as it was typed, its chips in place of those that are there."""
+        self.chips = Chips()
+        composed = self._kept.get(text.strip())
+        return self.chips.adopt(composed.typed, dict(composed.chips)) if composed else text
+
+    def _show(self, text: str) -> None:
+        self._replace(text)
+        self.menu.close()
 
     def _replace(self, text: str) -> None:
         """Another text, which is no edit of the one before."""

@@ -28,6 +28,7 @@ from codex_py.render.entry import Entry
 from codex_py.render.lines import to_lines
 from codex_py.render.plain import plain_lines
 from codex_py.render.theme import Theme
+from codex_py.text.over_ssh import is_over_ssh
 from codex_py.text.sanitize import sanitize
 from codex_py.ui.repl.commands.prompts import commands_now
 from codex_py.ui.repl.completion import SHELL, shell_command, skill_alias, unknown_command
@@ -68,7 +69,8 @@ async def run_in_lines(host: Host, place: Place, errand: Errand) -> int:
                 before = way_back(session, is_ephemeral=host.is_ephemeral)
                 errand = Errand()
         except LoginNeeded:
-            if not (sys.stdin.isatty() and await reach_a_model(asker, host, talk.run_program)):
+            over_ssh = is_over_ssh(place.env)
+            if not (sys.stdin.isatty() and await reach_a_model(asker, host, talk.run_program, over_ssh=over_ssh)):
                 raise
             place = host.place()
         except UserError as error:

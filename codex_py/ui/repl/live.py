@@ -20,6 +20,8 @@ from codex_py.ui.repl.running_agents import RunningAgents
 
 _FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _LONGEST_HEADING: Final = 60
+# What says nothing that ends a message.
+_SILENT: Final = (events.ItemRecorded, events.UsageReported, events.QuestionAsked, events.QuestionClosed)
 
 Row = list[tuple[str, str]]
 
@@ -213,7 +215,7 @@ class Live:
         if isinstance(event, events.TurnCompleted | events.TurnFailed | events.TurnInterrupted):
             self._finish_plan()
             self.commands.clear()
-        if not isinstance(event, events.ItemRecorded | events.UsageReported | events.QuestionAsked):
+        if not isinstance(event, _SILENT):
             self.finish_text()
         self._voice.event(event)
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from codex_py.protocol import events
 from codex_py.text.sanitize import sanitize_line
+from codex_py.ui.repl.multiplexer import is_inside, passed_on
 from codex_py.ui.repl.settings import Tui
 
 FOCUS_REPORTS_ON: Final = "\x1b[?1004h"
@@ -14,7 +15,9 @@ FOCUS_REPORTS_OFF: Final = "\x1b[?1004l"
 
 _BELL: Final = "\a"
 _LONGEST: Final = 160
-_KNOW_OSC_9: Final = ("iterm.app", "wezterm", "ghostty", "kitty", "warpterminal")
+_KNOW_OSC_9: Final = ("iterm.app", "iterm2", "wezterm", "ghostty", "kitty", "warpterminal")
+# Over ssh mostly this alone tells which terminal it is.
+_TERMS: Final = ("xterm-kitty", "xterm-ghostty", "wezterm")
 
 
 class Notices:
@@ -29,7 +32,7 @@ class Notices:
     ) -> None:
         self._tui = tui
         self._uses_osc_9 = tui.notify_by == "osc9" or (tui.notify_by == "auto" and _knows_osc_9(env))
-        self._in_tmux = bool(env.get("TMUX"))
+        self._env = env
         self._emit = emit
         self._has_focus = has_focus
 
@@ -51,13 +54,11 @@ class Notices:
             self._emit(_BELL)
             return
         text = sanitize_line(" ".join(message.split()))[:_LONGEST]
-        sequence = f"\x1b]9;{text}\a"
-        self._emit(_through_tmux(sequence) if self._in_tmux else sequence)
+        self._emit(passed_on(f"\x1b]9;{text}\a", self._env))
 
 
 def _knows_osc_9(env: Mapping[str, str]) -> bool:
-    return env.get("TERM_PROGRAM", "").lower() in _KNOW_OSC_9 or "kitty" in env.get("TERM", "")
-
-
-def _through_tmux(sequence: str) -> str:
-    return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
+    """Whether the terminal shows it; what stands between passes a bell on, but not always this."""
+    programs = (env.get(name, "").lower() for name in ("TERM_PROGRAM", "LC_TERMINAL"))
+    is_known = env.get("TERM", "") in _TERMS or any(program in _KNOW_OSC_9 for program in programs)
+    return is_known and not is_inside(env)

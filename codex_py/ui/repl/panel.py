@@ -57,7 +57,17 @@ class Panels:
         try:
             return await panel.result
         finally:
-            self._waiting.remove(panel)
+            if panel in self._waiting:
+                self._waiting.remove(panel)
+            self._bring_first()
+
+    def close_settled(self) -> None:
+        """Take the last panel from the screen as soon as it is settled: what was typed right behind is for the input.
+
+        When another one waits nothing is done: no key may answer what was not yet seen.
+        """
+        if len(self._waiting) == 1 and self._waiting[0].result.done():
+            self._waiting.clear()
             self._bring_first()
 
     def _bring_first(self) -> None:

@@ -9,11 +9,13 @@ import asyncio
 import errno
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, TextIO
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.output.vt100 import Vt100_Output
+
+from codex_py.ui.repl.reflow import rows_gained
 
 # Terminals that know it show what is between the two at once; the others ignore it.
 _BEGIN_UPDATE: Final = "\x1b[?2026h"
@@ -75,13 +77,30 @@ def terminal_output(stdout: TextIO, term: str) -> HeldOutput:
     return made
 
 
-class Screen:
-    """Takes lines for the scrollback, and writes them with the next drawing of the live part."""
+class LiveApplication(Application[None]):
+    """An application whose screen is told when the window has another size."""
 
-    def __init__(self, output: HeldOutput) -> None:
+    note_resize: Callable[[], None] | None = None
+
+    def _on_resize(self) -> None:
+        # The base's erases at once, even while another program has the terminal.
+        if self.note_resize is not None:
+            self.note_resize()
+
+
+class Screen:
+    """Takes lines for the scrollback, and writes them with the next drawing of the live part.
+
+    `wraps_anew` says whether the terminal wraps what is drawn when its window gets narrower.
+    """
+
+    def __init__(self, output: HeldOutput, *, wraps_anew: bool = False) -> None:
         self.output = output
+        self._wraps_anew = wraps_anew
+        self._is_resized = False
+        self._drawn_width = 0
         self._finished: list[str] = []
-        self._app: Application[None] | None = None
+        self._app: LiveApplication | None = None
         self._soon: asyncio.TimerHandle | None = None
         self._began = self._work_began = self._due = 0.0
 
@@ -93,9 +112,10 @@ class Screen:
     def height(self) -> int:
         return max(1, self.output.get_size().rows)
 
-    def attach(self, app: Application[None]) -> None:
+    def attach(self, app: LiveApplication) -> None:
         """Become part of every drawing of the application."""
         self._app = app
+        app.note_resize = self._note_resize
         app.before_render += self._before_drawing
         app.after_render += self._after_drawing
 
@@ -131,11 +151,12 @@ class Screen:
     def _before_drawing(self, app: Application[None]) -> None:
         self._began, self._work_began = time.monotonic(), time.thread_time()
         self.output.hold()
-        if self._finished:
-            app.renderer.erase(leave_alternate_screen=False)
-            self._write_finished()
-        elif self._shrinks(app):
-            app.renderer.erase(leave_alternate_screen=False)
+        # The width is asked as well: a drawing may come between the change and the word of it.
+        width = self.width
+        if self._finished or self._is_resized or width != self._drawn_width or self._shrinks(app):
+            self._erase(app, width)
+        self._drawn_width = width
+        self._write_finished()
 
     def _after_drawing(self, app: Application[None]) -> None:
         self.output.let_go()
@@ -144,6 +165,19 @@ class Screen:
             self._soon = None
         work = time.thread_time() - self._work_began
         self._due = self._began + min(max(_PAUSE_SECONDS, work * _PAUSE_PER_WORK), _LONGEST_PAUSE)
+
+    def _note_resize(self) -> None:
+        self._is_resized = True
+        self.draw()
+
+    def _erase(self, app: Application[None], width: int) -> None:
+        """Erase the live part, with the rows that it has got more since it was drawn."""
+        self._is_resized = False
+        drawn = app.renderer.last_rendered_screen
+        if self._wraps_anew and drawn is not None and width < self._drawn_width:
+            cursor = drawn.get_cursor_position(app.layout.current_window)
+            self.output.cursor_up(rows_gained(drawn, cursor, width))
+        app.renderer.erase(leave_alternate_screen=False)
 
     def _shrinks(self, app: Application[None]) -> bool:
         """Whether fewer rows are needed than were drawn; the renderer alone never gives one back."""

@@ -16,6 +16,7 @@ from codex_py.protocol.input import ImageInput
 from codex_py.protocol.ops import Answer, Begin, Op
 from codex_py.render.banner import banner_lines
 from codex_py.render.transcript import render_items
+from codex_py.text.over_ssh import is_over_ssh
 from codex_py.ui.repl.actions import Actions
 from codex_py.ui.repl.app import FrontEnd
 from codex_py.ui.repl.chips import Chips, Composed
@@ -75,7 +76,8 @@ class Journey:
 
     async def _set_up(self, destination: Destination) -> Destination:
         """There is no model to ask yet."""
-        if not await reach_a_model(self._asker, self._host, self._front.run_program):
+        over_ssh = is_over_ssh(self._place.env)
+        if not await reach_a_model(self._asker, self._host, self._front.run_program, over_ssh=over_ssh):
             return Quit()
         self._front.place = self._place = self._host.place()
         return destination
@@ -126,8 +128,9 @@ class Journey:
             run_command=sitting.run_command,
         )
         sitting.actions = actions.by_name()
+        # Ctrl-C in a question stops the turn that asks.
         questions = self._questions = QuestionDesk(
-            self._asker,
+            PanelAsker(self._front.panels.show, self._badge, self._front.controls.interrupt),
             lambda question, value: session.submit(Answer(question, value)),
             is_typing=self._is_typing,
             home=desk.user_home,

@@ -180,7 +180,7 @@ class Sitting:
             for row in to_fragments(render_queued(message.typed), width=width, theme=theme)[:1]:
                 rows += [*row, ("", "\n")]
         if len(waiting) > _MOST_QUEUED:
-            rows.append(("class:dim", f"  and {len(waiting) - _MOST_QUEUED} more\n"))
+            rows += [("class:dim", f"  and {len(waiting) - _MOST_QUEUED} more"), ("", "\n")]
         return rows[:-1] if rows and rows[-1][1] == "\n" else rows
 
     def _status(self, width: int) -> StyleAndTextTuples:

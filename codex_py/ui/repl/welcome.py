@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from codex_py.config.edit import set_value, trust_project
 from codex_py.errors import UserError
-from codex_py.ui.repl.panels.first_run import KEY_FORM, WELCOME, ask_for_trust
+from codex_py.ui.repl.panels.first_run import KEY_FORM, ask_for_trust, welcome_sheet
 from codex_py.ui.repl.panels.forms import Asker, Option, Sheet
 from codex_py.ui.repl.start import Host, Place
 
@@ -48,10 +48,10 @@ async def settle_trust(asker: Asker, host: Host, place: Place) -> Place | None:
     return host.place()
 
 
-async def reach_a_model(asker: Asker, host: Host, run_program: RunProgram) -> bool:
+async def reach_a_model(asker: Asker, host: Host, run_program: RunProgram, *, over_ssh: bool) -> bool:
     """Let the user choose how to reach one, and set that up; False when they want to leave."""
     while True:
-        match await asker.choose(WELCOME):
+        match await asker.choose(welcome_sheet(over_ssh=over_ssh)):
             case "quit":
                 return False
             case "offline":

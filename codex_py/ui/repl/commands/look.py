@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.core.git_checkout import read_git_state
+from codex_py.core.session_facts import mcp_sections, status_sections
 from codex_py.core.working_diff import working_changes
 from codex_py.errors import UserError
 from codex_py.protocol.agents import AgentState
@@ -21,7 +22,6 @@ from codex_py.ui.repl.desk import Desk
 from codex_py.ui.repl.editor import edit_file
 from codex_py.ui.repl.keys import resolve_keys
 from codex_py.ui.repl.panels.agents import manage_agents
-from codex_py.ui.repl.panels.facts import mcp_sections, status_sections
 from codex_py.ui.repl.panels.help import show_help
 from codex_py.ui.repl.panels.hooks import manage_hooks
 from codex_py.ui.repl.panels.processes import manage_processes

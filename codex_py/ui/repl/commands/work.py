@@ -12,6 +12,7 @@ from codex_py.core.review import (
     ReviewTarget,
     UncommittedChanges,
     branches,
+    is_empty,
     recent_commits,
     review_prompt,
 )
@@ -46,8 +47,12 @@ async def _review(desk: Desk, words: str) -> None:
         target = UncommittedChanges()
     else:
         target = await _target(desk, await desk.asker.choose(_WHAT))
-    if target is not None:
-        prompt = await asyncio.to_thread(review_prompt, target, desk.cwd, wishes=words)
+    if target is None:
+        return
+    prompt = await asyncio.to_thread(review_prompt, target, desk.cwd, wishes=words)
+    if await asyncio.to_thread(is_empty, target, desk.cwd):
+        desk.voice.note(_nothing_to_review(target))
+    else:
         desk.front.say(prompt, typed=f"/review {words or _named(target)}")
 
 
@@ -66,6 +71,12 @@ async def _target(desk: Desk, kind: str) -> ReviewTarget | None:
             return await desk.asker.pick(Listing("Review which commit?", listed, empty="no commit"))
         case _:
             return None
+
+
+def _nothing_to_review(target: ReviewTarget) -> str:
+    if isinstance(target, BranchChanges):
+        return f"nothing to review: this branch has nothing that `{target.base}` has not"
+    return "nothing to review: no uncommitted changes; `/review branch NAME` and `/review commit SHA` look at others"
 
 
 def _named(target: ReviewTarget) -> str:

@@ -9,8 +9,9 @@ from typing import Final, Literal, TypeAlias
 
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope
 from codex_py.text.sanitize import sanitize_line
+from codex_py.text.shell_line import script_and_shell
 from codex_py.ui.repl.panels.forms import Asker, Form, Line, Option, Sheet, needs_text
-from codex_py.ui.repl.panels.wording import script_and_shell, short_path
+from codex_py.ui.repl.panels.wording import short_path
 
 _Answer: TypeAlias = ApprovalScope | Literal["no", "say"]
 

@@ -36,21 +36,24 @@ class NamedAsker:
 
 
 class PanelAsker:
-    """Shows each form as a panel. `badge` gives a word behind the title, such as how many wait."""
+    """Shows each form as a panel, with this `badge` and this `stop`."""
 
-    def __init__(self, show: Show, badge: Callable[[], str] = lambda: "") -> None:
+    def __init__(
+        self, show: Show, badge: Callable[[], str] = lambda: "", stop: Callable[[], bool] = lambda: False
+    ) -> None:
         self.show: Show | None = show
         self._show = show
         self._badge = badge
+        self._stop = stop
 
     async def choose(self, sheet: Sheet[T], *, armed: bool = True) -> T:
         panel = ChoicePanel(sheet, armed=armed)
-        panel.badge = self._badge
+        panel.badge, panel.stop = self._badge, self._stop
         return await self._show(panel)
 
     async def enter(self, form: Form) -> str | None:
         panel = EntryPanel(form)
-        panel.badge = self._badge
+        panel.badge, panel.stop = self._badge, self._stop
         return await self._show(panel)
 
     async def pick(self, listing: Listing[T], *, on_move: Callable[[T], None] | None = None) -> T | None:

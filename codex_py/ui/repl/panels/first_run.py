@@ -32,6 +32,10 @@ WELCOME: Final[Sheet[FirstChoice]] = Sheet(
     escape="quit",
 )
 
+_FAR_BROWSER: Final[Option[FirstChoice]] = WELCOME.options[0]._replace(
+    note="shows the address; its browser comes back to this machine"
+)
+
 KEY_FORM: Final = Form(
     "API key",
     (Line("From https://platform.openai.com/api-keys. It is not shown while you type."),),
@@ -39,6 +43,13 @@ KEY_FORM: Final = Form(
     check=needs_text,
     enter="keep it",
 )
+
+
+def welcome_sheet(*, over_ssh: bool) -> Sheet[FirstChoice]:
+    """The question how to begin. Over ssh the browser is on another machine, and a code works with it."""
+    if not over_ssh:
+        return WELCOME
+    return WELCOME._replace(options=(_FAR_BROWSER, *WELCOME.options[1:]), default=1)
 
 
 async def ask_for_trust(asker: Asker, loaded: LoadedConfig, *, cwd: Path, home: Path, user_home: str) -> bool | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
+from codex_py.protocol.facts import Section
+
 if TYPE_CHECKING:
     from codex_py.ui.repl.panel import Panel
 
@@ -46,13 +48,6 @@ class Sheet(NamedTuple, Generic[T]):
     default: int = 0
     facts: tuple[Line, ...] = ()
     escape: str = "no"
-
-
-class Section(NamedTuple):
-    """A part of a page: a heading, and rows of a name and what is said of it."""
-
-    heading: str
-    rows: tuple[tuple[str, str], ...]
 
 
 class Form(NamedTuple):

@@ -32,13 +32,15 @@ _ROOMY: Final = 12
 class Frame(Generic[T]):
     """A panel with rows between two edges, and a line to type in where `typed` is set.
 
-    `refusal` is what Escape and Ctrl-C settle it with. `badge` gives a word behind the title, such as `1 of 3`.
+    `refusal` is what Escape and Ctrl-C settle it with. `badge` gives a word behind the title, such as `1 more`. With
+    `stop` Ctrl-C asks it first to stop what asks; it says whether there was something.
     """
 
     def __init__(self, title: str, refusal: T, *, typed: Buffer | None = None, hidden: bool = False) -> None:
         self.title = title
         self.result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.badge: Callable[[], str] = lambda: ""
+        self.stop: Callable[[], bool] = lambda: False
         self._refusal = refusal
         self._typed = typed
         self._hidden = hidden
@@ -97,9 +99,13 @@ class Frame(Generic[T]):
         self.bind(keys)
 
         @keys.add("escape", eager=True)
-        @keys.add("c-c", eager=True)
         def _(event: KeyPressEvent) -> None:
             self.dismiss()
+
+        @keys.add("c-c", eager=True)
+        def _(event: KeyPressEvent) -> None:
+            if not self.stop():
+                self.dismiss()
 
         return keys
 

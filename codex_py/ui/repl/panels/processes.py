@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from codex_py.protocol.live_process import LiveProcess
+from codex_py.text.shell_line import script_and_shell
 from codex_py.ui.repl.panels.forms import Asker, Entry, Line, Listing, Option, Sheet
-from codex_py.ui.repl.panels.wording import script_and_shell, short_path
+from codex_py.ui.repl.panels.wording import short_path
 
 _SHOWN_LINES: Final = 4
 

@@ -241,7 +241,7 @@ def choice_sheet(question: ChoiceQuestion) -> Sheet[int | None]:
         Option("", one.label, place, one.description) for place, one in enumerate(question.options)
     ]
     return Sheet(
-        title=question.header or "A question",
+        title=" · ".join(filter(None, [question.header or "A question", question.count])),
         subject=(Line(question.question),),
         options=(*options, Option("", "Write an answer…", -1), Option("", "No answer", None)),
         refusal=None,

@@ -1,4 +1,4 @@
-"""What `/status` and `/mcp` tell, as sections of names and facts."""
+"""What there is to tell of a session and of its MCP servers, as sections of names and facts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 from codex_py import __version__
 from codex_py.config.load import LoadedConfig
 from codex_py.core.session import Session
+from codex_py.paths import short_path
 from codex_py.protocol.encoding import as_list, as_object
+from codex_py.protocol.facts import Section
 from codex_py.protocol.policy import approval_name, describe_sandbox
 from codex_py.protocol.usage import TokenUsage
 from codex_py.text.masked import masked_words
-from codex_py.ui.repl.panels.forms import Section
-from codex_py.ui.repl.panels.wording import short_path
 
 if TYPE_CHECKING:
     from codex_py.core.session_mcp import ServerState, SessionMcp

@@ -1,0 +1,153 @@
+"""The session as it is used over ssh, in tmux and in GNU screen: as their environments and their bytes have it."""
+
+from __future__ import annotations
+
+import re
+import threading
+from base64 import b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.repl.conftest import Ready
+from tests.support.fake_responses import FakeResponses, added, delta, hang, say
+from tests.support.home import Place
+from tests.support.process import COMMAND, run
+from tests.support.terminal import Terminal
+
+_SSH: Final = {"SSH_CONNECTION": "192.0.2.1 50000 192.0.2.2 22", "SSH_TTY": "/dev/pts/1"}
+_COPY: Final = "\x1b]52;c;" + b64encode(b"copy me").decode() + "\a"
+_KEEPER: Final = '#!/bin/sh\necho "$@" > "$KEPT.words"\ncat > "$KEPT"\nexit ${STATUS-0}\n'
+
+
+def program(folder: Path, *names: str) -> Path:
+    """Programs that keep what they are given in the file of `$KEPT`."""
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        (folder / name).write_text(_KEEPER)
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def words(shown: str) -> list[str]:
+    return re.findall(r"\bword\d+\b", shown)
+
+
+def copied(place: Place, ready: Ready, folder: Path, told: str, env: Mapping[str, str]) -> bytes:
+    """What the terminal has got after `/copy`, which is to be told in these words."""
+    path = f"{program(folder, 'tmux', 'xclip')}:{place.env['PATH']}"
+    with FakeResponses([say("copy me")]) as model:
+        ready(model)
+        there, term = place.with_env(PATH=path, KEPT=str(folder / "kept"), **env), env.get("TERM", "xterm-256color")
+        with Terminal(there, "hi", TERM=term) as terminal:
+            terminal.wait_for("● copy me").wait_for_prompt().type("/copy")
+            terminal.wait_for("1/1").press("enter")
+            terminal.wait_for(f"copied the last answer, 7 characters, {told}")
+            return bytes(terminal.raw)
+
+
+@pytest.mark.parametrize("sign", ["SSH_CONNECTION", "SSH_TTY"])
+def test_a_copy_goes_to_the_clipboard_of_the_user_s_machine(
+    place: Place, ready: Ready, tmp_path: Path, sign: str
+) -> None:
+    env = {sign: _SSH[sign], "DISPLAY": ":10"}
+    assert _COPY.encode() in copied(place, ready, tmp_path / "bin", "through the terminal", env)
+    assert not (tmp_path / "bin/kept").exists()
+
+
+def test_a_copy_in_tmux_goes_through_its_buffer(place: Place, ready: Ready, tmp_path: Path) -> None:
+    raw = copied(place, ready, tmp_path / "bin", "through tmux", {"TMUX": "/tmp/tmux-0/default,1,0"})
+
+    assert b"]52;" not in raw
+    assert (tmp_path / "bin/kept").read_text() == "copy me"
+    assert (tmp_path / "bin/kept.words").read_text() == "load-buffer -w -\n"
+
+
+@pytest.mark.parametrize(
+    ("env", "sent"),
+    [
+        ({"TMUX": "/tmp/tmux-0/default,1,0", "STATUS": "1"}, f"\x1bPtmux;\x1b{_COPY}\x1b\\"),
+        ({"STY": "1.pts-0.box", "TERM": "screen"}, f"\x1bP{_COPY}\x1b\\"),
+        ({**_SSH, "TERM": "tmux-256color"}, f"\x1bPtmux;\x1b{_COPY}\x1b\\{_COPY}"),
+    ],
+)
+def test_a_copy_is_wrapped_for_what_stands_between(
+    place: Place, ready: Ready, tmp_path: Path, env: dict[str, str], sent: str
+) -> None:
+    assert sent.encode() in copied(place, ready, tmp_path / "bin", "through the terminal", env)
+
+
+def test_what_the_terminal_answers_late_is_neither_typed_nor_an_escape(place: Place, ready: Ready) -> None:
+    go_on = threading.Event()
+    message = added({"type": "message", "role": "assistant", "content": []})
+    with FakeResponses([message, delta("on my way"), hang(go_on), delta(", done"), say("on my way, done")]) as model:
+        ready(model)
+        with Terminal(place.with_env(**_SSH), "go") as terminal:
+            terminal.wait_for("on my way")
+            for answer in ("\x1b[24;80R", "\x1b[?62;22c", "\x1b]11;rgb:ffff/ffff/ffff\x1b\\", "\x1bP>|term 1\x1b\\"):
+                terminal.type(answer)
+            terminal.type("next")
+            terminal.wait_for("› next")
+            go_on.set()
+            terminal.wait_for("● on my way, done").wait_for_prompt()
+
+            assert "› next" in terminal.text
+
+
+def test_an_escape_over_ssh_stops_the_turn(place: Place, ready: Ready) -> None:
+    never = threading.Event()
+    message = added({"type": "message", "role": "assistant", "content": []})
+    with FakeResponses([message, delta("on my way"), hang(never)]) as model:
+        ready(model)
+        with Terminal(place.with_env(**_SSH), "go") as terminal:
+            terminal.wait_for("on my way").press("escape")
+            terminal.wait_for("interrupted").wait_for_prompt()
+        never.set()
+
+
+def test_without_a_locale_it_speaks_utf_8(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("schöne Grüße 日本")]) as model:
+        ready(model)
+        env = {"LANG": "", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+        with Terminal(place.with_env(**_SSH, **env), COMMAND, command="/usr/bin/env") as terminal:
+            terminal.wait_for_prompt().type("größe")
+            terminal.wait_for("› größe").press("enter")
+            terminal.wait_for("● schöne Grüße 日本")
+
+    assert model.requests[0].texts("user")[-1] == "größe"
+
+
+def test_over_ssh_the_first_run_begins_with_a_code(place: Place) -> None:
+    place.configure(f'[projects."{place.repo}"]\ntrust_level = "trusted"\n')
+    with Terminal(place.with_env(**_SSH)) as terminal:
+        terminal.wait_for("❯ d  Sign in with a code").press("escape")
+        assert terminal.wait_for_end() == 0
+
+
+def test_no_terminal_is_told_with_the_way_to_get_one(place: Place) -> None:
+    ended = run(place)
+
+    assert (ended.status, ended.out.splitlines()[0]) == (2, "codex-py 0.1.0: a coding agent for the terminal")
+    assert ended.err == (
+        "error: the session needs a terminal, and stdin is none; over ssh, `ssh -t HOST codex-py` brings one; "
+        "scripts use `codex-py exec`\n"
+    )
+
+
+def test_what_streams_in_is_there_once_after_the_rows_were_wrapped_anew(place: Place, ready: Ready) -> None:
+    go_on = threading.Event()
+    text = " ".join(f"word{number}" for number in range(30))
+    message = added({"type": "message", "role": "assistant", "content": []})
+    with FakeResponses([message, delta(text), hang(go_on), delta(" end"), say(f"{text} end")]) as model:
+        ready(model)
+        with Terminal(place, "go", height=40, TMUX="/tmp/tmux-0/default,1,0") as terminal:
+            terminal.wait_for("word29")
+            for width in (60, 45, 30):
+                terminal.narrow(width)
+                terminal.wait_for(lambda now: words(now.text) == text.split())
+            go_on.set()
+            terminal.wait_for("end").wait_for_prompt()
+
+            assert words(terminal.whole) == text.split()
