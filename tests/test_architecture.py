@@ -127,6 +127,8 @@ LAZY: Final = {
     ("cli/main.py", "codex_py.log"),
     ("cli/main.py", "codex_py.paths"),
     ("cli/main.py", "codex_py.text.sanitize"),
+    # Only where an editor has its user sign in.
+    ("cli/acp.py", "codex_py.cli.login"),
     # Only for a word that is no command, and for the terminal session.
     ("cli/main.py", "difflib"),
     ("cli/main.py", "codex_py.cli.repl"),
@@ -134,8 +136,9 @@ LAZY: Final = {
     # prompt is on it.
     ("cli/repl.py", "codex_py.ui.repl.app"),
     ("cli/repl.py", "codex_py.ui.repl.lines"),
-    ("cli/repl.py", "codex_py.core.build"),
-    ("cli/repl.py", "codex_py.offline.server"),
+    ("cli/repl.py", "codex_py.cli.opened"),
+    ("cli/repl.py", "codex_py.core.session_request"),
+    ("cli/opened.py", "codex_py.offline.server"),
     # The table of commands, for the command that lists them.
     ("ui/repl/commands/look.py", "codex_py.ui.repl.commands.prompts"),
     # The prompts of MCP servers, where there are some.

@@ -28,6 +28,8 @@ COMMANDS: Final = {
     "hooks": ("codex_py.cli.hooks", "list, trust and try the commands that run at points of a session"),
     "skills": ("codex_py.cli.skills", "list, show, check and switch skills"),
     "config": ("codex_py.cli.config", "show every setting in force and where it comes from"),
+    "app-server": ("codex_py.cli.app_server", "serve an SDK or an editor that speaks the app-server protocol"),
+    "acp": ("codex_py.cli.acp", "serve an editor that speaks the Agent Client Protocol"),
     "apply-patch": ("codex_py.cli.apply_patch", "apply a patch in the format models write"),
     "sandbox": ("codex_py.cli.sandbox", "run a command in the sandbox of the model's commands"),
     "completions": ("codex_py.cli.completions", "print what a shell needs to complete commands and skill names"),
@@ -130,8 +132,9 @@ def _is_command(name: str) -> bool:
 def _open_terminal(name: str | None, arguments: list[str]) -> int:
     """The terminal session. What is all but a command is no prompt."""
     if name is None and not arguments and not sys.stdin.isatty():
-        print(_help())
-        return 2
+        print(_help(), flush=True)
+        hint = "over ssh, `ssh -t HOST codex-py` brings one; scripts use `codex-py exec`"
+        return _complain("the session needs a terminal, and stdin is none", hint=hint, status=2)
     if name is not None and name not in OF_TERMINAL and name.isascii() and name.replace("-", "").isalpha():
         from difflib import get_close_matches  # the seam: only for one word that is no command
 

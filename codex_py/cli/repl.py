@@ -105,7 +105,8 @@ class _Host:
     @asynccontextmanager
     async def open(self, place: Place, target: ResumeTarget | None) -> AsyncGenerator[Session, None]:
         """A session, closed at the end; raise `UserError` when there can be none."""
-        from codex_py.core.build import SessionRequest, open_session  # the seam: after the prompt is on the screen
+        from codex_py.cli.opened import opened  # the seam: after the prompt is on the screen
+        from codex_py.core.session_request import SessionRequest
 
         config = place.loaded.config
         request = SessionRequest(
@@ -125,13 +126,7 @@ class _Host:
             follows=self._has_opened,
         )
         self._has_opened = True
-        if config.model_provider != _OFFLINE:
-            async with open_session(request) as session:
-                yield session
-            return
-        from codex_py.offline.server import OfflineModel  # the seam: only for the rules
-
-        async with OfflineModel() as model, open_session(request, offline_url=model.base_url) as session:
+        async with opened(request) as session:
             yield session
 
 

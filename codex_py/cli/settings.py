@@ -51,7 +51,7 @@ def config_request(given: argparse.Namespace, home: Path, cwd: Path) -> ConfigRe
     return request_for(given, home, cwd, chosen=chosen)
 
 
-def request_for(given: argparse.Namespace, home: Path, cwd: Path, *, chosen: Mapping[str, str | None]) -> ConfigRequest:
+def request_for(given: argparse.Namespace, home: Path, cwd: Path, *, chosen: Mapping[str, Any]) -> ConfigRequest:
     """The configuration that the flags of `add_config_flags` ask for; `chosen` are keys that other flags set."""
     switched = {True: given.enable, False: given.disable}
     flags: dict[str, Any] = {f"features.{name}": value for value, names in switched.items() for name in names}

@@ -14,7 +14,7 @@ from codex_py.protocol.value import Value
 
 LayerKind: TypeAlias = Literal["managed", "flags", "project", "profile", "user", "system", "defaults"]
 
-_MAX_DEPTH: Final = 64
+MAX_DEPTH: Final = 64
 # Lists that grow from layer to layer instead of being replaced.
 _GROWING: Final[frozenset[KeyPath]] = frozenset({("skills", "config")})
 
@@ -67,16 +67,16 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
 def read_toml(text: str) -> dict[str, Any]:
     """The tables of a TOML text; raise `NestedTooDeeply` or `ValueError`."""
     # `tomllib` takes time with the square of a key's length.
-    if text.count(".") > _MAX_DEPTH:
+    if text.count(".") > MAX_DEPTH:
         from codex_py.config.locate import longest_key  # the seam: most files have fewer dots
 
-        if longest_key(text) > _MAX_DEPTH:
+        if longest_key(text) > MAX_DEPTH:
             raise NestedTooDeeply
     try:
         tree = tomllib.loads(text)
     except RecursionError as error:
         raise NestedTooDeeply from error
-    if _is_too_deep(tree):
+    if is_too_deep(tree):
         raise NestedTooDeeply
     return tree
 
@@ -138,10 +138,10 @@ def _lay_over(base: dict[str, Any], over: Mapping[str, Any], path: KeyPath) -> N
             base[name] = value
 
 
-def _is_too_deep(value: object) -> bool:
+def is_too_deep(value: object) -> bool:
     """Whether tables and lists are nested further than any setting is."""
     level: list[object] = [value]
-    for _ in range(_MAX_DEPTH):
+    for _ in range(MAX_DEPTH):
         level = [inner for outer in level for inner in _inside(outer)]
         if not level:
             return False

@@ -18,7 +18,8 @@ class ConfigRequest(Record):
     """What decides which layers there are.
 
     `overrides` are the texts of `-c` in their order; `flags` are the values of real flags by dotted key and beat
-    them. `system` is the folder of the machine's own files. `home` need not exist.
+    them, and `asked_by` says where those stand. `system` is the folder of the machine's own files. `home` need not be
+    there.
     """
 
     home: Path
@@ -30,6 +31,7 @@ class ConfigRequest(Record):
     strict: bool = False
     ignore_user: bool = False
     system: Path = Path("/etc/codex")
+    asked_by: str = "the command line"
 
 
 class LoadedConfig(Record):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -14,28 +15,36 @@ from codex_py.text.regular_file import FileRefused, read_trusted
 MAX_IMAGE_BYTES: Final = 20 * 1024 * 1024
 # All of a message together; no provider takes half of it.
 MAX_IMAGES_BYTES: Final = 100 * 1024 * 1024
+_IN_ADDRESS: Final = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=_-]+", re.IGNORECASE)
+_ADDRESS: Final = re.compile(r"https?://[^\s<>\"]{1,8000}", re.IGNORECASE)
 
 
-def image_parts(images: Sequence[Path], *, cwd: Path) -> list[dict[str, Any]]:
+def image_parts(images: Sequence[Path | str], *, cwd: Path) -> list[dict[str, Any]]:
     """Three parts a picture (name tag, `input_image`, closing tag), numbered from 1; relative paths start at `cwd`.
 
-    Raises `UserError` for a file that is missing, unreadable, over 20 MiB or not a PNG, JPEG, GIF or WebP, and for more
-    than 100 MiB in all. Reads files: call it in a thread.
+    A text is an address: of a picture on the web, which the provider fetches, or one that holds it (`data:`).
+
+    Raises `UserError` for a file that is missing, unreadable, over 20 MiB or not a PNG, JPEG, GIF or WebP, for an
+    address of another kind, and for more than 100 MiB in all. Reads files: call it in a thread.
     """
     parts: list[dict[str, Any]] = []
     left = MAX_IMAGES_BYTES
     for number, image in enumerate(images, 1):
-        path = cwd / image
-        raw = _picture(path)
-        left -= len(raw)
+        if isinstance(image, str):
+            address, place, size = _checked(image), "", len(image)
+        else:
+            path = cwd / image
+            raw = _picture(path)
+            address, place, size = _data_url(raw), f' path="{value(str(path))}"', len(raw)
+        left -= size
         if left < 0:
             raise UserError(
                 f"cannot attach {len(images)} images: together over {MAX_IMAGES_BYTES // 2**20} MiB",
                 hint="attach fewer or smaller ones",
             )
         parts += [
-            {"type": "input_text", "text": f'<image name=[Image #{number}] path="{value(str(path))}">'},
-            {"type": "input_image", "image_url": _data_url(raw)},
+            {"type": "input_text", "text": f"<image name=[Image #{number}]{place}>"},
+            {"type": "input_image", "image_url": address},
             {"type": "input_text", "text": "</image>"},
         ]
     return parts
@@ -56,6 +65,17 @@ def image_type(raw: bytes) -> str | None:
 
 def _data_url(raw: bytes) -> str:
     return f"data:{image_type(raw)};base64,{binascii.b2a_base64(raw, newline=False).decode()}"
+
+
+def _checked(address: str) -> str:
+    if len(address) > MAX_IMAGE_BYTES * 4 // 3 + 64:
+        raise UserError(f"cannot attach an image from its address: over {MAX_IMAGE_BYTES // 2**20} MiB")
+    if not (_IN_ADDRESS if address[:5].lower() == "data:" else _ADDRESS).fullmatch(address):
+        raise UserError(
+            f"cannot attach the image {quoted(address[:80])}: neither an `https:` address nor a `data:` address with a"
+            " PNG, JPEG, GIF or WebP picture in base64"
+        )
+    return address
 
 
 def _picture(path: Path) -> bytes:

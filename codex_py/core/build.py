@@ -18,6 +18,7 @@ from codex_py.context.instructions import tone_instructions
 from codex_py.context.permissions import render_permissions
 from codex_py.context.plan_mode import plan_mode_on
 from codex_py.core.agent_place import agent_slot, session_roles
+from codex_py.core.command_env import command_env, key_names
 from codex_py.core.hook_slot import HookSeat, session_hooks
 from codex_py.core.installation import make_installation_id
 from codex_py.core.mcp_parts import ServerAnswers, server_notices, server_slot, session_servers
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from codex_py.core.hands import Hands
     from codex_py.core.notify import Notifier
     from codex_py.core.session_hooks import SessionHooks
+    from codex_py.model.catalog import ModelFacts
     from codex_py.model.local_model import LocalChoice
     from codex_py.rollout.reader import StoredSession
 
@@ -91,9 +93,9 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
     thread_id = stored.meta.id if stored and not request.forks else uuid7()
     model = local.model if local else choose_model(config, provider)
     facts = known_facts(config, model, local)
-    settings = model_settings(config, model, facts, local=provider.local and provider.id != OFFLINE_PROVIDER)
+    settings = _model_settings(request, model, facts, local=provider.local and provider.id != OFFLINE_PROVIDER)
     policy = choose_policy(request.loaded, request.extra_roots)
-    keys = _key_names(request, provider)
+    keys = key_names(config, provider)
     tool_env = _tool_env(request, keys, thread_id)
     roles = session_roles(request)
     place = ToolPlace(provider, request.approval, request.can_ask, roles.shown())
@@ -140,6 +142,11 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
         compact_prompt=compact_prompt(config),
         tells_interrupts=config.agents.interrupt_message,
     )
+
+
+def _model_settings(request: SessionRequest, model: str, facts: ModelFacts, *, local: bool) -> ModelSettings:
+    settings = model_settings(request.loaded.config, model, facts, local=local)
+    return settings if request.instructions is None else settings.replace(instructions=request.instructions)
 
 
 def _notifier(request: SessionRequest, session: Session) -> Notifier:
@@ -203,20 +210,9 @@ def _stored_session(request: SessionRequest) -> StoredSession | None:
     return load_stored(request.home, wanted=target.thread_id, cwd=cwd, through_turn=target.turn)
 
 
-def _key_names(request: SessionRequest, provider: Provider) -> frozenset[str]:
-    """The variables that hold a provider's key: no command gets them."""
-    configured = [record.env_key for record in request.loaded.config.model_providers.values()]
-    return frozenset(filter(None, ["OPENAI_API_KEY", "CODEX_API_KEY", provider.api_key_env, *configured]))
-
-
 def _tool_env(request: SessionRequest, keys: frozenset[str], thread_id: str) -> dict[str, str]:
-    rules = request.loaded.config.shell_environment_policy
-    return tool_environment(
-        request.env,
-        EnvironmentRules(rules.inherit, rules.ignore_default_excludes, rules.exclude, rules.set, rules.include_only),
-        secrets=keys,
-        extra={"CODEX_THREAD_ID": thread_id, "CODEX_SESSION_ID": thread_id, "CODEX_VERSION": __version__},
-    )
+    ids = {"CODEX_THREAD_ID": thread_id, "CODEX_SESSION_ID": thread_id}
+    return command_env(request.loaded.config, request.env, keys, ids)
 
 
 def _users_env(request: SessionRequest, keys: frozenset[str]) -> dict[str, str]:

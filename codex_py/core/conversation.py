@@ -328,8 +328,10 @@ class Conversation:
             self._running.cancel()
         try:
             last = await self._running
-        except (ModelError, PromptRefused) as error:
-            self._fail(turn, str(error))
+        except ModelError as error:
+            self._fail(turn, str(error), error.code)
+        except PromptRefused as error:
+            self._fail(turn, str(error), "prompt_refused")
         except ToolCrash as error:
             self._fail(turn, self._parts.report_crash(error.__cause__ or error))
         except asyncio.CancelledError:
@@ -357,11 +359,11 @@ class Conversation:
 
         return without_tags(message)
 
-    def _fail(self, turn: TurnContext, message: str) -> None:
+    def _fail(self, turn: TurnContext, message: str, code: str = "") -> None:
         message = self._secrets.redact(message)
         self.history.close_open_calls()
         self._transcript.turn_failed(turn, message)
-        self._emit(events.TurnFailed(turn.turn_id, message))
+        self._emit(events.TurnFailed(turn.turn_id, message, code))
 
     def _note_interrupt(self, turn: TurnContext) -> None:
         self.history.close_open_calls()

@@ -27,6 +27,19 @@ class ServerAnswers(Value):
 
 def session_servers(request: SessionRequest) -> ServerTable:
     """The servers that a session begins with, and those that wait for the user's word."""
+    table = _configured_servers(request)
+    if not request.more_servers:
+        return table
+    # One that a front end brings stands in place of a configured one of its name, and no word of the user's for that.
+    given = request.more_servers
+    return table.replace(
+        entries={**table.entries, **given},
+        keeps={name: key for name, key in table.keeps.items() if name not in given},
+        waiting=tuple(one for one in table.waiting if one.name not in given),
+    )
+
+
+def _configured_servers(request: SessionRequest) -> ServerTable:
     loaded = request.loaded
     if loaded.project_mcp_servers or loaded.config.plugins:
         from codex_py.core.server_table import find_servers  # the seam: most have only servers of their own

@@ -11,10 +11,11 @@ from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
 from codex_py.core.installation import installation_id
 from codex_py.core.model_settings import choose_model, default_model
-from codex_py.model.auth import Credentials, LoginRules
+from codex_py.errors import LoginNeeded
+from codex_py.model.auth import Credentials, LoginRules, find_credentials
 from codex_py.model.catalog import ModelFacts, facts_for
 from codex_py.model.client import ModelClient
-from codex_py.model.providers import Provider
+from codex_py.model.providers import Provider, resolve_provider
 
 if TYPE_CHECKING:
     from codex_py.model.local_model import LocalChoice
@@ -28,6 +29,26 @@ def login_rules(config: Config) -> LoginRules:
         workspaces=config.forced_chatgpt_workspace_id,
         chatgpt_url=config.chatgpt_base_url,
     )
+
+
+def has_login(config: Config, *, env: Mapping[str, str], home: Path) -> bool:
+    """Whether there is what lets the configured provider answer: a key, a login, or nothing where it asks for nothing.
+
+    Raises `UserError` for a login that cannot be used.
+    """
+    if config.model_provider == "offline":
+        return True
+    provider = resolve_provider(
+        config.model_provider,
+        configured=config.model_providers,
+        env=env,
+        openai_base_url=config.openai_base_url,
+    )
+    try:
+        find_credentials(provider, env=env, home=home, rules=login_rules(config))
+    except LoginNeeded:
+        return False
+    return True
 
 
 def connect_model(

@@ -11,12 +11,13 @@ from codex_py.core.model_connection import login_rules, read_own_catalog
 from codex_py.core.model_settings import choose_model
 from codex_py.errors import ModelError, UserError
 from codex_py.model.auth import find_credentials
-from codex_py.model.catalog import facts_for
+from codex_py.model.catalog import facts_for, openai_models
 from codex_py.model.model_list import list_models
 from codex_py.model.providers import resolve_provider
 from codex_py.model.renewal import LoginPlace, find_renewal
 
 _OFFLINE: Final = "offline"
+_RULES: Final = "offline-rules"
 
 
 class ModelRow(NamedTuple):
@@ -37,11 +38,20 @@ class OfferedModels(NamedTuple):
     rows: tuple[ModelRow, ...]
 
 
+def known_models(config: Config) -> tuple[str, ...]:
+    """The models of the configured provider that are known without asking it: those that the configuration describes,
+    and for OpenAI those of the table.
+    """
+    if config.model_provider == _OFFLINE:
+        return (_RULES,)
+    own = (*([config.model] if config.model else []), *config.models, *read_own_catalog(config))
+    return tuple(dict.fromkeys((*own, *(openai_models() if config.model_provider == "openai" else ()))))
+
+
 async def offered_models(config: Config, name: str, *, env: Mapping[str, str], home: Path) -> OfferedModels:
     """Ask the provider `name` for its models. Raises `UserError` when it cannot be asked or does not tell."""
     if name == _OFFLINE:
-        model = "offline-rules"
-        return OfferedModels(name, model, (ModelRow(model, True, True, None, "fixed rules, no AI"),))
+        return OfferedModels(name, _RULES, (ModelRow(_RULES, True, True, None, "fixed rules, no AI"),))
     provider = resolve_provider(
         name, configured=config.model_providers, env=env, openai_base_url=config.openai_base_url
     )

@@ -5,12 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 
 from codex_py.errors import UserError
+from codex_py.rollout.find import find_exactly
 from codex_py.rollout.listing import SessionQuery, list_sessions
-from codex_py.rollout.names import checked_name, save_name
-from codex_py.rollout.shelf import archive_session, delete_session
-from codex_py.rollout.summary import SessionSummary
+from codex_py.rollout.names import checked_name, read_names, save_name
+from codex_py.rollout.shelf import archive_session, delete_session, unarchive_session
+from codex_py.rollout.summary import SessionSummary, read_summary
 
-__all__ = ["SessionSummary", "archive_session", "delete_session", "name_session", "name_trouble", "offered_sessions"]
+__all__ = [
+    "SessionQuery",
+    "SessionSummary",
+    "archive_session",
+    "delete_session",
+    "find_exactly",
+    "list_sessions",
+    "name_session",
+    "name_trouble",
+    "offered_sessions",
+    "summary_of",
+    "unarchive_session",
+]
 
 
 def offered_sessions(home: Path, *, cwd: Path | None, search: str = "") -> list[SessionSummary]:
@@ -18,6 +31,14 @@ def offered_sessions(home: Path, *, cwd: Path | None, search: str = "") -> list[
     first prompt, folder, branch or id every word of `search` stands.
     """
     return list_sessions(home, SessionQuery(cwd, search))
+
+
+def summary_of(home: Path, path: Path) -> SessionSummary:
+    """What a list shows of the session in this file. Raise `UserError` when nothing in it can be read."""
+    summary = read_summary(path)
+    if summary is None:
+        raise UserError(f"cannot read session `{path}`: no record in it is whole")
+    return summary._replace(name=read_names(home).get(summary.id, ""))
 
 
 def name_trouble(name: str) -> str:

@@ -68,7 +68,7 @@ class SessionFile:
             cwd=str(request.cwd),
             originator=request.originator,
             cli_version=__version__,
-            source="cli" if request.can_ask else "exec",
+            source=request.source or ("cli" if request.can_ask else "exec"),
             model_provider=request.loaded.config.model_provider,
             base_instructions=instructions,
             git=read_git_state(request.cwd),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from codex_py.config.load import LoadedConfig
 from codex_py.protocol.policy import ApprovalPolicy
@@ -27,6 +29,8 @@ class SessionRequest(Value):
 
     `can_ask` says that the front end answers the session's questions; `ignore_rules` leaves `.rules` files out.
     With `trusts_hooks` a project's hooks run without a yes to them.
+    `more_servers` are tables of MCP servers that the front end brings, for this session alone.
+    `source` is the kind of program that session lists show, `instructions` stand in place of the base instructions.
     With `install_dependencies` MCP servers that named skills need are added without a question. `follows` says that the
     user has left another session for this one.
     """
@@ -45,6 +49,9 @@ class SessionRequest(Value):
     trusts_hooks: bool = False
     install_dependencies: bool = False
     follows: bool = False
+    source: str = ""
+    instructions: str | None = None
+    more_servers: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
     @property
     def forks(self) -> bool:

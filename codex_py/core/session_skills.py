@@ -82,6 +82,8 @@ class SessionSkills:
         self._used: set[tuple[str, Path, str]] = set()
         self._synced = False
         self._is_reloading = False
+        # Those of the settings, once there are more.
+        self._configured_roots: tuple[Path, ...] | None = None
 
     @property
     def catalog(self) -> SkillCatalog:
@@ -104,6 +106,18 @@ class SessionSkills:
     def use_rules(self, rules: Sequence[SkillRule]) -> None:
         """Let other rules count from the next `refresh` on: the user has switched a skill."""
         self._settings = self._settings.replace(rules=tuple(rules))
+
+    def use_extra_roots(self, roots: Sequence[Path]) -> None:
+        """Look into these folders too, beside those of the settings, from the next `refresh` on."""
+        settings = self._settings
+        configured = settings.roots.extra_user_roots if self._configured_roots is None else self._configured_roots
+        self._configured_roots = configured
+        wanted = (*configured, *roots)
+
+        def roots_for(cwd: Path) -> SkillRootsRequest:
+            return settings.roots_for(cwd).replace(extra_user_roots=wanted)
+
+        self._settings = settings.replace(roots=settings.roots.replace(extra_user_roots=wanted), roots_for=roots_for)
 
     def refresh(self, cwd: Path, context_window: int | None) -> tuple[str, ...]:
         """Look at the folders again; lines for the user about what could not be loaded or does not fit."""

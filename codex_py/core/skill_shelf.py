@@ -19,6 +19,8 @@ from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.roots import SkillRootsRequest
 from codex_py.skills.service import SkillService
 
+__all__ = ["Skill", "SkillShelf", "look_at_skills", "named", "switch_skills", "window_for"]
+
 
 class SkillShelf(NamedTuple):
     """What there is in one place, under the configuration in force there. `trouble` is about the bundled skills."""
@@ -30,10 +32,14 @@ class SkillShelf(NamedTuple):
     trouble: str | None = None
 
 
-def look_at_skills(request: ConfigRequest, *, refresh: bool = False) -> SkillShelf:
-    """Read configuration and skills as a session would; with `refresh` nothing that is kept of earlier looks counts."""
+def look_at_skills(request: ConfigRequest, *, refresh: bool = False, extra_roots: Sequence[Path] = ()) -> SkillShelf:
+    """Read configuration and skills as a session would; with `refresh` nothing that is kept of earlier looks counts.
+
+    `extra_roots` are folders of the user's beside those of the configuration.
+    """
     loaded = load_config(request)
     sources = skill_sources(loaded, home=request.home, cwd=request.cwd, env=request.env)
+    sources = sources.replace(extra_user_roots=(*sources.extra_user_roots, *extra_roots))
     trouble = sync_bundled(request.home, enabled=sources.bundled)
     service = SkillService(request.home / "cache" / "skills")
     catalog = service.catalog(sources, skill_rules(loaded.config), force_reload=refresh)

@@ -16,6 +16,7 @@ from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import UserError
 from codex_py.paths import is_folder
 from codex_py.protocol.ops import OverrideTurnContext
+from codex_py.protocol.policy import SandboxMode, mode_of
 from codex_py.tools.registry import ToolRegistry
 
 
@@ -41,18 +42,22 @@ def overridden(
     settings = now.model
     if (op.model, op.effort, op.summary) != (None, None, None):
         local = provider.local and provider.id != "offline"
-        settings = model_settings(config, model, facts, local=local)
+        # What the session began with stays in front of everything, whatever a file says meanwhile.
+        settings = model_settings(config, model, facts, local=local).replace(instructions=now.model.instructions)
         if model == now.model.model:
             # What a local server said of its window is not asked for again.
             settings = settings.replace(context_window=now.model.context_window)
     policy = now.sandbox_policy
-    if op.sandbox is not None:
+    if isinstance(op.sandbox, str):
         policy = choose_policy(loaded.replace(config=config), extra_roots)
+    elif op.sandbox is not None:
+        policy = op.sandbox
     plan = now.plan if op.plan is None else op.plan
     after = TurnSettings(op.cwd or now.cwd, settings, policy, op.approval or now.approval, plan)
-    if op.model is None and op.effort is None:
+    if (settings.model, settings.effort) == (now.model.model, now.model.effort):
         return after, None
-    return after, offered_tools(config, facts, settings, place.replace(approval=after.approval))
+    asked = place if settings.model == now.model.model else place.replace(approval=after.approval)
+    return after, offered_tools(config, facts, settings, asked)
 
 
 def _config_for(op: OverrideTurnContext, now: TurnSettings, config: Config) -> Config:
@@ -63,7 +68,7 @@ def _config_for(op: OverrideTurnContext, now: TurnSettings, config: Config) -> C
     return config.replace(
         model_reasoning_effort=effort or None,
         model_reasoning_summary=op.summary or (now.model.summary if same else config.model_reasoning_summary),
-        sandbox_mode=op.sandbox or config.sandbox_mode,
+        sandbox_mode=_mode(op) or config.sandbox_mode,
     )
 
 
@@ -73,10 +78,15 @@ def _check(op: OverrideTurnContext, loaded: LoadedConfig) -> None:
         raise UserError("the model has no name")
     if op.cwd is not None and not is_folder(op.cwd):
         raise UserError(f"`{op.cwd}` is not a folder")
-    if op.sandbox is not None and op.sandbox not in allowed.sandbox_modes:
-        raise _not_allowed("sandbox mode", op.sandbox, allowed.sandbox_modes)
+    mode = _mode(op)
+    if mode is not None and mode not in allowed.sandbox_modes:
+        raise _not_allowed("sandbox mode", mode, allowed.sandbox_modes)
     if op.approval is not None and word_for(op.approval) not in allowed.approval_policies:
         raise _not_allowed("approval policy", word_for(op.approval), allowed.approval_policies)
+
+
+def _mode(op: OverrideTurnContext) -> SandboxMode | None:
+    return op.sandbox if op.sandbox is None or isinstance(op.sandbox, str) else mode_of(op.sandbox)
 
 
 def _not_allowed(what: str, value: str, allowed: Sequence[str]) -> UserError:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codex_py.context.images import image_parts
-from codex_py.protocol.input import ImageInput, TextInput, UserInput
+from codex_py.protocol.input import ImageInput, ImageUrlInput, TextInput, UserInput
 from codex_py.protocol.items import ResponseItem, message_of_parts
 
 
@@ -21,7 +21,11 @@ async def user_message(inputs: Sequence[UserInput], *, cwd: Path) -> ResponseIte
 
     Raises `UserError` for a picture it cannot read.
     """
-    images = [given.path for given in inputs if isinstance(given, ImageInput)]
+    images = [
+        given.url if isinstance(given, ImageUrlInput) else given.path
+        for given in inputs
+        if isinstance(given, ImageInput | ImageUrlInput)
+    ]
     parts = await asyncio.to_thread(image_parts, images, cwd=cwd) if images else []
     texts = [{"type": "input_text", "text": text} for text in said(inputs)]
     return message_of_parts("user", [*parts, *texts]) if parts or texts else None

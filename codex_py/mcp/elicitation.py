@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.ids import uuid7
-from codex_py.protocol.questions import Choice, ChoiceQuestion
+from codex_py.protocol.questions import Choice, ChoiceQuestion, FormReply, McpForm, read_form_reply
 from codex_py.text.sanitize import sanitize
 
 Ask = Callable[[ChoiceQuestion], Awaitable[str | None]]
@@ -39,13 +39,14 @@ class Answered(NamedTuple):
 
 
 async def answer_elicitation(server: str, request: Mapping[str, Any], ask: Ask) -> Answered:
-    """Put what an `elicitation/create` asks to the user, a question for each field.
+    """Put what an `elicitation/create` asks to the user, a question for each field, or all at once.
 
     No answer to a question cancels the whole; `Decline`, which each offers, declines it.
     """
     message = _shown(request.get("message"))
     if request.get("mode") == "url":
         return await _open_address(server, message, str(request.get("url", "")), ask)
+    whole = McpForm(_shown(server), message, as_object(request.get("requestedSchema")))
     schema = as_object(request.get("requestedSchema"))
     fields = as_object(schema.get("properties"))
     if len(fields) > _MOST_FIELDS:
@@ -53,13 +54,14 @@ async def answer_elicitation(server: str, request: Mapping[str, Any], ask: Ask) 
     required = set(map(str, as_list(schema.get("required"))))
     content: dict[str, Any] = {}
     if not fields:
-        return Answered("accept", {}) if await _consents(server, message, ask) else Answered("decline")
-    for name, field in fields.items():
-        value = await _ask_field(server, message, _Field(name, as_object(field), name in required), ask)
+        return await _consent(server, message, ask, whole)
+    wanted = [_Field(name, as_object(field), name in required) for name, field in fields.items()]
+    for place, field in enumerate(wanted):
+        value = await _ask_field(server, message, field, _Whole(ask, wanted, None if place else whole))
         if isinstance(value, Answered):
             return value
         if value is not None:
-            content[name] = value
+            content[field.name] = value
     return Answered("accept", content)
 
 
@@ -83,12 +85,22 @@ class _Field(NamedTuple):
         return {str(label): value for label, value in zip(shown, values, strict=True)}
 
 
-async def _ask_field(server: str, message: str, field: _Field, ask: Ask) -> Any:
+class _Whole(NamedTuple):
+    """The way to the user; with the first question goes the `form`, so that an answer may be one to all `fields`."""
+
+    ask: Ask
+    fields: Sequence[_Field]
+    form: McpForm | None
+
+
+async def _ask_field(server: str, message: str, field: _Field, whole: _Whole) -> Any:
     """The value of a field, None for one that is left out, or how the whole thing ends."""
     labels = field.labels
     note = ""
     for _ in range(_MOST_TRIES):
-        said = await ask(_question(server, message, field, note=note))
+        said = await whole.ask(_question(server, message, field, note=note).replace(form=whole.form))
+        if reply := read_form_reply(said) if whole.form else None:
+            return _answered_whole(reply, whole.fields)
         if said is None:
             return Answered("cancel")
         if said == _DECLINE:
@@ -100,6 +112,40 @@ async def _ask_field(server: str, message: str, field: _Field, ask: Ask) -> Any:
         except ValueError as error:
             note = f"{error}. "
     return Answered("cancel")
+
+
+def _answered_whole(reply: FormReply, fields: Sequence[_Field]) -> Answered:
+    """An answer to all fields at once. One that is not what was asked for cancels the whole."""
+    if reply.action != "accept":
+        return Answered(reply.action)
+    given = {field.name: field for field in fields}
+    content = {name: value for name, value in (reply.content or {}).items() if value is not None}
+    if any(name not in given or not _fits(value, given[name]) for name, value in content.items()):
+        return Answered("cancel")
+    if any(field.required and field.name not in content for field in fields):
+        return Answered("cancel")
+    return Answered("accept", content)
+
+
+def _fits(value: object, field: _Field) -> bool:
+    """Whether a value is one that the user could have chosen or written."""
+    try:
+        match value:
+            case list():
+                chosen = cast("list[object]", value)
+                is_many = field.schema.get("type") == "array"
+                return is_many and _value(",".join(map(str, chosen)), field, field.labels) == chosen
+            case bool():
+                return field.schema.get("type") == "boolean"
+            case int() | float():
+                return field.schema.get("type") in ("number", "integer") and _value(f"{value}", field, {}) == value
+            case str():
+                wanted = field.schema.get("type", "string") == "string"
+                return wanted and _value(value, field, field.labels) == value
+            case _:
+                return False
+    except ValueError:
+        return False
 
 
 def _question(server: str, message: str, field: _Field, *, note: str) -> ChoiceQuestion:
@@ -176,10 +222,13 @@ def _bounded(number: float, schema: Mapping[str, Any]) -> float:
     return number
 
 
-async def _consents(server: str, message: str, ask: Ask) -> bool:
+async def _consent(server: str, message: str, ask: Ask, form: McpForm) -> Answered:
     options = (Choice("Yes", "agree"), Choice(_DECLINE, "tell the server no"))
-    said = await ask(ChoiceQuestion(uuid7(), f"The MCP server {sanitize(server)} asks", message, options))
-    return said == "Yes"
+    question = ChoiceQuestion(uuid7(), f"The MCP server {sanitize(server)} asks", message, options, form=form)
+    said = await ask(question)
+    if reply := read_form_reply(said):
+        return Answered("accept", {}) if reply.action == "accept" else Answered(reply.action)
+    return Answered("accept", {}) if said == "Yes" else Answered("decline")
 
 
 async def _open_address(server: str, message: str, url: str, ask: Ask) -> Answered:
@@ -187,7 +236,10 @@ async def _open_address(server: str, message: str, url: str, ask: Ask) -> Answer
         return Answered("decline")
     options = (Choice(_DONE, "you have opened it and done what it asks"), Choice(_DECLINE, "tell the server no"))
     text = f"{message}\nOpen this address in a browser: {_shown(url)}"
-    said = await ask(ChoiceQuestion(uuid7(), f"The MCP server {sanitize(server)} asks", text, options))
+    form = McpForm(_shown(server), message, url=_shown(url))
+    said = await ask(ChoiceQuestion(uuid7(), f"The MCP server {sanitize(server)} asks", text, options, form=form))
+    if reply := read_form_reply(said):
+        return Answered(reply.action)
     if said is None:
         return Answered("cancel")
     return Answered("accept") if said == _DONE else Answered("decline")

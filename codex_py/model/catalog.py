@@ -12,6 +12,8 @@ PatchForm: TypeAlias = Literal["freeform", "function"]
 # The limit on one tool output of models nobody has told us about: 10,000 bytes.
 _CAUTIOUS_OUTPUT: Final = 2500
 _AFTER_NAME: Final = "-.:@_/"
+# Others' models, and those that do a work of their own.
+_NOT_CHOSEN: Final = frozenset({"offline-rules", "gpt-oss", "codex-auto-review"})
 
 
 class ModelRecord(Protocol):
@@ -70,7 +72,7 @@ _CURRENT: Final = _GPT_5.replace(verbosity="low")
 _CURRENT_QUICK: Final = _CURRENT.replace(effort="low")
 
 
-def _table() -> Mapping[str, ModelFacts]:
+def _table() -> dict[str, ModelFacts]:
     return {
         "offline-rules": _RULES,
         "gpt-4.1": _CHAT,
@@ -100,6 +102,11 @@ def _table() -> Mapping[str, ModelFacts]:
         "gpt-daybreak-red": _CURRENT.replace(context_window=372_000, verbosity="high"),
         "codex-auto-review": _CURRENT,
     }
+
+
+def openai_models() -> tuple[str, ...]:
+    """The names in the table that OpenAI knows and a person chooses from, the newest first."""
+    return tuple(name for name in reversed(_table()) if name not in _NOT_CHOSEN)
 
 
 def facts_for(

@@ -11,6 +11,7 @@ from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.events import CommandFinished, PlanStep, PlanUpdated, SkillUsed, ToolCallFinished, WebSearched
 from codex_py.protocol.items import CallOutput, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
 from codex_py.protocol.readable import arguments_of, command_of, is_host_text, output_of, without_pictures
+from codex_py.protocol.reports import SHELL_TOOLS, exit_code_in, patch_succeeded, report_of, was_answered
 from codex_py.render.command import render_command
 from codex_py.render.entry import Entry
 from codex_py.render.message import render_message, render_prompt
@@ -20,13 +21,7 @@ from codex_py.render.plan import render_plan
 from codex_py.render.reasoning import render_reasoning
 from codex_py.render.tool_call import render_tool_call
 
-_EXIT: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})$", re.MULTILINE)
-_TIME: Final = re.compile(r"^Wall time: (\d{1,9}(?:\.\d{1,9})?) seconds$", re.MULTILINE)
-_DECLINED: Final = re.compile(r"\w+ declined by ")
-_RUNNING: Final = "Process running with session ID"
-_REFUSALS: Final = ("aborted", "unsupported call: ", "unsupported custom tool call: ", "failed to parse ")
 _STATUSES: Final = ("pending", "in_progress", "completed")
-_SHELL_TOOLS: Final = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
 
 
 def render_items(items: Iterable[ResponseItem], *, cwd: Path, expanded: bool = False) -> Iterator[Entry]:
@@ -73,10 +68,9 @@ def _said(text: str) -> Entry | None:
 
 def _user_command(text: str) -> Entry:
     result = _between(text, "result")
-    code = _EXIT.search(result)
+    exit_code = exit_code_in(result)
     output = result.partition("Output:\n")[2]
     took = re.search(r"^Duration: (\d{1,9}(?:\.\d{1,9})?) seconds$", result, re.MULTILINE)
-    exit_code = int(code[1]) if code else None
     seconds = float(took[1]) if took else 0.0
     status = "completed" if exit_code == 0 else "failed"
     done = CommandFinished("", _between(text, "command"), Path(), output, exit_code, seconds, status, by_user=True)
@@ -87,44 +81,16 @@ def _called(call: ToolCall, output: str | None, cwd: Path, *, expanded: bool) ->
     arguments = arguments_of(call)
     if call.name == "apply_patch":
         patch = call.arguments if call.custom else str(arguments.get("input", ""))
-        return render_patch_text(patch, ok=output is None or _succeeded(output), expanded=expanded)
+        return render_patch_text(patch, ok=output is None or patch_succeeded(output), expanded=expanded)
     if call.name == "update_plan":
         return render_plan(_plan(arguments))
-    command = command_of(call) if call.name in _SHELL_TOOLS else None
+    command = command_of(call) if call.name in SHELL_TOOLS else None
     if command is None:
-        done = ToolCallFinished(call.call_id, call.name, call.arguments, _answered(output), -1, output or "")
+        done = ToolCallFinished(call.call_id, call.name, call.arguments, was_answered(output), -1, output or "")
         return render_tool_call(done, expanded=expanded, server=call.namespace or "")
-    return render_command(_finished(call.call_id, command, output, cwd), expanded=expanded)
-
-
-def _finished(call_id: str, command: str, output: str | None, cwd: Path) -> CommandFinished:
-    report, _, printed = (output or "").partition("\nOutput:\n")
-    code, took = _EXIT.search(report), _TIME.search(report)
-    seconds = float(took[1]) if took else 0.0
-    if code is None and _RUNNING in report:
-        return CommandFinished(call_id, command, cwd, printed, None, seconds, "in_progress")
-    if code is None and _DECLINED.match(report):
-        return CommandFinished(call_id, command, cwd, report, None, seconds, "declined")
-    exit_code = int(code[1]) if code else None
-    return CommandFinished(
-        call_id,
-        command,
-        cwd,
-        printed if code else report,
-        exit_code,
-        seconds,
-        "completed" if exit_code == 0 else "failed",
-    )
-
-
-def _succeeded(output: str) -> bool:
-    code = _EXIT.search(output.partition("\nOutput:\n")[0])
-    return int(code[1]) == 0 if code else output.startswith("Success")
-
-
-def _answered(output: str | None) -> bool:
-    """Whether a call was carried out, as far as its output alone tells."""
-    return output is None or not output.startswith(_REFUSALS)
+    report = report_of(output)
+    done = CommandFinished(call.call_id, command, cwd, report.printed, report.exit_code, report.seconds, report.status)
+    return render_command(done, expanded=expanded)
 
 
 def _plan(arguments: Mapping[str, Any]) -> PlanUpdated:

@@ -28,8 +28,9 @@ _TOKEN_COUNT: Final = b'"type":"token_count"'
 
 class SessionSummary(NamedTuple):
     """A stored session. `updated` is the time stamp of its last record, `cwd` where its last turn worked, `tokens` its
-    total; `base` is the session whose file this one cannot do without, `parent` the one that started it as an agent.
-    Texts that are not known are empty.
+    total; `base` is the session whose file this one cannot do without, `parent` the one that started it as an agent
+    called `nickname`. `approval` is the word of its last turn's policy, empty for a table. `originator` and `version`
+    are those of the program that began it. Texts that are not known are empty.
     """
 
     path: Path
@@ -46,6 +47,14 @@ class SessionSummary(NamedTuple):
     forked_from: str
     base: str
     parent: str = ""
+    originator: str = ""
+    version: str = ""
+    effort: str = ""
+    approval: str = ""
+    commit: str = ""
+    repository: str = ""
+    nickname: str = ""
+    role: str = ""
     name: str = ""
 
     @property
@@ -82,6 +91,14 @@ def _summary(path: Path, stream: BinaryIO) -> SessionSummary | None:
         forked_from=meta.forked_from_id or "",
         base=_base(meta),
         parent=meta.subagent.parent_thread_id if meta.subagent else "",
+        originator=meta.originator,
+        version=meta.cli_version,
+        effort=_text(context.get("effort")),
+        approval=_text(context.get("approval_policy")),
+        commit=(meta.git.commit_hash if meta.git else None) or "",
+        repository=(meta.git.repository_url if meta.git else None) or "",
+        nickname=meta.subagent.nickname if meta.subagent else "",
+        role=meta.subagent.role if meta.subagent else "",
     )
 
 

@@ -308,3 +308,15 @@ def test_rules_forbid_a_command_unless_they_are_ignored(place: Place) -> None:
 
     assert "not here" in model.requests[1].output_of("c1")
     assert free.requests[1].output_of("c1").endswith("Linux\n")
+
+
+def test_rules_of_any_editor_hold_for_what_a_shell_is_given_to_read(place: Place) -> None:
+    rules = place.codex_home / "rules" / "mine.rules"
+    rules.parent.mkdir(mode=0o700)
+    rules.write_bytes('\ufeffprefix_rule(\r\n  pattern=["uname"], decision="forbidden",\r\n)\r\n'.encode())
+    with FakeResponses([call("c1", "exec_command", {"cmd": "sh <<END\nuname -s\nEND"})], [say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "go")
+
+    assert "forbidden by a rule of the user" in model.requests[1].output_of("c1")
+    assert "is ignored" not in ended.err

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,8 +51,7 @@ async def test_a_scenario_passes(scenario: str, tmp_path: Path) -> None:
 
 async def test_a_stream_is_resumed_no_sooner_than_the_server_wants(tmp_path: Path) -> None:
     printed = await play("--scenario", "sse-retry", tmp_path)
-    (told,) = tmp_path.rglob("checks.json")
-    checks = {check["id"]: check for check in json.loads(told.read_bytes())}
+    checks = {check["id"]: check for check in checks_in(tmp_path)}
     # Too late, for the scenario, is what a busy machine may be too.
     early = {name: check["details"].get("tooEarly") for name, check in checks.items() if name.startswith("client-sse")}
     assert early == {
@@ -67,6 +67,12 @@ async def test_a_stream_is_resumed_no_sooner_than_the_server_wants(tmp_path: Pat
 async def test_every_scenario_of_a_suite_passes(suite: str, tmp_path: Path) -> None:
     printed = await play("--suite", suite, tmp_path)
     assert sorted(re.findall(r"(?m)^✓ (\S+): \d+ passed, 0 failed$", printed)) == SUITES[suite], printed
+
+
+def checks_in(folder: Path) -> list[dict[str, Any]]:
+    """What a scenario has looked at, as it wrote it down."""
+    (told,) = folder.rglob("checks.json")
+    return json.loads(told.read_bytes())
 
 
 async def play(kind: str, name: str, folder: Path) -> str:

@@ -106,6 +106,11 @@ class Running:
         with self._news:
             return bytes(self._taken["stdout"])
 
+    def stdout_from(self, place: int) -> bytes:
+        """What was printed behind so many bytes."""
+        with self._news:
+            return bytes(self._taken["stdout"][place:])
+
     @property
     def stderr(self) -> bytes:
         with self._news:

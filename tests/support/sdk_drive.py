@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,9 +42,14 @@ def drive(driver: Sequence[str], place: Place, model: FakeResponses, input: Any,
     """One turn through an SDK with the built-in provider; gives back what it saw."""
     codex = {"codexPathOverride": COMMAND, "baseUrl": model.base_url, "apiKey": KEY, "env": place.env}
     thread = {"model": "gpt-5.2", "workingDirectory": str(place.repo), **job.pop("thread", {})}
+    return played(driver, place, {"codex": {**codex, **job.pop("codex", {})}, "thread": thread, "input": input, **job})
+
+
+def played(driver: Sequence[str], place: Place, job: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a driver its job; what it prints of it. It complains of nothing."""
     ended = subprocess.run(
         driver,
-        input=json.dumps({"codex": {**codex, **job.pop("codex", {})}, "thread": thread, "input": input, **job}),
+        input=json.dumps(job),
         env={"PATH": place.env["PATH"]},
         cwd=place.home,
         capture_output=True,

@@ -105,3 +105,23 @@ def test_the_largest_picture_is_read(tmp_path: Path) -> None:
         big.truncate(MAX_IMAGE_BYTES)
     url = image_parts([Path("big.png")], cwd=tmp_path)[1]["image_url"]
     assert len(url) == len("data:image/png;base64,") + (MAX_IMAGE_BYTES + 2) // 3 * 4
+
+
+def test_an_address_goes_to_the_provider_as_it_is(tmp_path: Path) -> None:
+    held, web = "data:image/png;base64,iVBORw0KGgo=", "https://x.example/a.png?b=c"
+    parts = image_parts([held, web], cwd=tmp_path)
+
+    assert [part["image_url"] for part in parts if part["type"] == "input_image"] == [held, web]
+    assert [part["text"] for part in parts if "text" in part][0::2] == [
+        "<image name=[Image #1]>",
+        "<image name=[Image #2]>",
+    ]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "file:///etc/passwd", "data:text/html;base64,PGI+", "data:image/png,raw", "https://x y", "ftp://x/a.png"],
+)
+def test_an_address_of_another_kind_is_refused(tmp_path: Path, address: str) -> None:
+    with pytest.raises(UserError, match="cannot attach the image"):
+        image_parts([address], cwd=tmp_path)

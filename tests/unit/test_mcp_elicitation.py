@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codex_py.mcp.elicitation import Answered, answer_elicitation
-from codex_py.protocol.questions import ChoiceQuestion
+from codex_py.protocol.questions import ChoiceQuestion, FormReply, McpForm
 
 
 async def answered(request: dict[str, Any], *replies: str | None) -> tuple[Answered, Sequence[ChoiceQuestion]]:
@@ -102,3 +102,40 @@ async def test_an_address_is_shown_and_only_one_of_the_web() -> None:
 async def test_what_a_server_says_is_shown_harmless() -> None:
     _, [question] = await answered({"message": "a\x1b[2Jb\u202e"}, "Yes")
     assert question.question == "a␛[2Jb\\u{202e}"
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome"),
+    [
+        (FormReply("accept", {"n": 7, "s": "Ada", "l": ["a"]}), Answered("accept", {"n": 7, "s": "Ada", "l": ["a"]})),
+        (FormReply("accept", {"n": 7, "b": None}), Answered("accept", {"n": 7})),
+        (FormReply("accept", {"n": 7, "b": True}), Answered("accept", {"n": 7, "b": True})),
+        (FormReply("accept", {"n": 10}), Answered("cancel")),
+        (FormReply("accept", {"n": "7"}), Answered("cancel")),
+        (FormReply("accept", {"n": 7, "l": ["z"]}), Answered("cancel")),
+        (FormReply("accept", {"n": 7, "other": 1}), Answered("cancel")),
+        (FormReply("accept", {"s": "Ada"}), Answered("cancel")),
+        (FormReply("accept"), Answered("cancel")),
+        (FormReply("decline", {"n": 7}), Answered("decline")),
+        (FormReply("cancel"), Answered("cancel")),
+    ],
+)
+async def test_a_form_may_be_answered_as_a_whole(reply: FormReply, outcome: Answered) -> None:
+    fields: dict[str, Any] = {
+        "n": {"type": "integer", "maximum": 9},
+        "s": {"type": "string"},
+        "b": {"type": "boolean"},
+        "l": {"type": "array", "items": {"enum": ["a", "b"]}},
+    }
+    given, [question] = await answered(form(["n"], **fields), reply.written())
+    assert given == outcome
+    assert question.form == McpForm("srv", "Tell me", form(["n"], **fields)["requestedSchema"])
+
+
+async def test_consent_and_an_address_may_be_answered_in_the_same_way() -> None:
+    agreed, _ = await answered(form(), FormReply("accept", {}).written())
+    opened, [question] = await answered(
+        {"mode": "url", "message": "m", "url": "https://x.example/a"}, FormReply("accept").written()
+    )
+    assert (agreed, opened) == (Answered("accept", {}), Answered("accept"))
+    assert question.form == McpForm("srv", "m", url="https://x.example/a")

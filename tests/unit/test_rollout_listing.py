@@ -45,6 +45,8 @@ def test_a_summary_tells_both_ends_of_a_session(tmp_path: Path) -> None:
         branch="",
         forked_from="",
         base="",
+        originator="codex_exec",
+        version="0.1.0",
     )
 
 

@@ -1,0 +1,35 @@
+"""`codex-py acp`: serves an editor that speaks the Agent Client Protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from codex_py.cli.options import Parser, add_config_flags
+from codex_py.cli.server_host import serve
+from codex_py.server.acp.serve import run_acp
+
+_DESCRIPTION: Final = """Serve an editor over stdin and stdout with the Agent Client Protocol, version 1.
+
+The editor starts this; there is nothing to type here. Its settings are those of the terminal session, for the
+folder that the editor opens.
+"""
+_EPILOG: Final = """in Zed's settings:
+  "agent_servers": { "codex-py": { "type": "custom", "command": "codex-py", "args": ["acp"] } }
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Serve until the editor goes away; give back the exit status."""
+    parser = Parser("codex-py acp", description=_DESCRIPTION, epilog=_EPILOG)
+    parser.add_argument("--login", action="store_true", help="sign in, as `codex-py login` does, and exit")
+    add_config_flags(parser)
+    if "-h" in arguments or "--help" in arguments:
+        print(parser.format_help().rstrip())
+        return 0
+    given = parser.parse_args(list(arguments))
+    if given.login:
+        from codex_py.cli.login import run as log_in  # the seam: an editor asks for it in a terminal of its own
+
+        return log_in([])
+    return serve(given, run_acp)

@@ -1,0 +1,249 @@
+"""What a client can ask for: the methods of the Agent Client Protocol, version 1."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from codex_py import __version__
+from codex_py.core.offered_sessions import SessionSummary, delete_session, offered_sessions
+from codex_py.core.session_request import ResumeTarget
+from codex_py.errors import LoginNeeded, UserError
+from codex_py.protocol import events
+from codex_py.protocol.ids import is_uuid
+from codex_py.server.acp.abilities import Abilities, read_abilities
+from codex_py.server.acp.content import Json
+from codex_py.server.acp.conversation import Conversation
+from codex_py.server.acp.login import auth_methods, check_login, login_error
+from codex_py.server.acp.params import folder_of, folders_of, servers_of
+from codex_py.server.acp.peer import Peer
+from codex_py.server.acp.prompts import read_prompt
+from codex_py.server.host import Host, Opening
+from codex_py.server.live_thread import LiveThread
+from codex_py.server.messages import INTERNAL_ERROR, RpcError
+from codex_py.server.params import Params
+from codex_py.server.threads import Threads
+from codex_py.text.excerpt import first_words
+
+_Method: TypeAlias = Callable[[Params], Awaitable[Json]]
+
+_VERSION: Final = 1
+_METHOD_NOT_FOUND: Final = -32601
+_NOT_FOUND: Final = -32002
+_ORIGINATOR: Final = "codex_acp"
+_SOURCE: Final = "vscode"
+_PAGE: Final = 100
+_LONGEST_TITLE: Final = 100
+_CAPABILITIES: Final[Mapping[str, Any]] = {
+    "loadSession": True,
+    "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
+    "mcpCapabilities": {"http": True, "sse": False},
+    "sessionCapabilities": {
+        "list": {},
+        "delete": {},
+        "fork": {},
+        "resume": {},
+        "close": {},
+        "additionalDirectories": {},
+    },
+}
+
+
+class Agent:
+    """The sessions of one client."""
+
+    def __init__(self, host: Host, threads: Threads, peer: Peer) -> None:
+        self._host = host
+        self._threads = threads
+        self._peer = peer
+        self._conversations: dict[str, Conversation] = {}
+        # Sessions that are about to be open: what is asked of one waits for that.
+        self._opening: dict[str, asyncio.Event] = {}
+        self._abilities = Abilities()
+        self._methods: Mapping[str, _Method] = {
+            "initialize": self._initialize,
+            "authenticate": self._authenticate,
+            "session/new": self._new,
+            "session/load": self._load,
+            "session/resume": self._resume,
+            "session/fork": self._fork,
+            "session/list": self._list,
+            "session/close": self._close,
+            "session/delete": self._delete,
+            "session/prompt": self._prompt,
+            "session/set_mode": self._set_mode,
+            "session/set_config_option": self._set_option,
+        }
+
+    async def carry_out(self, method: str, params: object) -> tuple[Json, Callable[[], Awaitable[None]] | None]:
+        """The answer to a request, and what is to be done once it is on its way. Raises `RpcError`."""
+        work = self._methods.get(method)
+        if work is None:
+            raise RpcError(f"there is no method `{method[:80]}`", code=_METHOD_NOT_FOUND)
+        try:
+            result = await work(Params(params))
+        except UserError as error:
+            raise login_error(error) from error
+        opened = result.pop("_opened", None)
+        return result, opened.begin if isinstance(opened, Conversation) else None
+
+    async def cancel(self, session_id: object) -> None:
+        """Stop what a session does; of one that there is not nothing is stopped."""
+        conversation = self._conversations.get(session_id) if isinstance(session_id, str) else None
+        if conversation is not None:
+            conversation.cancel()
+
+    async def _initialize(self, params: Params) -> Json:
+        self._abilities = read_abilities(params.table("clientCapabilities") or {})
+        return {
+            "protocolVersion": _VERSION,
+            "agentCapabilities": _CAPABILITIES,
+            "agentInfo": {"name": "codex-py", "title": "codex-py", "version": __version__},
+            "authMethods": auth_methods(has_terminal=self._abilities.terminal),
+        }
+
+    async def _authenticate(self, params: Params) -> Json:
+        await asyncio.to_thread(check_login, self._host, params.text("methodId"))
+        return {}
+
+    async def _new(self, params: Params) -> Json:
+        try:
+            return await self._open(params, None)
+        except LoginNeeded:
+            raise
+        except UserError as error:
+            # Nothing is wrong with the request: a setting is, or a server that has to be there.
+            raise RpcError(str(login_error(error)), code=INTERNAL_ERROR) from error
+
+    async def _load(self, params: Params) -> Json:
+        return await self._take_up(params, replays=True)
+
+    async def _resume(self, params: Params) -> Json:
+        return await self._take_up(params, replays=False)
+
+    async def _fork(self, params: Params) -> Json:
+        target = ResumeTarget(_stored_id(params), any_directory=True, fork=True)
+        return await self._open(params, target)
+
+    async def _take_up(self, params: Params, *, replays: bool) -> Json:
+        """Go on with a stored session, or with one that is open here: as what the client says it is to be now."""
+        session_id = _stored_id(params)
+        await self._settled(session_id)
+        done = self._opening[session_id] = asyncio.Event()
+        try:
+            live = self._conversations.get(session_id)
+            if live is not None:
+                if live.is_busy:
+                    raise RpcError(f"invalid request: the session `{session_id[:80]}` is at work")
+                await self._end(session_id)
+            result = await self._open(params, ResumeTarget(session_id, any_directory=True))
+            if replays:
+                await result["_opened"].replay()
+        finally:
+            del self._opening[session_id]
+            done.set()
+        del result["sessionId"]
+        return result
+
+    async def _open(self, params: Params, target: ResumeTarget | None) -> Json:
+        opening = Opening(
+            cwd=folder_of(params),
+            target=target,
+            originator=_ORIGINATOR,
+            source=_SOURCE,
+            extra_roots=folders_of(params),
+            servers=servers_of(params),
+        )
+        thread = await self._threads.open(opening, self._hear)
+        conversation = Conversation(thread, self._peer, self._abilities)
+        self._conversations[thread.id] = conversation
+        return {"sessionId": thread.id, **conversation.state(), "_opened": conversation}
+
+    async def _list(self, params: Params) -> Json:
+        folder = params.text_or_none("cwd")
+        found = await asyncio.to_thread(offered_sessions, self._host.home, cwd=Path(folder) if folder else None)
+        start = _place(params.text_or_none("cursor"), found)
+        shown = {"sessions": [_listed(one) for one in found[start : start + _PAGE]]}
+        more = found[start + _PAGE - 1 : start + _PAGE] if len(found) > start + _PAGE else []
+        return {**shown, **({"nextCursor": more[0].id} if more else {})}
+
+    async def _close(self, params: Params) -> Json:
+        await self._end((await self._named(params)).thread.id)
+        return {}
+
+    async def _delete(self, params: Params) -> Json:
+        session_id = params.text("sessionId")
+        await self._end(session_id)
+        found = await asyncio.to_thread(offered_sessions, self._host.home, cwd=None)
+        stored = next((one for one in found if one.id == session_id), None)
+        if stored is not None:
+            await asyncio.to_thread(delete_session, stored.path)
+        return {}
+
+    async def _prompt(self, params: Params) -> Json:
+        conversation = await self._named(params)
+        return await conversation.prompt(read_prompt(params))
+
+    async def _set_mode(self, params: Params) -> Json:
+        conversation = await self._named(params)
+        await conversation.set_mode(params.text("modeId"))
+        return {}
+
+    async def _set_option(self, params: Params) -> Json:
+        conversation = await self._named(params)
+        option, value = params.text("configId"), params.given("value")
+        return {"configOptions": await conversation.set_option(option, value)}
+
+    async def _named(self, params: Params) -> Conversation:
+        session_id = params.text("sessionId")
+        await self._settled(session_id)
+        conversation = self._conversations.get(session_id)
+        if conversation is None:
+            raise RpcError(f"there is no open session `{session_id[:80]}`", code=_NOT_FOUND)
+        return conversation
+
+    async def _settled(self, session_id: str) -> None:
+        """Wait until nobody opens the session."""
+        while (opening := self._opening.get(session_id)) is not None:
+            await opening.wait()
+
+    async def _end(self, session_id: str) -> None:
+        conversation = self._conversations.pop(session_id, None)
+        if conversation is not None:
+            conversation.cancel()
+            await self._threads.close(session_id)
+
+    def _hear(self, thread: LiveThread, event: events.Event) -> None:
+        conversation = self._conversations.get(thread.id)
+        if conversation is not None and conversation.thread is thread:
+            conversation.hear(event)
+
+
+def _stored_id(params: Params) -> str:
+    """The id of a stored session; a name is none here, where what is told of a session carries its id."""
+    session_id = params.text("sessionId")
+    if not is_uuid(session_id):
+        raise RpcError(f"there is no session `{session_id[:80]}`", code=_NOT_FOUND)
+    return session_id
+
+
+def _place(cursor: str | None, found: list[SessionSummary]) -> int:
+    """Where a page begins: behind the session that the page before ended with."""
+    if cursor is None:
+        return 0
+    place = next((place for place, one in enumerate(found) if one.id == cursor), None)
+    if place is None:
+        raise RpcError("invalid request: `cursor` is none that was given out, or its session is gone")
+    return place + 1
+
+
+def _listed(session: SessionSummary) -> Json:
+    title = session.name or first_words(session.first_prompt, _LONGEST_TITLE)
+    return {
+        "sessionId": session.id,
+        "cwd": session.cwd,
+        "updatedAt": session.updated,
+        **({"title": title} if title else {}),
+    }

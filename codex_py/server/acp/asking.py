@@ -1,0 +1,134 @@
+"""The questions of one session, put to its client. None is left without an answer, and none outlives its turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from codex_py.protocol.questions import ApprovalQuestion, ChoiceQuestion, Question, SecretQuestion
+from codex_py.server.acp.content import Json, text_content
+from codex_py.server.acp.forms import answer_form, read_answer, read_server_form, server_form
+from codex_py.server.acp.narrator import Narrator
+from codex_py.server.acp.peer import Peer
+from codex_py.server.acp.permissions import WRITE, Asked, Offer, answer_of, asked_about
+from codex_py.server.live_thread import LiveThread
+
+_PLAN: Final = Asked(
+    "Carry out this plan?",
+    "switch_mode",
+    (
+        Offer("yes", "Yes, leave plan mode and do it", "allow_once", "yes"),
+        Offer("no", "No, go on planning", "reject_once"),
+    ),
+)
+
+
+class Asking:
+    """`update` sends the client an update of the session; `is_stopped` says that the client has stopped the work."""
+
+    def __init__(
+        self,
+        thread: LiveThread,
+        peer: Peer,
+        *,
+        narrator: Narrator,
+        writes: bool,
+        update: Callable[[Json], None],
+        is_stopped: Callable[[], bool],
+    ) -> None:
+        self._thread = thread
+        self._peer = peer
+        self._narrator = narrator
+        self._update = update
+        self._writes = writes
+        self._is_stopped = is_stopped
+        self._open: dict[str, asyncio.Task[None]] = {}
+
+    def begin(self, question: Question) -> None:
+        """Put a question to the client; its answer goes to the session when it comes."""
+        task = asyncio.create_task(self._ask(question))
+        self._open[question.id] = task
+        task.add_done_callback(lambda done: self._note_end(question.id, done))
+
+    def withdraw(self, question_id: str) -> None:
+        """Nobody needs the answer any more."""
+        if (task := self._open.pop(question_id, None)) is not None:
+            task.cancel()
+
+    async def plan_is_accepted(self, plan: str) -> bool:
+        """Whether a plan is to be carried out."""
+        asked = _PLAN._replace(content=(text_content(plan),))
+        chosen = await self._put(f"plan {self._thread.id}", asked)
+        return chosen is not None and chosen.answer == "yes"
+
+    def _note_end(self, question_id: str, task: asyncio.Task[None]) -> None:
+        self._open.pop(question_id, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Whoever waits for the answer must not wait for ever.
+            self._thread.note_crash(error)
+            self._open[question_id] = asyncio.create_task(self._leave_open(question_id))
+
+    async def _leave_open(self, question_id: str) -> None:
+        await self._thread.answer(question_id, None)
+
+    async def _ask(self, question: Question) -> None:
+        if self._writes and isinstance(question, ChoiceQuestion) and question.form is not None:
+            form = server_form(question.form)
+            if form is not None:
+                await self._thread.answer(question.id, read_server_form(await self._filled(form)))
+                return
+        asked = asked_about(question, writes=self._writes)
+        if asked is None:
+            if isinstance(question, SecretQuestion):
+                self._update(self._narrator.note(_unseen(question)))
+            await self._thread.answer(question.id, None)
+            return
+        if question.agent:
+            asked = asked._replace(title=f"{question.agent}: {asked.title}")
+        of_call = isinstance(question, ApprovalQuestion) and not question.agent
+        call_id = question.call_id if isinstance(question, ApprovalQuestion) and of_call else f"question {question.id}"
+        chosen = await self._put(call_id, asked, of_call=of_call)
+        answer = chosen.answer if chosen else None
+        if chosen is not None and chosen.id == WRITE and isinstance(question, ChoiceQuestion):
+            answer = read_answer(await self._filled(answer_form(question)))
+        await self._thread.answer(question.id, answer)
+
+    async def _put(self, call_id: str, asked: Asked, *, of_call: bool = False) -> Offer | None:
+        """Show a question and wait for what is chosen. One of a call that goes on leaves that to the call's events."""
+        calls, content = self._narrator.calls, list(asked.content)
+        wire, told = calls.ask(call_id, asked.title, asked.kind, content=content, **asked.details)
+        if told is not None:
+            self._update(told)
+        about = {"toolCallId": wire, "title": asked.title, "kind": asked.kind, "status": "pending", **asked.details}
+        params = {
+            "sessionId": self._thread.id,
+            "toolCall": {**about, "content": content},
+            "options": asked.options(),
+        }
+        try:
+            result = await self._peer.request("session/request_permission", params, is_stopped=self._is_stopped)
+        except asyncio.CancelledError:
+            if not of_call and (ended := calls.end(call_id, "failed", content=[text_content("no longer needed")])):
+                self._update(ended)
+            raise
+        chosen = answer_of(asked, (result or {}).get("outcome"))
+        if not of_call:
+            ending = "completed" if chosen is not None and chosen.kind.startswith("allow") else "failed"
+            said = [*content, text_content(f"Answer: {chosen.name if chosen else 'none'}")]
+            if ended := calls.end(call_id, ending, content=said):
+                self._update(ended)
+        return chosen
+
+    async def _filled(self, form: Json) -> Mapping[str, Any] | None:
+        """What the user has filled in."""
+        params = {"sessionId": self._thread.id, **form}
+        return await self._peer.request("elicitation/create", params, is_stopped=self._is_stopped)
+
+
+def _unseen(question: SecretQuestion) -> str:
+    why = f" ({question.why})" if question.why else ""
+    return (
+        f"The skill {question.skill} needs the environment variable `{question.name}`{why}. This protocol has no way to"
+        " ask for a secret: set it where codex-py is started, and begin a new session."
+    )

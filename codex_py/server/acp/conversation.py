@@ -1,0 +1,249 @@
+"""One session with its client: prompts in their order, what is told of it, and how it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
+
+from codex_py.core.past_turns import past_turns
+from codex_py.protocol import events
+from codex_py.protocol.usage import TokenUsage
+from codex_py.server.acp.abilities import Abilities
+from codex_py.server.acp.asking import Asking
+from codex_py.server.acp.commands import available_commands, find_command
+from codex_py.server.acp.content import Json
+from codex_py.server.acp.modes import Modes
+from codex_py.server.acp.narrator import Narrator
+from codex_py.server.acp.options import Options
+from codex_py.server.acp.peer import Peer
+from codex_py.server.acp.prompts import Prompt
+from codex_py.server.acp.replay import retell
+from codex_py.server.live_thread import LiveThread
+from codex_py.server.messages import INTERNAL_ERROR, RpcError
+from codex_py.server.pipes import complain
+from codex_py.text.excerpt import first_words
+
+_Ended: TypeAlias = events.TurnCompleted | events.TurnFailed | events.TurnInterrupted
+_LONGEST_TITLE: Final = 100
+# How a turn that failed by one of these ends, in the protocol's words.
+_STOPS: Final = {"content_filter": "refusal", "prompt_refused": "refusal", "max_output_tokens": "max_tokens"}
+
+
+class Conversation:
+    """Give it every event of its thread."""
+
+    def __init__(self, thread: LiveThread, peer: Peer, abilities: Abilities) -> None:
+        self.thread: Final = thread
+        self._peer = peer
+        settings = thread.session.settings
+        self._modes = Modes(thread.loaded, settings)
+        self._options = Options(thread.loaded, self._modes)
+        loop = asyncio.get_running_loop()
+        hides_reasoning = thread.loaded.config.hide_agent_reasoning
+        self._narrator = Narrator(loop.time, hides_reasoning=hides_reasoning, notices=abilities.notices)
+        self._asking = Asking(
+            thread,
+            peer,
+            narrator=self._narrator,
+            writes=abilities.forms,
+            update=self.update,
+            is_stopped=lambda: self._is_cancelled,
+        )
+        self._turns = asyncio.Lock()
+        # How often the client has stopped the work, and how often it had when the prompt came that is worked on.
+        self._cancels = self._cancels_before = 0
+        self._ended: asyncio.Future[_Ended] | None = None
+        self._plan: str | None = None
+        self._question: asyncio.Task[bool] | None = None
+        self._told_mode = self._modes.current(settings)
+        self._told_options = self._options.shown(settings)
+        self._told_commands: list[Json] = []
+        self._has_title = len(thread.session.history) > 0
+        self.usage = TokenUsage()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a prompt is being worked on."""
+        return self._turns.locked()
+
+    @property
+    def _is_cancelled(self) -> bool:
+        return self._cancels != self._cancels_before
+
+    def state(self) -> Json:
+        """What the client is told when it opens the session."""
+        settings = self.thread.session.settings
+        self._told_mode, self._told_options = self._modes.current(settings), self._options.shown(settings)
+        return {"modes": self._modes.state(settings), "configOptions": self._told_options}
+
+    async def begin(self) -> None:
+        """The client knows the session: tell it what there is to tell of it so far."""
+        await self.thread.begin()
+        self._tell_commands()
+
+    async def replay(self) -> None:
+        """Tell all that was said and done before, no faster than the client takes it."""
+        file = self.thread.session.rollout
+        turns = await asyncio.to_thread(past_turns, file) if file is not None else ()
+        for update in retell(turns, self._narrator):
+            await self._peer.caught_up()
+            self.update(update)
+
+    def update(self, update: Json) -> None:
+        """Send the client an update of the session."""
+        self._peer.notify("session/update", {"sessionId": self.thread.id, "update": update})
+
+    def say(self, text: str) -> None:
+        """Answer the user in words of ours."""
+        self.update(self._narrator.say(text))
+
+    def hear(self, event: events.Event) -> None:
+        """An event of the session."""
+        if isinstance(event, events.CommandOutput | events.McpCallProgress) and self._peer.is_behind:
+            # What only shows progress; all of it follows.
+            return
+        for update in self._narrator.tell(event):
+            self.update(update)
+        match event:
+            case events.QuestionAsked(question):
+                self._asking.begin(question)
+            case events.QuestionClosed(question_id):
+                self._asking.withdraw(question_id)
+            case events.SettingsChanged():
+                self._tell_settings()
+            case events.Warned(message):
+                complain(f"warning: {message}")
+            case events.TurnStarted(_, messages):
+                self._plan = None
+                self._tell_title(" ".join(messages))
+            case events.UsageReported(_, total):
+                self.usage = total
+            case events.PlanProposed(_, plan):
+                self._plan = plan
+            case events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():
+                if self._ended is not None and not self._ended.done():
+                    self._ended.set_result(event)
+            case _:
+                pass
+
+    async def prompt(self, prompt: Prompt) -> Json:
+        """Work on what the user says when everything before it is done; the answer to that request.
+
+        Raises `RpcError` for a turn that failed, and `UserError` for an input that cannot be read.
+        """
+        cancels = self._cancels
+        async with self._turns:
+            self._cancels_before = cancels
+            if self._is_cancelled:
+                return _stopped("cancelled")
+            if (asked := find_command(prompt, self.thread.session)) is not None:
+                stopped = await asked.run(self, asked)
+                self._tell_commands()
+                return stopped or _stopped("end_turn")
+            return await self.turn(lambda: self.thread.start_turn(prompt.inputs))
+
+    async def turn(self, start: Callable[[], Awaitable[object]]) -> Json:
+        """Have a turn begin and wait for its end, and for that of the turn that carries out its plan."""
+        ended = await self._until_ended(start)
+        while isinstance(ended, events.TurnCompleted) and (plan := self._plan) and not self._is_cancelled:
+            self._plan = None
+            if not await self._accepts(plan):
+                break
+            ended = await self._until_ended(self.thread.accept_plan)
+        self._tell_commands()
+        return _stopped("cancelled") if self._is_cancelled else self._stop(ended)
+
+    def cancel(self) -> None:
+        """Stop what is being done, and drop what waits."""
+        self._cancels += 1
+        if self._question is not None:
+            self._question.cancel()
+        self.thread.interrupt()
+
+    async def set_mode(self, mode: str) -> None:
+        """Go into a mode, from the next turn on. Raises `UserError`."""
+        op = self._modes.change_to(mode)
+        self._told_mode = mode
+        await self.thread.override(op)
+
+    async def set_option(self, option: str, value: object) -> list[Json]:
+        """Give an option a value, from the next turn on; all options as they are then. Raises `UserError`."""
+        op = self._options.change(option, value, self.thread.session.settings)
+        await self.thread.override(op)
+        self._told_options = self._options.shown(self.thread.session.settings)
+        return self._told_options
+
+    async def _until_ended(self, start: Callable[[], Awaitable[object]]) -> _Ended | None:
+        """The end of the turn that begins; None when none did."""
+        ended = self._ended = asyncio.get_running_loop().create_future()
+        try:
+            if not await start():
+                return None
+            if self._is_cancelled:
+                # The word came before there was a turn to stop.
+                self.thread.interrupt()
+            await self.thread.idle()
+            if not ended.done():
+                raise RpcError("the turn ended by a bug in codex-py", code=INTERNAL_ERROR)
+            return ended.result()
+        finally:
+            self._ended = None
+
+    async def _accepts(self, plan: str) -> bool:
+        self._question = asyncio.create_task(self._asking.plan_is_accepted(plan))
+        try:
+            # Not `await`: it tells a question that was cancelled from the end of this program.
+            await asyncio.wait([self._question])
+            return not self._question.cancelled() and self._question.result()
+        finally:
+            self._question.cancel()
+            self._question = None
+
+    def _stop(self, ended: _Ended | None) -> Json:
+        match ended:
+            case events.TurnInterrupted():
+                return _stopped("cancelled")
+            case events.TurnFailed(_, message, code) if code in _STOPS:
+                self.say(message)
+                return _stopped(_STOPS[code])
+            case events.TurnFailed(_, message):
+                raise RpcError(message, code=INTERNAL_ERROR)
+            case events.TurnCompleted(_, _, _, usage):
+                return {**_stopped("end_turn"), "usage": _used(usage)}
+            case None:
+                return _stopped("end_turn")
+
+    def _tell_settings(self) -> None:
+        settings = self.thread.session.settings
+        if (mode := self._modes.current(settings)) != self._told_mode:
+            self._told_mode = mode
+            self.update({"sessionUpdate": "current_mode_update", "currentModeId": mode})
+        if (options := self._options.shown(settings)) != self._told_options:
+            self._told_options = options
+            self.update({"sessionUpdate": "config_option_update", "configOptions": options})
+
+    def _tell_commands(self) -> None:
+        commands = available_commands(self.thread.session)
+        if commands != self._told_commands:
+            self._told_commands = commands
+            self.update({"sessionUpdate": "available_commands_update", "availableCommands": commands})
+
+    def _tell_title(self, text: str) -> None:
+        if not self._has_title and (title := first_words(text, _LONGEST_TITLE)):
+            self._has_title = True
+            self.update({"sessionUpdate": "session_info_update", "title": title})
+
+
+def _stopped(reason: str) -> Json:
+    return {"stopReason": reason}
+
+
+def _used(usage: TokenUsage) -> dict[str, Any]:
+    return {
+        "totalTokens": usage.total_tokens,
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "thoughtTokens": usage.reasoning_output_tokens,
+        "cachedReadTokens": usage.cached_input_tokens,
+    }

@@ -1,0 +1,125 @@
+"""What a client hands to a turn, in its blocks, as inputs of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+from urllib.parse import unquote, urlsplit
+
+from codex_py.protocol.encoding import as_list, as_object
+from codex_py.protocol.input import ImageInput, ImageUrlInput, TextInput, UserInput
+from codex_py.server.messages import RpcError
+from codex_py.server.params import Params
+
+_PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_MOST_BLOCKS: Final = 10_000
+
+
+class Prompt(NamedTuple):
+    """What the user says: pictures, and everything else as one `text`, in the order it came."""
+
+    text: str
+    pictures: tuple[UserInput, ...]
+
+    @property
+    def inputs(self) -> tuple[UserInput, ...]:
+        return (*self.pictures, *([TextInput(self.text)] if self.text else []))
+
+
+def read_prompt(params: Params) -> Prompt:
+    """Read the content blocks of a request's `prompt`. Raises `RpcError` for what is none, or of a kind we do not take.
+
+    What a file holds that was attached stands behind what the user wrote, which names the file where it was mentioned.
+    """
+    blocks = params.given("prompt")
+    if not isinstance(blocks, list):
+        raise params.missing("prompt")
+    blocks = as_list(cast("object", blocks))
+    if len(blocks) > _MOST_BLOCKS:
+        raise RpcError(
+            f"invalid request: `prompt` has {len(blocks)} blocks, and {_MOST_BLOCKS} are the most that are read"
+        )
+    said: list[str] = []
+    attached: list[str] = []
+    pictures: list[UserInput] = []
+    for place, block in enumerate(blocks):
+        for part in _parts(as_object(block), f"prompt[{place}]"):
+            if isinstance(part, _Attached):
+                attached.append(part.text)
+            elif isinstance(part, str):
+                said.append(part)
+            else:
+                pictures.append(part)
+    text = "\n\n".join(["".join(said), *attached]) if attached else "".join(said)
+    if not text.strip() and not pictures:
+        raise RpcError("invalid request: `prompt` says nothing")
+    return Prompt(text, tuple(pictures))
+
+
+class _Attached(NamedTuple):
+    text: str
+
+
+def _parts(block: dict[str, Any], where: str) -> Iterator[str | UserInput | _Attached]:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            yield text
+        case {"type": "image", "data": str(encoded), "mimeType": str(media)} if encoded:
+            yield _picture(encoded, media, where)
+        case {"type": "image", "uri": str(uri)} if uri:
+            yield _linked_picture(uri)
+        case {"type": "resource_link", "uri": str(uri)}:
+            yield _mention(uri, str(block.get("name") or ""))
+        case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
+            yield _mention(uri, "")
+            yield _Attached(f'<context ref="{_quoted(uri)}">\n{text}\n</context>')
+        case {"type": "resource", "resource": {"uri": str(uri), "blob": str(blob)} as resource}:
+            media = str(as_object(resource).get("mimeType", ""))
+            yield _mention(uri, "")
+            if media in _PICTURES:
+                yield _picture(blob, media, where)
+            else:
+                yield _Attached(f"[{media or 'binary'} file {uri}, {len(blob) * 3 // 4} bytes: not shown]")
+        case {"type": "audio"}:
+            raise RpcError(f"invalid request: `{where}` is audio, which is not taken")
+        case _:
+            raise RpcError(
+                f"invalid request: `{where}` is no content block of a known kind with all that belongs to it"
+            )
+
+
+def _picture(encoded: str, media: str, where: str) -> ImageUrlInput:
+    if media not in _PICTURES:
+        raise RpcError(
+            f"invalid request: `{where}` is a picture of the type `{media[:80]}`; PNG, JPEG, GIF and WebP are taken"
+        )
+    return ImageUrlInput(f"data:{media};base64,{''.join(encoded.split())}")
+
+
+def _linked_picture(uri: str) -> UserInput:
+    path = _path_of(uri)
+    return ImageUrlInput(uri) if path is None else ImageInput(path)
+
+
+def _mention(uri: str, name: str) -> str:
+    """A file or an address as the model reads it in the middle of what the user wrote."""
+    path = _path_of(uri)
+    target = uri if path is None else str(path)
+    title = name or target.rstrip("/").rpartition("/")[2] or target
+    return f"[@{title}]({target})"
+
+
+def _path_of(uri: str) -> Path | None:
+    """The file that a `file:` address means; None for any other."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or "\0" in (path := unquote(parts.path)):
+        return None
+    return Path(path)
+
+
+def _quoted(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace("\n", " ")

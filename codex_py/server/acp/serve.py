@@ -1,0 +1,107 @@
+"""The server of the Agent Client Protocol: takes what the client says line by line, and ends in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from codex_py.protocol.encoding import as_object
+from codex_py.server.acp.agent import Agent
+from codex_py.server.acp.peer import Peer
+from codex_py.server.host import Host
+from codex_py.server.messages import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    Call,
+    Notice,
+    Reply,
+    RequestId,
+    RpcError,
+    Unreadable,
+    read_message,
+)
+from codex_py.server.pipes import LineSource, LineTooLong, Outbox, complain
+from codex_py.server.requests import Requests
+from codex_py.server.serving import serve_at_stdio
+from codex_py.server.threads import Threads
+
+# The one request that takes as long as a turn takes.
+_PROMPT: Final = "session/prompt"
+_INVALID_PARAMS: Final = -32602
+
+
+async def run_acp(host: Host, report_crash: Callable[[BaseException], str]) -> int:
+    """Serve the client at stdin and stdout; the exit status. `report_crash` keeps a bug and gives a line about it."""
+
+    def begin(outbox: Outbox) -> _Server:
+        peer, threads = Peer(outbox), Threads(host, report_crash)
+        return _Server(peer, Agent(host, threads, peer), threads, Requests(report_crash))
+
+    return await serve_at_stdio(begin)
+
+
+class _Server:
+    def __init__(self, peer: Peer, agent: Agent, threads: Threads, requests: Requests) -> None:
+        self._peer = peer
+        self._agent = agent
+        self._threads = threads
+        self._requests = requests
+        # The sessions of prompts that are worked on, by the ids of their requests.
+        self._prompts: dict[RequestId, object] = {}
+
+    async def serve(self, source: LineSource) -> None:
+        """Until the input ends, and what was asked last is answered, but for prompts."""
+        await self._requests.read(source, self._take)
+
+    async def close(self) -> None:
+        """End every session in order; with it ends what was asked of one."""
+        await self._threads.close_all()
+        await self._requests.settle()
+
+    def _take(self, line: bytes | LineTooLong) -> None:
+        if isinstance(line, LineTooLong):
+            self._peer.refuse(None, RpcError(str(line), code=PARSE_ERROR))
+            return
+        match read_message(line):
+            case Call() as call:
+                self._begin(call)
+            case Notice("session/cancel", params):
+                self._cancel(as_object(params).get("sessionId"))
+            case Notice("$/cancel_request", params):
+                number = as_object(params).get("requestId")
+                if isinstance(number, str | int) and number in self._prompts:
+                    self._cancel(self._prompts[number])
+            case Notice():
+                # What we do not know asks for no answer.
+                pass
+            case Reply() as reply:
+                self._peer.hear(reply)
+            case Unreadable(error, request_id):
+                self._peer.refuse(request_id, error)
+
+    def _begin(self, call: Call) -> None:
+        def fail(reason: str) -> None:
+            self._peer.refuse(call.id, RpcError(reason, code=INTERNAL_ERROR))
+
+        is_prompt = call.method == _PROMPT
+        task = self._requests.begin(self._answer(call), fail, is_long=is_prompt)
+        if is_prompt:
+            self._prompts[call.id] = as_object(call.params).get("sessionId")
+            task.add_done_callback(lambda _: self._prompts.pop(call.id, None))
+
+    def _cancel(self, session_id: object) -> None:
+        # In its turn: what came before it is begun by then.
+        self._requests.begin(self._agent.cancel(session_id), complain)
+
+    async def _answer(self, call: Call) -> None:
+        try:
+            result, then = await self._agent.carry_out(call.method, call.params)
+        except RpcError as error:
+            # The code for all that is wrong with a request is one of the app-server's; here it has a finer one.
+            code = _INVALID_PARAMS if error.code == INVALID_REQUEST else error.code
+            self._peer.refuse(call.id, RpcError(str(error), code=code))
+            return
+        self._peer.answer(call.id, result)
+        if then is not None:
+            await then()

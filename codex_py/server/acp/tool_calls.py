@@ -1,0 +1,98 @@
+"""The tool calls a client is told of: each has an id of its own, begins once, and ends once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal, TypeAlias
+
+from codex_py.server.acp.content import Json, text_content
+from codex_py.text.excerpt import first_words
+from codex_py.text.sanitize import sanitize
+
+Kind: TypeAlias = Literal[
+    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
+]
+Ending: TypeAlias = Literal["completed", "failed"]
+
+_LONGEST_TITLE: Final = 400
+
+
+def titled(text: str) -> str:
+    """A title on one line, in which nothing hides."""
+    return first_words(sanitize(text[: 4 * _LONGEST_TITLE]), _LONGEST_TITLE)
+
+
+class ToolCalls:
+    """Calls by the ids the model gave them. It may give two the same one, so that clients get others."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._open: dict[str, list[str]] = {}
+        # Those that a question has told of and that have not begun.
+        self._asked: set[str] = set()
+        # Those that go on beside the turns, by the model's id.
+        self._left: dict[str, str] = {}
+
+    def ask(self, call_id: str, title: str, kind: Kind, **more: Any) -> tuple[str, Json | None]:
+        """A call somebody is to be asked about: its id, and what tells of it where nothing has yet."""
+        if opened := self._open.get(call_id):
+            return opened[0], None
+        wire = self._new(call_id)
+        self._asked.add(wire)
+        return wire, _call(wire, title, kind, {"status": "pending", **more})
+
+    def begin(self, call_id: str, title: str, kind: Kind, **more: Any) -> Json:
+        """A call begins."""
+        asked = next((one for one in self._open.get(call_id, ()) if one in self._asked), None)
+        if asked is None:
+            return _call(self._new(call_id), title, kind, {"status": "in_progress", **more})
+        self._asked.discard(asked)
+        return _update(asked, title=titled(title), kind=kind, status="in_progress", **more)
+
+    def change(self, call_id: str, **more: Any) -> Json | None:
+        """Something about a call that is under way; None for one that is not."""
+        opened = self._open.get(call_id)
+        wire = opened[0] if opened else self._left.get(call_id)
+        return None if wire is None else _update(wire, **more)
+
+    def end(self, call_id: str, ending: Ending, **more: Any) -> Json | None:
+        """A call is over; None for one that is not known."""
+        opened = self._open.get(call_id)
+        wire = opened.pop(0) if opened else self._left.pop(call_id, None)
+        if not opened:
+            self._open.pop(call_id, None)
+        if wire is None:
+            return None
+        self._asked.discard(wire)
+        return _update(wire, status=ending, **more)
+
+    def whole(self, title: str, kind: Kind, ending: Ending, **more: Any) -> Json:
+        """A call of which nothing was told before it was over."""
+        self._count += 1
+        return _call(f"call_{self._count}", title, kind, {"status": ending, **more})
+
+    def outlast(self, call_id: str) -> None:
+        """A call goes on beside the turns, until it is ended."""
+        for wire in self._open.pop(call_id, ()):
+            self._left[call_id] = wire
+
+    def end_all(self) -> Iterator[Json]:
+        """The turn is over: what has not ended never will."""
+        for wire in [wire for opened in self._open.values() for wire in opened]:
+            yield _update(wire, status="failed", content=[text_content("stopped")])
+        self._open.clear()
+        self._asked.clear()
+
+    def _new(self, call_id: str) -> str:
+        self._count += 1
+        wire = f"call_{self._count}"
+        self._open.setdefault(call_id, []).append(wire)
+        return wire
+
+
+def _call(wire: str, title: str, kind: Kind, more: Json) -> Json:
+    return {"sessionUpdate": "tool_call", "toolCallId": wire, "title": titled(title), "kind": kind, **more}
+
+
+def _update(wire: str, **more: Any) -> Json:
+    return {"sessionUpdate": "tool_call_update", "toolCallId": wire, **more}

@@ -1,0 +1,212 @@
+"""The work of a session as tool calls: commands, patches, MCP tools, searches, skills, agents, compactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from codex_py.protocol import events
+from codex_py.protocol.agents import AgentState, AgentStatus, AgentTool
+from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.server.acp.content import (
+    Json,
+    change_locations,
+    diff_content,
+    ends,
+    fenced,
+    mcp_content,
+    output_content,
+    text_content,
+)
+from codex_py.server.acp.titles import command_title, patch_kind, patch_title
+from codex_py.server.acp.tool_calls import Ending, Kind, ToolCalls
+from codex_py.text.shell_line import script_and_shell
+
+# What is shown of a command that runs: its end, now and then.
+_TAIL: Final = 8 * 1024
+_SHOWN_EVERY: Final = 0.25
+_NOT_SHOWN: Final = (float("-inf"), "")
+_COMPACTION: Final = "compaction"
+# Told in other ways: as the plan, and as what was asked.
+_TOLD_OTHERWISE: Final = frozenset({"update_plan", "request_user_input"})
+_KINDS: Final[Mapping[str, Kind]] = {
+    "view_image": "read",
+    "skill": "read",
+    "read_mcp_resource": "read",
+    "list_mcp_resources": "search",
+    "list_mcp_resource_templates": "search",
+    "exec_command": "execute",
+    "shell": "execute",
+    "shell_command": "execute",
+    "write_stdin": "execute",
+    "apply_patch": "edit",
+}
+_AGENT_CALLS: Final[Mapping[AgentTool, str]] = {
+    "spawn_agent": "Start an agent",
+    "send_input": "Tell an agent more",
+    "wait": "Wait for agents",
+    "close_agent": "Close an agent",
+}
+_AGENT_ENDS: Final[Mapping[AgentStatus, Ending]] = {"completed": "completed", "shutdown": "completed"}
+
+
+class WorkNarrator:
+    """`clock` counts seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.calls: Final = ToolCalls()
+        self._clock = clock
+        # The commands that run: when their output was shown last, and its end.
+        self._tails: dict[str, tuple[float, str]] = {}
+
+    def end_turn(self, ended: events.Event) -> Iterator[Json | None]:
+        """What has not ended with its turn. Commands that go on are told of; their end is told when it comes."""
+        for call_id, (_, tail) in self._tails.items():
+            if isinstance(ended, events.TurnCompleted):
+                yield self.calls.change(call_id, status="completed", content=_so_far(tail))
+            self.calls.outlast(call_id)
+        yield from self.calls.end_all()
+
+    def tell(self, event: events.Event) -> Iterator[Json | None]:
+        """The updates for an event that is about work; none for others."""
+        match event:
+            case events.CommandStarted() | events.CommandOutput() | events.CommandInput() | events.CommandFinished():
+                yield self._command(event)
+            case events.PatchStarted() | events.PatchFinished() | events.PatchRejected():
+                yield self._patch(event)
+            case events.McpCallStarted() | events.McpCallProgress() | events.McpCallFinished():
+                yield self._mcp_call(event)
+            case events.ToolCallFinished():
+                yield self._other_call(event)
+            case events.WebSearched(_, query, action):
+                yield self.calls.whole(f"Search the web: {query}", "fetch", "completed", rawInput=action)
+            case events.SkillUsed(name, _, path, kind):
+                used = "Use the skill" if kind == "explicit" else "Read the skill"
+                yield self.calls.whole(f"{used} {name}", "read", "completed", locations=[{"path": str(path)}])
+            case events.AgentCallStarted(call_id, tool, _, prompt):
+                about = [text_content(prompt)] if prompt else []
+                yield self.calls.begin(call_id, _AGENT_CALLS[tool], "think", content=about)
+            case events.AgentCallFinished(call_id, _, agents, _, error):
+                said = error or "\n\n".join(map(_agent_said, agents))
+                about = {"content": [text_content(ends(said))]} if said else {}
+                yield self.calls.end(call_id, "failed" if error else "completed", **about)
+            case events.AgentChanged(agent, was):
+                yield self._agent(agent, was)
+            case events.CompactionStarted():
+                yield self.calls.begin(_COMPACTION, "Sum up the conversation so far", "think")
+            case events.ContextCompacted(before, after, summary=summary):
+                about = f"about {before:,} tokens became {after:,}"
+                content = [text_content(f"{about}\n\n{summary}".strip())]
+                yield self.calls.end(_COMPACTION, "completed", content=content)
+            case _:
+                pass
+
+    def _command(
+        self, event: events.CommandStarted | events.CommandOutput | events.CommandInput | events.CommandFinished
+    ) -> Json | None:
+        match event:
+            case events.CommandStarted(call_id, command, cwd):
+                self._tails[call_id] = _NOT_SHOWN
+                script = script_and_shell(command)[0]
+                return self.calls.begin(
+                    call_id, command_title(command), "execute", rawInput={"command": script, "cwd": str(cwd)}
+                )
+            case events.CommandOutput(call_id, text):
+                return self._printed(call_id, text)
+            case events.CommandInput(_, command, typed):
+                if not typed:
+                    return None
+                return self.calls.whole(
+                    f"Type {typed[:80]!r} into {script_and_shell(command)[0]}", "execute", "completed"
+                )
+            case events.CommandFinished(call_id, status="in_progress", output=output):
+                return self.calls.end(call_id, "completed", content=_so_far(output))
+            case events.CommandFinished(call_id, _, _, output, exit_code, seconds, status):
+                self._tails.pop(call_id, None)
+                return self.calls.end(
+                    call_id,
+                    "completed" if status == "completed" else "failed",
+                    content=output_content(output),
+                    rawOutput={"exitCode": exit_code, "seconds": round(seconds, 3), "status": status},
+                )
+
+    def _printed(self, call_id: str, text: str) -> Json | None:
+        """The end of what a command has printed, which takes the place of what was shown before."""
+        shown_at, before = self._tails.get(call_id, _NOT_SHOWN)
+        tail, now = (before + text)[-_TAIL:], self._clock()
+        is_due = now - shown_at >= _SHOWN_EVERY
+        self._tails[call_id] = (now if is_due else shown_at, tail)
+        return self.calls.change(call_id, content=output_content(tail)) if is_due else None
+
+    def _patch(self, event: events.PatchStarted | events.PatchFinished | events.PatchRejected) -> Json | None:
+        match event:
+            case events.PatchStarted(call_id, changes):
+                return self.calls.begin(
+                    call_id,
+                    patch_title(changes),
+                    patch_kind(changes),
+                    content=diff_content(changes),
+                    locations=change_locations(changes),
+                )
+            case events.PatchFinished(call_id, _, True):
+                return self.calls.end(call_id, "completed")
+            case events.PatchFinished(call_id, output=said) | events.PatchRejected(call_id, said):
+                content = [text_content(said)]
+                ended = self.calls.end(call_id, "failed", content=content)
+                return ended or self.calls.whole("Edit files", "edit", "failed", content=content)
+
+    def _mcp_call(self, event: events.McpCallStarted | events.McpCallProgress | events.McpCallFinished) -> Json | None:
+        match event:
+            case events.McpCallStarted(call_id, server, tool, arguments):
+                return self.calls.begin(call_id, f"{server}: {tool}", "other", rawInput=arguments)
+            case events.McpCallProgress(call_id, done, total, message):
+                share = f"{done / total:.0%}" if total else f"{done:g}"
+                return self.calls.change(call_id, content=[text_content(f"{share} {message}".strip())])
+            case events.McpCallFinished(call_id, server, tool, arguments, status):
+                ending: Ending = "completed" if status == "completed" else "failed"
+                content = [text_content(event.error)] if event.error else mcp_content(event.result, event.output)
+                ended = self.calls.end(call_id, ending, content=content)
+                return ended or self.calls.whole(
+                    f"{server}: {tool}", "other", ending, rawInput=arguments, content=content
+                )
+
+    def _other_call(self, event: events.ToolCallFinished) -> Json | None:
+        ending: Ending = "completed" if event.ok else "failed"
+        content = output_content(event.output)
+        ended = self.calls.end(event.call_id, ending, content=content)
+        if ended is not None or (event.ok and event.tool in _TOLD_OTHERWISE):
+            return ended
+        kind: Kind = _KINDS.get(event.tool, "other")
+        return self.calls.whole(event.tool, kind, ending, rawInput=_raw_input(event.arguments), content=content)
+
+    def _agent(self, agent: AgentState, was: AgentStatus | None) -> Json | None:
+        about = [text_content(agent.task)] if agent.task else []
+        if was is None:
+            begun = self.calls.begin(_agent_id(agent), f"{agent.title}: {agent.task}", "think", content=about)
+            self.calls.outlast(_agent_id(agent))
+            return begun
+        if agent.is_at_work:
+            doing = "waits for you" if agent.is_waiting else script_and_shell(agent.activity)[0]
+            return self.calls.change(_agent_id(agent), content=[*about, text_content(fenced(ends(doing)))])
+        said = [text_content(ends(agent.message))] if agent.message else []
+        return self.calls.end(_agent_id(agent), _AGENT_ENDS.get(agent.status, "failed"), content=[*about, *said])
+
+
+def _so_far(output: str) -> list[Json]:
+    return [*output_content(output), text_content("It is still running.")]
+
+
+def _raw_input(arguments: str) -> Json:
+    """The arguments of a call as the model wrote them, taken apart where they are JSON."""
+    try:
+        return as_object(decode_json(arguments)) or ({"text": ends(arguments)} if arguments.strip("{} ") else {})
+    except ValueError:
+        return {"text": ends(arguments)}
+
+
+def _agent_id(agent: AgentState) -> str:
+    return f"agent {agent.id}"
+
+
+def _agent_said(agent: AgentState) -> str:
+    return f"{agent.title}: {agent.status}" + (f"\n\n{agent.message}" if agent.message else "")

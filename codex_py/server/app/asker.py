@@ -1,0 +1,155 @@
+"""Puts the questions of one thread to the client, as requests of ours, and gives its answers to the session."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from codex_py.core.past_turns import changes_in_patch
+from codex_py.protocol import events
+from codex_py.protocol.questions import (
+    ApprovalQuestion,
+    ChoiceQuestion,
+    McpForm,
+    McpInstallQuestion,
+    PermissionsQuestion,
+    ProjectServersQuestion,
+    Question,
+    SecretQuestion,
+)
+from codex_py.server.app import answers, items
+from codex_py.server.app.connection import Connection
+from codex_py.server.app.teller import Teller
+from codex_py.server.live_thread import LiveThread
+from codex_py.server.messages import RequestId
+
+_APPROVAL = "waitingOnApproval"
+_INPUT = "waitingOnUserInput"
+
+
+class _Form(NamedTuple):
+    """A request of ours, and what of its answer is the answer to the question."""
+
+    method: str
+    params: dict[str, Any]
+    read: Callable[[Mapping[str, Any]], str | None]
+    flag: str = _INPUT
+
+
+class Asker:
+    """A listener. `installs` says whether this client may be asked to add MCP servers that a skill needs."""
+
+    def __init__(self, connection: Connection, teller: Teller, *, installs: bool) -> None:
+        self._connection = connection
+        self._teller = teller
+        self._installs = installs
+        self._asked: dict[str, tuple[RequestId | None, asyncio.Task[None]]] = {}
+
+    def note_event(self, thread: LiveThread, event: events.Event) -> None:
+        """Ask what the session asks, and take back what it no longer wants to know."""
+        match event:
+            case events.QuestionAsked(question):
+                self._ask(thread, question)
+            case events.QuestionClosed(question_id) if (asked := self._asked.pop(question_id, None)) is not None:
+                request_id, waiting = asked
+                waiting.cancel()
+                self._teller.wait_no_longer(question_id)
+                if request_id is not None:
+                    self._connection.take_back(request_id)
+                    self._connection.notify("serverRequest/resolved", {"threadId": thread.id, "requestId": request_id})
+            case _:
+                pass
+
+    def _ask(self, thread: LiveThread, question: Question) -> None:
+        form = self._form(thread, question)
+        if form is None:
+            task = asyncio.create_task(self._refuse(thread, question.id))
+            self._asked[question.id] = (None, task)
+            return
+        self._teller.wait_for(question.id, form.flag)
+        agent = {"agent": question.agent} if question.agent else {}
+        request_id, answer = self._connection.ask(form.method, {**form.params, **agent})
+        task = asyncio.create_task(self._wait(thread, question, answer, form))
+        self._asked[question.id] = (request_id, task)
+
+    async def _wait(
+        self, thread: LiveThread, question: Question, answer: asyncio.Future[Mapping[str, Any] | None], form: _Form
+    ) -> None:
+        said = await answer
+        await thread.answer(question.id, None if said is None else form.read(said))
+        if said is not None and said.get("decision") == "cancel":
+            thread.interrupt()
+
+    def _form(self, thread: LiveThread, question: Question) -> _Form | None:
+        """The request that asks this; None where this client is not asked."""
+        place = {"threadId": thread.id, "turnId": self._teller.turn_id}
+        match question:
+            case ApprovalQuestion() if question.server:
+                return _choice(place, question.call_id, answers.tool_choice(question))
+            case ApprovalQuestion():
+                return self._approval(place, question)
+            case PermissionsQuestion():
+                params = {
+                    **place,
+                    "itemId": question.id,
+                    "environmentId": None,
+                    "startedAtMs": _now_ms(),
+                    "cwd": str(thread.session.settings.cwd),
+                    "reason": question.reason or None,
+                    "permissions": answers.permissions_told(question),
+                }
+                read = answers.permissions_reader(question)
+                return _Form("item/permissions/requestApproval", params, read, _APPROVAL)
+            case ChoiceQuestion(form=McpForm() as form):
+                params = {**place, "serverName": form.server, "_meta": None, **answers.form_told(question.id, form)}
+                return _Form("mcpServer/elicitation/request", params, answers.read_form)
+            case ChoiceQuestion():
+                return _choice(place, question.id, answers.own_choice(question))
+            case SecretQuestion():
+                return _choice(place, question.id, answers.secret(question))
+            case ProjectServersQuestion():
+                return _choice(place, question.id, answers.project_servers(question))
+            case McpInstallQuestion():
+                item_id = f"mcp-deps-{self._teller.turn_id}"
+                return _choice(place, item_id, answers.install(question)) if self._installs else None
+
+    def _approval(self, place: dict[str, str], question: ApprovalQuestion) -> _Form:
+        about = {**place, "itemId": question.call_id, "startedAtMs": _now_ms()}
+        reason = question.justification or question.reason
+        if question.agent:
+            reason = f"[agent {question.agent}] {reason}"
+        if question.files:
+            changes = changes_in_patch(question.command, question.cwd) or tuple(
+                events.FileChange(file, "update") for file in question.files
+            )
+            self._teller.begin_item(items.file_change(question.call_id, changes, "inProgress"))
+            params = {**about, "reason": reason, "grantRoot": None}
+            return _Form("item/fileChange/requestApproval", params, answers.approval_reader(question), _APPROVAL)
+        started = items.command_started(question.call_id, question.command, question.cwd)
+        self._teller.begin_item(started)
+        params = {
+            **about,
+            "kind": "command",
+            "environmentId": None,
+            "reason": reason,
+            "command": question.command,
+            "cwd": str(question.cwd),
+            "commandActions": started["commandActions"],
+            **({"proposedExecpolicyAmendment": list(question.pattern)} if question.pattern else {}),
+            "availableDecisions": answers.decisions_for(question),
+        }
+        return _Form("item/commandExecution/requestApproval", params, answers.approval_reader(question), _APPROVAL)
+
+    async def _refuse(self, thread: LiveThread, question_id: str) -> None:
+        await thread.answer(question_id, None)
+
+
+def _choice(place: dict[str, str], item_id: str, choice: answers.Choosing) -> _Form:
+    params = {**place, "itemId": item_id, "questions": [choice.told], "isBlocking": True, "autoResolutionMs": None}
+    return _Form("item/tool/requestUserInput", params, choice.read)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,146 @@
+"""The app-server: takes requests line by line, has them carried out beside each other, and ends in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final, cast
+
+from codex_py.errors import UserError
+from codex_py.server.app.connection import Connection
+from codex_py.server.app.desk import Answered, Desk
+from codex_py.server.app.methods import METHODS
+from codex_py.server.app.start import initialize
+from codex_py.server.host import Host
+from codex_py.server.messages import (
+    INTERNAL_ERROR,
+    PARSE_ERROR,
+    Call,
+    Reply,
+    RpcError,
+    Unreadable,
+    read_message,
+)
+from codex_py.server.params import Params
+from codex_py.server.pipes import LineSource, LineTooLong, Outbox, complain
+from codex_py.server.requests import Requests
+from codex_py.server.serving import serve_at_stdio
+
+# These must not wait for what they are about.
+_AT_ONCE: Final = frozenset({"turn/interrupt"})
+
+
+async def run_app_server(host: Host, report_crash: Callable[[BaseException], str]) -> int:
+    """Serve the client at stdin and stdout; the exit status. `report_crash` keeps a bug and gives a line about it."""
+
+    def begin(outbox: Outbox) -> AppServer:
+        connection = Connection(outbox.put, lambda: outbox.waiting)
+        return AppServer(Desk(host, connection, report_crash), report_crash)
+
+    return await serve_at_stdio(begin)
+
+
+class AppServer:
+    """Requests about one thread are carried out in the order they came, all others at once."""
+
+    def __init__(self, desk: Desk, report_crash: Callable[[BaseException], str]) -> None:
+        self._desk = desk
+        self._connection = desk.connection
+        self._requests = Requests(report_crash)
+        self._last: dict[str, asyncio.Task[None]] = {}
+
+    async def serve(self, source: LineSource) -> None:
+        """Until the input ends."""
+        await self._requests.read(source, self._take)
+
+    async def close(self) -> None:
+        """Stop the requests under way, and end every thread in order."""
+        await self._requests.stop()
+        await self._desk.close()
+
+    def _take(self, line: bytes | LineTooLong) -> None:
+        if isinstance(line, LineTooLong):
+            self._connection.refuse(None, RpcError(str(line), code=PARSE_ERROR))
+            return
+        match read_message(line):
+            case Call() as call:
+                self._begin(call)
+            case Reply(request_id, result):
+                self._connection.note_reply(request_id, result)
+            case Unreadable(error, request_id):
+                self._connection.refuse(request_id, error)
+            case _:
+                # What a client only tells, such as `initialized`, changes nothing here.
+                pass
+
+    def _begin(self, call: Call) -> None:
+        thread_id = _thread_of(call)
+        before = None if thread_id is None else self._last.get(thread_id)
+        request = _Request(call, self._connection)
+        task = self._requests.begin(
+            self._answer(request, before), request.note_bug, is_long=call.method == "command/exec"
+        )
+        if thread_id is not None:
+            self._last[thread_id] = task
+            task.add_done_callback(lambda done: self._forget(thread_id, done))
+
+    def _forget(self, thread_id: str, done: asyncio.Task[None]) -> None:
+        if self._last.get(thread_id) is done:
+            del self._last[thread_id]
+
+    async def _answer(self, request: _Request, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        try:
+            answered = await self._carried_out(request.call)
+        except RpcError as error:
+            request.refuse(error)
+        except UserError as error:
+            hint = f"; {error.hint}" if error.hint else ""
+            request.refuse(RpcError(f"{error}{hint}"))
+        else:
+            request.answer(answered.result)
+            if answered.then is not None:
+                await answered.then()
+
+    async def _carried_out(self, call: Call) -> Answered:
+        if call.method == "initialize":
+            return initialize(self._desk, Params(call.params))
+        if self._desk.client is None:
+            raise RpcError("not initialized")
+        method = METHODS.get(call.method)
+        if method is None:
+            raise RpcError(f"invalid request: unknown method `{call.method[:200]}`")
+        return await method(self._desk, Params(call.params))
+
+
+class _Request:
+    """A request, which is answered once."""
+
+    def __init__(self, call: Call, connection: Connection) -> None:
+        self.call: Final = call
+        self._connection = connection
+        self._is_answered = False
+
+    def answer(self, result: Mapping[str, object]) -> None:
+        self._is_answered = True
+        self._connection.answer(self.call.id, result)
+
+    def refuse(self, error: RpcError) -> None:
+        self._is_answered = True
+        self._connection.refuse(self.call.id, error)
+
+    def note_bug(self, line: str) -> None:
+        """Something failed that must not: in what was asked, or in what followed from it."""
+        if not self._is_answered:
+            self.refuse(RpcError(line, code=INTERNAL_ERROR))
+        complain(f"error: {line}")
+
+
+def _thread_of(call: Call) -> str | None:
+    """The thread whose requests this one waits for."""
+    params = call.params
+    if call.method in _AT_ONCE or not isinstance(params, dict):
+        return None
+    thread_id = cast("Mapping[str, object]", params).get("threadId")
+    return thread_id if isinstance(thread_id, str) else None

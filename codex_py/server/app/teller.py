@@ -1,0 +1,288 @@
+"""Tells the client what happens in one thread: a session's events as the protocol's notifications."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from codex_py.protocol import events
+from codex_py.protocol.ids import uuid7
+from codex_py.protocol.usage import TokenUsage
+from codex_py.server.app import items
+from codex_py.server.app.items import Item
+from codex_py.server.app.open_items import OpenItems
+from codex_py.server.app.turns import told_turn, turn_error
+
+_STEPS: Final = {"in_progress": "inProgress"}
+
+
+class Teller:
+    """A listener of one thread's session. `settings_told` makes the object that tells the settings.
+
+    What comes while it is held back is told when `release` is called: the answer to a request goes before what the
+    request has caused.
+    """
+
+    def __init__(
+        self,
+        thread_id: str,
+        notify: Callable[[str, dict[str, Any]], None],
+        settings_told: Callable[[events.SettingsChanged], dict[str, Any]],
+    ) -> None:
+        self._thread_id = thread_id
+        self._send = notify
+        self._settings_told = settings_told
+        self._held: list[tuple[str, dict[str, Any]]] | None = None
+        self._items = OpenItems(self._told_of_item)
+        self._turn_id = ""
+        self._began = 0.0
+        self._count = 1
+        self._last_message: Item | None = None
+        self._phase: str | None = None
+        self._diff: list[str] = []
+        self._said: list[Sequence[Item]] = []
+        self._waits: dict[str, str] = {}
+        self.status: dict[str, Any] = {"type": "idle"}
+        self.first_prompt = ""
+
+    def hold_back(self) -> None:
+        """Tell nothing for now."""
+        if self._held is None:
+            self._held = []
+
+    def release(self) -> None:
+        """Tell what was held back, and go on."""
+        held, self._held = self._held or [], None
+        for method, params in held:
+            self._send(method, params)
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Hold back what a request causes; when it fails, tell it at once."""
+        self.hold_back()
+        try:
+            yield
+        except BaseException:
+            self.release()
+            raise
+
+    async def released(self) -> None:
+        """Tell what was held back: the request has been answered."""
+        self.release()
+
+    def expect(self, content: Sequence[Item]) -> None:
+        """The client says this; it is told as an item when a turn takes it up."""
+        self._said.append(content)
+
+    def forget_expected(self) -> None:
+        """What was said and not taken up never will be."""
+        self._said.clear()
+
+    def __call__(self, event: events.Event) -> None:
+        match event:
+            case events.TurnStarted(turn_id, messages):
+                self._begin_turn(turn_id, messages)
+            case events.TurnCompleted():
+                self._end_turn("completed")
+            case events.TurnInterrupted():
+                self._end_turn("interrupted")
+            case events.TurnFailed(_, message):
+                self._fail(message)
+            case events.Steered(_, messages, new_turn):
+                if not new_turn:
+                    self._take_up(list(messages))
+            case events.ItemRecorded(item):
+                if item.type == "message":
+                    phase = item.decode().get("phase")
+                    self._phase = phase if phase in ("commentary", "final_answer") else None
+            case events.TextDelta(text):
+                self._add_text(text)
+            case events.MessageDone(text):
+                self._end_text(text)
+            case events.ReasoningDelta(text):
+                self._add_thought(text)
+            case events.ReasoningDone(text):
+                self._items.end("reasoning", items.reasoning(self._new_id(), text))
+                self._count += 1
+            case _:
+                self._tell_call(event)
+
+    def wait_for(self, question_id: str, flag: str) -> None:
+        """The turn waits for an answer of the client; `flag` says of what kind."""
+        self._waits[question_id] = flag
+        self._set_active()
+
+    def wait_no_longer(self, question_id: str) -> None:
+        if self._waits.pop(question_id, None) is not None and self.status["type"] == "active":
+            self._set_active()
+
+    def begin_item(self, item: Item) -> None:
+        """A question is about something that has not begun: the client sees it before it is asked."""
+        self._items.ask(str(item["id"]), item)
+
+    @property
+    def turn_id(self) -> str:
+        """The running turn, or the one before."""
+        return self._turn_id
+
+    def _tell_call(self, event: events.Event) -> None:
+        match event:
+            case events.CommandStarted(call_id, command, cwd, by_user):
+                self._items.begin(call_id, items.command_started(call_id, command, cwd, by_user=by_user))
+            case events.CommandOutput(call_id, text):
+                self._tell_in_turn("item/commandExecution/outputDelta", itemId=call_id, delta=text)
+            case events.CommandInput(call_id, _, text):
+                where = "item/commandExecution/terminalInteraction"
+                self._tell_in_turn(where, itemId=call_id, processId=call_id, stdin=text)
+            case events.CommandFinished(call_id, status="in_progress"):
+                pass
+            case events.CommandFinished(call_id):
+                self._items.end(call_id, items.command_finished(call_id, event))
+            case events.PatchStarted(call_id, changes):
+                self._items.begin(call_id, items.file_change(call_id, changes, "inProgress"))
+            case events.PatchFinished(call_id, changes, ok):
+                self._items.end(call_id, items.file_change(call_id, changes, "completed" if ok else "failed"))
+                if ok:
+                    self._tell_diff(changes)
+            case events.PatchRejected(call_id):
+                if opened := self._items.get(call_id):
+                    self._items.end(call_id, {**opened, "status": "declined"})
+            case events.McpCallStarted(call_id):
+                self._items.begin(call_id, items.mcp_call_started(call_id, event))
+            case events.McpCallProgress(call_id, done, total, message):
+                share = f"{done:g}" if total is None else f"{done:g}/{total:g}"
+                self._tell_in_turn("item/mcpToolCall/progress", itemId=call_id, message=message or share)
+            case events.McpCallFinished(call_id):
+                self._items.end(call_id, items.mcp_call_finished(call_id, event))
+            case events.AgentCallStarted(call_id):
+                self._items.begin(call_id, items.agent_call(call_id, self._thread_id, event))
+            case events.AgentCallFinished(call_id):
+                self._items.end(call_id, items.agent_call(call_id, self._thread_id, event))
+            case events.WebSearched(search_id):
+                self._items.end(search_id or uuid7(), items.web_search(search_id or uuid7(), event))
+            case _:
+                self._tell_more(event)
+
+    def _tell_more(self, event: events.Event) -> None:
+        match event:
+            case events.Warned(message):
+                self._tell("warning", threadId=self._thread_id, message=message)
+            case events.SettingsChanged():
+                settings = self._settings_told(event)
+                self._tell("thread/settings/updated", threadId=self._thread_id, threadSettings=settings)
+            case events.UsageReported(last, total, window):
+                usage = {"total": _counts(total), "last": _counts(last), "modelContextWindow": window}
+                self._tell_in_turn("thread/tokenUsage/updated", tokenUsage=usage)
+            case events.Retrying(message):
+                # What was streamed of the answer comes again, as another item.
+                self._items.forget("message")
+                self._items.forget("reasoning")
+                self._tell_in_turn("error", error=turn_error(message), willRetry=True)
+            case events.PlanUpdated(steps, explanation):
+                plan = [{"step": one.text, "status": _STEPS.get(one.status, one.status)} for one in steps]
+                self._tell_in_turn("turn/plan/updated", explanation=explanation or None, plan=plan)
+            case events.PlanProposed(_, text):
+                item_id = f"plan_{uuid7()}"
+                self._items.end(item_id, items.plan(item_id, text))
+            case events.CompactionStarted():
+                self._items.begin("compaction", items.compaction(self._new_id()))
+            case events.ContextCompacted():
+                self._items.end("compaction", items.compaction(self._new_id()))
+                self._count += 1
+            case _:
+                pass
+
+    def _begin_turn(self, turn_id: str, messages: Sequence[str]) -> None:
+        self._turn_id, self._began = turn_id, time.time()
+        self._last_message, self._phase = None, None
+        self._count = 1
+        self._diff.clear()
+        self._set_active()
+        turn = told_turn(turn_id, began=self._began)
+        self._tell("turn/started", threadId=self._thread_id, turn=turn)
+        # Everything that waits is what it begins with.
+        texts = list(messages)
+        while self._said:
+            self._take_up(texts)
+
+    def _end_turn(self, status: str, error: dict[str, Any] | None = None) -> None:
+        self._items.end_turn()
+        self._set_status({"type": "systemError" if error else "idle"})
+        if error is not None:
+            self._tell_in_turn("error", error=error, willRetry=False)
+        summary = None if self._last_message is None else [self._last_message]
+        turn = told_turn(self._turn_id, status, items=summary, error=error, began=self._began, ended=time.time())
+        self._tell("turn/completed", threadId=self._thread_id, turn=turn)
+
+    def _fail(self, message: str) -> None:
+        self._end_turn("failed", turn_error(message))
+
+    def _take_up(self, texts: list[str]) -> None:
+        """The first of what waits, with the texts that belong to it, which are taken."""
+        if not self._said:
+            return
+        self.first_prompt = self.first_prompt or "\n".join(texts)
+        content = [
+            items.text_content(texts.pop(0) if texts else "") if one["type"] == "text" else one
+            for one in self._said.pop(0)
+        ]
+        if content:
+            self._items.end("said", items.user_message(self._new_id(), content))
+            self._count += 1
+
+    def _add_text(self, text: str) -> None:
+        if not self._items.get("message"):
+            self._items.begin("message", items.agent_message(self._new_id(), ""))
+        self._tell_in_turn("item/agentMessage/delta", itemId=self._new_id(), delta=text)
+
+    def _end_text(self, text: str) -> None:
+        self._last_message = self._items.end("message", items.agent_message(self._new_id(), text, self._phase))
+        self._count += 1
+
+    def _add_thought(self, text: str) -> None:
+        item_id = self._new_id()
+        if not self._items.get("reasoning"):
+            self._items.begin("reasoning", items.reasoning(item_id, ""))
+            self._tell_in_turn("item/reasoning/summaryPartAdded", itemId=item_id, summaryIndex=0)
+        self._tell_in_turn("item/reasoning/summaryTextDelta", itemId=item_id, delta=text, summaryIndex=0)
+
+    def _new_id(self) -> str:
+        """The id of the item that comes next, or has begun to come, of those that no call gives one."""
+        return items.numbered(self._turn_id, self._count)
+
+    def _tell_diff(self, changes: Sequence[events.FileChange]) -> None:
+        self._diff += [change.diff for change in changes]
+        self._tell_in_turn("turn/diff/updated", diff="".join(self._diff))
+
+    def _told_of_item(self, method: str, item: Item, stamps: dict[str, Any]) -> None:
+        self._tell_in_turn(method, item=item, **stamps)
+
+    def _set_active(self) -> None:
+        self._set_status({"type": "active", "activeFlags": sorted(set(self._waits.values()))})
+
+    def _set_status(self, status: dict[str, Any]) -> None:
+        if status != self.status:
+            self.status = status
+            self._tell("thread/status/changed", threadId=self._thread_id, status=status)
+
+    def _tell_in_turn(self, method: str, **params: Any) -> None:
+        self._tell(method, threadId=self._thread_id, turnId=self._turn_id, **params)
+
+    def _tell(self, method: str, **params: Any) -> None:
+        if self._held is not None:
+            self._held.append((method, params))
+        else:
+            self._send(method, params)
+
+
+def _counts(usage: TokenUsage) -> dict[str, int]:
+    return {
+        "totalTokens": usage.total_tokens,
+        "inputTokens": usage.input_tokens,
+        "cachedInputTokens": usage.cached_input_tokens,
+        "cacheWriteInputTokens": usage.cache_write_input_tokens,
+        "outputTokens": usage.output_tokens,
+        "reasoningOutputTokens": usage.reasoning_output_tokens,
+    }

@@ -1,0 +1,140 @@
+"""The parameters of a request, read one by one. Everything in them is hostile until it has the type it should have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+from codex_py.config.layers import MAX_DEPTH, is_too_deep
+from codex_py.paths import is_folder
+from codex_py.server.messages import RpcError
+
+W = TypeVar("W", bound=str)
+
+_SHOWN: Final = 80
+
+
+class Params:
+    """An object of parameters. Every method raises `RpcError` for a wrong type; null counts as left out."""
+
+    def __init__(self, given: object, where: str = "") -> None:
+        if given is not None and not isinstance(given, dict):
+            raise RpcError(f"invalid request: {where.rstrip('.') or 'params'} is not an object")
+        self._given = cast("dict[str, Any]", given or {})
+        self._where = where
+
+    def has(self, name: str) -> bool:
+        """Whether it is there and not null."""
+        return self._given.get(name) is not None
+
+    def text(self, name: str) -> str:
+        """A text that must be there."""
+        return self._required(name, self.text_or_none(name))
+
+    def text_or_none(self, name: str) -> str | None:
+        given = self._given.get(name)
+        if given is None or _is_text(given):
+            return given
+        raise self._wrong(name, "a text")
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        given = self._given.get(name)
+        if given is None or isinstance(given, bool):
+            return default if given is None else given
+        raise self._wrong(name, "true or false")
+
+    def whole(self, name: str, *, most: int) -> int | None:
+        """A number from 0 to `most`."""
+        given = self._given.get(name)
+        if given is None or (isinstance(given, int) and not isinstance(given, bool) and 0 <= given <= most):
+            return given
+        raise self._wrong(name, f"a whole number up to {most}")
+
+    def one_of(self, name: str, words: Sequence[W]) -> W | None:
+        """One of these words."""
+        given = self._given.get(name)
+        for word in words:
+            if word == given:
+                return word
+        if given is None:
+            return None
+        raise self._wrong(name, f"one of {', '.join(f'`{word}`' for word in words)}")
+
+    def texts(self, name: str) -> tuple[str, ...] | None:
+        """A list of texts."""
+        listed = self._list(name)
+        if listed is None or all(map(_is_text, listed)):
+            return None if listed is None else tuple(listed)
+        raise self._wrong(name, "a list of texts")
+
+    def table(self, name: str) -> dict[str, Any] | None:
+        """An object as it is, nested at most 64 levels deep."""
+        given = self._given.get(name)
+        if given is None or (isinstance(given, dict) and not is_too_deep(cast("object", given))):
+            return cast("dict[str, Any] | None", given)
+        raise self._wrong(name, "an object")
+
+    def given(self, name: str) -> Any:
+        """Whatever it is, nested at most 64 levels deep."""
+        given = self._given.get(name)
+        if is_too_deep(given):
+            raise self._wrong(name, f"less than {MAX_DEPTH} levels deep")
+        return given
+
+    def part(self, name: str) -> Params | None:
+        """An object, to be read in the same way."""
+        return Params(self._given[name], f"{self._where}{name}.") if self.has(name) else None
+
+    def parts(self, name: str) -> list[Params] | None:
+        """A list of objects."""
+        listed = self._list(name)
+        return None if listed is None else [Params(one, f"{self._where}{name}.") for one in listed]
+
+    def folder(self, name: str) -> Path | None:
+        """The real path of a folder that is there."""
+        given = self.text_or_none(name)
+        if given is None:
+            return None
+        real = Path(os.path.realpath(given))
+        if not given or not is_folder(real):
+            raise RpcError(f"`{self._where}{name}` is not a folder: `{given[:_SHOWN]}`")
+        return real
+
+    def missing(self, name: str) -> RpcError:
+        """The error for a parameter that must be there."""
+        return RpcError(f"invalid request: missing field `{self._where}{name}`")
+
+    def _required(self, name: str, value: str | None) -> str:
+        if value is None:
+            raise self.missing(name)
+        return value
+
+    def _list(self, name: str) -> list[Any] | None:
+        given = self._given.get(name)
+        if given is None or isinstance(given, list):
+            return cast("list[Any] | None", given)
+        raise self._wrong(name, "a list")
+
+    def _wrong(self, name: str, wanted: str) -> RpcError:
+        return RpcError(f"invalid request: `{self._where}{name}` is not {wanted}")
+
+
+def _is_text(value: object) -> bool:
+    """Whether it is a text that everything else takes: no NUL, and no half of a surrogate pair."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def here() -> Path:
+    """The folder the server was started in, for requests that name none. Raises `RpcError` when it is gone."""
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise RpcError("the folder this server was started in is gone: name one as `cwd`") from error

@@ -1,0 +1,178 @@
+"""The two ends of a client's pipe: lines that come in, and messages that go out. Threads wait there, not the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import sys
+import threading
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from typing import Final
+
+from codex_py.text.sanitize import sanitize_line
+
+_CHUNK: Final = 1 << 16
+_MOST_CHUNKS: Final = 16
+MAX_LINE: Final = 64 * 1024 * 1024
+# What a client that does not read may leave lying.
+_MOST_WAITING: Final = 64 * 1024 * 1024
+_LAST_SECONDS: Final = 2.0
+
+
+class LineTooLong(Exception):
+    """A line over `MAX_LINE`; it has been passed over."""
+
+
+class LineSource:
+    """Lines from a descriptor, as fast as they are taken."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._loop = asyncio.get_running_loop()
+        self._chunks: asyncio.Queue[bytes] = asyncio.Queue()
+        self._room = threading.Semaphore(_MOST_CHUNKS)
+
+    async def lines(self) -> AsyncGenerator[bytes | LineTooLong, None]:
+        """Every line without its newline, blank ones left out, until the end of the input."""
+        threading.Thread(target=self._read, name="client-input", daemon=True).start()
+        line = _Line()
+        while chunk := await self._chunks.get():
+            self._room.release()
+            *ended, rest = chunk.split(b"\n")
+            for piece in ended:
+                line.add(piece)
+                if whole := line.end():
+                    yield whole
+            line.add(rest)
+        if whole := line.end():
+            yield whole
+
+    def _read(self) -> None:
+        chunk = b" "
+        while chunk:
+            try:
+                chunk = os.read(self._descriptor, _CHUNK)
+            except BlockingIOError:
+                # Somebody made the pipe non-blocking; it is shared with whoever holds the other end.
+                select.select([self._descriptor], [], [])
+                continue
+            except OSError:
+                chunk = b""
+            self._room.acquire()
+            try:
+                self._loop.call_soon_threadsafe(self._chunks.put_nowait, chunk)
+            except RuntimeError:
+                # The loop is closed: nobody listens any more.
+                return
+
+
+class _Line:
+    """A line as it comes; of one that is too long nothing is kept."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._is_too_long = False
+
+    def add(self, piece: bytes) -> None:
+        self._is_too_long = self._is_too_long or len(self._held) + len(piece) > MAX_LINE
+        if self._is_too_long:
+            self._held.clear()
+        else:
+            self._held += piece
+
+    def end(self) -> bytes | LineTooLong | None:
+        """The line, None for a blank one; the next one begins."""
+        held, was_too_long = bytes(self._held).strip(), self._is_too_long
+        self._held, self._is_too_long = bytearray(), False
+        return LineTooLong(f"a line is over {MAX_LINE // 2**20} MiB") if was_too_long else held or None
+
+
+class Outbox:
+    """Writes to a descriptor in the background. `on_lost` is called, once and on the loop, when nobody reads there."""
+
+    def __init__(self, descriptor: int, on_lost: Callable[[str], None]) -> None:
+        self._descriptor = descriptor
+        self._on_lost = on_lost
+        self._loop = asyncio.get_running_loop()
+        self._news = threading.Condition()
+        self._waiting: deque[bytes] = deque()
+        self._size = 0
+        self._is_lost = False
+        self._is_closed = False
+        self._writer = threading.Thread(target=self._write, name="client-output", daemon=True)
+        self._writer.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many bytes the client has not taken yet."""
+        return self._size
+
+    async def room(self, most: int) -> None:
+        """Wait until no more than so many bytes wait for the client, or nobody does any more."""
+        if self._size > most:
+            await asyncio.to_thread(self._wait_for_room, most)
+
+    def put(self, line: bytes) -> None:
+        """Have a line written. Returns at once; what comes after the client is lost is dropped."""
+        with self._news:
+            if self._is_lost or self._is_closed:
+                return
+            if self._size > _MOST_WAITING:
+                self._lose("the client has stopped reading")
+                return
+            self._waiting.append(line)
+            self._size += len(line)
+            self._news.notify()
+
+    async def close(self) -> None:
+        """Wait until all of it is written, but for a client that does not read no longer than two seconds."""
+        with self._news:
+            self._is_closed = True
+            self._news.notify()
+        await asyncio.to_thread(self._writer.join, _LAST_SECONDS)
+
+    def _wait_for_room(self, most: int) -> None:
+        with self._news:
+            self._news.wait_for(lambda: self._size <= most or self._is_closed or self._is_lost)
+
+    def _write(self) -> None:
+        while True:
+            with self._news:
+                self._news.wait_for(lambda: self._waiting or self._is_closed or self._is_lost)
+                if self._is_lost or not self._waiting:
+                    return
+                lines = b"".join(self._waiting)
+                self._waiting.clear()
+            try:
+                self._write_all(memoryview(lines))
+            except OSError as error:
+                with self._news:
+                    self._lose(f"cannot write to the client: {(error.strerror or str(error)).lower()}")
+                return
+            with self._news:
+                self._size -= len(lines)
+
+    def _write_all(self, view: memoryview) -> None:
+        while view:
+            try:
+                view = view[os.write(self._descriptor, view) :]
+            except BlockingIOError:
+                select.select([], [self._descriptor], [])
+
+    def _lose(self, reason: str) -> None:
+        if not self._is_lost:
+            self._is_lost = True
+            self._waiting.clear()
+            self._loop.call_soon_threadsafe(self._on_lost, reason)
+            self._news.notify()
+
+
+def complain(message: str) -> None:
+    """One line on stderr, for whoever started the server."""
+    try:
+        print(sanitize_line(message), file=sys.stderr, flush=True)
+    except OSError:
+        # Nobody reads the talk.
+        return

@@ -1,0 +1,90 @@
+"""The live sessions of one process, by thread id. Speaks no protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from codex_py.config.load import LoadedConfig
+from codex_py.core.session import Session
+from codex_py.server.host import Host, Opening
+from codex_py.server.live_thread import Hear, LiveThread
+
+
+class Threads:
+    """Opens and closes sessions. Each has a task of its own, which opens it, keeps it, and closes it.
+
+    `report_crash` writes down what must not happen and gives back a line about it.
+    """
+
+    def __init__(self, host: Host, report_crash: Callable[[BaseException], str]) -> None:
+        self._host = host
+        self._report_crash = report_crash
+        self._live: dict[str, LiveThread] = {}
+        self._keepers: dict[asyncio.Task[None], asyncio.Event] = {}
+
+    def __iter__(self) -> Iterator[LiveThread]:
+        """The live threads, in the order they were opened."""
+        return iter(tuple(self._live.values()))
+
+    def get(self, thread_id: str) -> LiveThread | None:
+        """The live thread with this id."""
+        return self._live.get(thread_id)
+
+    async def open(self, opening: Opening, hear: Hear) -> LiveThread:
+        """Open a session; `hear` is called with every event of it, on the loop's thread.
+
+        Nothing is told before `LiveThread.begin`. Raises `UserError` for settings that cannot be, and for a session
+        that is not there or that another process writes to.
+        """
+        # Files are read for this, on slow disks too: the other threads go on meanwhile.
+        loaded = await asyncio.to_thread(self._host.load, opening.cwd, opening.settings)
+        ready: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
+        leave = asyncio.Event()
+        keeper = asyncio.create_task(self._keep(opening, loaded, ready, leave))
+        self._keepers[keeper] = leave
+        keeper.add_done_callback(lambda done: self._note_end(done, ready))
+        try:
+            session = await asyncio.shield(ready)
+        except asyncio.CancelledError:
+            leave.set()
+            raise
+        thread = LiveThread(session, opening, loaded, hear=hear, report_crash=self._report_crash)
+        thread.attach(keeper, leave)
+        self._live[session.thread_id] = thread
+        keeper.add_done_callback(lambda _: self._forget(thread))
+        return thread
+
+    async def close(self, thread_id: str) -> None:
+        """Stop what a thread does, and end its session in order. One that is not live is closed already."""
+        if (thread := self._live.get(thread_id)) is not None:
+            await thread.close()
+
+    async def close_all(self) -> None:
+        """The same for every thread, all at once, those too that are only about to be opened."""
+        await asyncio.gather(*(thread.close() for thread in self))
+        for leave in self._keepers.values():
+            leave.set()
+        while self._keepers:
+            await asyncio.wait(self._keepers)
+
+    async def _keep(
+        self, opening: Opening, loaded: LoadedConfig, ready: asyncio.Future[Session], leave: asyncio.Event
+    ) -> None:
+        async with self._host.open(opening, loaded) as session:
+            ready.set_result(session)
+            await leave.wait()
+
+    def _note_end(self, keeper: asyncio.Task[None], ready: asyncio.Future[Session]) -> None:
+        del self._keepers[keeper]
+        error = None if keeper.cancelled() else keeper.exception()
+        if not ready.done():
+            ready.set_exception(error or asyncio.CancelledError())
+            # Nobody may wait for it any more.
+            ready.exception()
+        elif error is not None:
+            self._report_crash(error)
+
+    def _forget(self, thread: LiveThread) -> None:
+        if self._live.get(thread.id) is thread:
+            del self._live[thread.id]

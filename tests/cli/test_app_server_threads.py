@@ -1,0 +1,281 @@
+"""Threads, skills, settings and single commands of `codex-py app-server`: what is stored, listed and changed."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from tests.support.app_client import AppClient, app_server, command, refusal
+from tests.support.fake_responses import (
+    FakeResponses,
+    hang,
+    reasoning,
+    repeat,
+    say,
+)
+from tests.support.home import MODEL, Place
+from tests.support.process import run
+
+
+def test_a_thread_read_later_has_the_items_that_were_told(place: Place) -> None:
+    script = ([reasoning("blob", "Thinking"), say("one"), command("c1", "echo hi")], [say("two")])
+    with FakeResponses(*script) as model:
+        place.use_model(model.base_url)
+        with app_server(place) as client:
+            thread = client.open(place)
+            turn = client.turn(thread, "go")
+            [read] = client.ask("thread/read", threadId=thread, includeTurns=True)["thread"]["turns"]
+            bare = client.ask("thread/read", threadId=thread)["thread"]
+            page = client.ask("thread/turns/list", threadId=thread)
+            client.close()
+
+    told = [one["item"] for one in client.notified("item/completed")]
+    assert (read["id"], read["status"], read["itemsView"]) == (turn["id"], "completed", "full")
+    assert [(one["id"], one["type"]) for one in read["items"]] == [(one["id"], one["type"]) for one in told]
+    assert [one.get("text") for one in read["items"]] == [one.get("text") for one in told]
+    assert (bare["turns"], bare["preview"], bare["status"]) == ([], "go", {"type": "idle"})
+    assert (page["data"], page["nextCursor"]) == ([read], None)
+
+
+def test_threads_go_on_beside_each_other(place: Place) -> None:
+    held = threading.Event()
+
+    def answer(request: Any) -> Any:
+        return [hang(held), say("slow")] if "slow" in request.texts("user")[-1] else [say("quick")]
+
+    with FakeResponses(repeat(answer), excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        with app_server(place) as client:
+            slow, quick = client.open(place), client.open(place)
+            waiting = client.begin_turn(slow, "slow")
+            ended = client.turn(quick, "quick")
+            assert client.ask("thread/read", threadId=slow)["thread"]["status"]["type"] == "active"
+            held.set()
+            client.ended(waiting)
+            loaded = client.ask("thread/loaded/list")["data"]
+            client.close()
+
+    assert ended["items"][-1]["text"] == "quick"
+    assert loaded == [slow, quick]
+
+
+def test_a_thread_of_the_server_goes_on_elsewhere_and_the_other_way_round(place: Place) -> None:
+    # Who can ask offers its model more tools.
+    with FakeResponses([say("one")], [say("two")], [say("three")], excuse={"threads", "tools"}) as model:
+        place.use_model(model.base_url)
+        with app_server(place) as client:
+            thread = client.open(place)
+            client.turn(thread, "first")
+            client.close()
+        run(place, "exec", "resume", thread, "second")
+        with app_server(place) as client:
+            resumed = client.ask("thread/resume", threadId=thread)
+            client.turn(thread, "third")
+            client.close()
+
+    assert model.requests[2].texts("assistant") == ["one", "two"]
+    assert [len(turn["items"]) for turn in resumed["thread"]["turns"]] == [2, 2]
+    assert resumed["cwd"] == str(place.repo)
+
+
+def test_a_live_thread_that_is_resumed_takes_other_settings(place: Place) -> None:
+    with FakeResponses([say("one")], [say("two")]) as model:
+        place.use_model(model.base_url)
+        with app_server(place) as client:
+            thread = client.open(place)
+            client.turn(thread, "first")
+            resumed = client.ask("thread/resume", threadId=thread, model="gpt-5.2", approvalPolicy="on-request")
+            client.turn(thread, "second")
+            client.close()
+
+    assert (resumed["model"], resumed["approvalPolicy"]) == ("gpt-5.2", "on-request")
+    assert [turn["status"] for turn in resumed["thread"]["turns"]] == ["completed"]
+    assert [request.body["model"] for request in model.requests] == [MODEL, "gpt-5.2"]
+
+
+def test_a_fork_leaves_at_a_turn(place: Place) -> None:
+    with FakeResponses([say("one")], [say("two")], [say("other")], excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        with app_server(place) as client:
+            thread = client.open(place)
+            first = client.turn(thread, "first")
+            client.turn(thread, "second")
+            forked = client.ask("thread/fork", threadId=thread, lastTurnId=first["id"])["thread"]
+            client.turn(forked["id"], "instead")
+            unknown = refusal(client, "thread/fork", threadId=thread, lastTurnId="none")
+            client.close()
+
+    assert (forked["forkedFromId"], [turn["id"] for turn in forked["turns"]]) == (thread, [first["id"]])
+    assert model.requests[2].texts("assistant") == ["one"]
+    assert unknown == (-32600, f"no turn `none` in thread {thread}")
+
+
+def test_stored_threads_are_listed_named_and_put_away(place: Place) -> None:
+    with FakeResponses(repeat([say("ok")]), excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        with app_server(place) as client:
+            first, second = client.open(place), client.open(place)
+            client.turn(first, "about cats")
+            client.turn(second, "about dogs")
+            client.ask("thread/name/set", threadId=first, name="cats")
+            page = client.ask("thread/list", limit=1)
+            rest = client.ask("thread/list", limit=1, cursor=page["nextCursor"])
+            found = client.ask("thread/list", searchTerm="CATS", cwd=[str(place.repo)], modelProviders=["fake"])
+            elsewhere = client.ask("thread/list", cwd=str(place.home))
+            client.ask("thread/archive", threadId=first)
+            archived = client.ask("thread/list", archived=True)
+            gone = refusal(client, "thread/resume", threadId=first)
+            back = client.ask("thread/unarchive", threadId=first)["thread"]
+            client.ask("thread/delete", threadId=first)
+            left = client.ask("thread/list")
+            client.close()
+
+    assert [one["id"] for one in (*page["data"], *rest["data"])] == [second, first]
+    assert rest["nextCursor"] is None
+    assert [(one["id"], one["name"], one["source"]) for one in found["data"]] == [(first, "cats", "vscode")]
+    assert (elsewhere["data"], [one["id"] for one in archived["data"]]) == ([], [first])
+    assert gone == (-32600, f"session {first} is archived: `thread/unarchive` brings it back")
+    assert (back["id"], [one["id"] for one in left["data"]]) == (first, [second])
+    assert [one["threadName"] for one in client.notified("thread/name/updated")] == ["cats"]
+    for method in ("thread/archived", "thread/unarchived", "thread/deleted"):
+        assert client.notified(method) == [{"threadId": first}]
+
+
+def test_a_thread_is_compacted(place: Place) -> None:
+    with FakeResponses([say("one")], [say("SUMMARY")], [say("two")]) as model:
+        place.use_model(model.base_url)
+        with app_server(place) as client:
+            thread = client.open(place)
+            client.turn(thread, "first")
+            client.ask("thread/compact/start", threadId=thread)
+            client.wait(lambda: len(client.notified("turn/completed")) == 2)
+            client.turn(thread, "second")
+            client.close()
+
+    [compacted] = client.items("contextCompaction")
+    assert compacted["completedAtMs"] >= compacted["startedAtMs"]
+    assert "SUMMARY" in "\n".join(model.requests[2].texts("user"))
+
+
+def test_single_commands_run_in_the_sandbox(place: Place) -> None:
+    script = "echo out; echo err >&2; echo x > new; exit 3"
+    with app_server(place) as client:
+        held = client.ask("command/exec", command=["sh", "-c", script], cwd=str(place.repo))
+        free = client.ask(
+            "command/exec",
+            command=["sh", "-c", f"{script}; echo $MARK"],
+            cwd=str(place.repo),
+            sandboxPolicy={"type": "dangerFullAccess"},
+            env={"MARK": "set", "HOME": None},
+        )
+        late = client.ask("command/exec", command=["sleep", "1000"], cwd=str(place.repo), timeoutMs=50)
+        missing = refusal(
+            client, "command/exec", command=["no-such-program"], sandboxPolicy={"type": "dangerFullAccess"}
+        )
+        number = client.begin(
+            "command/exec",
+            command=["cat"],
+            cwd=str(place.repo),
+            processId="p",
+            streamStdin=True,
+            streamStdoutStderr=True,
+            disableTimeout=True,
+        )
+        client.ask("command/exec/write", processId="p", deltaBase64="aGVsbG8=")
+        client.next("command/exec/outputDelta")
+        client.ask("command/exec/terminate", processId="p")
+        killed = client.answer(number)
+        client.close()
+
+    assert (held["exitCode"], held["stdout"]) == (3, "out\n")
+    assert "Read-only file system" in held["stderr"] or "Permission denied" in held["stderr"]
+    assert (free["exitCode"], (place.repo / "new").read_text()) == (3, "x\n")
+    assert late["exitCode"] == 124
+    assert missing[1].startswith("cannot run `no-such-program`")
+    assert client.notified("command/exec/outputDelta")[0]["deltaBase64"] == "aGVsbG8="
+    assert (killed["exitCode"], killed["stdout"]) == (137, "")
+
+
+def test_skills_are_listed_switched_and_found_in_more_folders(place: Place) -> None:
+    place.write(".agents/skills/alpha/SKILL.md", "---\nname: alpha\ndescription: does alpha\n---\nBODY\n")
+    bad = place.write(".agents/skills/bad/SKILL.md", "---\nname: bad\n---\n")
+    more = place.home / "more/beta/SKILL.md"
+    more.parent.mkdir(parents=True)
+    more.write_text("---\nname: beta\ndescription: does beta\n---\nBETA\n")
+
+    def listed(client: AppClient, **params: Any) -> dict[str, bool]:
+        [entry] = client.ask("skills/list", cwds=[str(place.repo)], **params)["data"]
+        return {one["name"]: one["enabled"] for one in entry["skills"] if one["scope"] != "system"}
+
+    with FakeResponses(repeat([say("ok")])) as model:
+        place.use_model(model.base_url)
+        with app_server(place) as client:
+            thread = client.open(place)
+            [entry] = client.ask("skills/list", cwds=[str(place.repo)])["data"]
+            assert entry["errors"] == [{"path": str(bad), "message": "missing field `description`"}]
+            assert listed(client) == {"alpha": True}
+            assert client.ask("skills/config/write", name="alpha", enabled=False) == {"effectiveEnabled": False}
+            client.ask("skills/extraRoots/set", extraRoots=[str(place.home / "more")])
+            assert listed(client, forceReload=True) == {"alpha": False, "beta": True}
+            client.turn(thread, "use $alpha and $beta")
+            elsewhere = client.ask("skills/list", cwds=["/no/such"])["data"]
+            client.close()
+
+    said = "\n".join(model.requests[0].texts("user"))
+    assert ("BODY" in said, "BETA" in said) == (False, True)
+    assert client.notified("skills/changed") == [{}, {}]
+    assert elsewhere == [{"cwd": "/no/such", "skills": [], "errors": [{"path": "/no/such", "message": "not a folder"}]}]
+
+
+def test_a_change_of_skills_on_disk_is_told(place: Place) -> None:
+    place.use_model("http://127.0.0.1:9/v1")
+    with app_server(place) as client:
+        thread = client.open(place)
+        # A later request about the thread is answered after the first look at its skills.
+        client.ask("thread/read", threadId=thread)
+        place.write(".agents/skills/late/SKILL.md", "---\nname: late\ndescription: comes late\n---\n")
+        client.next("skills/changed")
+        [entry] = client.ask("skills/list", cwds=[str(place.repo)])["data"]
+        client.close()
+
+    assert "late" in [one["name"] for one in entry["skills"]]
+
+
+def test_settings_models_and_the_login_are_told_without_secrets(place: Place) -> None:
+    key = "sk-test-0123456789abcdef"
+    with FakeResponses() as model:
+        place.use_model(model.base_url, http_headers={"X-Secret": "very-secret-value"})
+        secretive = place.with_env(OPENAI_API_KEY=key)
+        with app_server(secretive) as client:
+            read = client.ask("config/read", cwd=str(place.repo), includeLayers=True)
+            models = client.ask("model/list")["data"]
+            account = client.ask("account/read")
+            theirs = client.ask("model/list", modelProvider="openai", limit=2)
+            variables = client.ask("command/exec", command=["env"])["stdout"]
+            finished = client.close()
+
+    assert read["config"]["model_provider"] == "fake"
+    assert read["origins"]["model"]["name"] == {
+        "type": "user",
+        "file": str(place.codex_home / "config.toml"),
+        "profile": None,
+    }
+    assert models[0]["isDefault"] is True
+    assert (len(theirs["data"]), theirs["nextCursor"]) == (2, "2")
+    assert (account["account"], account["requiresOpenaiAuth"]) == (None, False)
+    assert "PATH=" in variables
+    assert key not in finished.out
+    assert "very-secret-value" not in finished.out
+
+
+def test_a_key_is_kept_and_forgotten(place: Place) -> None:
+    with app_server(place) as client:
+        assert client.ask("account/read")["account"] is None
+        client.ask("account/login/start", type="apiKey", apiKey="sk-0123456789abcdef0123")
+        assert client.ask("account/read")["account"] == {"type": "apiKey"}
+        client.ask("account/logout")
+        assert client.ask("account/read")["account"] is None
+        assert refusal(client, "account/login/start", type="chatgpt")[0] == -32600
+        finished = client.close()
+
+    assert "0123456789abcdef" not in finished.out
