@@ -115,7 +115,10 @@ class CommandInput(Value):
 
 
 class CommandFinished(Value):
-    """`exit_code` is None while the command still runs in the background, and when it was refused or stopped."""
+    """`exit_code` is None while the command still runs in the background, and when it was refused or stopped.
+
+    `seconds` are 0 when nobody has kept how long it took.
+    """
 
     call_id: str
     command: str

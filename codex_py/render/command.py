@@ -34,7 +34,7 @@ def render_command(event: CommandFinished, *, expanded: bool) -> Entry:
     lines = count_lines(event.output.strip())
     notes = [standing]
     # One that was declined has not run, and what it says is what the model was told.
-    if event.status != "declined":
+    if event.status != "declined" and event.seconds:
         notes.append(describe_seconds(event.seconds))
     if lines and event.status in ("completed", "failed"):
         notes.append(f"{lines} line{'' if lines == 1 else 's'}")

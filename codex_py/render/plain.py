@@ -104,7 +104,7 @@ def _ending(event: events.CommandFinished) -> str:
         case _, 0:
             how = f"succeeded in {took}"
         case _, None:
-            how = f"stopped after {took}"
+            how = f"stopped after {took}" if event.seconds else "stopped"
         case _, code:
             how = f"failed with exit code {code} in {took}"
     return f"command {how}: {_line(event.command)}"

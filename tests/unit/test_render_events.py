@@ -40,6 +40,7 @@ def edited(old: str, new: str, name: str = "a.py") -> FileChange:
         (FAILED, "✗ $ pytest -q · exit 1 · 2.3s · 2 lines"),
         (FAILED.replace(exit_code=0, status="completed", output=""), "✓ $ pytest -q · 2.3s"),
         (FAILED.replace(exit_code=None), "✗ $ pytest -q · stopped · 2.3s · 2 lines"),
+        (FAILED.replace(exit_code=None, seconds=0.0), "✗ $ pytest -q · stopped · 2 lines"),
         (FAILED.replace(exit_code=None, status="declined", output=""), "⊘ $ pytest -q · declined"),
         (FAILED.replace(exit_code=None, status="in_progress"), "◌ $ pytest -q · still running · 2.3s"),
         (FAILED.replace(command="cat <<'E'\nhi\nE"), "✗ $ cat <<'E' … · exit 1 · 2.3s · 2 lines"),
