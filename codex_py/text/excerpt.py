@@ -7,11 +7,16 @@ from codex_py.text.sanitize import sanitize
 
 def ends_of(output: str, most: int = 24) -> list[str]:
     """The lines to show of an output: a long one by its ends, for an error is at the end and what ran at the start."""
-    lines = sanitize(output).rstrip("\n").split("\n") if output.strip() else []
-    if len(lines) <= most:
-        return lines
+    if not output.strip():
+        return []
+    text = output.replace("\r\n", "\n").rstrip("\n")
+    count = text.count("\n") + 1
+    if count <= most:
+        return sanitize(output).rstrip("\n").split("\n")
+    # Of a flood only what is shown is looked at.
     half = most // 2
-    return [*lines[:half], f"… {len(lines) - 2 * half} more lines …", *lines[-half:]]
+    first, last = text.split("\n", half)[:half], text.rsplit("\n", half)[-half:]
+    return [*map(sanitize, first), f"… {count - 2 * half} more lines …", *map(sanitize, last)]
 
 
 def first_words(text: str, most: int) -> str:
