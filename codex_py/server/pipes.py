@@ -124,13 +124,13 @@ class Outbox:
                 return
             self._waiting.append(line)
             self._size += len(line)
-            self._news.notify()
+            self._news.notify_all()
 
     async def close(self) -> None:
         """Wait until all of it is written, but for a client that does not read no longer than two seconds."""
         with self._news:
             self._is_closed = True
-            self._news.notify()
+            self._news.notify_all()
         await asyncio.to_thread(self._writer.join, _LAST_SECONDS)
 
     def _wait_for_room(self, most: int) -> None:
@@ -153,6 +153,7 @@ class Outbox:
                 return
             with self._news:
                 self._size -= len(lines)
+                self._news.notify_all()
 
     def _write_all(self, view: memoryview) -> None:
         while view:
@@ -166,7 +167,7 @@ class Outbox:
             self._is_lost = True
             self._waiting.clear()
             self._loop.call_soon_threadsafe(self._on_lost, reason)
-            self._news.notify()
+            self._news.notify_all()
 
 
 def complain(message: str) -> None:

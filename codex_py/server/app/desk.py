@@ -28,10 +28,11 @@ _FIRST_PARTY: Final = frozenset({"codex_cli_rs", "codex-tui", "codex_vscode"})
 
 
 class Answered(NamedTuple):
-    """The result of a request, and what is to follow when it has been sent."""
+    """The result of a request, and what is to follow when it has been sent; `opens` is the thread it has opened."""
 
     result: Mapping[str, Any]
     then: Callable[[], Awaitable[None]] | None = None
+    opens: str | None = None
 
 
 class Client(Value):

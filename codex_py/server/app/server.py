@@ -81,8 +81,12 @@ class AppServer:
             self._answer(request, before), request.note_bug, is_long=call.method == "command/exec"
         )
         if thread_id is not None:
-            self._last[thread_id] = task
-            task.add_done_callback(lambda done: self._forget(thread_id, done))
+            self._let_wait_for(task, thread_id)
+
+    def _let_wait_for(self, task: asyncio.Task[None], thread_id: str) -> None:
+        """The next request about the thread begins after this one."""
+        self._last[thread_id] = task
+        task.add_done_callback(lambda done: self._forget(thread_id, done))
 
     def _forget(self, thread_id: str, done: asyncio.Task[None]) -> None:
         if self._last.get(thread_id) is done:
@@ -99,6 +103,10 @@ class AppServer:
             hint = f"; {error.hint}" if error.hint else ""
             request.refuse(RpcError(f"{error}{hint}"))
         else:
+            task = asyncio.current_task()
+            if task is not None and answered.opens is not None and answered.opens not in self._last:
+                # Its client knows the thread now, and it is open when what follows has been done.
+                self._let_wait_for(task, answered.opens)
             request.answer(answered.result)
             if answered.then is not None:
                 await answered.then()

@@ -169,7 +169,7 @@ async def _opened(desk: Desk, thread: LiveThread, stored: SessionSummary | None,
         await thread.begin()
         await desk.watch_skills()
 
-    return Answered({"thread": told, **told_opening(thread.session.settings, thread.loaded.config)}, begin)
+    return Answered({"thread": told, **told_opening(thread.session.settings, thread.loaded.config)}, begin, thread.id)
 
 
 async def _told(desk: Desk, thread: LiveThread, *, turns: bool) -> dict[str, Any]:

@@ -1,0 +1,32 @@
+"""The pipe to a server's client, where the timing of a client that reads late can be chosen."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from codex_py.server.pipes import Outbox
+
+
+async def test_who_waits_for_a_late_reader_goes_on_when_it_has_read() -> None:
+    inward, outward = os.pipe()
+    outbox = Outbox(outward, lambda reason: None)
+    line = b"x" * 1_000_000 + b"\n"
+
+    outbox.put(line)
+    waiting = asyncio.create_task(outbox.room(0))
+    # The pipe holds less than the line, so that it waits for certain once a part has come through.
+    start = await asyncio.to_thread(os.read, inward, 1)
+    rest = await asyncio.to_thread(_read, inward, len(line) - 1)
+    await asyncio.wait_for(waiting, 30)
+
+    assert start + rest == line
+    assert outbox.waiting == 0
+    await outbox.close()
+
+
+def _read(descriptor: int, size: int) -> bytes:
+    read = bytearray()
+    while len(read) < size:
+        read += os.read(descriptor, size - len(read))
+    return bytes(read)
