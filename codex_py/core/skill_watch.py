@@ -21,10 +21,10 @@ class SkillWatch:
         self._seen: dict[tuple[Path, tuple[Path, ...]], SkillCatalog] = {}
 
     def has_changed(self, cwd: Path, loaded: LoadedConfig, extra_roots: Sequence[Path] = ()) -> bool:
-        """Whether the skills of a folder are others than at the look before; at the first one they are not."""
+        """Whether what is told of a folder's skills is other than at the look before; at the first one it is not."""
         sources = skill_sources(loaded, home=self._home, cwd=cwd, env=self._env)
         sources = sources.replace(extra_user_roots=(*sources.extra_user_roots, *extra_roots))
         place = (cwd, tuple(extra_roots))
         before = self._seen.get(place)
         now = self._seen[place] = self._service.catalog(sources, skill_rules(loaded.config))
-        return before is not None and now is not before
+        return before is not None and now != before
