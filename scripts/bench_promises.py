@@ -228,7 +228,7 @@ def flood(program: Program, command: str) -> float:
     lost: list[float] = []
     with fake_model(1, "true; :") as short, fake_model(1, f"{{ {command}; }}; :") as long, fake_model(1) as calling:
         arguments = exec_arguments("-s", "danger-full-access", "-C", str(make_repository(program)), "work")
-        for _ in range(7):
+        for _ in range(21):
             walls: list[float] = []
             for url in (short, long):
                 write_config(program, url, calling)
