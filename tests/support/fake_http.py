@@ -9,11 +9,12 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol, cast
 
 import zstandard
 
+from tests.support.loopback import Loopback
 from tests.support.script import Answer, Cut, Element, End, Hang, Headers, Json, Raw, Stream, status
 
 
@@ -39,7 +40,7 @@ class Model(Protocol):
         ...
 
 
-class LoopbackServer(ThreadingHTTPServer):
+class LoopbackServer(Loopback):
     daemon_threads = False
     request_queue_size = 64
 
@@ -47,7 +48,7 @@ class LoopbackServer(ThreadingHTTPServer):
         self.fake = fake
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
-        super().__init__(("127.0.0.1", port), _Handler)
+        super().__init__(_Handler, port)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:

@@ -14,9 +14,11 @@ import json
 import threading
 import time
 from base64 import urlsafe_b64encode
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Self
 from urllib.parse import parse_qs, urlencode, urlsplit
+
+from tests.support.loopback import Loopback
 
 Json = dict[str, Any]
 
@@ -59,7 +61,7 @@ class FakeIssuer:
         self._challenges: dict[str, tuple[str, str]] = {}
         self._lock = threading.Lock()
         self._server = _Server(self)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     @property
     def url(self) -> str:
@@ -137,12 +139,12 @@ class FakeIssuer:
         return 200, {"authorization_code": "device-code", "code_challenge": challenge, "code_verifier": verifier}
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(Loopback):
     daemon_threads = True
 
     def __init__(self, issuer: FakeIssuer) -> None:
         self.issuer = issuer
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
 
 
 class _Handler(BaseHTTPRequestHandler):

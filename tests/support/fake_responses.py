@@ -191,7 +191,7 @@ class FakeResponses:
         self._closing = threading.Event()
         self._held: set[threading.Event] = set()
         self._server = LoopbackServer(self, port)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     @property
     def port(self) -> int:

@@ -15,9 +15,11 @@ import sys
 import threading
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Final, Self
 from urllib.parse import parse_qs, urlencode, urlsplit
+
+from tests.support.loopback import Loopback
 
 Json = dict[str, Any]
 
@@ -45,7 +47,7 @@ class McpOverHttp:
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._server = _Server(self)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     @property
     def base(self) -> str:
@@ -183,12 +185,12 @@ class McpOverHttp:
         return 200, {"jsonrpc": "2.0", "id": message["id"], "result": result}, {"mcp-session-id": "session-1"}
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(Loopback):
     daemon_threads = True
 
     def __init__(self, fake: McpOverHttp) -> None:
         self.fake = fake
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):  # a client that hung up, as it may

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from tests.support.warm import WarmProcess, can_play, play
 
 PACKAGE: Final = str(Path(__file__).parents[2] / "codex_py")
 COMMAND: Final = str(BIN / "codex-py")
+DRIVERS: Final = Path(__file__).with_name("sdk")
 TIMEOUT: Final = 60.0
 
 Stdin: TypeAlias = bytes | Literal["open"] | IO[bytes] | None
@@ -72,8 +74,9 @@ class Running:
         """
         source = subprocess.PIPE if isinstance(stdin, bytes | str) else stdin or subprocess.DEVNULL
         self.popen: subprocess.Popen[bytes] | WarmProcess
-        if argv[0] == COMMAND and can_play(env):
-            self.popen = play(argv, source, stdout, env=env, cwd=cwd)
+        played = _played(argv)
+        if played and can_play(env):
+            self.popen = play(played, source, stdout, env=env, cwd=cwd)
         else:
             self.popen = subprocess.Popen(
                 argv,
@@ -174,6 +177,13 @@ class Running:
         with self._news:
             self._open -= 1
             self._news.notify_all()
+
+
+def _played(argv: Sequence[str]) -> Sequence[str]:
+    """What a warm start is told; nothing where there is none."""
+    if argv[0] == COMMAND:
+        return argv
+    return argv[1:] if argv[0] == sys.executable and Path(argv[-1]).parent == DRIVERS else ()
 
 
 def start(

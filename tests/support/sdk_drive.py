@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from tests.support.fake_responses import FakeResponses
 from tests.support.home import BIN, Place
-from tests.support.process import COMMAND
+from tests.support.process import COMMAND, DRIVERS, Running
 
 PATCH: Final = "*** Begin Patch\n*** Add File: new.txt\n+x\n*** End Patch\n"
 KEY: Final = "sk-sdk-0123456789abcdef"
@@ -22,20 +20,19 @@ SCHEMA: Final = {
     "required": ["answer"],
     "additionalProperties": False,
 }
-_HERE: Final = Path(__file__).with_name("sdk")
 
 
 def python_sdk() -> list[str]:
     """How to start the driver of the Python SDK."""
-    return [sys.executable, str(_HERE / "drive.py")]
+    return [sys.executable, str(DRIVERS / "drive.py")]
 
 
 def typescript_sdk() -> list[str]:
     """How to start the driver of the TypeScript SDK. Missing parts fail the tests: `scripts/test` installs them."""
     node = shutil.which("node") or shutil.which("node", path=str(BIN))
     assert node, "node is neither on the machine nor in the dev extra"
-    assert (_HERE / "node_modules/@openai/codex-sdk").is_dir(), "run `scripts/setup_node` first"
-    return [node, str(_HERE / "drive.mjs")]
+    assert (DRIVERS / "node_modules/@openai/codex-sdk").is_dir(), "run `scripts/setup_node` first"
+    return [node, str(DRIVERS / "drive.mjs")]
 
 
 def drive(driver: Sequence[str], place: Place, model: FakeResponses, input: Any, **job: Any) -> dict[str, Any]:
@@ -47,17 +44,10 @@ def drive(driver: Sequence[str], place: Place, model: FakeResponses, input: Any,
 
 def played(driver: Sequence[str], place: Place, job: Mapping[str, Any]) -> dict[str, Any]:
     """Give a driver its job; what it prints of it. It complains of nothing."""
-    ended = subprocess.run(
-        driver,
-        input=json.dumps(job),
-        env={"PATH": place.env["PATH"]},
-        cwd=place.home,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (ended.returncode, ended.stderr) == (0, "")
+    env = {name: place.env[name] for name in ("PATH", "LANG", "PYTHONDONTWRITEBYTECODE")}
+    with Running(driver, env=env, cwd=place.home, stdin=json.dumps(job).encode()) as running:
+        ended = running.wait()
+    assert (ended.status, ended.err) == (0, "")
     seen: dict[str, Any] = json.loads(ended.stdout)
     return seen
 

@@ -1,5 +1,7 @@
 """Command lines of `codex-py` that skip its start: a program that has loaded everything plays each in a copy of itself.
 
+So do those of the drivers of the Python SDKs, whose libraries take longer to load than their tests to run.
+
 The copy is a process like any other: arguments, environment, folder, standard files, terminal, signals and status are
 its own. Only what Python itself would read before the first line of ours is not, and the imports are done: what is
 about those is started cold, and in a run without workers everything is.
@@ -20,8 +22,8 @@ from typing import IO, Final
 
 from tests.support.home import BIN
 
-# Where the program listens: told to the workers of a run by their environment.
-_ADDRESS: Final = "CODEX_PY_WARM"
+# The folder where the programs listen: told to the workers of a run by their environment.
+_FOLDER: Final = "CODEX_PY_WARM"
 _READ_BY_PYTHON: Final = ("PYTHON", "LC_", "LANG", "LD_")
 
 
@@ -66,11 +68,11 @@ class WarmProcess:
 def can_play(env: Mapping[str, str]) -> bool:
     """Whether there is such a program, and the environment says nothing that Python reads when it starts."""
     told = {name: value for name, value in env.items() if name.startswith(_READ_BY_PYTHON)}
-    return _ADDRESS in os.environ and told == {"LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+    return _FOLDER in os.environ and told == {"LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def play(argv: Sequence[str], stdin: int | IO[bytes], stdout: int, *, env: Mapping[str, str], cwd: Path) -> WarmProcess:
-    """What `Popen` does with the same arguments; stderr is a pipe."""
+    """What `Popen` does with the same arguments; stderr is a pipe. A driver's name is that of its file."""
     pipes: list[IO[bytes] | None] = []
     theirs: list[int] = []
     for wanted, reads in ((stdin, False), (stdout, True), (subprocess.PIPE, True)):
@@ -100,11 +102,15 @@ def begin(
     with os.fdopen(os.memfd_create("asked"), "wb") as letter:
         letter.write(json.dumps(asked).encode())
         letter.flush()
-        program.connect(os.environ[_ADDRESS])
+        program.connect(_address(Path(os.environ[_FOLDER]), argv[0].endswith(".py")))
         socket.send_fds(program, [b"."], [letter.fileno(), *files])
         pid = program.recv(64)
     assert pid, "the program that plays the command lines has died"
     return WarmProcess(program, int(pid))
+
+
+def _address(folder: Path, drivers: bool) -> str:
+    return str(folder / ("drivers" if drivers else "codex-py"))
 
 
 def _number(file: int | IO[bytes]) -> int:
@@ -113,21 +119,30 @@ def _number(file: int | IO[bytes]) -> int:
 
 @contextmanager
 def warm_starts(folder: Path) -> Generator[None, None, None]:
-    """Have command lines played for this process and those it starts; the folder is for the socket."""
-    address = str(folder / "warm")
+    """Have command lines played for this process and those it starts; the folder is for the sockets."""
+    programs = [
+        _program(_address(folder, drivers=False), "codex_py"),
+        _program(_address(folder, drivers=True), "acp", "openai_codex", "openai_codex_sdk"),
+    ]
+    os.environ[_FOLDER] = str(folder)
+    try:
+        yield
+    finally:
+        del os.environ[_FOLDER]
+        # They end with their input.
+        for program in programs:
+            program.communicate()
+
+
+def _program(address: str, *packages: str) -> subprocess.Popen[bytes]:
+    """A program that will have loaded the packages."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(address)
         listener.listen(64)
-        program = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("warm_program.py")), str(listener.fileno()), str(BIN)],
+        file = Path(__file__).with_name("warm_program.py")
+        return subprocess.Popen(
+            [sys.executable, str(file), str(listener.fileno()), str(BIN), *packages],
             stdin=subprocess.PIPE,
             pass_fds=[listener.fileno()],
             start_new_session=True,
         )
-    os.environ[_ADDRESS] = address
-    try:
-        yield
-    finally:
-        del os.environ[_ADDRESS]
-        # It ends with its input.
-        program.communicate()

@@ -1,8 +1,8 @@
-"""The program behind `warm.py`: loads all of `codex-py` once, then plays command lines in copies of itself.
+"""The program behind `warm.py`: loads packages once, then plays command lines in copies of itself.
 
-It is started with a listening socket and the folder of the `codex-py` command. A connection brings the descriptors of a
-request and of three standard files; it gets the process's number when that runs, and the status when it has ended. It
-ends when its own input does.
+It is started with a listening socket, the folder of the `codex-py` command, and the packages. A connection brings the
+descriptors of a request and of three standard files; it gets the process's number when that runs, and the status when
+it has ended. It ends when its own input does.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import io
 import json
 import os
 import pkgutil
+import runpy
 import selectors
 import socket
 import sys
@@ -29,7 +30,7 @@ _ENTRY: Final = "codex_py.cli.entry"
 _LATER: Final = ("yaml", "tomlkit", "zstandard", "tree_sitter_bash", "typer.rich_utils")
 
 
-def main(listener: socket.socket, folder: str) -> None:
+def main(listener: socket.socket, folder: str, packages: list[str]) -> None:
     # The folder of a script is the first place where its modules are looked for.
     sys.path[0] = folder
     selector = selectors.DefaultSelector()
@@ -38,7 +39,7 @@ def main(listener: socket.socket, folder: str) -> None:
     # Not before there is something to play: in many runs there never is.
     if any(key.fd == 0 for key, _ in selector.select()):
         return
-    load()
+    load(packages)
     while True:
         for key, _ in selector.select():
             if key.fd == 0:
@@ -71,10 +72,13 @@ def end(pid: int, connection: socket.socket) -> None:
         connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
 
 
-def load() -> None:
+def load(packages: list[str]) -> None:
     """Import whatever a command line may need. A module that cannot be is left to the process that wants it."""
-    package = import_module("codex_py")
-    names = [module.name for module in pkgutil.walk_packages(package.__path__, "codex_py.")]
+    names = list(packages)
+    for package in packages:
+        with suppress(ImportError):
+            found = pkgutil.walk_packages(import_module(package).__path__, f"{package}.", onerror=lambda _: None)
+            names += [module.name for module in found]
     for name in (*names, *_LATER):
         if name != _ENTRY:
             with suppress(Exception):
@@ -106,6 +110,10 @@ def play(connection: socket.socket, descriptors: list[int]) -> NoReturn:
     sys.stdout = sys.__stdout__ = _text(1, "w", "surrogateescape")
     sys.stderr = sys.__stderr__ = _text(2, "w", "backslashreplace")
     try:
+        if sys.argv[0].endswith(".py"):
+            runpy.run_path(sys.argv[0], run_name="__main__")
+            sys.stdout.flush()
+            os._exit(0)
         import_module(_ENTRY).main()
     except BaseException:
         traceback.print_exc()
@@ -121,4 +129,4 @@ def _text(descriptor: int, mode: str, errors: str) -> io.TextIOWrapper:
 
 
 if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])
+    main(socket.socket(fileno=int(sys.argv[1])), sys.argv[2], sys.argv[3:])

@@ -61,6 +61,13 @@ class Session:
         while text not in running.transcript():
             assert not await running.wait(0.005), running.transcript()
 
+    async def type_until(self, session_id: int, chars: str, text: str) -> None:
+        """Type until a running command has printed `text`: a Ctrl-C between its prompt and its reading may be lost."""
+        running = self.processes.get(session_id)
+        while text not in running.transcript():
+            assert not await running.wait(0.005), running.transcript()
+            await self.write(session_id, chars)
+
     def context(self, call_id: str) -> ToolContext:
         return ToolContext(
             call_id=call_id,

@@ -109,6 +109,13 @@ async def test_login_shells_find_the_bundled_rg(session: Session) -> None:
     assert session.started()[0].command == "/bin/bash -lc 'command -v rg; echo $0'"
 
 
+async def test_a_shell_that_assigns_in_another_way_reads_the_command_as_it_is(session: Session) -> None:
+    fish = session.cwd / "fish"
+    fish.write_text("#!/bin/sh\nprintf '%s|' \"$@\"\n")
+    fish.chmod(0o755)
+    assert output_of(await session.call(ExecCommand(), {"cmd": "echo hi", "shell": str(fish)})) == "-lc|echo hi|"
+
+
 async def test_the_user_can_rule_login_shells_out(session: Session) -> None:
     tool = ExecCommand(allow_login_shell=False)
     await session.call(tool, {"cmd": "true", "login": True})
@@ -279,8 +286,7 @@ async def test_ctrl_c_interrupts_what_runs_in_a_terminal_and_the_session_goes_on
         script = "trap 'echo caught' INT; echo ready; while read -r line || true; do echo got $line; done"
         running = session_id_of(await session.exec(script, tty=True, yield_time_ms=250))
         await session.until(running, "ready")
-        await session.write(running, "\x03")
-        await session.until(running, "caught")
+        await session.type_until(running, "\x03", "caught")
         await session.write(running, "more\n")
         await session.until(running, "got more")
         await session.processes.kill_all()
