@@ -16,6 +16,7 @@ from codex_py.patch.grammar import Chunk, LineKind, PatchError, UpdateFile
 from codex_py.patch.seek import Effort, LineFinder, Match
 
 _BOM: Final = "\ufeff"
+_NONE: Final[tuple[LineKind, str]] = (" ", "")
 _LINE: Final = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
 
 
@@ -44,19 +45,23 @@ def edit_text(text: str, hunk: UpdateFile, *, name: str, effort: Effort) -> Edit
     # The end of the text matches once more, after the last line.
     pairs.pop()
     effort.spend(len(pairs))
-    placing = _Placing([line for line, _ in pairs], name, effort)
+    placing = _Placing([line for line, _ in pairs], name, effort, mark=mark)
     for number, chunk in enumerate(hunk.chunks, 1):
         placing.place(chunk, number)
-    return EditedText(mark + _join(pairs, placing.edits()), placing.notes())
+    edited = _join(pairs, placing.edits())
+    keeps = mark and not placing.removes_mark() and not edited.startswith(mark)
+    return EditedText(mark + edited if keeps else edited, placing.notes())
 
 
 class _Placing:
     """Finds the place of each chunk; the cursor only moves forward."""
 
-    def __init__(self, lines: list[str], name: str, effort: Effort) -> None:
+    def __init__(self, lines: list[str], name: str, effort: Effort, *, mark: str) -> None:
         self._lines = lines
         self._name = name
-        self._finder = LineFinder(lines, effort)
+        self._effort = effort
+        self._plain = self._finder = LineFinder(lines, effort)
+        self._mark = mark
         self._cursor = 0
         self._edits: list[_Edit] = []
         self._appended: list[_Edit] = []
@@ -65,6 +70,7 @@ class _Placing:
 
     def place(self, chunk: Chunk, number: int) -> None:
         where = f"hunk {number}, patch line {chunk.line}"
+        self._finder = self._finder_for(chunk)
         header = self._follow_headers(chunk, where)
         if all(kind == "+" for kind, _ in chunk.lines):
             self._append(chunk, where)
@@ -80,10 +86,23 @@ class _Placing:
     def edits(self) -> list[_Edit]:
         return self._edits + self._appended
 
+    def removes_mark(self) -> bool:
+        """Whether the first line is removed with the mark before it."""
+        first = next((edit for edit in self._edits if edit.start == 0), None)
+        old = next((line for line in first.lines if line[0] != "+"), _NONE) if first else _NONE
+        return old[0] == "-" and _is_marked(old[1])
+
     def notes(self) -> tuple[str, ...]:
         """Remarks in patch order, without those on a second place that a later chunk went on to change."""
         taken = self._headers | {edit.start for edit in self._edits}
         return tuple(note for again, note in self._notes if again not in taken)
+
+    def _finder_for(self, chunk: Chunk) -> LineFinder:
+        """One that sees the mark, for a chunk whose writer has copied it with the first line."""
+        old = (*chunk.headers, *(line for kind, line in chunk.lines if kind != "+"))
+        if not self._mark or not any(map(_is_marked, old)):
+            return self._plain
+        return LineFinder([self._mark + self._lines[0], *self._lines[1:]] if self._lines else [], self._effort)
 
     def _follow_headers(self, chunk: Chunk, where: str) -> int | None:
         """Move the cursor past the line of each header in turn; give back the line of the last one."""
@@ -130,6 +149,10 @@ class _Placing:
         place = " at the end of the file" if chunk.at_end else ""
         lead = f"Failed to find expected lines in {self._name}:\n{show_lines(old)}\n{where}{place}"
         raise PatchError(f"{lead}\n{describe_closest(self._lines, old, self._cursor)}")
+
+
+def _is_marked(line: str) -> bool:
+    return line.startswith(_BOM)
 
 
 def _readings(chunk: Chunk) -> list[list[tuple[LineKind, str]]]:

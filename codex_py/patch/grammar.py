@@ -249,8 +249,14 @@ class _Parser:
             self._at += 1
 
     def _skip_spacing(self) -> None:
-        # A second end-of-file marker, or one before any line, ties nothing to anything.
-        while self._more() and (not self._line() or self._line().rstrip() == _END_OF_FILE):
+        # A second end-of-file marker, or one before any line, ties nothing to anything. Behind one there is no context.
+        ended = self._lines[self._at - 1].rstrip() == _END_OF_FILE
+        while self._more():
+            line = self._line()
+            if line.rstrip() == _END_OF_FILE:
+                ended = True
+            elif line and (line.strip() or not ended):
+                return
             self._at += 1
 
     def _skip_empty(self) -> None:

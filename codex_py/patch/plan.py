@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +83,7 @@ class _Planner:
         self._after: dict[Path, bytes | None] = {}
         self._modes: dict[Path, int | None] = {}
         self._folders: set[Path] = set()
+        self._unlinked: set[Path] = set()
         self._changes: list[PlannedChange] = []
         self._notes: list[str] = []
 
@@ -105,7 +107,7 @@ class _Planner:
         failed = f"Failed to delete file {target}"
         self._allow(entry)
         content = self._content(entry, failed, limit=_WORTH_SHOWING)
-        self._after[entry] = None
+        self._remove(entry)
         old = (content or b"").decode(errors="replace")
         self._changes.append(PlannedChange("delete", hunk.path, target, old=old))
 
@@ -130,7 +132,7 @@ class _Planner:
             self._allow(entry)
             if entry != file:
                 self._content(entry, failed)
-            self._after[entry] = None
+            self._remove(entry)
             self._put(destination, content, self._modes[file])
         self._changes.append(PlannedChange("update", hunk.path, target, old, edited.text, hunk.move_to, destination))
 
@@ -143,12 +145,23 @@ class _Planner:
     def _entry(self, target: Path) -> Path:
         if not target.name or target.name == "..":
             raise PatchError(f"`{target}` names a folder, not a file")
+        for folder in reversed(target.parents) if self._unlinked else ():
+            # What was a link to another folder when the patch began leads nowhere now.
+            if (link := resolve_entry(folder)) in self._unlinked:
+                return Path(os.path.normpath(link / target.relative_to(folder)))
         return resolve_entry(target)
+
+    def _remove(self, entry: Path) -> None:
+        self._after[entry] = None
+        before = self._before[entry]
+        if before is not None and not before.regular:
+            self._unlinked.add(entry)
 
     def _file(self, target: Path) -> Path:
         """Where a path leads, links that an earlier hunk removed or replaced left aside."""
         entry = self._entry(target)
-        return entry if entry in self._after else resolve_file(entry)
+        is_below = not self._unlinked.isdisjoint(entry.parents)
+        return entry if is_below or entry in self._after else resolve_file(entry)
 
     def _allow(self, path: Path) -> None:
         if self._permit is not None:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import pytest
 
 from codex_py.errors import ToolError
+from codex_py.patch.grammar import PatchError
 from tests.unit.patch_cases import harvest, patch, plant, run, update
 
 Tree: TypeAlias = dict[str, bytes | str]
@@ -164,6 +165,17 @@ LINES: dict[str, tuple[Tree, str, Tree, str]] = {
     ),
     "byte-order mark": both(b"\xef\xbb\xbfa\nb\n", ["-a", "+A"], b"\xef\xbb\xbfA\nb\n"),
     "byte-order mark and crlf": both(b"\xef\xbb\xbfa\r\nb\r\n", [" a", "+x"], b"\xef\xbb\xbfa\r\nx\r\nb\r\n"),
+    "byte-order mark in the patch, too": both(b"\xef\xbb\xbfa\nb\n", [" \ufeffa", "-b", "+c"], b"\xef\xbb\xbfa\nc\n"),
+    "byte-order mark in both lines of the patch": both(
+        b"\xef\xbb\xbfa\nb\n", ["-\ufeffa", "+\ufeffA"], b"\xef\xbb\xbfA\nb\n"
+    ),
+    "byte-order mark in the new line alone": both(b"\xef\xbb\xbfa\n", ["-a", "+\ufeffA"], b"\xef\xbb\xbfA\n"),
+    "byte-order mark taken away": both(b"\xef\xbb\xbfa\nb\n", ["-\ufeffa", "+a"], b"a\nb\n"),
+    "byte-order mark in a header": both(b"\xef\xbb\xbfa\nb\n", ["@@ \ufeffa", "-b", "+c"], b"\xef\xbb\xbfa\nc\n"),
+    "byte-order mark of a line further down": both(
+        b"\xef\xbb\xbfa\n\xef\xbb\xbfa\n", ["-a", "+b", "@@", " \ufeffa"], b"\xef\xbb\xbfb\n\xef\xbb\xbfa\n"
+    ),
+    "a blank line behind the end of the file": both("a\n", ["-a", "+b", "*** End of File", " ", ""], "b\n"),
     "byte-order mark alone": both(b"\xef\xbb\xbf", ["+a"], b"\xef\xbb\xbfa\n"),
     "trailing space in the file": both("a  \nb\t\n", [" a", "-b", "+c"], "a  \nc\n"),
     "trailing space in the patch": both("a\nb\n", [" a  ", "-b  ", "+c"], "a\nc\n"),
@@ -360,3 +372,30 @@ def test_nothing_is_left_beside_the_files(tmp_path: Path) -> None:
 def test_an_error_is_one_the_model_reads() -> None:
     with pytest.raises(ToolError):
         run(Path("/"), "no patch")
+
+
+@pytest.mark.parametrize(
+    ("hunks", "after"),
+    [
+        (["*** Delete File: link", "*** Add File: link/a", "+new"], {"link/a": b"new\n", "file": b"-> real/a"}),
+        (["*** Delete File: link", "*** Add File: link/d/b", "+new"], {"link/d/b": b"new\n", "file": b"-> real/a"}),
+        (["*** Update File: file", "*** Move to: file/a", " a"], {"file/a": b"a\n", "link": b"-> real"}),
+    ],
+)
+def test_a_folder_takes_the_place_of_a_link_and_not_of_what_it_led_to(
+    tmp_path: Path, hunks: list[str], after: dict[str, bytes]
+) -> None:
+    plant(tmp_path, {"real/a": "a\n"})
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "file").symlink_to("real/a")
+    run(tmp_path, patch(*hunks))
+    assert harvest(tmp_path) == {"real/a": b"a\n", **after}
+
+
+@pytest.mark.parametrize("hunk", [["*** Update File: link/a", "-a", "+b"], ["*** Delete File: link/a"]])
+def test_behind_a_link_that_is_deleted_there_is_nothing(tmp_path: Path, hunk: list[str]) -> None:
+    plant(tmp_path, {"real/a": "a\n"})
+    (tmp_path / "link").symlink_to("real")
+    with pytest.raises(PatchError, match="not a directory"):
+        run(tmp_path, patch("*** Delete File: link", *hunk))
+    assert harvest(tmp_path) == {"link": b"-> real", "real/a": b"a\n"}
