@@ -2,8 +2,9 @@
 
 Read-only inside every root are `.git`, `.codex` and `.agents`: what is in them runs, or is believed, outside the
 sandbox later. That goes for the ones at the top whether or not they exist, for those of the folders above the
-working directory, for those found below it when the session looks first, and for where a `.git` file points. So does
-our own home, wherever it lies: what commands are asked about, and held by, is written there.
+working directory, for those found below it when the session looks first, for where a `.git` file points, and for the
+other names that their files have as hard links. So does our own home, wherever it lies: what commands are asked about,
+and held by, is written there.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Final
 from codex_py.paths import is_file, is_folder, real_path
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
+from codex_py.sandbox.hard_links import other_names
 
 PROTECTED_NAMES: Final = (".git", ".codex", ".agents")
 
@@ -28,6 +30,10 @@ _PATH_BYTES: Final = 4096
 _NAME_BYTES: Final = 255
 # Bulk that tools unpack: nobody works in a repository there, and it would use the scan up.
 _BULK: Final = frozenset({"node_modules", "site-packages", "__pycache__"})
+
+
+# Of our home, what others may have a hard link to and must not write through it.
+_SETTINGS: Final = ("config.toml", "rules")
 
 
 class WritableRoot(Value):
@@ -92,7 +98,11 @@ def _workspace_roots(
     found = [path for root in worked_in for path in (*_nested(root), *_above(root, roots))]
     named = [path for names in own.values() for path in names]
     extra = [*sorted(found), *(target for path in (*named, *found) for target in _targets(path))]
+    settings = [home / name for name in _SETTINGS] if home else []
+    linked = other_names([*named, *extra, *settings], roots)
     extra += [home] if home else []
+    held = {*named, *extra}
+    extra += [path for path in linked if held.isdisjoint(path.parents)]
     return tuple(
         WritableRoot(
             root,

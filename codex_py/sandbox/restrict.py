@@ -17,7 +17,7 @@ _CHANGE_FOLDER: Final = 0x3FF0
 _WRITES: Final = _WRITE_FILE | _CHANGE_FOLDER | _TRUNCATE
 _SCOPED_SINCE: Final = 6
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
-_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "ptmx")
 
 
 def restrict_files(mounts: Sequence[tuple[str, str]], *, whole_network: bool) -> None:
@@ -36,10 +36,11 @@ def restrict_files(mounts: Sequence[tuple[str, str]], *, whole_network: bool) ->
     ruleset = kernel.create_ruleset(_WRITES | _READ_FILE, scoped)
     for path in roots:
         kernel.grant(ruleset, path, _WRITES)
-    # Of the devices only harmless ones: whoever reads a disk reads every file on it.
-    for name in _DEVICES:
+    # Of the devices only harmless ones: whoever reads a disk reads every file on it, whoever reads the terminal of
+    # somebody else what is typed there. So there are no new terminals in here either.
+    for path in (*(f"/dev/{name}" for name in _DEVICES), *_own_terminals()):
         with suppress(OSError):  # not every machine has each
-            kernel.grant(ruleset, f"/dev/{name}", _READ_FILE | _WRITE_FILE | _TRUNCATE)
+            kernel.grant(ruleset, path, _READ_FILE | _WRITE_FILE | _TRUNCATE)
     screens = _screens(mounts, roots, hidden)
     # A name below each screen, so that it is walked through even when nothing in it is hidden yet.
     for path in _readable("/", ["/dev", *hidden, *(f"{screen}/" for screen in screens)], screens):
@@ -47,6 +48,12 @@ def restrict_files(mounts: Sequence[tuple[str, str]], *, whole_network: bool) ->
             kernel.grant(ruleset, path, _READ_FILE)
     kernel.enforce_ruleset(ruleset)
     os.close(ruleset)
+
+
+def _own_terminals() -> Iterator[str]:
+    for fd in range(3):
+        with suppress(OSError):
+            yield os.ttyname(fd)
 
 
 def _screens(

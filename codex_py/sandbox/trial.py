@@ -191,6 +191,9 @@ def _arena() -> Generator[tuple[Arena, socket.socket], None, None]:
         shared = Path("/dev/shm" if os.access("/dev/shm", os.W_OK) else top, mark)
         shared.write_text("shared")
         stack.callback(shared.unlink, missing_ok=True)
+        ours, theirs = os.openpty()
+        stack.callback(os.close, ours)
+        stack.callback(os.close, theirs)
         arena = Arena(
             work=str(top / "work"),
             outside=str(top / "outside"),
@@ -205,6 +208,7 @@ def _arena() -> Generator[tuple[Arena, socket.socket], None, None]:
             unix_socket=f"{top}/socket",
             abstract=mark,
             shared=str(shared),
+            terminal=os.ttyname(theirs),
             mark=mark,
         )
         yield arena, udp

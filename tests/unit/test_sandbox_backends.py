@@ -133,8 +133,7 @@ async def test_a_terminal_works_inside(session: Session, backend: BackendName) -
     await session.until(running, ">>>")
     await session.write(running, "6*7\n")
     await session.until(running, "42")
-    await session.write(running, "\x03")
-    await session.until(running, "KeyboardInterrupt")
+    await session.type_until(running, "\x03", "KeyboardInterrupt")
 
 
 @pytest.mark.parametrize("backend", ["bubblewrap", "namespaces"])

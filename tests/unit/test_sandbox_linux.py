@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import select
 import shutil
 import sys
@@ -100,6 +101,15 @@ async def test_what_stands_for_missing_folders_is_gone_afterwards(session: Sessi
     assert await _out(session, "ls -A") == ".agents\n.codex\n.git\nkept.txt"
     await session.processes.kill_all()
     assert sorted(path.name for path in session.cwd.iterdir()) == [".git", "kept.txt"]
+
+
+async def test_a_hard_link_made_before_leads_to_no_protected_file(session: Session) -> None:
+    config = session.cwd / ".git" / "config"
+    config.write_text("kept")
+    os.link(config, session.cwd / "notes")
+    for cmd in ("echo x > notes", "mkdir d; mv notes d", "rm notes", "ln notes again && echo x > again"):
+        assert re.search("Read-only|busy|cross-device", await _out(session, cmd)), cmd
+    assert config.read_text() == "kept"
 
 
 async def test_nested_repositories_stay_protected_when_their_folder_is_moved(session: Session) -> None:
@@ -213,10 +223,8 @@ async def test_an_interrupt_reaches_the_command_inside(session: Session) -> None
 async def test_a_python_prompt_survives_ctrl_c_inside(session: Session) -> None:
     running = session_id_of(await session.exec(f"{PYTHON} -S -q", tty=True, yield_time_ms=250))
     await session.until(running, ">>>")
-    await session.write(running, "\x03")
-    await session.until(running, "KeyboardInterrupt")
-    await session.write(running, "6*7\n")
-    await session.until(running, "42")
+    await session.type_until(running, "\x03", "KeyboardInterrupt")
+    await session.type_until(running, "6*7\n", "42")
 
 
 def test_no_sandbox_means_no_command(tmp_path: Path, broken_bwrap: Path) -> None:

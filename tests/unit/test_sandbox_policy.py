@@ -120,6 +120,34 @@ def test_a_link_to_where_no_file_can_be_is_kept_alone(repo: Path) -> None:
     assert root.protected == _own(repo)
 
 
+def test_another_name_of_a_protected_file_is_protected(repo: Path) -> None:
+    extra = repo.parent / "extra"
+    for folder in (repo / "deep" / "er", repo / ".git" / "hooks", repo / ".git" / "objects" / "ab", extra):
+        folder.mkdir(parents=True)
+    for name in ("config", "hooks/push", "objects/ab/cd"):
+        (repo / ".git" / name).write_text("x")
+    links = {"config": repo / "deep" / "er" / "notes", "hooks/push": extra / "push", "objects/ab/cd": repo / "object"}
+    for name, link in links.items():
+        os.link(repo / ".git" / name, link)
+    (repo / "free").write_text("x")
+    policy = ALONE.replace(writable_roots=(extra,))
+    roots = writable_roots(policy, repo, {})
+    assert [root.protected[3:] for root in roots] == [(links["config"],), (links["hooks/push"],)]
+    assert not is_writable(links["config"], roots)
+    assert is_writable(links["objects/ab/cd"], roots)
+    assert is_writable(repo / "free", roots)
+
+
+def test_another_name_of_our_settings_is_protected(repo: Path) -> None:
+    home = repo.parent / "home"
+    (home / "rules").mkdir(parents=True)
+    for name in ("config.toml", "rules/mine.rules"):
+        (home / name).write_text("x")
+        os.link(home / name, repo / Path(name).name)
+    [root] = writable_roots(ALONE, repo, {}, home=home)
+    assert sorted(root.protected[3:]) == [repo / "config.toml", repo / "mine.rules"]
+
+
 def test_a_linked_git_folder_protects_its_target(repo: Path) -> None:
     (repo / ".git").rmdir()
     (repo / "real").mkdir()

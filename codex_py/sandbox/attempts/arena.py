@@ -12,8 +12,8 @@ class Arena(NamedTuple):
     `work` is writable and holds a repository, `outside` is not; `secret` and `env_file` must not be read. Nor must the
     login in `home`, replaced once the command runs, and the one in `late`, which comes only then. `own` is a home of
     ours in `work`, two folders deep, which must not change. `victim` is a process outside; `abstract` is the name of a
-    socket without the leading NUL; `shared` is a file in the host's shared memory; `mark` is what a process that is
-    left behind is known by.
+    socket without the leading NUL; `shared` is a file in the host's shared memory; `terminal` is somebody else's;
+    `mark` is what a process that is left behind is known by.
     """
 
     work: str
@@ -29,6 +29,7 @@ class Arena(NamedTuple):
     unix_socket: str
     abstract: str
     shared: str
+    terminal: str
     mark: str
 
 

@@ -110,6 +110,10 @@ def _ioctl(request: int) -> Attempt:
     return attempt
 
 
+def _open_terminal(flags: int) -> Attempt:
+    return lambda arena: os.close(os.open(arena.terminal, flags | os.O_NOCTTY | os.O_NONBLOCK))
+
+
 def _regain_capabilities(_: Arena) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
@@ -200,6 +204,8 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("add a key", _system_call("add_key", b"user", b"x", b"x", 1, -3)),
     ("push characters into a terminal", _ioctl(_TIOCSTI)),
     ("push characters into the console", _ioctl(_TIOCLINUX)),
+    ("write to another terminal", _open_terminal(os.O_WRONLY)),
+    ("read what is typed into another terminal", _open_terminal(os.O_RDONLY)),
     ("regain capabilities", _regain_capabilities),
     ("become another user", lambda _: os.setuid(os.getuid() + 1)),
     ("set the machine's name", lambda _: socket.sethostname(socket.gethostname())),
