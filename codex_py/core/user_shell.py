@@ -95,7 +95,8 @@ class UserShell:
 
     def _spec(self) -> CommandSpec:
         place = self._place
-        argv = shell_argv(user_shell(place.env), keep_bundled_tools(self._command), login=True)
+        shell = user_shell(place.env)
+        argv = shell_argv(shell, keep_bundled_tools(self._command, shell), login=True)
         return CommandSpec(argv, place.cwd, place.env, outside=True, line=self._command)
 
     def _tell_live(self, event: Event) -> None:

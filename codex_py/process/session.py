@@ -44,6 +44,8 @@ class ExecSession:
         self.last_used = self.started
         self.read_only: Final = spec.read_only
         self.call_id: Final = spec.call_id
+        # What is typed of a line that is not ended yet; kept by who judges input.
+        self.typed = ""
         self.on_end: Callable[[ExecSession], None] | None = None
         # Hears what is read, as it comes, and of a flood the latest now and then; a view is valid during the call only.
         self.on_output: Callable[[bytes | memoryview], None] | None = None

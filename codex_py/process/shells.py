@@ -13,6 +13,8 @@ from codex_py.process.env import bundled_tools, find_executable
 from codex_py.process.quoting import quote_word
 
 _KNOWN: Final = ("bash", "zsh", "sh")
+# Those that understand `NAME=value;`.
+_ASSIGNING: Final = frozenset((*_KNOWN, "ash", "dash", "ksh", "mksh"))
 # What login profiles usually reset PATH to; a shell named by its bare name is looked for here too.
 _USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -45,13 +47,13 @@ def shell_argv(shell: str, script: str, *, login: bool, no_profile: bool = False
     return (shell, *(["--noprofile"] if no_profile else []), "-lc" if login else "-c", script)
 
 
-def keep_bundled_tools(script: str) -> str:
-    """`script` with the folder of the bundled `rg` put back at the end of `PATH`, when a login shell may lose it.
+def keep_bundled_tools(script: str, shell: str) -> str:
+    """`script` with the folder of the bundled `rg` put back at the end of `PATH`, when a login `shell` may lose it.
 
     Login profiles reset `PATH` (Debian's /etc/profile does). The assignment stays on the script's first line so that
-    the line numbers of the shell's messages remain true.
+    the line numbers of the shell's messages remain true. For a shell that assigns in another way it is left as it is.
     """
     folder = bundled_tools()
-    if folder is None or find_executable("rg", _USUAL_PATH):
+    if folder is None or Path(shell).name not in _ASSIGNING or find_executable("rg", _USUAL_PATH):
         return script
     return f'PATH="$PATH":{quote_word(str(folder))}; {script}'

@@ -40,6 +40,8 @@ _MAX_LISTINGS: Final = 64
 _MAX_LISTING_BYTES: Final = 512
 # What a shell splits at its blanks unless it stands in quotes.
 _SPLIT: Final = frozenset(("simple_expansion", "expansion", "command_substitution"))
+# What follows a `cat` that only prints a here-document.
+_DOCUMENT: Final = ["heredoc_start", "heredoc_body", "heredoc_end"]
 _WITH_DEFAULT: Final = re.compile(r"(\w+):?[-=]([\w./-]*)", re.ASCII)
 
 
@@ -275,6 +277,8 @@ class _Reading:
     def _printed(self, substitution: Node, place: _Place) -> str | None:
         """The text that a substitution stands for, when it only prints words."""
         inner = substitution.named_children
+        if len(inner) == 1 and inner[0].type == "redirected_statement":
+            return _document(inner[0])
         is_short = substitution.end_byte - substitution.start_byte <= _MAX_LISTING_BYTES
         if len(inner) != 1 or inner[0].type != "command" or not is_short or self._printing > _MAX_NESTED:
             return None
@@ -338,6 +342,15 @@ def _substitutions(node: Node) -> Iterator[Node]:
             yield one
         else:
             waiting.extend(reversed(one.named_children))
+
+
+def _document(statement: Node) -> str | None:
+    """The here-document that a `cat` prints, as it is written."""
+    parts = [part for redirect in statement.named_children[1:] for part in redirect.named_children]
+    if text_of(statement.named_children[0]) != "cat" or [part.type for part in parts] != _DOCUMENT:
+        return None
+    body = parts[1]
+    return text_of(body).rstrip("\n") if body.end_byte - body.start_byte <= _MAX_WORD else None
 
 
 def _is_plain(node: Node) -> bool:

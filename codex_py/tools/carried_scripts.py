@@ -9,7 +9,8 @@ from typing import Final
 
 _RUN_VARIABLE: Final = re.compile(
     r"\w*(PAGER|EDITOR|ASKPASS|BROWSER|COMMAND|_RSH|_CMD|_SHELL)|VISUAL|GIT_SSH|GIT_EXTERNAL_DIFF|LESSOPEN|LESSCLOSE"
-    r"|(BASH_)?ENV|PS[0-4]|SHELL|TAR_OPTIONS|GIT_CONFIG_(VALUE_\d+|PARAMETERS)|FZF_DEFAULT_OPTS",
+    r"|(BASH_)?ENV|PS[0-4]|SHELL|TAR_OPTIONS|GIT_CONFIG_(VALUE_\d+|PARAMETERS)|FZF_DEFAULT_OPTS"
+    r"|LESS",
     re.ASCII,
 )
 # Keys of git's settings whose value is run.
@@ -23,9 +24,12 @@ _SETTING: Final = re.compile(r"[A-Za-z][\w-]*\.[^\s=]+")
 # Options whose value is run. A word that begins with one and goes on with `=`, or right away, holds it as well.
 _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "apt-get": ("-o", "--option"),
+    "bat": ("--pager",),
     "bind": ("-x",),
     "capsh": ("-c",),
+    "cargo": ("-s", "--shell"),
     "complete": ("-C",),
+    "delta": ("--pager",),
     "dpkg": ("--pre-invoke", "--post-invoke"),
     "fzf": ("--preview", "--bind"),
     "gdb": ("-ex", "-iex", "--eval-command"),
@@ -39,8 +43,10 @@ _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "man": ("-P", "-H", "--pager", "--html"),
     "mapfile": ("-C",),
     "nc": ("-e", "-c", "--exec", "--sh-exec"),
+    "nix": ("-c", "--command"),
     "nix-shell": ("--run", "--command"),
-    "npm": ("-c", "--call"),
+    "nodemon": ("-x", "--exec"),
+    "npm": ("-c", "--call", "script-shell"),
     "rg": ("--pre", "--hostname-bin"),
     "rsync": ("-e", "--rsh", "--rsync-path"),
     "scp": ("-S", "-o"),
@@ -57,6 +63,7 @@ _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 _SAME: Final[Mapping[str, str]] = {
     **dict.fromkeys(("apt", "aptitude"), "apt-get"),
     **dict.fromkeys(("bsdtar", "gtar"), "tar"),
+    "batcat": "bat",
     **dict.fromkeys(("ex", "vi", "view", "nvim", "gvim"), "vim"),
     **dict.fromkeys(("ncat", "netcat"), "nc"),
     **dict.fromkeys(("npx", "pnpm", "yarn"), "npm"),
@@ -68,6 +75,7 @@ _SAME: Final[Mapping[str, str]] = {
 }
 # Programs any of whose words may hold a command for a shell.
 _ANY_WORD: Final = frozenset("ed mariadb mysql psql socat sqlite3".split())
+_NPM_RUNS: Final = (["exec"], ["x"], ["dlx"])
 _LEAST_LONG: Final = len("--pre")
 # What stands before a command in the languages of such values.
 _BEFORE: Final = re.compile(
@@ -78,7 +86,8 @@ _BEFORE: Final = re.compile(
 )
 _PROGRAM_BYTES: Final = 64 * 1024
 _CALL: Final = (
-    r"\b(?:system|popen|run|call|check_call|check_output|exec\w{0,9}|spawn\w{0,9}|shell_exec|passthru|shell-command|qx)"
+    r"\b(?:system|popen|run|call|check_call|check_output|exec\w{0,9}|spawn\w{0,9}|shell_exec|passthru|shell-command|qx"
+    r"|do\s+shell\s+script)"
     r"\b\s{0,4}[(,]?\s{0,4}"
 )
 _QUOTED: Final = r"(?:\"((?:[^\"\\]|\\.){1,300})\"|'((?:[^'\\]|\\.){1,300})')"
@@ -108,7 +117,8 @@ def scripts_of_words(name: str, arguments: Sequence[str]) -> Iterator[str]:
     if name == "git":
         yield from _of_git(arguments)
     elif name == "npm":
-        yield from (joined(arguments[1:]) for joined in (" ".join, shlex.join) if arguments[:1] in (["exec"], ["x"]))
+        inner = [word for word in arguments[1:] if word != "--"] if arguments[:1] in _NPM_RUNS else []
+        yield from (joined(inner) for joined in (" ".join, shlex.join))
     elif name == "sed":
         yield from _of_sed(arguments)
 

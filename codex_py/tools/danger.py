@@ -15,6 +15,8 @@ from codex_py.skills.words import PlainCommand, Word, quoted_script, unwrapped
 from codex_py.text.bash_tree import parse_bash, text_of
 from codex_py.tools.carried_scripts import readings, scripts_in_program, scripts_of_variable, scripts_of_words
 from codex_py.tools.destroying import FORCED_RM, TO_DISK, destroys, is_judged
+from codex_py.tools.fed_scripts import Piped, assigned_texts, fed_script, piped_scripts, sourced_texts
+from codex_py.tools.readers import is_interpreter, reads_lines, scripts_read
 from codex_py.tools.runners import (
     FINDERS,
     RUNNERS,
@@ -30,10 +32,7 @@ from codex_py.tools.script_sources import (
     INTERPRETERS,
     PRINTERS,
     SHELLS,
-    Piped,
-    fed_script,
     fetched_reason,
-    piped_scripts,
     streamed_reason,
 )
 
@@ -49,7 +48,9 @@ _MAX_NODES: Final = 200_000
 _MAX_PLACES: Final = 20_000
 _SEARCHED_WORDS, _MOST_ARGUMENTS = 32, 1000
 # Programs whose arguments may be a program of another language, and what that looks like when it runs a forced `rm`.
-_PROGRAMMABLE: Final = INTERPRETERS | {"awk", "bun", "deno", "emacs", "gawk", "mawk", "tar", "vi", "vim", "nvim", "zip"}
+PROGRAMMABLE: Final = INTERPRETERS | frozenset(
+    "awk bun deno emacs expect gawk groovy guile julia mawk nvim rscript tar tclsh vi vim zip".split()
+)
 _RM_CALL: Final = re.compile(
     r"(?:\b(?:system|popen|run|call|check_call|check_output|exec\w{0,9}|spawn\w{0,9}|sh|qx)\b|[`!=])"
     r"\W{0,6}(?:sudo\W{1,4})?rm\W{1,4}(?:-\w+\W{1,4})*?(?:-\w*f|--force)",
@@ -58,6 +59,9 @@ _RM_CALL: Final = re.compile(
 _TREE_CALL: Final = re.compile(
     r"\b(?:rmtree|rm_r|rm_rf|remove_tree|remove_dir_all)\b\s{0,4}[(\s]|\bunlink\b\W{0,4}(?:glob\b|<)"
     r"|\.unlink\([^)]{0,40}\)[^\n]{0,100}\b(?:r?glob|iterdir|walk)\b"
+    r"|\bos\.(?:remove|unlink)\([^)]{0,40}\)[^\n]{0,100}\b(?:r?glob|listdir|scandir|walk)\b"
+    r"|\bDir(?:\.glob|\.children|\[)[^\n]{0,100}\bFile\.(?:delete|unlink)\b"
+    r"|\bunlink\([^)\n]{0,100}\brecursive|\(delete-directory\b[^)\n]{0,100}\st\)|\bdelete\([^)\n]{0,100}[\"']rf[\"']\)"
     r"|\b(?:rmSync|rmdirSync|removeSync|remove|rm|rmdir)\s{0,4}\([^)\n]{0,200}\b(?:recursive|force)\b"
 )
 _FORKS: Final = re.compile(r"\bfork\s+while\b|\bwhile\b[^\n]{0,20}\bfork\s{0,4}\(")
@@ -70,7 +74,9 @@ _COPIERS: Final = frozenset(("cp", "dd", "mv", "tee", "install"))
 _REMOVERS: Final = frozenset(("rimraf", "rm", "shred", "srm", "unlink"))
 # Of `find`: what it prints goes to the file in the next word.
 _PRINTS_TO: Final = frozenset(("-fls", "-fprint", "-fprint0", "-fprintf"))
-_SOURCING: Final = SHELLS | {".", "source"}
+# `fd -Hx rm`.
+_FD_RUNS: Final = frozenset(("-x", "-X"))
+_FD_BUNDLE: Final = re.compile(r"-[0aHIiLsup]+[xX]")
 _MOST_VALUE: Final = 16 * 1024
 _NAME: Final = re.compile(r"[\w./:@%+=-]*")
 # Blanks in disguise.
@@ -94,6 +100,11 @@ def find_danger(script: str, folder: str, variables: Mapping[str, str]) -> str |
     return _Search(folder, variables).script(script)
 
 
+def spelled_out(script: str) -> str:
+    """A script with the blanks that stand in it in disguise, as in `{rm,-f,x}`."""
+    return _BRACED.sub(lambda found: found[1] + found[2].replace(",", " "), _BLANKS.sub(" ", script))
+
+
 class _Search:
     """One look through a script and the scripts inside it."""
 
@@ -108,7 +119,7 @@ class _Search:
         self._scripts += 1
         # `X='rm -rf y' git --config-env=core.pager=X`: any variable may be what is run.
         self._lends = self._lends or "--config-env" in text
-        text = _BRACED.sub(lambda found: found[1] + found[2].replace(",", " "), _BLANKS.sub(" ", text))
+        text = spelled_out(text)
         root = parse_bash(text, WHOLE_SCRIPT.script_bytes) if self._scripts <= _MAX_SCRIPTS else None
         if root is None:
             return _UNREADABLE
@@ -147,7 +158,7 @@ class _Search:
             return self._find(rest, FINDERS[name])
         if name == "git" and (reason := self._of_git(rest)):
             return reason
-        if name in SCRIPT_TAKERS and (reason := self._first(_scripts_in(name, texts))):
+        if name in SCRIPT_TAKERS and (reason := self._first(scripts_in(name, texts))):
             return reason
         if name in WRAPPERS and (reason := self._anywhere(rest)):
             return reason
@@ -161,7 +172,7 @@ class _Search:
         written = [word for word in rest if name != "dd" or (word.text or "").startswith("of=")]
         if name in _COPIERS and any(_DEVICE.search(word.text or "") for word in written):
             return TO_DISK
-        if name.rstrip("0123456789.") in _PROGRAMMABLE and (reason := self._in_a_program(texts)):
+        if name.rstrip("0123456789.") in PROGRAMMABLE and (reason := self._in_a_program(texts)):
             return reason
         # What the reader made of `~` is undone: a whole home is deleted under its name, too.
         home = self._variables.get("HOME")
@@ -170,10 +181,14 @@ class _Search:
     def _anywhere(self, rest: list[Word]) -> str | None:
         """Why the command is dangerous that begins at any of the first words."""
         for place, word in enumerate(rest[:_SEARCHED_WORDS]):
-            name = (word.text or "").rpartition("/")[2]
+            # It may be glued to an option: `--exec=/bin/rm`.
+            name = (word.text or "").rpartition("/")[2].rpartition("=")[2]
             if not (name in SHELLS or name in FINDERS or name == "xargs" or is_judged(name)):
                 continue
             behind = rest[place + 1 : place + _MOST_ARGUMENTS]
+            # A `--` may end the options of what runs it: `start-stop-daemon -S -x /bin/rm -- -f x`.
+            split = next((at for at, one in enumerate(behind[:_SEARCHED_WORDS]) if one.text == "--"), None)
+            behind = behind if split is None else [*behind[:split], *behind[split + 1 :]]
             if name in SHELLS and (quoted := _after(behind, "c")) is not None and (reason := self.script(quoted)):
                 return reason
             if is_judged(name) and (reason := destroys(name, [one.text or "" for one in behind])):
@@ -196,8 +211,10 @@ class _Search:
                 return TO_DISK
             if word.text == "-delete":
                 return "it deletes whatever it finds (`find -delete`)"
-            if word.text in runs:
-                inner = unwrapped(rest[place + 1 :])
+            name, glued, first = (word.text or "").partition("=")
+            bundle = not name.startswith("--") and not _FD_RUNS.isdisjoint(runs) and _FD_BUNDLE.fullmatch(name)
+            if name in runs or bundle:
+                inner = unwrapped([*([Word(first)] if glued else []), *rest[place + 1 :]])
                 if self._removes(inner):
                     return "it deletes whatever it finds (`find -exec rm`)"
                 if reason := self._command(inner):
@@ -271,35 +288,45 @@ class _Search:
 
     def _pipe(self, node: Node) -> str | None:
         for piped in piped_scripts(node, self._words):
-            if reason := self._piped(piped) or streamed_reason(piped.before):
+            streamed = None if reads_lines(piped.into) else streamed_reason(piped.before)
+            if reason := self._piped(piped) or streamed:
                 return reason
         return None
 
     def _piped(self, piped: Piped) -> str | None:
         """Why it is dangerous to run what comes through a pipe."""
         name = program(piped.source)
-        if name in FETCHERS or (program(piped.into) in SHELLS and name not in (*PRINTERS, "cat")):
+        is_from_shell = name in FETCHERS or (program(piped.into) in SHELLS and name not in (*PRINTERS, "cat"))
+        if is_from_shell and not reads_lines(piped.into):
             return FETCHED if name in FETCHERS else _FROM_PIPE
-        return self._first(reading for text in piped.texts for reading in readings(text))
+        return next((reason for text in piped.texts if (reason := self._read(piped.into, text))), None)
 
     def _fed(self, node: Node) -> str | None:
         """Why it is dangerous that a shell runs the here-documents, here-strings and `< <(…)` of a statement."""
-        fed = fed_script(node)
+        fed = fed_script(node, self._words)
         if fed is None:
             return None
-        found = None if fed.is_program else self._first(reading for text in fed.texts for reading in readings(text))
-        return found or next((reason for stream in fed.streams if (reason := streamed_reason(stream))), None)
+        for reader in fed.readers:
+            texts = ((text, place < len(fed.documents)) for place, text in enumerate(fed.texts))
+            for text, is_document in texts:
+                if reason := self._read(reader, text, is_document=is_document):
+                    return reason
+        streams = [] if all(map(reads_lines, fed.readers)) else fed.streams
+        return next((reason for stream in streams if (reason := streamed_reason(stream))), None)
+
+    def _read(self, reader: list[Word], text: str, *, is_document: bool = False) -> str | None:
+        """Why it is dangerous that a program is given a text to run.
+
+        A program of another language in a here-document is not looked into: most of them edit files.
+        """
+        if is_interpreter(reader):
+            return None if is_document else self._in_a_program([text])
+        found = self._first(reading for script in scripts_read(reader, text) for reading in readings(script))
+        return found or (destroys(program(reader), [text, *text.split()]) if reads_lines(reader) else None)
 
     def _sourced(self, node: Node) -> str | None:
         """Why it is dangerous that a shell runs the file `<(echo …)`."""
-        words = [text_of(child) for child in node.named_children[:1]]
-        if words and words[0].rpartition("/")[2] in _SOURCING:
-            for child in node.named_children[1:]:
-                if child.type == "process_substitution" and child.named_children:
-                    printed = Piped(child, self._words(child.named_children[-1]), [])
-                    if reason := self._first(iter(printed.texts)):
-                        return reason
-        return None
+        return self._first(sourced_texts(node, self._words))
 
     def _assigned(self, node: Node) -> str | None:
         """Why it is dangerous what a variable will have another program run."""
@@ -307,15 +334,16 @@ class _Search:
         name = "SHELL" if self._lends else name.rstrip("+")
         if not value or len(value) > _MOST_VALUE or not scripts_of_variable(name, value):
             return None
-        words = self._words(node.named_children[-1])
-        return self._first(iter(scripts_of_variable(name, words[0].text or ""))) if len(words) == 1 else None
+        values = assigned_texts(node, self._words)
+        return self._first(script for text in values for script in scripts_of_variable(name, text))
 
     def _words(self, node: Node) -> list[Word]:
         commands = plain_commands(text_of(node), self._folder, self._variables)
         return list(commands[-1].words) if commands else []
 
 
-def _scripts_in(name: str, texts: Sequence[str]) -> Iterator[str]:
+def scripts_in(name: str, texts: Sequence[str]) -> Iterator[str]:
+    """The scripts in the arguments of a program that takes whole ones."""
     for text in texts:
         yield from readings(text.partition("=")[2] if name == "alias" or text.startswith("--command=") else text)
 

@@ -16,13 +16,16 @@ _DISK_TOOLS: Final = frozenset(
 _POWER: Final = frozenset("shutdown reboot halt poweroff telinit".split())
 # The words in the order they come in, others between them or not.
 _LOSING: Final[Mapping[str, tuple[str, ...]]] = {
-    "aws": ("s3 rm", "s3 rb", "s3 sync --delete"),
+    "aws": ("s3 rm", "s3 rb", "s3 sync --delete", "sqs purge-queue", "kms schedule-key-deletion"),
     "az": ("delete", "delete-batch", "purge"),
     "badblocks": ("-w",),
+    "bq": ("rm",),
     "btrfs": ("subvolume delete",),
+    "cdk": ("destroy",),
+    "consul": ("kv delete",),
     "cryptsetup": ("luksFormat", "luksErase", "erase"),
     "django-admin": ("flush", "reset_db"),
-    "diskutil": ("eraseDisk", "eraseVolume", "partitionDisk", "zeroDisk"),
+    "diskutil": ("eraseDisk", "eraseVolume", "partitionDisk", "zeroDisk", "apfs deleteVolume", "apfs deleteContainer"),
     "docker": (
         "system prune",
         "system reset",
@@ -34,45 +37,70 @@ _LOSING: Final[Mapping[str, tuple[str, ...]]] = {
         "builder prune",
         "compose down -v",
         "compose down --volumes",
+        "network prune",
+        "buildx prune",
+        "stack rm",
+        "swarm leave --force",
     ),
     "docker-compose": ("down -v", "down --volumes"),
+    "doctl": ("delete",),
     "dropdb": ("",),
     "dropuser": ("",),
+    "eksctl": ("delete",),
+    "etcdctl": ("del",),
     "firebase": ("firestore:delete", "database:remove", "hosting:disable"),
     "flyctl": ("destroy",),
-    "gcloud": ("delete",),
-    "gh": ("repo delete", "release delete", "api -X DELETE", "api --method DELETE", "api -XDELETE"),
-    "gsutil": ("rm", "rb"),
+    "gcloud": ("delete", "storage rm"),
+    "gh": (
+        *("repo delete", "release delete", "issue delete", "secret delete", "secret remove", "variable delete"),
+        *("run delete", "gist delete", "cache delete", "codespace delete"),
+        *("api -X DELETE", "api --method DELETE", "api -XDELETE", "api --method=DELETE", "api -X=DELETE"),
+    ),
+    "gsutil": ("rm", "rb", "rsync -d"),
+    "hcloud": ("delete",),
     "helm": ("uninstall", "delete"),
     "hdparm": ("--security-erase", "--security-erase-enhanced"),
     "heroku": ("apps:destroy", "pg:reset", "addons:destroy"),
     "hg": ("purge", "strip", "update -C", "update --clean", "up -C", "revert --all", "revert -a"),
     "kubectl": ("delete", "drain", "replace --force"),
     "killall5": ("",),
+    "linode-cli": ("delete",),
+    "loginctl": ("poweroff", "reboot", "halt"),
     "lxc": ("delete",),
     "mc": ("rm", "rb"),
     "mdadm": ("--zero-superblock",),
     "mysqladmin": ("drop",),
+    "netlify": ("sites:delete",),
+    "nix-collect-garbage": ("-d", "--delete-old"),
     "npm": ("unpublish",),
     "nvme": ("format", "sanitize"),
+    "oci": ("delete",),
     "php": ("artisan migrate:fresh", "artisan migrate:reset", "artisan db:wipe"),
     "prisma": ("migrate reset", "--force-reset"),
-    "pulumi": ("destroy",),
+    "pulumi": ("destroy", "stack rm", "up --yes", "up -y"),
     "python": ("manage.py flush", "manage.py reset_db"),
     "rails": ("db:drop", "db:reset"),
     "rake": ("db:drop", "db:reset"),
     "rclone": ("delete", "purge", "sync"),
-    "redis-cli": ("flushall", "flushdb", "FLUSHALL", "FLUSHDB"),
+    "redis-cli": ("flushall", "flushdb", "FLUSHALL", "FLUSHDB", "FlushAll", "FlushDB"),
     "s3cmd": ("del", "rm", "rb"),
+    "sam": ("delete",),
+    "serverless": ("remove",),
     "sgdisk": ("--zap-all", "-Z", "--clear", "-o"),
+    "supabase": ("db reset",),
     "svn": ("revert -R", "revert --recursive", "cleanup --remove-unversioned"),
-    "terraform": ("destroy", "apply -destroy", "apply -auto-approve"),
-    "tmutil": ("delete",),
+    "terraform": (
+        *("destroy", "apply -destroy", "apply --destroy", "apply -auto-approve", "apply --auto-approve"),
+        *("state rm", "workspace delete"),
+    ),
+    "tmutil": ("delete", "deletelocalsnapshots"),
     "trash-empty": ("",),
     "userdel": ("",),
     "vagrant": ("destroy",),
+    "vault": ("delete", "kv delete", "kv destroy"),
     "vercel": ("remove", "rm"),
     "virsh": ("undefine", "vol-delete"),
+    "wrangler": ("delete",),
     "zfs": ("destroy", "rollback -r"),
     "zpool": ("destroy",),
 }
@@ -80,14 +108,18 @@ _SAME: Final[Mapping[str, str]] = {
     "deluser": "userdel",
     "fly": "flyctl",
     "incus": "lxc",
+    "nerdctl": "docker",
     "oc": "kubectl",
     "podman": "docker",
     "python3": "python",
+    "sls": "serverless",
     "tofu": "terraform",
+    "valkey-cli": "redis-cli",
 }
 _DATABASES: Final = frozenset("psql mysql mariadb sqlite3 sqlcmd clickhouse-client cqlsh mongo mongosh".split())
 _LOSING_QUERY: Final = re.compile(
     r"\bdrop\s+(?:database|schema|table|keyspace|user|role)\b|\btruncate\s+\w|\bdropDatabase\s*\("
+    r"|\balter\s+table\s+\S+\s+drop\b|\bdrop\s+owned\b|\.(?:drop|deleteMany|remove)\(\s*(?:\{\s*\})?\s*\)"
     r"|\bdelete\s+from\s+[^\s;]+\s*(?:;|\Z)",
     re.IGNORECASE,
 )
@@ -166,7 +198,7 @@ def _crontab(arguments: list[str]) -> str | None:
 
 
 def _systemctl(arguments: list[str]) -> str | None:
-    return "it shuts the machine down" if not {"poweroff", "reboot", "halt"}.isdisjoint(arguments) else None
+    return "it shuts the machine down" if not {"poweroff", "reboot", "halt", "kexec"}.isdisjoint(arguments) else None
 
 
 def _truncate(arguments: list[str]) -> str | None:

@@ -131,7 +131,7 @@ def _command_spec(arguments: CommandLine, context: ToolContext, *, workdir: Path
         reason = "is not a folder" if is_there(workdir) else "does not exist"
         raise ToolError(f"cannot run the command: working directory `{workdir}` {reason}")
     shell = find_shell(arguments.shell, context.env) if arguments.shell else user_shell(context.env)
-    script = keep_bundled_tools(arguments.cmd) if login else arguments.cmd
+    script = keep_bundled_tools(arguments.cmd, shell) if login else arguments.cmd
     start = context.processes.profiles.start(shell, context.env) if login else ShellStart(login=False)
     argv = shell_argv(shell, start.script(script), login=start.login, no_profile=start.no_profile)
     try:

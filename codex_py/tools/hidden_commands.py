@@ -12,10 +12,11 @@ from codex_py.skills.commands import plain_commands
 from codex_py.skills.words import PlainCommand, Word, quoted_script
 from codex_py.text.bash_tree import parse_bash, text_of
 from codex_py.tools.carried_scripts import scripts_in_program, scripts_of_variable, scripts_of_words
-from codex_py.tools.danger import WHOLE_SCRIPT
+from codex_py.tools.danger import PROGRAMMABLE, WHOLE_SCRIPT, scripts_in, spelled_out
+from codex_py.tools.fed_scripts import assigned_texts, fed_script, piped_scripts, sourced_texts
 from codex_py.tools.plain_script import Words
+from codex_py.tools.readers import scripts_read
 from codex_py.tools.runners import SCRIPT_TAKERS, WRAPPERS, commands_carried, program
-from codex_py.tools.script_sources import INTERPRETERS, fed_script, piped_scripts
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -32,10 +33,11 @@ def hidden_commands(script: str, folder: str, variables: Mapping[str, str]) -> t
     seen: dict[str, None] = {script: None}
     waiting = [script]
     while waiting:
-        text = waiting.pop()
+        text = spelled_out(waiting.pop())
         commands = plain_commands(text, folder, variables, limits=WHOLE_SCRIPT)
         found |= dict.fromkeys(words for command in commands for words in _readings(command) if words)
-        for inner in (*(one for command in commands for one in _carried(command)), *_fed(text, folder, variables)):
+        carried = (one for command in commands for one in _carried(command))
+        for inner in (*carried, *scripts_fed(text, folder, variables)):
             if inner not in seen and len(seen) < _MAX_SCRIPTS:
                 seen[inner] = None
                 waiting.append(inner)
@@ -75,15 +77,15 @@ def _carried(command: PlainCommand) -> Iterator[str]:
     scripts += scripts_of_words(name, arguments)
     scripts += [quoted_script(program(inner), inner) or "" for inner in commands_carried(command.words) if inner]
     if name in SCRIPT_TAKERS:
-        scripts += arguments
-    if name.rstrip("0123456789.") in INTERPRETERS:
+        scripts += scripts_in(name, arguments)
+    if name.rstrip("0123456789.") in PROGRAMMABLE:
         scripts += [script for text in arguments for script in scripts_in_program(text)]
     return (script for script in scripts if " " in script)
 
 
-def _fed(text: str, folder: str, variables: Mapping[str, str]) -> Iterator[str]:
-    """The scripts that a shell in this one is given to read."""
-    if "<<" not in text and "|" not in text and "=" not in text:
+def scripts_fed(text: str, folder: str, variables: Mapping[str, str]) -> Iterator[str]:
+    """The scripts that a shell in this one is given to read: through a pipe, as a here-document or a here-string."""
+    if not any(mark in text for mark in ("<<", "<(", "< <(", "|", "=")):
         return
     root = parse_bash(text, WHOLE_SCRIPT.script_bytes)
     waiting = [root] if root else []
@@ -98,13 +100,18 @@ def _fed(text: str, folder: str, variables: Mapping[str, str]) -> Iterator[str]:
         nodes += 1
         waiting.extend(reversed(node.named_children))
         match node.type:
-            case "redirected_statement" | "command" if fed := fed_script(node):
-                yield from () if fed.is_program else fed.texts
+            case "redirected_statement" | "command":
+                yield from sourced_texts(node, words_of)
+                fed = fed_script(node, words_of)
+                reads = [(reader, one) for reader in fed.readers for one in fed.texts] if fed else []
+                yield from (script for reader, one in reads for script in scripts_read(reader, one))
             case "pipeline":
-                yield from (one for piped in piped_scripts(node, words_of) for one in piped.texts[:1])
-            case "variable_assignment" if len(words := words_of(node.named_children[-1])) == 1:
+                piped = [(each.into, one) for each in piped_scripts(node, words_of) for one in each.texts[:1]]
+                yield from (script for reader, one in piped for script in scripts_read(reader, one))
+            case "variable_assignment":
                 name = text_of(node).partition("=")[0].rstrip("+")
-                yield from (one for one in scripts_of_variable(name, words[0].text or "") if " " in one)
+                values = assigned_texts(node, words_of) if scripts_of_variable(name, "x") else []
+                yield from (one for text in values for one in scripts_of_variable(name, text) if " " in one)
             case _:
                 pass
 

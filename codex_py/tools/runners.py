@@ -23,15 +23,18 @@ RUNNERS: Final[Mapping[str, frozenset[str]]] = {
 }
 # Programs that run a command somewhere in their arguments, with too many options of their own to know them all.
 WRAPPERS: Final = frozenset(
-    "alacritty asdf aws-vault bundle catchsegv chronic chroot chrt conda coproc cpulimit dbus-run-session direnv "
-    "docker dotenv eatmydata entr expect faketime fakeroot firejail flock foot gnome-terminal gosu hatch kitty konsole "
-    "kubectl ltrace mamba mise npx numactl oc op pdm perf pipenv pixi pkexec podman poetry prlimit proxychains "
-    "proxychains4 pyenv rbenv runuser rye screen script sem setarch setpriv sg ssh start-stop-daemon strace su su-exec "
-    "systemd-run taskset torsocks unbuffer uv valgrind watch xterm xvfb-run".split()
+    "alacritty arch asdf aws-vault bundle bwrap caffeinate catchsegv chronic chroot chrt conda coproc cpulimit "
+    "dbus-run-session direnv distrobox docker dotenv eatmydata entr expect faketime fakeroot firejail flatpak-spawn "
+    "flock foot gdb genv gnice gnohup gnome-terminal gosu gtime gtimeout hatch incus kitty konsole kubectl lerna "
+    "ltrace lxc machinectl mamba mise mosh nerdctl nix nodemon npx numactl nx oc op pdm perf pipenv pixi pkexec podman "
+    "poetry prlimit proot proxychains proxychains4 pyenv rbenv runuser rye screen script sem setarch setpriv sg ssh "
+    "start-stop-daemon strace su su-exec systemd-run taskset toolbox torsocks unbuffer uv valgrind watch watchexec "
+    "xterm xvfb-run".split()
 )
 # Programs whose arguments hold whole scripts.
 SCRIPT_TAKERS: Final = frozenset(
-    "alias entr flock hyperfine parallel screen script sem sg ssh su tmux trap watch xterm".split()
+    "alias ansible concurrently entr flock hyperfine nodemon parallel screen script sem sg ssh su tmux trap vagrant "
+    "watch watchexec xterm".split()
 )
 # Programs that look for files, with their options that run a command on what was found.
 FINDERS: Final[Mapping[str, frozenset[str]]] = {
@@ -41,9 +44,14 @@ FINDERS: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
+# What GNU's tools are called next to a system's own, without the `g`.
+_GNU: Final = frozenset("chgrp chmod chown cp dd find install mv rm sed shred tar tee truncate unlink xargs".split())
+
+
 def program(words: Sequence[Word]) -> str:
     """The name of what runs, without its folder; empty when it is not known."""
-    return (words[0].text or "").rpartition("/")[2].lower() if words else ""
+    name = (words[0].text or "").rpartition("/")[2].lower() if words else ""
+    return name[1:] if name[:1] == "g" and name[1:] in _GNU else name
 
 
 def command_of_runner(words: Sequence[Word]) -> list[Word]:

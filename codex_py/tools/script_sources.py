@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from codex_py.skills.commands import plain_commands
-from codex_py.skills.words import PlainCommand, Word, unescaped
+from codex_py.skills.words import PlainCommand, Word
 from codex_py.text.bash_tree import text_of
 from codex_py.tools.runners import command_of_runner, program
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash", "ksh", "fish"))
+SHELLS: Final = frozenset(("ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "sh", "tcsh", "zsh"))
 INTERPRETERS: Final = frozenset(("python", "python3", "perl", "ruby", "node", "php", "lua", "osascript"))
 FETCHERS: Final = frozenset(("curl", "wget", "fetch", "aria2c", "http", "nc", "ncat", "ftp", "scp"))
 # Programs beside shells that read a script to run later.
@@ -91,7 +91,8 @@ def reads_script(words: list[Word]) -> bool:
         return "-" in rest
     if name in ("make", "gmake"):
         return "-f" in rest and ("-" in rest or not _OWN_INPUT.isdisjoint(rest))
-    return name in INTERPRETERS and _UNTOLD.issuperset(rest)
+    # What follows a `-` is for the program.
+    return name in INTERPRETERS and _UNTOLD.issuperset(rest[: rest.index("-")] if "-" in rest else rest)
 
 
 def _is_given_no_script(options: Sequence[str]) -> bool:
@@ -124,73 +125,3 @@ def streamed_reason(node: Node) -> str | None:
         if any(_decodes([word.text or "" for word in command.words]) for command in inner):
             return DECODED
     return None
-
-
-class Fed(NamedTuple):
-    """What a statement gives its command to read: here-documents and here-strings, and redirects from a stream."""
-
-    texts: list[str]
-    streams: list[Node]
-    is_program: bool
-
-
-def fed_script(statement: Node) -> Fed | None:
-    """What a statement feeds to a shell, or to something else that runs it; None when nothing in it runs its input.
-
-    `is_program` says that it is of another language.
-    """
-    texts: list[str] = []
-    streams: list[Node] = []
-    for child in statement.named_children:
-        if child.type == "heredoc_redirect":
-            texts += [text_of(part) for part in child.named_children if part.type == "heredoc_body"]
-        elif child.type == "herestring_redirect":
-            texts += [_unquoted(text_of(part)) for part in child.named_children]
-            streams.append(child)
-        elif child.type == "file_redirect" and child.children[0].type == "<":
-            streams.append(child)
-    if not texts and not streams:
-        return None
-    # What reads it may stand before the here-document, or behind a pipe after it: `cat <<END | sh`.
-    line = re.sub(r"<<<.*|<<-?\s*\S+|<\s*<\(.*", " ", text_of(statement).partition("\n")[0])
-    commands = plain_commands(line, "/", {})
-    if not any(reads_script(list(command.words)) for command in commands):
-        return None
-    return Fed(texts, streams, all(program(command.words) in INTERPRETERS for command in commands))
-
-
-class Piped(NamedTuple):
-    """One command that runs what another prints."""
-
-    before: Node
-    source: list[Word]
-    into: list[Word]
-
-    @property
-    def texts(self) -> list[str]:
-        """What is printed, when that stands in the words of the other: all of it, and each word."""
-        if program(self.source) not in PRINTERS:
-            return []
-        words = [word.text or "" for word in self.source[1:]]
-        return [text.replace("\\n", "\n") for text in dict.fromkeys([" ".join(words), *words])]
-
-
-def piped_scripts(pipeline: Node, words_of: Callable[[Node], list[Word]]) -> Iterator[Piped]:
-    """The commands of a pipeline that run what comes through it, each with the one that prints it."""
-    stages = pipeline.named_children
-    for place, after in enumerate(stages[1:], 1):
-        into = words_of(after)
-        if not into or not reads_script(into):
-            continue
-        before = stages[place - 1]
-        source = words_of(before)
-        # What is only handed on.
-        for earlier in reversed(stages[: place - 1]):
-            if not source or program(source) not in ("cat", "tee") or (len(source) > 1 and source[0].text == "cat"):
-                break
-            before, source = earlier, words_of(earlier)
-        yield Piped(before, source, into)
-
-
-def _unquoted(text: str) -> str:
-    return text[1:-1] if text[:1] in ("'", '"') else unescaped(text)

@@ -28,8 +28,10 @@ from codex_py.tools.spec import ToolContext
 _SHOWN_LINE: Final = 200
 # Ctrl-C and Ctrl-D.
 _ENDING_KEYS: Final = "\x03\x04"
-# Keys that move, delete or send are no part of what a shell reads.
+# Keys that move or send are no part of what a shell reads, nor are the marks round a paste.
 _KEYS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")
+_PASTE: Final = re.compile(r"\x1b\[20[01]~")
+_LONGEST_LINE: Final = 64 * 1024
 # Programs that run a shell unless they are told another program.
 _SHELL_STARTERS: Final = frozenset(("screen", "script", "ssh", "su", "tmux"))
 
@@ -50,6 +52,8 @@ async def permit_input(text: str, session: ExecSession, context: ToolContext) ->
     outside = session.outside and not isinstance(context.sandbox_policy, DangerFullAccess)
     if not text.strip(_ENDING_KEYS) or not (outside or await asyncio.to_thread(_is_shell, session.line)):
         return
+    # No piece of a line says what it comes to.
+    text = session.typed + text
     facts = await asyncio.to_thread(_facts, text, str(session.cwd), context.env)
     approvals = context.approvals or Approvals()
     key = ("input", session.id, text)
@@ -74,6 +78,15 @@ async def permit_input(text: str, session: ExecSession, context: ToolContext) ->
             approvals.allow(key)
 
 
+def note_typed(text: str, session: ExecSession) -> None:
+    """Keep what was typed since the last end of a line, for the judgement on what follows."""
+    whole = (session.typed + text).replace("\r", "\n")
+    *ended, line = _edited(whole).split("\n")
+    while ended and ended[-1].endswith("\\"):
+        line = f"{ended.pop()}\n{line}"
+    session.typed = line[:_LONGEST_LINE]
+
+
 def _verdict(
     facts: CommandFacts, session: ExecSession, context: ToolContext, approvals: Approvals, *, outside: bool
 ) -> Verdict:
@@ -87,10 +100,35 @@ def _verdict(
 
 
 def _facts(text: str, folder: str, variables: Mapping[str, str]) -> CommandFacts:
-    script = _KEYS.sub("\n", text)
+    script = _KEYS.sub("\n", _edited(text))
     return CommandFacts(
         None, hidden=hidden_commands(script, folder, variables), danger=find_danger(script, folder, variables)
     )
+
+
+def _edited(text: str) -> str:
+    """What is left of lines after the keys that delete in them: a character, a word, or all of the line."""
+    text = _PASTE.sub("", text)
+    if not any(key in text for key in "\x03\x08\x15\x17\x7f"):
+        return text
+    kept: list[str] = []
+    start = 0
+    for key in text:
+        if key in "\r\n":
+            kept.append(key)
+            start = len(kept)
+        elif key in "\x08\x7f":
+            del kept[max(start, len(kept) - 1) :]
+        elif key == "\x17":
+            while len(kept) > start and kept[-1] == " ":
+                kept.pop()
+            while len(kept) > start and kept[-1] != " ":
+                kept.pop()
+        elif key in "\x03\x15":
+            del kept[start:]
+        else:
+            kept.append(key)
+    return "".join(kept)
 
 
 def _is_shell(line: str) -> bool:

@@ -15,7 +15,7 @@ from codex_py.tools.command_line import read_text
 from codex_py.tools.exec_command import MAX_YIELD_MS, MIN_YIELD_MS
 from codex_py.tools.exec_output import compose_reply, standing_of
 from codex_py.tools.spec import ToolContext, ToolOutput
-from codex_py.tools.typed_input import check_plan, permit_input
+from codex_py.tools.typed_input import check_plan, note_typed, permit_input
 
 MIN_POLL_MS: Final = 5_000
 MAX_POLL_MS: Final = 300_000
@@ -51,6 +51,7 @@ class WriteStdin:
         began = time.monotonic()
         if arguments.chars:
             _type(session, arguments.chars)
+            note_typed(arguments.chars, session)
         await session.wait(self._patience(arguments.chars, arguments.yield_time_ms))
         reply = compose_reply(
             session.take(),

@@ -167,3 +167,29 @@ async def test_what_no_shell_reads_is_no_command(place: Place) -> None:
     asked, [told] = await typed(place, CAT, "rm -rf x\n")
     assert asked == []
     assert told.endswith("rm -rf x\r\nrm -rf x\r\n")
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ("rm -r", "f x; echo a\n"),
+        ("r", "m -f x\r"),
+        ("rm \\\n", "-f x\n"),
+        ("rm -rz", "\x7ff x\n"),
+        ("ls\x15rm", " -f x\n"),
+        ("rm ls", "\x17-f x\n"),
+        ("\x1b[200~rm", " -f x\x1b[201~\n"),
+    ],
+)
+async def test_a_line_that_is_typed_in_pieces_is_judged_whole(place: Place, pieces: tuple[str, ...]) -> None:
+    asked, told = await typed(place, SHELL, *pieces, answers=(None,))
+    assert [question.reason for question in asked] == [
+        "what is typed is dangerous: it deletes without asking (`rm -f`)"
+    ]
+    assert len([one for one in told if one.startswith("input declined by the user")]) == 1
+
+
+@pytest.mark.parametrize("pieces", [("rm -r", "\x03echo -f x\n"), ("rm -", "\x15echo -f\n"), ("rm\n", "-f\n")])
+async def test_what_was_taken_back_or_ended_is_no_part_of_the_next_line(place: Place, pieces: tuple[str, ...]) -> None:
+    asked, _ = await typed(place, SHELL, *pieces)
+    assert asked == []

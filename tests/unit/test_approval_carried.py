@@ -138,6 +138,80 @@ git config alias.x 'reset --hard'
 echo '0 * * * * rm -rf x' | crontab -
 tar --use-compress='rm -rf x' -xf a
 sh /dev/stdin <<< 'rm -rf x'
+npm exec -- rimraf x
+pnpm dlx rimraf x
+npm config set script-shell 'rm -rf x'
+nodemon --exec 'rm -rf x'
+nodemon -x 'rm -rf x'
+watchexec -- rm -rf x
+watchexec 'rm -rf x'
+concurrently 'rm -rf x' 'ls'
+cargo watch -s 'rm -rf x'
+lerna exec -- rm -rf x
+nx exec -- rm -rf x
+nix develop -c rm -rf x
+nix shell a#b --command rm -rf x
+ansible all -a 'rm -rf x'
+vagrant ssh -c 'rm -rf x'
+lxc exec c -- rm -rf x
+nerdctl exec c rm -rf x
+bwrap --bind / / rm -rf x
+proot rm -rf x
+flatpak-spawn --host rm -rf x
+distrobox enter x -- rm -rf y
+toolbox run rm -rf x
+machinectl shell x /bin/rm -rf y
+mosh h -- rm -rf x
+gdb --args rm -rf x
+caffeinate rm -rf x
+arch -x86_64 rm -rf x
+grm -rf x
+gfind . -delete
+ls | gxargs rm
+gtimeout 5 rm -rf x
+gtruncate -s 0 x
+csh -c 'rm -rf x'
+ash -c 'rm -rf x'
+fd --exec=rm
+fd -Hx rm
+bat --pager='rm -rf x' a
+bat --pager 'rm -rf x' a
+delta --pager='rm -rf x'
+LESS='+!rm -rf x' less a
+LESS=+'!rm -rf x' git log
+osascript -e 'do shell script "rm -rf x"'
+Rscript -e 'unlink("x", recursive=TRUE)'
+Rscript -e 'system("rm -rf x")'
+julia -e 'rm("x", recursive=true)'
+expect -c 'spawn rm -rf x'
+guile -c '(system "rm -rf x")'
+emacs --batch --eval '(delete-directory "x" t)'
+vim -c 'call delete("x","rf")'
+python3 -c "import os;[os.remove(f) for f in os.listdir('.')]"
+ruby -e 'Dir.glob("*").each{|f| File.delete f}'
+docker network prune -f
+docker stack rm x
+gh issue delete 3
+gh secret delete x
+gh api repos/x/y --method=DELETE
+terraform apply --auto-approve
+terraform state rm x
+pulumi stack rm x
+cdk destroy
+sls remove
+eksctl delete cluster x
+doctl compute droplet delete x
+etcdctl del --prefix ''
+vault kv destroy x
+gcloud storage rm -r gs://x
+gsutil rsync -d a gs://b
+bq rm -r -f x
+aws sqs purge-queue --queue-url x
+supabase db reset
+systemctl kexec
+loginctl poweroff
+nix-collect-garbage -d
+diskutil apfs deleteVolume x
 """.strip().split("\n")
 HARMLESS = r"""
 grep -r rm\ -rf .
@@ -183,6 +257,18 @@ sed -e 's/rm/ls/' -e 's/x/y/' a
 tar --checkpoint-action=dot -cf a b
 awk '{print "rm -rf " $1}' a
 npm exec eslint .
+npm exec -- eslint .
+nodemon --exec 'npm test'
+nix develop -c make
+gdb --args ./a -f x
+LESS=-R git log
+bat --pager='less -R' x
+fd -Hx wc
+fd --exec=wc
+fd -e rm
+gfind . -name x
+gtimeout 5 ls
+Rscript -e 'rm(x)'
 crontab -l
 make SHELL=/bin/bash
 ssh host 'ls -l'
