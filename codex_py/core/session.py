@@ -155,12 +155,15 @@ class Session:
     def interrupt(self) -> None:
         """Stop the running turn, or the one that is about to start, and the user's own commands; returns at once.
 
-        What was steered and has not reached the model begins the next turn, unless it is taken back.
+        What was steered and has not reached the model begins the next turn, unless it is taken back. A session that is
+        being closed waits for hooks no longer.
         """
         self.agents.interrupt()
         stopped = self._runs.stop_user_shells()
         coming = self._turn_lock.locked() or not (stopped or self._conversation.has_begun)
         self._conversation.interrupt(coming=coming)
+        if self.hooks is not None:
+            self.hooks.ending.cut_short()
 
     async def close(self) -> None:
         """Stop every process, close the connection and the rollout. Safe to call more than once."""
@@ -186,6 +189,8 @@ class Session:
                 while waiting := self._late.take_said():
                     await self._conversation.user_turn(waiting, late=True)
             finally:
+                # Nothing runs any more: what was to be stopped before it had begun is not the next turn.
+                self._conversation.interrupt(coming=False)
                 self._conversation.append(self._late.take_items())
 
     async def _user_turn(self, given: tuple[UserInput, ...], schema: dict[str, Any] | None = None) -> None:

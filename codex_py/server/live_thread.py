@@ -60,6 +60,7 @@ class LiveThread:
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: dict[str, Question] = {}
         self._begins: list[asyncio.Future[str]] = []
+        self._turn_task: asyncio.Task[Any] | None = None
         self._is_closing = False
         self._keeper: asyncio.Task[None] | None = None
         self._leave: asyncio.Event | None = None
@@ -115,7 +116,8 @@ class LiveThread:
         await self.session.submit(op)
 
     def shell(self, command: str) -> None:
-        """Run a command as the user."""
+        """Run a command as the user. Raises `UserError` while the session is being closed."""
+        self._check_open()
         self._run(self.session.submit(UserShell(command)))
 
     def interrupt(self) -> bool:
@@ -133,9 +135,11 @@ class LiveThread:
         await self.session.submit(Answer(question_id, value))
         return True
 
-    def note_crash(self, error: BaseException) -> None:
-        """Keep what must not happen, and tell of it."""
-        self.session.warn(self._report_crash(error))
+    def answer_by(self, question_id: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Have work find the answer to a question and give it. Where a bug ends that there is none: nobody waits on."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(lambda done: self._note_answered(question_id, done))
+        return task
 
     async def idle(self) -> None:
         """Return when nothing runs."""
@@ -153,6 +157,7 @@ class LiveThread:
 
     async def _begun(self, op: Op) -> str | None:
         """Carry an op out; gives back the id of the turn that begins with it, None when it is over without one."""
+        self._check_open()
         begins: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._begins.append(begins)
         task = self._run(self.session.submit(op))
@@ -166,6 +171,10 @@ class LiveThread:
             raise error
         return None
 
+    def _check_open(self) -> None:
+        if self._is_closing:
+            raise UserError("the session is being closed")
+
     def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -174,16 +183,30 @@ class LiveThread:
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not self._tasks:
-            self.turn_id = None
         error = None if task.cancelled() else task.exception()
+        told = "it was stopped" if error is None else str(error)
         if error is not None and not isinstance(error, UserError):
-            self.note_crash(error)
+            told = self._note_crash(error)
+        if self.turn_id is not None and task is self._turn_task:
+            # Whatever became of it, nobody may wait for the end of a turn that is over.
+            self._note_event(events.TurnFailed(self.turn_id, told))
+
+    def _note_crash(self, error: BaseException) -> str:
+        """Keep what must not happen, and tell of it; gives back what was told."""
+        told = self._report_crash(error)
+        self.session.warn(told)
+        return told
+
+    def _note_answered(self, question_id: str, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._note_crash(error)
+            if self._open.pop(question_id, None) is not None:
+                self._run(self.session.submit(Answer(question_id, None)))
 
     def _note_event(self, event: events.Event) -> None:
         match event:
             case events.TurnStarted(turn_id):
-                self.turn_id = turn_id
+                self.turn_id, self._turn_task = turn_id, asyncio.current_task()
                 if self._is_closing:
                     self.session.interrupt()
                 for begins in self._begins:

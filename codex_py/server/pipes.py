@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from typing import Final
 
 from codex_py.text.sanitize import sanitize_line
@@ -101,6 +102,9 @@ class Outbox:
         self._size = 0
         self._is_lost = False
         self._is_closed = False
+        # Who waits for room does so on the loop: a thread each would be one that other work waits for.
+        self._moved = asyncio.Event()
+        self._waiters = 0
         self._writer = threading.Thread(target=self._write, name="client-output", daemon=True)
         self._writer.start()
 
@@ -111,8 +115,15 @@ class Outbox:
 
     async def room(self, most: int) -> None:
         """Wait until no more than so many bytes wait for the client, or nobody does any more."""
-        if self._size > most:
-            await asyncio.to_thread(self._wait_for_room, most)
+        self._waiters += 1
+        try:
+            while self._size > most and not (self._is_closed or self._is_lost):
+                self._moved.clear()
+                # What moves from here on sets it again.
+                if self._size > most:
+                    await self._moved.wait()
+        finally:
+            self._waiters -= 1
 
     def put(self, line: bytes) -> None:
         """Have a line written. Returns at once; what comes after the client is lost is dropped."""
@@ -130,12 +141,9 @@ class Outbox:
         """Wait until all of it is written, but for a client that does not read no longer than two seconds."""
         with self._news:
             self._is_closed = True
+            self._moved.set()
             self._news.notify_all()
         await asyncio.to_thread(self._writer.join, _LAST_SECONDS)
-
-    def _wait_for_room(self, most: int) -> None:
-        with self._news:
-            self._news.wait_for(lambda: self._size <= most or self._is_closed or self._is_lost)
 
     def _write(self) -> None:
         while True:
@@ -153,7 +161,8 @@ class Outbox:
                 return
             with self._news:
                 self._size -= len(lines)
-                self._news.notify_all()
+            if self._waiters:
+                self._on_loop(self._moved.set)
 
     def _write_all(self, view: memoryview) -> None:
         while view:
@@ -166,8 +175,14 @@ class Outbox:
         if not self._is_lost:
             self._is_lost = True
             self._waiting.clear()
-            self._loop.call_soon_threadsafe(self._on_lost, reason)
+            self._on_loop(self._moved.set)
+            self._on_loop(lambda: self._on_lost(reason))
             self._news.notify_all()
+
+    def _on_loop(self, call: Callable[[], None]) -> None:
+        # The loop is closed when the client has outlasted the server's patience.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call)
 
 
 def complain(message: str) -> None:

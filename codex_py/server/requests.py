@@ -3,16 +3,50 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from codex_py.server.pipes import LineSource, LineTooLong
+from codex_py.server.messages import INTERNAL_ERROR, Call, RequestId, RpcError
+from codex_py.server.pipes import LineSource, LineTooLong, complain
 
 # More are not read before some of these are over.
 _MOST_AT_ONCE: Final = 4096
+# More of those that may wait for the client itself are refused: it could not end one of them if nothing were read.
+_MOST_LONG: Final = 4096
 # A client that has said its last may still listen.
 _LAST_SECONDS: Final = 2.0
+
+
+class Line(Protocol):
+    """The way to the client."""
+
+    def answer(self, request_id: RequestId, result: Mapping[str, Any]) -> None: ...
+
+    def refuse(self, request_id: RequestId | None, error: RpcError) -> None: ...
+
+
+class Request:
+    """A request, which is answered once."""
+
+    def __init__(self, call: Call, line: Line) -> None:
+        self.call: Final = call
+        self._line = line
+        self._is_answered = False
+
+    def answer(self, result: Mapping[str, Any]) -> None:
+        self._is_answered = True
+        self._line.answer(self.call.id, result)
+
+    def refuse(self, error: RpcError) -> None:
+        self._is_answered = True
+        self._line.refuse(self.call.id, error)
+
+    def note_bug(self, line: str) -> None:
+        """Something failed that must not: in what was asked, or in what followed from it."""
+        if not self._is_answered:
+            self.refuse(RpcError(line, code=INTERNAL_ERROR))
+        complain(f"error: {line}")
 
 
 class Requests:
@@ -22,16 +56,25 @@ class Requests:
         self._report_crash = report_crash
         self._running: set[asyncio.Task[None]] = set()
         self._short: set[asyncio.Task[None]] = set()
+        self._has_ended = asyncio.Event()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more that is long may begin."""
+        return len(self._running) - len(self._short) < _MOST_LONG
 
     async def read(self, source: LineSource, take: Callable[[bytes | LineTooLong], None]) -> None:
-        """Take what the client says, until its end; the requests that are short are then waited for a little."""
+        """Take what the client says, until its end; the requests that are short then have a little time left."""
         async with aclosing(source.lines()) as lines:
             async for line in lines:
                 take(line)
-                while len(self._running) >= _MOST_AT_ONCE:
-                    await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+                while len(self._short) >= _MOST_AT_ONCE:
+                    self._has_ended.clear()
+                    await self._has_ended.wait()
         if self._short:
-            await asyncio.wait(self._short, timeout=_LAST_SECONDS)
+            _, late = await asyncio.wait(self._short, timeout=_LAST_SECONDS)
+            for task in late:
+                task.cancel()
 
     def begin(
         self, work: Coroutine[Any, Any, None], failed: Callable[[str], None], *, is_long: bool = False
@@ -60,5 +103,6 @@ class Requests:
     def _note_end(self, task: asyncio.Task[None], failed: Callable[[str], None]) -> None:
         self._running.discard(task)
         self._short.discard(task)
+        self._has_ended.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             failed(self._report_crash(error))

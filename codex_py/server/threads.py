@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from codex_py.config.load import LoadedConfig
 from codex_py.core.session import Session
+from codex_py.errors import UserError
 from codex_py.server.host import Host, Opening
 from codex_py.server.live_thread import Hear, LiveThread
+
+
+class _Kept(NamedTuple):
+    """What a keeper's session is, once it is open, and what makes the keeper close it."""
+
+    ready: asyncio.Future[Session]
+    leave: asyncio.Event
 
 
 class Threads:
@@ -21,7 +30,8 @@ class Threads:
         self._host = host
         self._report_crash = report_crash
         self._live: dict[str, LiveThread] = {}
-        self._keepers: dict[asyncio.Task[None], asyncio.Event] = {}
+        self._keepers: dict[asyncio.Task[None], _Kept] = {}
+        self._is_closing = False
 
     def __iter__(self) -> Iterator[LiveThread]:
         """The live threads, in the order they were opened."""
@@ -39,18 +49,19 @@ class Threads:
         """
         # Files are read for this, on slow disks too: the other threads go on meanwhile.
         loaded = await asyncio.to_thread(self._host.load, opening.cwd, opening.settings)
-        ready: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
-        leave = asyncio.Event()
-        keeper = asyncio.create_task(self._keep(opening, loaded, ready, leave))
-        self._keepers[keeper] = leave
-        keeper.add_done_callback(lambda done: self._note_end(done, ready))
+        if self._is_closing:
+            raise _ending()
+        kept = _Kept(asyncio.get_running_loop().create_future(), asyncio.Event())
+        keeper = asyncio.create_task(self._keep(opening, loaded, kept))
+        self._keepers[keeper] = kept
+        keeper.add_done_callback(lambda done: self._note_end(done, kept.ready))
         try:
-            session = await asyncio.shield(ready)
+            session = await asyncio.shield(kept.ready)
         except asyncio.CancelledError:
-            leave.set()
+            _stop(keeper, kept)
             raise
         thread = LiveThread(session, opening, loaded, hear=hear, report_crash=self._report_crash)
-        thread.attach(keeper, leave)
+        thread.attach(keeper, kept.leave)
         self._live[session.thread_id] = thread
         keeper.add_done_callback(lambda _: self._forget(thread))
         return thread
@@ -61,25 +72,27 @@ class Threads:
             await thread.close()
 
     async def close_all(self) -> None:
-        """The same for every thread, all at once, those too that are only about to be opened."""
+        """The same for every thread, all at once. What is only about to be opened never is."""
+        self._is_closing = True
+        for keeper, kept in self._keepers.items():
+            if not kept.ready.done():
+                _stop(keeper, kept)
         await asyncio.gather(*(thread.close() for thread in self))
-        for leave in self._keepers.values():
-            leave.set()
+        for kept in self._keepers.values():
+            kept.leave.set()
         while self._keepers:
             await asyncio.wait(self._keepers)
 
-    async def _keep(
-        self, opening: Opening, loaded: LoadedConfig, ready: asyncio.Future[Session], leave: asyncio.Event
-    ) -> None:
+    async def _keep(self, opening: Opening, loaded: LoadedConfig, kept: _Kept) -> None:
         async with self._host.open(opening, loaded) as session:
-            ready.set_result(session)
-            await leave.wait()
+            kept.ready.set_result(session)
+            await kept.leave.wait()
 
     def _note_end(self, keeper: asyncio.Task[None], ready: asyncio.Future[Session]) -> None:
         del self._keepers[keeper]
         error = None if keeper.cancelled() else keeper.exception()
         if not ready.done():
-            ready.set_exception(error or asyncio.CancelledError())
+            ready.set_exception(error or _ending())
             # Nobody may wait for it any more.
             ready.exception()
         elif error is not None:
@@ -88,3 +101,14 @@ class Threads:
     def _forget(self, thread: LiveThread) -> None:
         if self._live.get(thread.id) is thread:
             del self._live[thread.id]
+
+
+def _stop(keeper: asyncio.Task[None], kept: _Kept) -> None:
+    """Have a session closed, or not opened at all: what it waits for at its beginning, nobody waits for any more."""
+    kept.leave.set()
+    if not kept.ready.done():
+        keeper.cancel()
+
+
+def _ending() -> UserError:
+    return UserError("the session is not opened: the server is ending")

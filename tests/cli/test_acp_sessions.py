@@ -75,6 +75,31 @@ def test_two_sessions_work_at_a_time(place: Place) -> None:
     assert client.said(session=first) == "slow done"
 
 
+def test_an_agent_is_told_of_whenever_it_works(place: Place) -> None:
+    more = call("t1", "send_input", {"target": "agent-1", "message": "look again"})
+    parts = {
+        "go": [
+            [agents.spawn("s1", "look at a")],
+            [agents.wait("w1", "agent-1", timeout_ms=60000)],
+            [more],
+            [agents.wait("w2", "agent-1", timeout_ms=60000)],
+            [say("done")],
+        ],
+        "look at a": [[agents.run("c1", "echo hi")], [say("fine")], [say("still fine")]],
+    }
+    with agents.cast(parts) as model, acp(use(place, model, 'sandbox_mode = "danger-full-access"')) as client:
+        client.prompt(client.open(place), "go")
+
+    first, second = [one["toolCallId"] for one in client.updates("tool_call") if one["title"] == "agent-1: look at a"]
+    told = [(one["toolCallId"], one.get("status"), texts(one)) for one in client.updates("tool_call_update")]
+    assert [one for one in told if one[0] in (first, second)] == [
+        (first, None, ["look at a", "```\necho hi\n```"]),
+        (first, None, ["look at a"]),
+        (first, "completed", ["look at a", "fine"]),
+        (second, "completed", ["look at a", "still fine"]),
+    ]
+
+
 def test_a_stored_session_is_told_again_and_goes_on(place: Place) -> None:
     steps = {"plan": [{"step": "look", "status": "completed"}]}
     work = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from tests.support.agents import cast, spawn, wait
 from tests.support.app_client import AppClient, app_server, command, refusal
 from tests.support.fake_responses import (
     FakeResponses,
@@ -35,6 +36,25 @@ def test_a_thread_read_later_has_the_items_that_were_told(place: Place) -> None:
     assert [one.get("text") for one in read["items"]] == [one.get("text") for one in told]
     assert (bare["turns"], bare["preview"], bare["status"]) == ([], "go", {"type": "idle"})
     assert (page["data"], page["nextCursor"]) == ([read], None)
+
+
+def test_threads_of_agents_are_listed_when_they_are_asked_for(place: Place) -> None:
+    parts = {"go": [[spawn("s1", "look at a")], [wait("w1", "agent-1")], [say("done")]], "look at a": [[say("fine")]]}
+    with cast(parts) as model:
+        place.use_model(model.base_url)
+        with app_server(place) as client:
+            thread = client.open(place)
+            client.turn(thread, "go")
+            none: list[str] = []
+            kinds = (none, ["vscode"], ["subAgent"], ["subAgentThreadSpawn"], ["vscode", "subAgent"], ["exec"])
+            found = [client.ask("thread/list", sourceKinds=one)["data"] for one in kinds]
+            client.close()
+
+    [agent] = client.items("collabAgentToolCall")[0]["receiverThreadIds"]
+    assert [[one["id"] for one in some] for some in found] == [
+        *([thread], [thread], [agent], [agent]),
+        *([agent, thread], []),
+    ]
 
 
 def test_threads_go_on_beside_each_other(place: Place) -> None:

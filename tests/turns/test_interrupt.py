@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
+from pathlib import Path
 
+import pytest
+
+from codex_py.errors import UserError
 from codex_py.protocol import events
+from codex_py.protocol.input import ImageInput
+from codex_py.protocol.ops import UserTurn
 from tests.support.fake_responses import FakeResponses, call, delta, hang, say
 from tests.support.home import Place
 from tests.support.rollout import recorded_events
@@ -77,3 +84,15 @@ async def test_an_interrupt_is_on_disk(place: Place) -> None:
             await watched.say("go")
     [rollout] = place.rollouts()
     assert recorded_events(rollout)[-1] == "turn_aborted"
+
+
+async def test_an_interrupt_of_what_never_begins_is_not_for_the_next_turn(place: Place) -> None:
+    with FakeResponses([say("ok")]) as model:
+        async with watched_session(place, model) as watched:
+            reading = asyncio.create_task(watched.session.submit(UserTurn((ImageInput(Path("/no/such.png")),))))
+            # Now it is at the picture, which a thread looks for.
+            await asyncio.sleep(0)
+            watched.session.interrupt()
+            with pytest.raises(UserError, match="no such file"):
+                await reading
+            assert isinstance(await watched.say("go"), events.TurnCompleted)

@@ -25,6 +25,32 @@ async def test_who_waits_for_a_late_reader_goes_on_when_it_has_read() -> None:
     await outbox.close()
 
 
+async def test_whoever_waits_for_a_reader_keeps_no_thread_from_other_work() -> None:
+    inward, outward = os.pipe()
+    outbox = Outbox(outward, lambda reason: None)
+    outbox.put(b"x" * 1_000_000)
+
+    waiting = [asyncio.create_task(outbox.room(0)) for _ in range(100)]
+    await asyncio.sleep(0)
+    # More threads than there are would have to wait for the reader, which comes only now.
+    assert len(await asyncio.wait_for(asyncio.to_thread(_read, inward, 1_000_000), 30)) == 1_000_000
+    await asyncio.wait_for(asyncio.gather(*waiting), 30)
+    await outbox.close()
+
+
+async def test_nobody_waits_for_the_reader_of_a_box_that_is_closed() -> None:
+    inward, outward = os.pipe()
+    outbox = Outbox(outward, lambda reason: None)
+    outbox.put(b"x" * 1_000_000)
+
+    waiting = asyncio.create_task(outbox.room(0))
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(outbox.close())
+    await asyncio.wait_for(waiting, 30)
+    os.close(inward)
+    await closing
+
+
 def _read(descriptor: int, size: int) -> bytes:
     read = bytearray()
     while len(read) < size:

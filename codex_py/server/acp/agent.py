@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -59,8 +60,8 @@ class Agent:
         self._threads = threads
         self._peer = peer
         self._conversations: dict[str, Conversation] = {}
-        # Sessions that are about to be open: what is asked of one waits for that.
-        self._opening: dict[str, asyncio.Event] = {}
+        # Sessions that are about to be open, or closed: what is asked of one waits for that.
+        self._changing: dict[str, asyncio.Event] = {}
         self._abilities = Abilities()
         self._methods: Mapping[str, _Method] = {
             "initialize": self._initialize,
@@ -91,8 +92,16 @@ class Agent:
 
     async def cancel(self, session_id: object) -> None:
         """Stop what a session does; of one that there is not nothing is stopped."""
-        conversation = self._conversations.get(session_id) if isinstance(session_id, str) else None
-        if conversation is not None:
+        if not isinstance(session_id, str):
+            return
+        # A prompt that came before this may wait for the same.
+        await self._settled(session_id)
+        if (conversation := self._conversations.get(session_id)) is not None:
+            conversation.cancel()
+
+    def stop(self) -> None:
+        """Stop what every session does, and drop what waits."""
+        for conversation in self._conversations.values():
             conversation.cancel()
 
     async def _initialize(self, params: Params) -> Json:
@@ -124,15 +133,14 @@ class Agent:
         return await self._take_up(params, replays=False)
 
     async def _fork(self, params: Params) -> Json:
-        target = ResumeTarget(_stored_id(params), any_directory=True, fork=True)
-        return await self._open(params, target)
+        session_id = _stored_id(params)
+        await self._settled(session_id)
+        return await self._open(params, ResumeTarget(session_id, any_directory=True, fork=True))
 
     async def _take_up(self, params: Params, *, replays: bool) -> Json:
         """Go on with a stored session, or with one that is open here: as what the client says it is to be now."""
         session_id = _stored_id(params)
-        await self._settled(session_id)
-        done = self._opening[session_id] = asyncio.Event()
-        try:
+        async with self._alone_with(session_id):
             live = self._conversations.get(session_id)
             if live is not None:
                 if live.is_busy:
@@ -141,9 +149,6 @@ class Agent:
             result = await self._open(params, ResumeTarget(session_id, any_directory=True))
             if replays:
                 await result["_opened"].replay()
-        finally:
-            del self._opening[session_id]
-            done.set()
         del result["sessionId"]
         return result
 
@@ -170,16 +175,18 @@ class Agent:
         return {**shown, **({"nextCursor": more[0].id} if more else {})}
 
     async def _close(self, params: Params) -> Json:
-        await self._end((await self._named(params)).thread.id)
+        async with self._alone_with(params.text("sessionId")):
+            await self._end(self._open_one(params).thread.id)
         return {}
 
     async def _delete(self, params: Params) -> Json:
         session_id = params.text("sessionId")
-        await self._end(session_id)
-        found = await asyncio.to_thread(offered_sessions, self._host.home, cwd=None)
-        stored = next((one for one in found if one.id == session_id), None)
-        if stored is not None:
-            await asyncio.to_thread(delete_session, stored.path)
+        async with self._alone_with(session_id):
+            await self._end(session_id)
+            found = await asyncio.to_thread(offered_sessions, self._host.home, cwd=None)
+            stored = next((one for one in found if one.id == session_id), None)
+            if stored is not None:
+                await asyncio.to_thread(delete_session, stored.path)
         return {}
 
     async def _prompt(self, params: Params) -> Json:
@@ -197,23 +204,39 @@ class Agent:
         return {"configOptions": await conversation.set_option(option, value)}
 
     async def _named(self, params: Params) -> Conversation:
+        await self._settled(params.text("sessionId"))
+        return self._open_one(params)
+
+    def _open_one(self, params: Params) -> Conversation:
         session_id = params.text("sessionId")
-        await self._settled(session_id)
         conversation = self._conversations.get(session_id)
         if conversation is None:
             raise RpcError(f"there is no open session `{session_id[:80]}`", code=_NOT_FOUND)
         return conversation
 
+    @asynccontextmanager
+    async def _alone_with(self, session_id: str) -> AsyncGenerator[None, None]:
+        """Nothing else opens, closes or uses the session meanwhile."""
+        await self._settled(session_id)
+        done = self._changing[session_id] = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._changing[session_id]
+            done.set()
+
     async def _settled(self, session_id: str) -> None:
-        """Wait until nobody opens the session."""
-        while (opening := self._opening.get(session_id)) is not None:
-            await opening.wait()
+        """Wait until nobody opens or closes the session."""
+        while (changing := self._changing.get(session_id)) is not None:
+            await changing.wait()
 
     async def _end(self, session_id: str) -> None:
-        conversation = self._conversations.pop(session_id, None)
+        conversation = self._conversations.get(session_id)
         if conversation is not None:
             conversation.cancel()
+            # It hears what becomes of its turn.
             await self._threads.close(session_id)
+            del self._conversations[session_id]
 
     def _hear(self, thread: LiveThread, event: events.Event) -> None:
         conversation = self._conversations.get(thread.id)

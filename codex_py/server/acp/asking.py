@@ -47,9 +47,8 @@ class Asking:
 
     def begin(self, question: Question) -> None:
         """Put a question to the client; its answer goes to the session when it comes."""
-        task = asyncio.create_task(self._ask(question))
-        self._open[question.id] = task
-        task.add_done_callback(lambda done: self._note_end(question.id, done))
+        task = self._open[question.id] = self._thread.answer_by(question.id, self._ask(question))
+        task.add_done_callback(lambda _: self._open.pop(question.id, None))
 
     def withdraw(self, question_id: str) -> None:
         """Nobody needs the answer any more."""
@@ -61,16 +60,6 @@ class Asking:
         asked = _PLAN._replace(content=(text_content(plan),))
         chosen = await self._put(f"plan {self._thread.id}", asked)
         return chosen is not None and chosen.answer == "yes"
-
-    def _note_end(self, question_id: str, task: asyncio.Task[None]) -> None:
-        self._open.pop(question_id, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            # Whoever waits for the answer must not wait for ever.
-            self._thread.note_crash(error)
-            self._open[question_id] = asyncio.create_task(self._leave_open(question_id))
-
-    async def _leave_open(self, question_id: str) -> None:
-        await self._thread.answer(question_id, None)
 
     async def _ask(self, question: Question) -> None:
         if self._writes and isinstance(question, ChoiceQuestion) and question.form is not None:

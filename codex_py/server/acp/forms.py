@@ -8,6 +8,7 @@ from typing import Any, Final
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.questions import ChoiceQuestion, FormReply, McpForm
 from codex_py.server.acp.content import Json
+from codex_py.server.filled_forms import filled_in
 
 _LONGEST_ANSWER: Final = 16 * 1024
 _OF_SCHEMA: Final = ("title", "description", "required")
@@ -54,7 +55,7 @@ def read_server_form(result: Mapping[str, Any] | None) -> str | None:
     """What was filled in, as the answer to the question that had the form."""
     match result:
         case {"action": "accept", "content": content}:
-            return FormReply("accept", as_object(content)).written()
+            return filled_in(content).written()
         case {"action": "decline"}:
             return FormReply("decline").written()
         case _:

@@ -85,6 +85,6 @@ class Narrator:
             case events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():
                 self.speech.cut(_MESSAGE)
                 self.speech.cut(_THOUGHT)
-                yield from self._work.end_turn(event)
+                yield from self._work.end_turn()
             case _:
                 yield from self._work.tell(event)

@@ -27,7 +27,8 @@ class Peer:
         return self._outbox.waiting > _MUCH
 
     async def caught_up(self) -> None:
-        """Wait as long as the client has a lot to read."""
+        """Wait as long as the client has a lot to read, and let others have their turn."""
+        await asyncio.sleep(0)
         await self._outbox.room(_MUCH)
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:

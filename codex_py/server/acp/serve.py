@@ -22,7 +22,7 @@ from codex_py.server.messages import (
     read_message,
 )
 from codex_py.server.pipes import LineSource, LineTooLong, Outbox, complain
-from codex_py.server.requests import Requests
+from codex_py.server.requests import Request, Requests
 from codex_py.server.serving import serve_at_stdio
 from codex_py.server.threads import Threads
 
@@ -56,6 +56,7 @@ class _Server:
 
     async def close(self) -> None:
         """End every session in order; with it ends what was asked of one."""
+        self._agent.stop()
         await self._threads.close_all()
         await self._requests.settle()
 
@@ -81,11 +82,12 @@ class _Server:
                 self._peer.refuse(request_id, error)
 
     def _begin(self, call: Call) -> None:
-        def fail(reason: str) -> None:
-            self._peer.refuse(call.id, RpcError(reason, code=INTERNAL_ERROR))
-
+        request = Request(call, self._peer)
         is_prompt = call.method == _PROMPT
-        task = self._requests.begin(self._answer(call), fail, is_long=is_prompt)
+        if is_prompt and not self._requests.has_room:
+            request.refuse(RpcError("too many prompts wait already", code=INTERNAL_ERROR))
+            return
+        task = self._requests.begin(self._answer(request), request.note_bug, is_long=is_prompt)
         if is_prompt:
             self._prompts[call.id] = as_object(call.params).get("sessionId")
             task.add_done_callback(lambda _: self._prompts.pop(call.id, None))
@@ -94,14 +96,14 @@ class _Server:
         # In its turn: what came before it is begun by then.
         self._requests.begin(self._agent.cancel(session_id), complain)
 
-    async def _answer(self, call: Call) -> None:
+    async def _answer(self, request: Request) -> None:
         try:
-            result, then = await self._agent.carry_out(call.method, call.params)
+            result, then = await self._agent.carry_out(request.call.method, request.call.params)
         except RpcError as error:
             # The code for all that is wrong with a request is one of the app-server's; here it has a finer one.
             code = _INVALID_PARAMS if error.code == INVALID_REQUEST else error.code
-            self._peer.refuse(call.id, RpcError(str(error), code=code))
+            request.refuse(RpcError(str(error), code=code))
             return
-        self._peer.answer(call.id, result)
+        request.answer(result)
         if then is not None:
             await then()

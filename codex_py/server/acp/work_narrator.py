@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from codex_py.protocol import events
-from codex_py.protocol.agents import AgentState, AgentStatus, AgentTool
+from codex_py.protocol.agents import AT_WORK, AgentState, AgentStatus, AgentTool
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.server.acp.content import (
     Json,
@@ -58,12 +58,13 @@ class WorkNarrator:
         self._clock = clock
         # The commands that run: when their output was shown last, and its end.
         self._tails: dict[str, tuple[float, str]] = {}
+        # What was told last of each agent at work.
+        self._doing: dict[str, str] = {}
 
-    def end_turn(self, ended: events.Event) -> Iterator[Json | None]:
+    def end_turn(self) -> Iterator[Json | None]:
         """What has not ended with its turn. Commands that go on are told of; their end is told when it comes."""
         for call_id, (_, tail) in self._tails.items():
-            if isinstance(ended, events.TurnCompleted):
-                yield self.calls.change(call_id, status="completed", content=_so_far(tail))
+            yield self.calls.change(call_id, status="completed", content=_so_far(tail))
             self.calls.outlast(call_id)
         yield from self.calls.end_all()
 
@@ -181,13 +182,18 @@ class WorkNarrator:
 
     def _agent(self, agent: AgentState, was: AgentStatus | None) -> Json | None:
         about = [text_content(agent.task)] if agent.task else []
-        if was is None:
+        if was is None or (agent.is_at_work and was not in AT_WORK):
+            self._doing[agent.id] = ""
             begun = self.calls.begin(_agent_id(agent), f"{agent.title}: {agent.task}", "think", content=about)
             self.calls.outlast(_agent_id(agent))
             return begun
         if agent.is_at_work:
             doing = "waits for you" if agent.is_waiting else script_and_shell(agent.activity)[0]
-            return self.calls.change(_agent_id(agent), content=[*about, text_content(fenced(ends(doing)))])
+            if doing == self._doing.get(agent.id):
+                return None
+            self._doing[agent.id] = doing
+            now = [text_content(fenced(ends(doing)))] if doing else []
+            return self.calls.change(_agent_id(agent), content=[*about, *now])
         said = [text_content(ends(agent.message))] if agent.message else []
         return self.calls.end(_agent_id(agent), _AGENT_ENDS.get(agent.status, "failed"), content=[*about, *said])
 

@@ -18,6 +18,7 @@ from codex_py.protocol.questions import (
     ProjectServersQuestion,
     SecretQuestion,
 )
+from codex_py.server.filled_forms import filled_in
 
 _INSTALL: Final = "skill_mcp_dependency_install"
 _AMENDED: Final = "acceptWithExecpolicyAmendment"
@@ -93,7 +94,7 @@ def read_form(answer: Mapping[str, Any]) -> str | None:
     """The `action` on a form, with its `content`."""
     match answer.get("action"):
         case "accept":
-            return FormReply("accept", as_object(answer.get("content"))).written()
+            return filled_in(answer.get("content")).written()
         case "decline":
             return FormReply("decline").written()
         case _:

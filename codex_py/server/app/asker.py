@@ -38,6 +38,13 @@ class _Form(NamedTuple):
     flag: str = _INPUT
 
 
+class _Asked(NamedTuple):
+    """A question under way: our request, None where the client is not asked, and who waits for its answer."""
+
+    request_id: RequestId | None
+    waiting: asyncio.Task[None]
+
+
 class Asker:
     """A listener. `installs` says whether this client may be asked to add MCP servers that a skill needs."""
 
@@ -45,7 +52,9 @@ class Asker:
         self._connection = connection
         self._teller = teller
         self._installs = installs
-        self._asked: dict[str, tuple[RequestId | None, asyncio.Task[None]]] = {}
+        self._asked: dict[str, _Asked] = {}
+        # What agents ask about, by the question: its item is begun and ended here, because their work is not told.
+        self._agents_items: dict[str, str] = {}
 
     def note_event(self, thread: LiveThread, event: events.Event) -> None:
         """Ask what the session asks, and take back what it no longer wants to know."""
@@ -53,33 +62,38 @@ class Asker:
             case events.QuestionAsked(question):
                 self._ask(thread, question)
             case events.QuestionClosed(question_id) if (asked := self._asked.pop(question_id, None)) is not None:
-                request_id, waiting = asked
-                waiting.cancel()
+                asked.waiting.cancel()
                 self._teller.wait_no_longer(question_id)
-                if request_id is not None:
-                    self._connection.take_back(request_id)
-                    self._connection.notify("serverRequest/resolved", {"threadId": thread.id, "requestId": request_id})
+                if asked.request_id is not None:
+                    self._connection.take_back(asked.request_id)
+                    resolved = {"threadId": thread.id, "requestId": asked.request_id}
+                    self._connection.notify("serverRequest/resolved", resolved)
+                if (item_id := self._agents_items.pop(question_id, None)) is not None:
+                    self._teller.end_item(item_id, "declined")
             case _:
                 pass
 
     def _ask(self, thread: LiveThread, question: Question) -> None:
         form = self._form(thread, question)
         if form is None:
-            task = asyncio.create_task(self._refuse(thread, question.id))
-            self._asked[question.id] = (None, task)
+            self._asked[question.id] = _Asked(None, thread.answer_by(question.id, self._refuse(thread, question.id)))
             return
         self._teller.wait_for(question.id, form.flag)
         agent = {"agent": question.agent} if question.agent else {}
         request_id, answer = self._connection.ask(form.method, {**form.params, **agent})
-        task = asyncio.create_task(self._wait(thread, question, answer, form))
-        self._asked[question.id] = (request_id, task)
+        waiting = thread.answer_by(question.id, self._wait(thread, question, answer, form))
+        self._asked[question.id] = _Asked(request_id, waiting)
 
     async def _wait(
         self, thread: LiveThread, question: Question, answer: asyncio.Future[Mapping[str, Any] | None], form: _Form
     ) -> None:
         said = await answer
-        await thread.answer(question.id, None if said is None else form.read(said))
+        meant = None if said is None else form.read(said)
+        if meant is not None and (item_id := self._agents_items.pop(question.id, None)) is not None:
+            self._teller.end_item(item_id, "completed")
+        await thread.answer(question.id, meant)
         if said is not None and said.get("decision") == "cancel":
+            self._teller.forget_expected()
             thread.interrupt()
 
     def _form(self, thread: LiveThread, question: Question) -> _Form | None:
@@ -116,19 +130,21 @@ class Asker:
                 return _choice(place, item_id, answers.install(question)) if self._installs else None
 
     def _approval(self, place: dict[str, str], question: ApprovalQuestion) -> _Form:
-        about = {**place, "itemId": question.call_id, "startedAtMs": _now_ms()}
-        reason = question.justification or question.reason
+        item_id, reason = question.call_id, question.justification or question.reason
         if question.agent:
-            reason = f"[agent {question.agent}] {reason}"
+            item_id, reason = f"{question.agent}-{question.call_id}", f"[agent {question.agent}] {reason}"
+            self._agents_items[question.id] = item_id
+        about = {**place, "itemId": item_id, "startedAtMs": _now_ms()}
         if question.files:
             changes = changes_in_patch(question.command, question.cwd) or tuple(
                 events.FileChange(file, "update") for file in question.files
             )
-            self._teller.begin_item(items.file_change(question.call_id, changes, "inProgress"))
+            item = items.file_change(item_id, changes, "inProgress")
+            self._teller.begin_item(item, of_agent=bool(question.agent))
             params = {**about, "reason": reason, "grantRoot": None}
             return _Form("item/fileChange/requestApproval", params, answers.approval_reader(question), _APPROVAL)
-        started = items.command_started(question.call_id, question.command, question.cwd)
-        self._teller.begin_item(started)
+        started = items.command_started(item_id, question.command, question.cwd)
+        self._teller.begin_item(started, of_agent=bool(question.agent))
         params = {
             **about,
             "kind": "command",

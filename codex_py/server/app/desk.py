@@ -20,6 +20,7 @@ from codex_py.server.app.teller import Teller
 from codex_py.server.host import Host, Opening
 from codex_py.server.live_thread import LiveThread
 from codex_py.server.messages import RpcError
+from codex_py.server.pipes import complain
 from codex_py.server.threads import Threads
 
 _LOOK_SECONDS: Final = 1.0
@@ -55,6 +56,7 @@ class Desk:
         self.host: Final = host
         self.connection: Final = connection
         self.threads: Final = Threads(host, report_crash)
+        self._report_crash = report_crash
         self.client: Client | None = None
         self.extra_roots: tuple[Path, ...] = ()
         self.commands: dict[str, SingleCommand] = {}
@@ -70,7 +72,7 @@ class Desk:
 
     def live(self, thread_id: str) -> LiveThread:
         """The live thread with this id. Raises `RpcError`."""
-        thread = self.threads.get(thread_id)
+        thread = self.threads.get(thread_id.lower())
         if thread is None:
             raise RpcError(f"thread not found: {thread_id[:80]}")
         return thread
@@ -107,11 +109,13 @@ class Desk:
         await self._look_at_skills()
         if self._watching is None:
             self._watching = asyncio.create_task(self._keep_looking())
+            self._watching.add_done_callback(self._note_unwatched)
 
     async def close_thread(self, thread: LiveThread) -> None:
         """End a thread, and tell of it."""
         await thread.close()
-        self._tellers.pop(thread.id, None)
+        if (teller := self._tellers.pop(thread.id, None)) is not None:
+            teller.close()
         status = {"threadId": thread.id, "status": {"type": "notLoaded"}}
         self.connection.notify("thread/status/changed", status)
 
@@ -137,11 +141,17 @@ class Desk:
         if self._watching is not None:
             self._watching.cancel()
         await self.threads.close_all()
+        for teller in self._tellers.values():
+            teller.close()
 
     async def _keep_looking(self) -> None:
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             await self._look_at_skills()
+
+    def _note_unwatched(self, watching: asyncio.Task[None]) -> None:
+        if not watching.cancelled() and (error := watching.exception()) is not None:
+            complain(f"warning: skills are watched no longer: {self._report_crash(error)}")
 
     async def _look_at_skills(self) -> None:
         async with self._looking:

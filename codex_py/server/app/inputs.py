@@ -33,6 +33,11 @@ def read_inputs(params: Params) -> Given:
     return Given(tuple(given for given, _ in read), [content for _, content in read])
 
 
+def is_said(content: dict[str, Any]) -> bool:
+    """Whether a part of the content is a text of the user's message."""
+    return content["type"] == "text" or (content["type"] == "mention" and not content["path"].startswith(_SKILL))
+
+
 def _read(part: Params) -> tuple[UserInput, dict[str, Any]]:
     match part.one_of("type", _KINDS):
         case "text":

@@ -59,7 +59,7 @@ def _is_wanted(one: SessionSummary, params: Params) -> bool:
         (folders is None or _real(one.cwd) in folders)
         and (not providers or one.provider in providers)
         and (not originators or one.originator in originators)
-        and (not kinds or _kind(one) in kinds)
+        and (not kinds or _kind(one) in kinds or (bool(one.parent) and "subAgent" in kinds))
         and one.id not in (params.texts("excludedThreadIds") or ())
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from codex_py.server.app.items import Item
 
@@ -12,60 +12,96 @@ from codex_py.server.app.items import Item
 _OUTLASTS: Final = "commandExecution"
 
 
-class OpenItems:
-    """By a key: the id of a call, or a word for what there is one of at a time. `tell` sends a notification."""
+class _Open(NamedTuple):
+    """An item, when it began, and in which turn: it ends as one of that."""
 
-    def __init__(self, tell: Callable[[str, Item, dict[str, Any]], None]) -> None:
+    item: Item
+    began: int
+    turn_id: str
+
+
+class OpenItems:
+    """By a key: the id of a call, or a word for what there is one of at a time.
+
+    `tell` sends a notification about an item of a turn; `turn_id` gives the running turn.
+    """
+
+    def __init__(self, tell: Callable[[str, str, Item, dict[str, Any]], None], turn_id: Callable[[], str]) -> None:
         self._tell = tell
-        self._open: dict[str, list[tuple[Item, int]]] = {}
+        self._turn_id = turn_id
+        self._open: dict[str, list[_Open]] = {}
         # Begun by a question, before the work.
         self._asked: set[str] = set()
+        # Those whose question ends them, whatever turns do.
+        self._kept: set[str] = set()
 
     def get(self, key: str) -> Item | None:
         """The item that is open under a key, the one that began first."""
         opened = self._open.get(key)
-        return opened[0][0] if opened else None
+        return opened[0].item if opened else None
 
-    def ask(self, key: str, item: Item) -> None:
-        """Tell of an item that the client is asked about before it begins, unless it has been told of."""
+    def turn_of(self, key: str) -> str:
+        """The turn of the item that is open under a key, else the running one."""
+        opened = self._open.get(key)
+        return opened[0].turn_id if opened else self._turn_id()
+
+    def ask(self, key: str, item: Item, *, keep: bool = False) -> None:
+        """Tell of an item that the client is asked about before it begins, unless it has been told of.
+
+        With `keep` no turn ends it.
+        """
         if not self._open.get(key):
             self.begin(key, item)
-            self._asked.add(key)
+            (self._kept if keep else self._asked).add(key)
 
     def begin(self, key: str, item: Item) -> None:
         """Tell that an item begins; of one that a question has told of already nothing is told."""
         if key in self._asked:
             self._asked.discard(key)
             return
-        now = _now_ms()
-        self._open.setdefault(key, []).append((item, now))
-        self._tell("item/started", _stamped(item, now, None), {"startedAtMs": now})
+        opened = _Open(item, _now_ms(), self._turn_id())
+        self._open.setdefault(key, []).append(opened)
+        stamped = _stamped(item, opened.began, None)
+        self._tell("item/started", opened.turn_id, stamped, {"startedAtMs": opened.began})
 
     def end(self, key: str, item: Item) -> Item:
         """Tell that an item has ended, and first that it began where nobody has; gives back what was told."""
         if not self._open.get(key):
             self.begin(key, item)
         self._asked.discard(key)
-        _, began = self._open[key].pop(0)
+        self._kept.discard(key)
+        opened = self._open[key].pop(0)
         if not self._open[key]:
             del self._open[key]
+        return self._end(opened, item)
+
+    def end_turn(self, unfinished: Callable[[Item], Item | None]) -> None:
+        """End what its turn leaves behind, but for commands, which may go on.
+
+        What was only asked about is declined. `unfinished` makes what is told of any other, None where nothing is.
+        """
+        left, self._open = self._open, {}
+        asked, self._asked = self._asked, set()
+        for key, opened in left.items():
+            for one in opened:
+                if key in asked:
+                    self._end(one, {**one.item, "status": "declined"})
+                elif key in self._kept or one.item["type"] == _OUTLASTS:
+                    self._open.setdefault(key, []).append(one)
+                elif (item := unfinished(one.item)) is not None:
+                    self._end(one, item)
+
+    def close(self) -> None:
+        """The thread is over, and with it the commands that its turns have left running."""
+        left, self._open = self._open, {}
+        for one in (one for opened in left.values() for one in opened):
+            self._end(one, {**one.item, "status": "failed"})
+
+    def _end(self, opened: _Open, item: Item) -> Item:
         now = _now_ms()
-        told = _stamped(item, began, now)
-        self._tell("item/completed", told, {"completedAtMs": now})
+        told = _stamped(item, opened.began, now)
+        self._tell("item/completed", opened.turn_id, told, {"completedAtMs": now})
         return told
-
-    def forget(self, key: str) -> None:
-        """What was begun under a key never ends."""
-        self._open.pop(key, None)
-
-    def end_turn(self) -> None:
-        """Forget what its turn leaves behind, but for commands, which may go on."""
-        self._asked.clear()
-        self._open = {
-            key: kept
-            for key, opened in self._open.items()
-            if (kept := [one for one in opened if one[0]["type"] == _OUTLASTS])
-        }
 
 
 def _stamped(item: Item, began: int, ended: int | None) -> Item:

@@ -13,7 +13,6 @@ from codex_py.server.app.methods import METHODS
 from codex_py.server.app.start import initialize
 from codex_py.server.host import Host
 from codex_py.server.messages import (
-    INTERNAL_ERROR,
     PARSE_ERROR,
     Call,
     Reply,
@@ -22,12 +21,14 @@ from codex_py.server.messages import (
     read_message,
 )
 from codex_py.server.params import Params
-from codex_py.server.pipes import LineSource, LineTooLong, Outbox, complain
-from codex_py.server.requests import Requests
+from codex_py.server.pipes import LineSource, LineTooLong, Outbox
+from codex_py.server.requests import Request, Requests
 from codex_py.server.serving import serve_at_stdio
 
 # These must not wait for what they are about.
 _AT_ONCE: Final = frozenset({"turn/interrupt"})
+# This takes as long as the client lets it.
+_LONG: Final = "command/exec"
 
 
 async def run_app_server(host: Host, report_crash: Callable[[BaseException], str]) -> int:
@@ -76,10 +77,12 @@ class AppServer:
     def _begin(self, call: Call) -> None:
         thread_id = _thread_of(call)
         before = None if thread_id is None else self._last.get(thread_id)
-        request = _Request(call, self._connection)
-        task = self._requests.begin(
-            self._answer(request, before), request.note_bug, is_long=call.method == "command/exec"
-        )
+        request = Request(call, self._connection)
+        is_long = call.method == _LONG
+        if is_long and not self._requests.has_room:
+            request.refuse(RpcError(f"too many requests of the kind `{_LONG}` are under way"))
+            return
+        task = self._requests.begin(self._answer(request, before), request.note_bug, is_long=is_long)
         if thread_id is not None:
             self._let_wait_for(task, thread_id)
 
@@ -92,7 +95,7 @@ class AppServer:
         if self._last.get(thread_id) is done:
             del self._last[thread_id]
 
-    async def _answer(self, request: _Request, before: asyncio.Task[None] | None) -> None:
+    async def _answer(self, request: Request, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait([before])
         try:
@@ -122,33 +125,10 @@ class AppServer:
         return await method(self._desk, Params(call.params))
 
 
-class _Request:
-    """A request, which is answered once."""
-
-    def __init__(self, call: Call, connection: Connection) -> None:
-        self.call: Final = call
-        self._connection = connection
-        self._is_answered = False
-
-    def answer(self, result: Mapping[str, object]) -> None:
-        self._is_answered = True
-        self._connection.answer(self.call.id, result)
-
-    def refuse(self, error: RpcError) -> None:
-        self._is_answered = True
-        self._connection.refuse(self.call.id, error)
-
-    def note_bug(self, line: str) -> None:
-        """Something failed that must not: in what was asked, or in what followed from it."""
-        if not self._is_answered:
-            self.refuse(RpcError(line, code=INTERNAL_ERROR))
-        complain(f"error: {line}")
-
-
 def _thread_of(call: Call) -> str | None:
     """The thread whose requests this one waits for."""
     params = call.params
     if call.method in _AT_ONCE or not isinstance(params, dict):
         return None
     thread_id = cast("Mapping[str, object]", params).get("threadId")
-    return thread_id if isinstance(thread_id, str) else None
+    return thread_id.lower() if isinstance(thread_id, str) else None

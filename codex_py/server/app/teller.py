@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
 from codex_py.protocol import events
@@ -13,9 +13,11 @@ from codex_py.protocol.usage import TokenUsage
 from codex_py.server.app import items
 from codex_py.server.app.items import Item
 from codex_py.server.app.open_items import OpenItems
+from codex_py.server.app.sayings import Sayings
 from codex_py.server.app.turns import told_turn, turn_error
 
 _STEPS: Final = {"in_progress": "inProgress"}
+_STREAMED: Final = ("message", "reasoning")
 
 
 class Teller:
@@ -35,14 +37,18 @@ class Teller:
         self._send = notify
         self._settings_told = settings_told
         self._held: list[tuple[str, dict[str, Any]]] | None = None
-        self._items = OpenItems(self._told_of_item)
+        self._items = OpenItems(self._told_of_item, lambda: self._turn_id)
         self._turn_id = ""
+        self._is_running = False
         self._began = 0.0
         self._count = 1
         self._last_message: Item | None = None
+        # What has come so far of the message or the thought that is coming.
+        self._coming: list[str] = []
+        self._comes_again = False
         self._phase: str | None = None
         self._diff: list[str] = []
-        self._said: list[Sequence[Item]] = []
+        self._said = Sayings()
         self._waits: dict[str, str] = {}
         self.status: dict[str, Any] = {"type": "idle"}
         self.first_prompt = ""
@@ -72,13 +78,17 @@ class Teller:
         """Tell what was held back: the request has been answered."""
         self.release()
 
-    def expect(self, content: Sequence[Item]) -> None:
-        """The client says this; it is told as an item when a turn takes it up."""
-        self._said.append(content)
+    def expecting(self, content: Sequence[Item]) -> AbstractContextManager[None]:
+        """The client says this to the session; it is told as an item when a turn takes it up."""
+        return self._said.expecting(content)
 
     def forget_expected(self) -> None:
         """What was said and not taken up never will be."""
-        self._said.clear()
+        self._said.forget()
+
+    def close(self) -> None:
+        """The thread is over, and tells nothing more."""
+        self._items.close()
 
     def __call__(self, event: events.Event) -> None:
         match event:
@@ -92,7 +102,7 @@ class Teller:
                 self._fail(message)
             case events.Steered(_, messages, new_turn):
                 if not new_turn:
-                    self._take_up(list(messages))
+                    self._take_up(self._said.take(list(messages)))
             case events.ItemRecorded(item):
                 if item.type == "message":
                     phase = item.decode().get("phase")
@@ -104,6 +114,7 @@ class Teller:
             case events.ReasoningDelta(text):
                 self._add_thought(text)
             case events.ReasoningDone(text):
+                self._settle_stream("reasoning")
                 self._items.end("reasoning", items.reasoning(self._new_id(), text))
                 self._count += 1
             case _:
@@ -115,12 +126,25 @@ class Teller:
         self._set_active()
 
     def wait_no_longer(self, question_id: str) -> None:
-        if self._waits.pop(question_id, None) is not None and self.status["type"] == "active":
+        if self._waits.pop(question_id, None) is None or self.status["type"] != "active":
+            return
+        if self._is_running or self._waits:
             self._set_active()
+        else:
+            # An agent has asked, which goes on when no turn runs.
+            self._set_status({"type": "idle"})
 
-    def begin_item(self, item: Item) -> None:
-        """A question is about something that has not begun: the client sees it before it is asked."""
-        self._items.ask(str(item["id"]), item)
+    def begin_item(self, item: Item, *, of_agent: bool = False) -> None:
+        """A question is about something that has not begun: the client sees it before it is asked.
+
+        What an agent asks about ends by `end_item`: its work is not told here.
+        """
+        self._items.ask(str(item["id"]), item, keep=of_agent)
+
+    def end_item(self, item_id: str, status: str) -> None:
+        """What a question was about is over, as far as it is told here."""
+        if opened := self._items.get(item_id):
+            self._items.end(item_id, {**opened, "status": status})
 
     @property
     def turn_id(self) -> str:
@@ -132,10 +156,10 @@ class Teller:
             case events.CommandStarted(call_id, command, cwd, by_user):
                 self._items.begin(call_id, items.command_started(call_id, command, cwd, by_user=by_user))
             case events.CommandOutput(call_id, text):
-                self._tell_in_turn("item/commandExecution/outputDelta", itemId=call_id, delta=text)
+                self._tell_of_command("item/commandExecution/outputDelta", call_id, delta=text)
             case events.CommandInput(call_id, _, text):
                 where = "item/commandExecution/terminalInteraction"
-                self._tell_in_turn(where, itemId=call_id, processId=call_id, stdin=text)
+                self._tell_of_command(where, call_id, processId=call_id, stdin=text)
             case events.CommandFinished(call_id, status="in_progress"):
                 pass
             case events.CommandFinished(call_id):
@@ -176,9 +200,7 @@ class Teller:
                 usage = {"total": _counts(total), "last": _counts(last), "modelContextWindow": window}
                 self._tell_in_turn("thread/tokenUsage/updated", tokenUsage=usage)
             case events.Retrying(message):
-                # What was streamed of the answer comes again, as another item.
-                self._items.forget("message")
-                self._items.forget("reasoning")
+                self._comes_again = True
                 self._tell_in_turn("error", error=turn_error(message), willRetry=True)
             case events.PlanUpdated(steps, explanation):
                 plan = [{"step": one.text, "status": _STEPS.get(one.status, one.status)} for one in steps]
@@ -187,6 +209,7 @@ class Teller:
                 item_id = f"plan_{uuid7()}"
                 self._items.end(item_id, items.plan(item_id, text))
             case events.CompactionStarted():
+                self._settle_stream()
                 self._items.begin("compaction", items.compaction(self._new_id()))
             case events.ContextCompacted():
                 self._items.end("compaction", items.compaction(self._new_id()))
@@ -195,20 +218,20 @@ class Teller:
                 pass
 
     def _begin_turn(self, turn_id: str, messages: Sequence[str]) -> None:
-        self._turn_id, self._began = turn_id, time.time()
-        self._last_message, self._phase = None, None
+        self._turn_id, self._is_running, self._began = turn_id, True, time.time()
+        self._last_message, self._phase, self._comes_again = None, None, False
         self._count = 1
         self._diff.clear()
         self._set_active()
         turn = told_turn(turn_id, began=self._began)
         self._tell("turn/started", threadId=self._thread_id, turn=turn)
-        # Everything that waits is what it begins with.
-        texts = list(messages)
-        while self._said:
-            self._take_up(texts)
+        for content in self._said.take_all(list(messages)):
+            self.first_prompt = self.first_prompt or ("\n".join(messages) if content else "")
+            self._take_up(content)
 
     def _end_turn(self, status: str, error: dict[str, Any] | None = None) -> None:
-        self._items.end_turn()
+        self._is_running = False
+        self._items.end_turn(self._unfinished)
         self._set_status({"type": "systemError" if error else "idle"})
         if error is not None:
             self._tell_in_turn("error", error=error, willRetry=False)
@@ -216,36 +239,61 @@ class Teller:
         turn = told_turn(self._turn_id, status, items=summary, error=error, began=self._began, ended=time.time())
         self._tell("turn/completed", threadId=self._thread_id, turn=turn)
 
+    def _unfinished(self, item: Item) -> Item | None:
+        """What is told of an item that its turn leaves behind; None for one that cannot say that it came to nothing."""
+        match item["type"]:
+            case "agentMessage":
+                return {**item, "text": "".join(self._coming)}
+            case "reasoning":
+                return items.reasoning(item["id"], "".join(self._coming))
+            case _:
+                return {**item, "status": "failed"} if "status" in item else None
+
     def _fail(self, message: str) -> None:
         self._end_turn("failed", turn_error(message))
 
-    def _take_up(self, texts: list[str]) -> None:
-        """The first of what waits, with the texts that belong to it, which are taken."""
-        if not self._said:
-            return
-        self.first_prompt = self.first_prompt or "\n".join(texts)
-        content = [
-            items.text_content(texts.pop(0) if texts else "") if one["type"] == "text" else one
-            for one in self._said.pop(0)
-        ]
+    def _take_up(self, content: Sequence[Item]) -> None:
+        """A turn takes up what the client has said."""
         if content:
+            self._settle_stream()
             self._items.end("said", items.user_message(self._new_id(), content))
             self._count += 1
 
+    def _settle_stream(self, key: str = "") -> None:
+        """What was streamed before a request was sent again goes on as the same item, if the like of it comes again.
+
+        If something else does, which would have its number, it ends as it is.
+        """
+        if not self._comes_again:
+            return
+        self._comes_again = False
+        for kind in _STREAMED:
+            if kind != key and (left := self._items.get(kind)):
+                self._items.end(kind, self._unfinished(left) or left)
+                self._count += 1
+        self._coming.clear()
+
     def _add_text(self, text: str) -> None:
+        self._settle_stream("message")
         if not self._items.get("message"):
             self._items.begin("message", items.agent_message(self._new_id(), ""))
+            self._coming.clear()
+        self._coming.append(text)
         self._tell_in_turn("item/agentMessage/delta", itemId=self._new_id(), delta=text)
 
     def _end_text(self, text: str) -> None:
+        self._settle_stream("message")
         self._last_message = self._items.end("message", items.agent_message(self._new_id(), text, self._phase))
         self._count += 1
 
     def _add_thought(self, text: str) -> None:
+        self._settle_stream("reasoning")
         item_id = self._new_id()
         if not self._items.get("reasoning"):
             self._items.begin("reasoning", items.reasoning(item_id, ""))
             self._tell_in_turn("item/reasoning/summaryPartAdded", itemId=item_id, summaryIndex=0)
+            self._coming.clear()
+        self._coming.append(text)
         self._tell_in_turn("item/reasoning/summaryTextDelta", itemId=item_id, delta=text, summaryIndex=0)
 
     def _new_id(self) -> str:
@@ -256,8 +304,12 @@ class Teller:
         self._diff += [change.diff for change in changes]
         self._tell_in_turn("turn/diff/updated", diff="".join(self._diff))
 
-    def _told_of_item(self, method: str, item: Item, stamps: dict[str, Any]) -> None:
-        self._tell_in_turn(method, item=item, **stamps)
+    def _told_of_item(self, method: str, turn_id: str, item: Item, stamps: dict[str, Any]) -> None:
+        self._tell(method, threadId=self._thread_id, turnId=turn_id, item=item, **stamps)
+
+    def _tell_of_command(self, method: str, call_id: str, **params: Any) -> None:
+        turn_id = self._items.turn_of(call_id)
+        self._tell(method, threadId=self._thread_id, turnId=turn_id, itemId=call_id, **params)
 
     def _set_active(self) -> None:
         self._set_status({"type": "active", "activeFlags": sorted(set(self._waits.values()))})

@@ -38,8 +38,7 @@ async def steer(desk: Desk, params: Params) -> Answered:
     _check_running(thread, params.text("expectedTurnId"), "steer")
     teller = desk.teller(thread)
     with teller.held():
-        teller.expect(given.content)
-        turn_id = await _or_forget(teller, thread, given)
+        turn_id = await _say(teller, thread, given)
     return Answered({"turnId": turn_id}, teller.released)
 
 
@@ -99,19 +98,15 @@ async def _said(
     teller = desk.teller(thread)
     with teller.held():
         await _override(thread, params)
-        teller.expect(given.content)
-        turn_id = await _or_forget(teller, thread, given, schema)
+        turn_id = await _say(teller, thread, given, schema)
     return Answered({"turn": told_turn(turn_id)}, teller.released)
 
 
-async def _or_forget(teller: Teller, thread: LiveThread, given: Given, schema: dict[str, object] | None = None) -> str:
-    try:
+async def _say(teller: Teller, thread: LiveThread, given: Given, schema: dict[str, object] | None = None) -> str:
+    with teller.expecting(given.content):
         if thread.turn_id is not None:
             return await thread.steer(given.inputs)
         return await thread.start_turn(given.inputs, schema=schema)
-    except BaseException:
-        teller.forget_expected()
-        raise
 
 
 async def _override(thread: LiveThread, params: Params) -> None:

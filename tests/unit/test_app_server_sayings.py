@@ -1,0 +1,56 @@
+"""Which of the things a client has said a turn takes up, where they arrive while turns end and begin."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+
+from codex_py.server.app.items import text_content
+from codex_py.server.app.sayings import Sayings
+
+PICTURE = {"type": "image", "url": "data:image/gif;base64,R0lGODlhAQABAAAAADs="}
+
+
+def test_a_turn_begins_with_all_that_has_arrived() -> None:
+    sayings = Sayings()
+    for content in ([text_content("one")], [PICTURE], [text_content("two")], [PICTURE]):
+        with sayings.expecting(content):
+            pass
+
+    taken = list(sayings.take_all(["one", "two"]))
+    assert taken == [[text_content("one")], [PICTURE], [text_content("two")], [PICTURE]]
+    assert sayings.take([]) == []
+
+
+def test_what_is_on_its_way_is_left_to_the_turn_that_has_its_text() -> None:
+    sayings = Sayings()
+    with sayings.expecting([text_content("one")]):
+        pass
+    with sayings.expecting([text_content("two")]):
+        assert list(sayings.take_all(["one"])) == [[text_content("one")]]
+    assert sayings.take(["two"]) == [text_content("two")]
+
+
+def test_a_turn_begins_with_a_picture_alone() -> None:
+    sayings = Sayings()
+    with sayings.expecting([PICTURE]):
+        assert list(sayings.take_all([])) == [[PICTURE]]
+
+
+def test_what_is_taken_back_is_what_has_arrived() -> None:
+    sayings = Sayings()
+    with sayings.expecting([text_content("one")]):
+        pass
+    with sayings.expecting([text_content("two")]):
+        sayings.forget()
+    assert sayings.take(["two"]) == [text_content("two")]
+
+
+def test_what_the_session_does_not_take_was_not_said() -> None:
+    sayings = Sayings()
+    with ExitStack() as stack:
+        stack.enter_context(pytest.raises(ValueError, match="no such file"))
+        stack.enter_context(sayings.expecting([PICTURE]))
+        raise ValueError("no such file")
+    assert sayings.take([]) == []
