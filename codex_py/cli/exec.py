@@ -22,6 +22,7 @@ from codex_py.exec.run import ExecRequest, run_exec
 from codex_py.exec.stdin import read_prompt
 from codex_py.paths import codex_home, is_file, is_folder
 from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.protocol.policy import ApprovalPolicy
 from codex_py.protocol.value import Value
 
 _ORIGINATOR: Final = "codex_exec"
@@ -96,6 +97,7 @@ def run(arguments: Sequence[str]) -> int:
         env=os.environ,
         originator=originator,
         approval="never",
+        hooked_approval=None if given.bypass else _asked_of_hooks(loaded),
         ephemeral=given.ephemeral,
         resume=errand.resume,
         ignore_rules=given.ignore_rules,
@@ -104,6 +106,18 @@ def run(arguments: Sequence[str]) -> int:
         extra_roots=find_folders(given.add_dir),
     )
     return asyncio.run(_run(session, request))
+
+
+def _asked_of_hooks(loaded: LoadedConfig) -> ApprovalPolicy | None:
+    """When hooks for `PermissionRequest` are asked, the only ones that can be; None for never.
+
+    The user must have said so: neither the default nor a project lets anything out of the sandbox here.
+    """
+    if loaded.origins["approval_policy"].kind in ("defaults", "project"):
+        return None
+    policy = loaded.config.approval_policy
+    # What runs here without a question must not come to need one.
+    return "on-request" if policy == "untrusted" else policy
 
 
 async def _run(session: SessionRequest, request: ExecRequest) -> int:

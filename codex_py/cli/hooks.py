@@ -125,7 +125,7 @@ def _look(overrides: Sequence[str] | None, profile: str | None, *, quiet: bool =
         ConfigRequest(home=home, cwd=cwd, env=os.environ, overrides=tuple(overrides or ()), profile=profile)
     )
     found = find_hooks(loaded, home=home, cwd=cwd)
-    for warning in () if quiet else (*loaded.warnings, *found.warnings):
+    for warning in () if quiet else (*loaded.warnings, *found.warnings, *found.notices):
         _say(f"warning: {warning}")
     return _Looked(loaded, found)
 

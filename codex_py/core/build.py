@@ -43,6 +43,7 @@ from codex_py.process.env import EnvironmentRules, tool_environment
 from codex_py.process.shells import user_shell
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.ops import OverrideTurnContext
+from codex_py.protocol.policy import ApprovalPolicy
 from codex_py.sandbox.policy import writable_roots
 from codex_py.skills.roots import SkillRootsRequest
 from codex_py.text.redact import Redactor
@@ -98,18 +99,18 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
     keys = key_names(config, provider)
     tool_env = _tool_env(request, keys, thread_id)
     roles = session_roles(request)
-    place = ToolPlace(provider, request.approval, request.can_ask, roles.shown())
+    hooks, approval = _hooks(request, tool_env, stored, thread_id=thread_id)
+    place = ToolPlace(provider, approval, request.can_ask, roles.shown())
     tools = offered_tools(config, facts, settings, place)
     client = connect_model(
         provider, credentials, rules=rules, env=request.env, home=request.home, originator=request.originator
     )
-    hooks = _hooks(request, tool_env, stored, thread_id=thread_id)
     servers = session_servers(request)
     mcp = server_slot(request, servers, ServerAnswers(provider=provider, client=client, pictures=facts.images))
     return SessionParts(
         thread_id=thread_id,
         provider_name=provider.id,
-        settings=TurnSettings(request.cwd, settings, policy, request.approval),
+        settings=TurnSettings(request.cwd, settings, policy, approval),
         model=client,
         tools=ToolParts(
             tools,
@@ -164,9 +165,10 @@ def _notifier(request: SessionRequest, session: Session) -> Notifier:
 
 def _hooks(
     request: SessionRequest, tool_env: Mapping[str, str], stored: StoredSession | None, *, thread_id: str
-) -> SessionHooks | None:
+) -> tuple[SessionHooks | None, ApprovalPolicy]:
+    """The hooks of the session, and the policy where they can answer for the user."""
     source = "fork" if request.forks else "resume" if stored else "clear" if request.follows else "startup"
-    return session_hooks(
+    hooks = session_hooks(
         HookSeat(
             loaded=request.loaded,
             home=request.home,
@@ -178,6 +180,8 @@ def _hooks(
             end="prompt_input_exit" if request.can_ask else "other",
         )
     )
+    answered = request.hooked_approval if hooks is not None and hooks.answer_questions else None
+    return hooks, answered or request.approval
 
 
 def _hands(request: SessionRequest) -> Hands:

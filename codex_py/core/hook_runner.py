@@ -15,6 +15,7 @@ from codex_py.hooks.engine import Due, HookEngine, HookPlace
 from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.schema import Hook
 from codex_py.hooks.verdict import Verdict
+from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.policy import DangerFullAccess
 from codex_py.protocol.value import Value
@@ -89,19 +90,23 @@ class HookRunner:
         return await self._run(due_about(self.engine, event, deeds, fields), turn=True)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Let something go on beside the turn; `settle` waits for it."""
+        """Let something go on beside the turn; `finish` waits for it."""
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def settle(self, seconds: float) -> None:
-        """Wait for what goes on beside the turn, and stop it after so long."""
-        if self._background:
-            await asyncio.wait(self._background, timeout=seconds)
-        for task in tuple(self._background):
-            task.cancel()
-        if self._background:
+    async def finish(self) -> None:
+        """Wait for all that goes on beside the turn."""
+        while self._background:
             await asyncio.wait(self._background)
+
+    async def stop(self) -> bool:
+        """Stop what goes on beside the turn, and say whether anything did."""
+        going_on = tuple(self._background)
+        for task in going_on:
+            task.cancel()
+        await self.finish()
+        return bool(going_on)
 
     async def _run(self, due: Sequence[Due], *, turn: bool) -> Verdict:
         if not due:
@@ -112,7 +117,7 @@ class HookRunner:
         now = [one for one in due if not one.hook.background]
         slow = asyncio.get_running_loop().call_later(self._slow_seconds, self._tell_slow, [one.hook for one in now])
         try:
-            verdict = await self.engine.run(now, shared, place)
+            verdict = self._without_secrets(await self.engine.run(now, shared, place))
         finally:
             slow.cancel()
         self._tell(due[0].hook.event, verdict)
@@ -120,10 +125,18 @@ class HookRunner:
 
     async def _run_later(self, due: Sequence[Due], shared: Mapping[str, Any], place: HookPlace) -> None:
         """What nobody waits for decides nothing."""
-        verdict = await self.engine.run(due, shared, place)
+        verdict = self._without_secrets(await self.engine.run(due, shared, place))
         self._tell(due[0].hook.event, verdict.replace(stop=None))
         for text in verdict.contexts:
             self.door.note(hook_context(text))
+
+    def _without_secrets(self, verdict: Verdict) -> Verdict:
+        """What may go to the model: as in a tool's output, nothing in it is a secret of the session."""
+        if not (verdict.reason or verdict.contexts or verdict.stop):
+            return verdict
+        said = encode_json([verdict.reason, verdict.contexts, verdict.stop])
+        reason, contexts, stop = decode_json(self.door.redact(said))
+        return verdict.replace(reason=reason, contexts=tuple(contexts), stop=stop)
 
     def _tell_slow(self, hooks: Sequence[Hook]) -> None:
         labels = list(dict.fromkeys(f"`{hook.label}`" for hook in hooks if hook.event != _AFTER_ALL))

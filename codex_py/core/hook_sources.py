@@ -32,6 +32,7 @@ _MANAGED: Final = ("managed", "system")
 class FoundHooks(Value):
     """The hooks of a place in the order they count. `untrusted` are the project's that the user has not agreed to.
 
+    `notices` are for who has not read them yet; they stay as they are from session to session.
     With `trusts_all` these are among the hooks, and none is refused.
     """
 
@@ -41,6 +42,7 @@ class FoundHooks(Value):
     warnings: tuple[str, ...]
     trusted: TrustedHooks
     trusts_all: bool = False
+    notices: tuple[str, ...] = ()
 
     @property
     def of_the_project(self) -> list[Hook]:
@@ -86,6 +88,7 @@ def find_hooks(loaded: LoadedConfig, *, home: Path, cwd: Path, trusts_all: bool 
         warnings=tuple([*warnings, *_not_trusted(untrusted, runs=trusts_all)]),
         trusted=trusted,
         trusts_all=trusts_all,
+        notices=tuple(read.notice for read in (*managed, *others) if read.notice),
     )
 
 

@@ -35,6 +35,7 @@ _LONGEST_QUESTION: Final = 16 * 1024
 _LONGEST_LINE: Final = 16 * 1024
 _NO_REASON: Final = "it gave no reason"
 _NOBODY: Final = "nobody can be asked in this session"
+_NO_YES: Final = f"{_NOBODY}, and no hook has said yes"
 
 
 class HookedCalls:
@@ -135,7 +136,7 @@ class HookedCalls:
                     return ApprovalReply(message=said).written() if is_approval else None
             if context.ask is not None:
                 return await context.ask(question)
-            return ApprovalReply(message=_NOBODY).written() if isinstance(question, ApprovalQuestion) else None
+            return ApprovalReply(message=_NO_YES).written() if isinstance(question, ApprovalQuestion) else None
 
         return ask
 

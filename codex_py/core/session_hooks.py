@@ -5,7 +5,6 @@ Imported when there are any.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from codex_py.context.hooks import hook_context, hook_prompt
+from codex_py.core.hook_ending import HookEnding
 from codex_py.core.hook_list import ListedHook, listed_hook
+from codex_py.core.hook_notices import untold
 from codex_py.core.hook_runner import HookDoor, HookRunner
 from codex_py.core.hook_signals import HookSignals
 from codex_py.core.hook_slot import HookSeat
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 # So often in one turn hooks may send the model back to work.
 _MOST_BLOCKS: Final = 8
-# A session that ends waits so long for its hooks, whatever their own time is.
-_ENDING_SECONDS: Final = 10.0
 # What other programs call the role of an agent that was given none.
 _NO_ROLE: Final = "default"
 
@@ -44,6 +43,7 @@ _NO_ROLE: Final = "default"
 def open_hooks(seat: HookSeat) -> SessionHooks:
     """Find and read the hooks of a session; nothing is run."""
     found = find_hooks(seat.loaded, home=seat.home, cwd=seat.cwd, trusts_all=seat.trusts_all)
+    found = found.replace(warnings=(*found.warnings, *untold(found.notices, seat.home)))
     return SessionHooks(found, HookEngine(found.hooks, found.refusal), seat)
 
 
@@ -60,15 +60,20 @@ class SessionHooks:
         self._seat = seat
         self._runner = HookRunner(found, engine, seat)
         self._has_begun = False
-        self._ending = seat.end
         self._blocks = 0
         self._calls: HookedCalls | None = None
         self.signals: Final = HookSignals(self._runner)
+        self.ending: Final = HookEnding(self._runner, seat.end)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the user should know about how hooks are configured."""
         return self._found.warnings
+
+    @property
+    def answer_questions(self) -> bool:
+        """Whether there are any that may give permission in the user's place."""
+        return self._engine.has("PermissionRequest")
 
     def listed(self) -> tuple[ListedHook, ...]:
         """All hooks there are, in the order they count; those that are not run come last."""
@@ -141,8 +146,11 @@ class SessionHooks:
         return (*setup, *await self._context("SessionStart", {"source": self._seat.source}))
 
     async def admit(self, prompt: str) -> tuple[str | None, Sequence[ResponseItem]]:
-        """Whether what the user said may reach the model: why not, or None, and what hooks add to it."""
-        if self._seat.agent_type is not None or not self._engine.has("UserPromptSubmit"):
+        """Whether what the user said, or the task of an agent, may reach the model.
+
+        Why not, or None, and what hooks add to it.
+        """
+        if not self._engine.has("UserPromptSubmit"):
             return None, ()
         verdict = await self._runner.fire("UserPromptSubmit", {"prompt": prompt})
         if verdict.blocks:
@@ -182,22 +190,11 @@ class SessionHooks:
             return ()
         return await self._context("SessionStart", {"source": "compact"})
 
-    def will_end(self, reason: str) -> None:
-        """Say why the session is about to end: `clear` for a new one, `resume` for another one."""
-        self._ending = reason
-
     async def close(self) -> None:
-        """The session ends. Waits for its hooks, at most 10 seconds in all."""
+        """The session ends. Waits for its hooks, at most 10 seconds, and as long for those in the background."""
         self.signals.stop()
-        if self._has_begun and self._seat.agent_type is None:
-            self._has_begun = False
-            try:
-                async with asyncio.timeout(_ENDING_SECONDS):
-                    await self._runner.fire("SessionEnd", {"reason": self._ending}, turn=False)
-            except TimeoutError:
-                said = f"SessionEnd hooks did not end within {_ENDING_SECONDS:g} s and were killed"
-                self._runner.door.warn(said)
-        await self._runner.settle(_ENDING_SECONDS)
+        tells, self._has_begun = self._has_begun and self._seat.agent_type is None, False
+        await self.ending.wait(tells=tells)
 
     async def _context(self, event: str, fields: Mapping[str, str], *, turn: bool = False) -> Sequence[ResponseItem]:
         verdict = await self._runner.fire(event, fields, turn=turn)

@@ -28,6 +28,7 @@ class SessionRequest(Value):
     """What a front end asks for. `cwd` is a real path; `extra_roots` are writable too with workspace-write.
 
     `can_ask` says that the front end answers the session's questions; `ignore_rules` leaves `.rules` files out.
+    Where it does not, `hooked_approval` takes the place of `approval` as soon as hooks can answer for the user.
     With `trusts_hooks` a project's hooks run without a yes to them.
     `more_servers` are tables of MCP servers that the front end brings, for this session alone.
     `source` is the kind of program that session lists show, `instructions` stand in place of the base instructions.
@@ -41,6 +42,7 @@ class SessionRequest(Value):
     env: Mapping[str, str]
     originator: str
     approval: ApprovalPolicy
+    hooked_approval: ApprovalPolicy | None = None
     ephemeral: bool = False
     resume: ResumeTarget | None = None
     extra_roots: tuple[Path, ...] = ()

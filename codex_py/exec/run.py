@@ -49,6 +49,7 @@ class _Outcome:
         self.last_message: str | None = None
         self.signal: int | None = None
         self.interrupted = False
+        self.is_over = False
         self.stdout_closed = False
         self.output = Output()
 
@@ -74,8 +75,8 @@ async def run_exec(session: Session, request: ExecRequest) -> int:
     outcome = _Outcome()
 
     def interrupt() -> None:
-        # A second one would cut off the recording of the first.
-        if not outcome.interrupted:
+        # A second one would cut off the recording of the first. Behind the turn there are only hooks to wait for.
+        if not outcome.interrupted or outcome.is_over:
             outcome.interrupted = True
             session.interrupt()
 
@@ -93,6 +94,7 @@ async def run_exec(session: Session, request: ExecRequest) -> int:
         # The loop does not run while a reader that takes nothing holds up a write; this reaches the write itself.
         signal.signal(number, outcome.note_signal)
     await session.submit(_op_for(request, resumed=len(session.history) > 0))
+    outcome.is_over = True
     if outcome.completed:
         _deliver(request, outcome)
     return outcome.status

@@ -16,7 +16,11 @@ _LONGEST_NAME: Final = 128
 # Of one alternative. Each can go over the whole name anew.
 _MOST_REPEATS: Final = 3
 _BETWEEN_COMMANDS: Final = re.compile(r"[;&|\n(){}`]")
-_ASSIGNMENTS: Final = re.compile(r"(?:[A-Za-z_]\w*=\S*\s+)+")
+# What may stand before a command in its part of a script: words of the shell, programs that run another, variables.
+_BEFORE: Final = re.compile(
+    r"(?:(?:if|then|elif|else|while|until|do|time|!|exec|command|builtin|env|sudo|doas|nohup|nice|setsid|stdbuf|timeout"
+    r"|xargs)\s+|-\S+\s+|\d\S*\s+|[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+"
+)
 _MOST_COMMAND: Final = 64 * 1024
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_ ,|-]*")
 
@@ -67,9 +71,12 @@ def _subjects(given: Mapping[str, Any]) -> Iterator[str]:
         yield from (name for one in paths for name in (one, one.rpartition("/")[2]))
     elif isinstance(command, str) and len(command) <= _MOST_COMMAND:
         yield command
-        for part in dict.fromkeys(map(str.strip, _BETWEEN_COMMANDS.split(command))):
-            before = _ASSIGNMENTS.match(part)
-            yield part[before.end() :] if before else part
+        for part in dict.fromkeys(" ".join(one.split()) for one in _BETWEEN_COMMANDS.split(command)):
+            yield part
+            if before := _BEFORE.match(part):
+                yield part[before.end() :]
+                # The word of an option, such as `-u me`.
+                yield part[before.end() :].partition(" ")[2] if " -" in before[0] else ""
 
 
 def _is_like(subject: str, pattern: str) -> bool:

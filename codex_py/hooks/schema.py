@@ -23,6 +23,8 @@ _MOST_COMMAND: Final = 16 * 1024
 _LONGEST_LABEL: Final = 80
 _TIMEOUTS: Final = ("timeout", "timeout_sec", "timeoutSec")
 _IGNORED: Final = "is ignored"
+# What other programs run beside commands: a question to a model, a request to a server.
+_OTHER_TYPES: Final = ("agent", "http", "mcp", "mcp_tool", "prompt")
 # Where Codex CLI writes down which hooks it may run, and which are switched off.
 _HOOKS: Final = "hooks"
 _STATE: Final = "state"
@@ -87,10 +89,19 @@ class Hook(Value):
 
 
 class ReadHooks(NamedTuple):
-    """The hooks of one place, in the order they are written, and a line for each entry that is none."""
+    """The hooks of one place, in the order they are written, and a line for each entry that is none.
+
+    `notice` tells of hooks that are well written and of a type that only other programs run; it does not change from
+    one session to the next.
+    """
 
     hooks: tuple[Hook, ...]
     warnings: tuple[str, ...] = ()
+    notice: str = ""
+
+
+class _OtherType(NamedTuple):
+    name: str
 
 
 def read_hooks(tables: Mapping[str, Any], origin: HookOrigin, off: Collection[str] = ()) -> ReadHooks:
@@ -100,6 +111,7 @@ def read_hooks(tables: Mapping[str, Any], origin: HookOrigin, off: Collection[st
     """
     found: list[Hook] = []
     warnings: list[str] = []
+    others: list[str] = []
     for event, entries in tables.items():
         if event == _STATE:
             continue
@@ -117,11 +129,13 @@ def read_hooks(tables: Mapping[str, Any], origin: HookOrigin, off: Collection[st
             for made in _hooks_of(event, entry, origin, lambda number, spot=spot: f"{spot}:{number}" in off):
                 if isinstance(made, Hook):
                     found.append(made)
+                elif isinstance(made, _OtherType):
+                    others.append(made.name)
                 else:
                     warnings.append(f"hook {place} of `{event}` in {origin.where} {made}")
     if len(found) > _MOST_HOOKS:
         warnings.append(f"only the first {_MOST_HOOKS} of {len(found)} hooks in {origin.where} are used")
-    return ReadHooks(tuple(found[:_MOST_HOOKS]), tuple(warnings))
+    return ReadHooks(tuple(found[:_MOST_HOOKS]), tuple(warnings), _not_run(others, origin))
 
 
 def tables_of(document: object) -> Mapping[str, Any]:
@@ -148,7 +162,9 @@ def _as_entries(entries: object) -> Sequence[object]:
     return [cast("object", entries)] if isinstance(entries, dict) else as_list(entries)
 
 
-def _hooks_of(event: str, entry: object, origin: HookOrigin, is_off: Callable[[int], bool]) -> Iterator[Hook | str]:
+def _hooks_of(
+    event: str, entry: object, origin: HookOrigin, is_off: Callable[[int], bool]
+) -> Iterator[Hook | _OtherType | str]:
     """The hooks of one entry, and what is wrong with it or with them."""
     if not isinstance(entry, dict):
         yield f"{_IGNORED}: it is not a table"
@@ -172,6 +188,9 @@ def _hooks_of(event: str, entry: object, origin: HookOrigin, is_off: Callable[[i
         if is_off(number):
             continue
         made = _hook(event, Matcher(matcher), handler, origin)
+        if isinstance(made, _OtherType):
+            yield made
+            continue
         if not isinstance(made, Hook):
             yield f"{_IGNORED}: {made}"
             continue
@@ -181,8 +200,10 @@ def _hooks_of(event: str, entry: object, origin: HookOrigin, is_off: Callable[[i
         yield made
 
 
-def _hook(event: str, matcher: Matcher, handler: Mapping[str, Any], origin: HookOrigin) -> Hook | str:
+def _hook(event: str, matcher: Matcher, handler: Mapping[str, Any], origin: HookOrigin) -> Hook | _OtherType | str:
     kind = handler.get("type", "command")
+    if kind in _OTHER_TYPES:
+        return _OtherType(str(kind))
     if kind != "command":
         return f"hooks of the type `{sanitize_line(str(kind)[:_LONGEST_LABEL])}` are not supported, only `command`"
     command = _command(handler)
@@ -222,6 +243,15 @@ def _command(handler: Mapping[str, Any]) -> str | tuple[str, ...] | None:
     words = as_list(given)
     fit = bool(words) and all(isinstance(word, str) and "\0" not in word for word in words)
     return tuple(words) if fit and words[0] else None
+
+
+def _not_run(types: Sequence[str], origin: HookOrigin) -> str:
+    if not types:
+        return ""
+    count = "1 hook" if len(types) == 1 else f"{len(types)} hooks"
+    shown = ", ".join(f"`{name}`" for name in dict.fromkeys(types))
+    of = f"of the type {shown}" if len(set(types)) == 1 else f"of the types {shown}"
+    return f"{count} {of} in {origin.where} {'is' if len(types) == 1 else 'are'} not run: only `command` is supported"
 
 
 def _unknown(event: str, origin: HookOrigin) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from codex_py.errors import UserError
 from codex_py.hooks.schema import Hook
-from codex_py.paths import draft_of, is_file, make_private_dir, open_private
+from codex_py.paths import draft_of, is_file, is_folder, make_private_dir, open_private
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 from codex_py.protocol.ids import uuid7
 from codex_py.text.regular_file import FileRefused, read_trusted
@@ -30,6 +30,11 @@ _LONGEST_NAME: Final = 4096
 _SYSTEM: Final = ("/usr/", "/bin/", "/sbin/", "/lib", "/opt/", "/nix/", "/snap/", "/dev/", "/proc/", "/sys/")
 _WORD: Final = re.compile(r"[^\s'\"`;&|()<>=]+")
 _PROJECT: Final = re.compile(r"\$\{?(?:CLAUDE_PROJECT_DIR|CODEX_PROJECT_DIR|PWD)\b\}?")
+# What a shell puts in: before a name it is mostly a folder, that of the project or one in it.
+_PUT_IN: Final = re.compile(r"\$\{[^{}]*\}|\$\([^()]*\)|`[^`]*`|\$\w+")
+_MOST_INSIDE: Final = 4
+_MOST_FOLDERS: Final = 4
+_MODULE: Final = re.compile(r"-m\s+([\w.]+)")
 CHANGED: Final = "is not run: it, or a file it names, has changed since you trusted it (`codex-py hooks trust`)"
 
 
@@ -100,12 +105,16 @@ class TrustedHooks:
 
 
 def _files(command: Sequence[str], root: Path, cwd: Path) -> list[Path]:
-    """The regular files that the words of a command name, from the project's root or from where it runs.
+    """The regular files that the words of a command name, from the project's root, from where it runs, or from a
+    folder of the project that it names too: `cd scripts && ./format.sh`.
 
     Those of the system, which nobody but an administrator changes, are left out.
     """
     words = [word for one in command for word in _words(one)]
     named = [_named(word, folder) for word in words for folder in (root, cwd)]
+    inside = (path for path in dict.fromkeys(named) if path.is_relative_to(root) and path not in (root, cwd))
+    for folder in [path for path in inside if is_folder(path)][:_MOST_FOLDERS]:
+        named += [_named(word, folder) for word in words]
     files = (path for path in named if path.is_relative_to(root) or not str(path).startswith(_SYSTEM))
     return [path for path in dict.fromkeys(files) if is_file(path)][:_MOST_FILES]
 
@@ -115,10 +124,19 @@ def _named(word: str, folder: Path) -> Path:
 
 
 def _words(text: str) -> Iterator[str]:
-    """What could be a name in a command: its words as a shell has them, and what stands between signs of a shell."""
+    """What could be a name in a command: its words as a shell has them, and what stands between signs of a shell.
+
+    What a shell puts in, as in `"$(git rev-parse --show-toplevel)"/format.sh`, is read as a folder to begin at.
+    """
     found = [*_WORD.findall(text), *_WORD.findall(text.replace('"', "").replace("'", ""))]
     with suppress(ValueError):
         found += shlex.split(text)
+    plain = text.replace('"', "").replace("'", "")
+    for _ in range(_MOST_INSIDE):
+        plain = _PUT_IN.sub(".", plain)
+    found += [part for word in _WORD.findall(plain) for part in (word, *word.split(":"))]
+    for module in _MODULE.findall(text):
+        found += [f"{module.replace('.', '/')}{end}" for end in (".py", "/__main__.py")]
     yield from (word for word in dict.fromkeys(found) if "\0" not in word and len(word) < _LONGEST_NAME)
 
 

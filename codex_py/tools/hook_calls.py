@@ -22,6 +22,7 @@ from codex_py.protocol.value import Value
 from codex_py.skills.commands import plain_commands
 from codex_py.skills.words import quoted_script
 from codex_py.tools.danger import WHOLE_SCRIPT
+from codex_py.tools.hidden_commands import scripts_fed
 from codex_py.tools.runners import commands_carried, program
 from codex_py.tools.script_sources import SHELLS
 
@@ -109,36 +110,51 @@ def deeds_of(call: ToolCall, cwd: Path, typed_before: str = "") -> list[Deed]:
 
 
 def scripts_inside(command: str, cwd: Path, variables: Mapping[str, str]) -> list[str]:
-    """The scripts that a command line hands to further shells: of `bash -c "…"`, `xargs sh -c '…'`, `eval …`."""
-    found = plain_commands(command, str(cwd), variables, limits=WHOLE_SCRIPT)
-    carried = (words for one in found for words in (list(one.words), *commands_carried(one.words)))
-    scripts = (quoted_script(program(words), words) for words in carried)
-    return list(dict.fromkeys(script for script in scripts if script))[:_MOST_NESTED]
+    """The scripts that a command line hands to further shells, those inside of them included, each once.
+
+    Of `bash -c "…"`, `xargs sh -c '…'`, `eval …`, and what a shell is given to read: `sh <<END`, `echo … | sh`.
+    """
+    folder, found, waiting = str(cwd), dict[str, None](), [command]
+    while waiting and len(found) < _MOST_NESTED:
+        text = waiting.pop(0)
+        inner = (*_scripts_quoted(text, folder, variables), *scripts_fed(text, folder, variables))
+        fresh = [one for script in dict.fromkeys(inner) if (one := script.strip()) and one not in found]
+        found |= dict.fromkeys(fresh)
+        waiting += fresh
+    return list(found)[:_MOST_NESTED]
 
 
 def rewritten(call: ToolCall, updated: Mapping[str, Any]) -> ToolCall:
     """The call with a hook's fields in place of its own; those not named stay."""
     arguments = dict(arguments_of(call))
     if call.name == "apply_patch" and not call.namespace:
-        text = next((updated[key] for key in ("command", "input", "patch") if isinstance(updated.get(key), str)), None)
-        if text is None:
+        text = next((updated[key] for key in ("command", "input", "patch") if key in updated), call)
+        if text is call:
             return call
-        return call.replace(arguments=text if call.custom else encode_json({"input": text}).decode())
+        # What is no text goes into the call too, which is refused then: never what the hook wanted otherwise.
+        patch = text if isinstance(text, str) else encode_json(text).decode()
+        return call.replace(arguments=patch if call.custom else encode_json({"input": patch}).decode())
     changes = dict(updated)
     for theirs, ours in _FIELDS.get(call.name, {}).items():
         if theirs in changes:
             changes[ours] = changes.pop(theirs)
     if call.name in _COMMANDS:
-        command = changes.pop("command", None)
+        command = changes.pop("command", arguments)
         # What other tools have beside a command means nothing here.
         changes = {key: value for key, value in changes.items() if key in arguments or key in _BESIDE}
-        if command is not None:
+        if command is not arguments:
             wants_words = call.name == "shell" and isinstance(command, str)
-            # What is no text goes into the call too, which is refused then: never what the hook wanted otherwise.
             changes[_COMMANDS[call.name]] = _argv_for(arguments, command) if wants_words else command
-    elif call.name == "write_stdin" and (command := changes.pop("command", None)) is not None:
+    elif call.name == "write_stdin" and "command" in changes:
+        command = changes.pop("command")
         changes["chars"] = f"{command}\n" if isinstance(command, str) else command
     return call.replace(arguments=encode_json({**arguments, **changes}).decode())
+
+
+def _scripts_quoted(text: str, folder: str, variables: Mapping[str, str]) -> Iterator[str]:
+    commands = plain_commands(text, folder, variables, limits=WHOLE_SCRIPT)
+    carried = (words for one in commands for words in (list(one.words), *commands_carried(one.words)))
+    return (script for words in carried if (script := quoted_script(program(words), words)))
 
 
 def _command_deeds(name: str, arguments: Mapping[str, Any], cwd: Path) -> Iterator[Deed]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +23,7 @@ from tests.support.hooks import (
     use_project_hooks,
     write_script,
 )
-from tests.support.process import Finished, is_running, run
+from tests.support.process import Finished, is_running, run, start
 
 UNTRUSTED = "is not run: what a project brings runs only when you have agreed to it"
 
@@ -112,6 +115,16 @@ def test_a_broken_file_costs_a_warning(place: Place, junk: str) -> None:
     assert "hooks.json" in ended.err or junk.startswith('{"hooks"')
 
 
+def test_hooks_that_only_other_programs_run_are_told_once(place: Place) -> None:
+    use_hooks(place, Stop=[{"hooks": [{"type": "prompt", "prompt": "is it done?"}]}])
+    notice = f"warning: 1 hook of the type `prompt` in `{place.codex_home / 'hooks.json'}` is not run"
+    with FakeResponses([say("one")], [say("two")], excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        told_of = [notice in run(place, "exec", "go").err for _ in range(2)]
+    assert told_of == [True, False]
+    assert notice in run(place, "hooks", "list").err
+
+
 def test_keys_do_not_reach_a_hook(place: Place) -> None:
     use_hooks(place, Stop=[entry(f"env > {place.home / 'env'}; cat > /dev/null")])
     keyed = place.with_env(OPENAI_API_KEY="sk-123", MY_TOKEN="t", HARMLESS="yes")
@@ -179,6 +192,21 @@ def test_an_ended_session_waits_for_what_hooks_still_do(place: Place) -> None:
     assert done.exists()
 
 
+def test_an_interrupt_ends_the_wait_for_what_hooks_still_do(place: Place) -> None:
+    begun = place.home / "begun"
+    os.mkfifo(begun)
+    use_hooks(place, SessionEnd=[entry(f"echo $$ > {begun}; sleep 300")])
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url)
+        with start(place, "exec", "go") as running:
+            pid = int(begun.read_text())
+            running.send_signal(signal.SIGINT)
+            ended = running.wait()
+    assert (ended.status, ended.out) == (0, "done\n")
+    assert ended.err.splitlines()[-1] == "warning: SessionEnd hooks were stopped"
+    assert not is_running(pid)
+
+
 def test_nothing_of_a_hook_that_hangs_is_left(place: Place) -> None:
     pids = place.home / "pids"
     script = f"echo $$ >> {pids}; (setsid sh -c 'echo $$ >> {pids}; sleep 300' &) ; sleep 300"
@@ -191,3 +219,43 @@ def test_nothing_of_a_hook_that_hangs_is_left(place: Place) -> None:
     numbers = [int(line) for line in pids.read_text().split()]
     assert len(numbers) == 2
     assert [number for number in numbers if is_running(number)] == []
+
+
+def leave(place: Place, command: str, *flags: str) -> tuple[bool, list[Any]]:
+    """Whether a command may write outside of the sandbox, and what a hook that answers is told."""
+    use_hooks(place, PermissionRequest=[entry(noting(place, command), "Bash")])
+    outside = place.home / "outside"
+    arguments = {"cmd": f"touch {outside}", "sandbox_permissions": "require_escalated", "justification": "to see"}
+    with FakeResponses([call("c1", "exec_command", arguments)], [say("done")]) as model:
+        place.use_model(model.base_url)
+        assert run(place, "exec", "-s", "workspace-write", *flags, "go").status == 0
+    return outside.exists(), [(one["permission_mode"], one["tool_input"]["command"]) for one in told(place)]
+
+
+DECISION = '{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}'
+ALLOW = f"echo '{DECISION}'"
+
+
+@pytest.mark.parametrize(("command", "leaves"), [(ALLOW, True), ("echo no >&2; exit 2", False), ("exit 0", False)])
+def test_where_nobody_can_be_asked_a_hook_gives_permission(place: Place, command: str, leaves: bool) -> None:
+    flags = ("-c", "approval_policy=on-request")
+    assert leave(place, command, *flags) == (leaves, [("default", f"touch {place.home / 'outside'}")])
+
+
+@pytest.mark.parametrize("flags", [(), ("-c", "approval_policy=never")])
+def test_a_hook_gives_no_permission_where_the_user_wants_no_questions(place: Place, flags: tuple[str, ...]) -> None:
+    assert leave(place, ALLOW, *flags) == (False, [])
+
+
+def test_a_project_does_not_have_hooks_give_permission(place: Place) -> None:
+    place.write(".codex/config.toml", 'approval_policy = "on-request"\n')
+    assert leave(place, ALLOW, "--trust") == (False, [])
+
+
+def test_hooks_that_give_permission_are_asked_about_nothing_that_runs_without_them(place: Place) -> None:
+    use_hooks(place, PermissionRequest=[entry(noting(place))])
+    with FakeResponses([call("c1", "exec_command", {"cmd": "touch made"})], [say("done")]) as model:
+        place.use_model(model.base_url)
+        assert run(place, "exec", "-s", "workspace-write", "-c", "approval_policy=untrusted", "go").status == 0
+    assert (place.repo / "made").exists()
+    assert told(place) == []

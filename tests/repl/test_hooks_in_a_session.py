@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 from tests.repl.conftest import Ready
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.hooks import NO_PUSH, entry, noting, told, use_hooks, write_script
+from tests.support.process import is_running
 from tests.support.terminal import Terminal
 
 
@@ -45,3 +48,21 @@ def test_a_new_session_after_another_one_has_its_own_beginning(place: Place, rea
         ("SessionEnd", "prompt_input_exit"),
     ]
     assert len(model.requests) == 2
+
+
+def test_ctrl_c_ends_the_wait_for_the_hooks_of_a_session_that_was_left(place: Place, ready: Ready) -> None:
+    begun = place.home / "begun"
+    os.mkfifo(begun)
+    use_hooks(place, SessionEnd=[entry(f"echo $$ > {begun}; sleep 300")])
+    with FakeResponses([say("First.")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt()
+            terminal.type("hi\r")
+            terminal.wait_for("First.").wait_for_prompt()
+            terminal.type("/quit\r")
+            pid = int(begun.read_text())
+            terminal.type("\x03")
+            assert terminal.wait_for_end() == 0
+            assert "SessionEnd hooks were stopped" in terminal.whole
+    assert not is_running(pid)

@@ -12,6 +12,7 @@ import pytest
 from codex_py.protocol import events
 from codex_py.protocol.input import TextInput
 from codex_py.protocol.ops import Compact, Steer
+from tests.support.agents import cast, spawn, standing, wait
 from tests.support.fake_responses import FakeResponses, Request, call, custom_call, say
 from tests.support.home import Place
 from tests.support.hooks import (
@@ -327,6 +328,24 @@ async def test_a_hook_says_no_for_the_user(place: Place) -> None:
     assert warnings(watched) == ["a PermissionRequest hook said no: not on a Friday"]
 
 
+async def test_what_hooks_say_has_no_secret_of_the_session_for_the_model(place: Place) -> None:
+    keyed, key = place.with_env(FAKE_KEY="sk-0123456789abcdef"), "sk-0123456789abcdef"
+    use_hooks(
+        place,
+        UserPromptSubmit=[entry(f"echo 'it is {key}'")],
+        PreToolUse=[entry(f"echo 'not with {key}' >&2; exit 2")],
+        Stop=[entry(f'read -r told; case "$told" in *"active\\":false"*) echo "use {key}" >&2; exit 2;; esac')],
+    )
+    with FakeResponses([run("c1", "true")], [say("done")], [say("done again")]) as model:
+        async with watched_session(keyed, model, env_key="FAKE_KEY") as watched:
+            await watched.say("go")
+
+    assert all(key.encode() not in request.raw for request in model.requests)
+    assert texts(model.requests[0], "developer")[-1] == "<hook_context>\nit is [redacted]\n</hook_context>"
+    assert model.requests[1].output_of("c1") == "blocked by a PreToolUse hook: not with [redacted]"
+    assert "use [redacted]" in texts(model.requests[2], "user")[-1]
+
+
 async def test_feedback_stands_behind_the_output(place: Place) -> None:
     use_hooks(place, PostToolUse=[entry(saying({"decision": "block", "reason": "run the linter"}), "Bash")])
     with FakeResponses([run("c1", "echo hi")], [say("done")]) as model:
@@ -639,6 +658,35 @@ async def test_hooks_hold_for_agents_too(place: Place) -> None:
     assert start["turn_id"] == end["turn_id"] != last["turn_id"]
     assert (idle["teammate_name"], idle["team_name"]) == ("agent-1", watched.session.thread_id)
     assert len(model.requests) == 5
+
+
+async def test_what_an_agent_is_told_goes_through_hooks(place: Place) -> None:
+    refuse = noting(place, "case \"$told\" in *swordfish*) echo 'a secret' >&2; exit 2;; *) echo noted;; esac")
+    use_hooks(place, UserPromptSubmit=[entry(refuse)])
+    parts = {
+        "go": [
+            [spawn("s1", "it is swordfish"), spawn("s2", "look")],
+            [wait("w1", "agent-1", timeout_ms=60_000)],
+            [wait("w2", "agent-2", timeout_ms=60_000)],
+            [say("done")],
+        ],
+        "look": [[say("seen")]],
+    }
+    with cast(parts) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+
+    assert standing(watched) == [
+        ("agent-1", "errored", "the prompt was blocked by a UserPromptSubmit hook and is dropped: a secret"),
+        ("agent-2", "completed", "seen"),
+    ]
+    [request] = model.of("look")
+    assert texts(request, "developer")[-1] == "<hook_context>\nnoted\n</hook_context>"
+    assert sorted((one["prompt"], one.get("agent_type", "")) for one in told(place)) == [
+        ("go", ""),
+        ("it is swordfish", "default"),
+        ("look", "default"),
+    ]
 
 
 async def test_an_interrupt_stops_a_hook_and_answers_the_call(place: Place) -> None:

@@ -144,6 +144,12 @@ def test_arguments_of_any_kind_are_told(tool: str, arguments: str) -> None:
         ("setsid bash -c 'git push'", ["git push"]),
         ("ls | xargs -I{} sh -c 'git push'", ["git push"]),
         ("find . -exec sh -c 'git push' \\;", ["git push"]),
+        ("bash <<< 'git push'", ["git push"]),
+        ("cat <<END | sudo sh\ngit push\nEND\n", ["git push"]),
+        ("sh -s <<'END' > log\ncd x\ngit push\nEND", ["cd x\ngit push"]),
+        ("echo git push | sh", ["git push"]),
+        ("bash -c \"sh <<< 'git push'\"", ["sh <<< 'git push'", "git push"]),
+        ("cat <<END > script\ngit push\nEND", []),
     ],
 )
 def test_the_scripts_inside_a_command_are_found(command: str, scripts: list[str]) -> None:
@@ -168,6 +174,10 @@ def test_the_scripts_inside_a_command_are_found(command: str, scripts: list[str]
         (function("shell", command=["a", "x"]), {"command": "b"}, {"command": ["bash", "-c", "b"]}),
         (function("mcp__a__b", x=1, y=2), {"y": 3, "z": 4}, {"x": 1, "y": 3, "z": 4}),
         (function("write_stdin", session_id=1, chars="a\n"), {"command": "b"}, {"session_id": 1, "chars": "b\n"}),
+        (function("exec_command", cmd="a"), {"command": None}, {"cmd": None}),
+        (function("shell", command=["a"]), {"command": None}, {"command": None}),
+        (function("write_stdin", session_id=1, chars="a\n"), {"command": None}, {"session_id": 1, "chars": None}),
+        (function("apply_patch", input=PATCH), {"command": 5}, {"input": "5"}),
     ],
 )
 def test_a_hooks_changes_are_carried_back(call: ToolCall, updated: dict[str, Any], arguments: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.config.load import ConfigRequest, load_config
+from codex_py.core.hook_ending import HookEnding
 from codex_py.core.hook_runner import SLOW_SECONDS, HookDoor, HookRunner
 from codex_py.core.hook_signals import HookSignals
 from codex_py.core.hook_slot import HookSeat
@@ -73,12 +74,28 @@ async def test_hooks_that_are_waited_for_long_are_named(place: Place) -> None:
     await asyncio.wait([running])
 
 
+async def test_what_still_goes_on_when_the_user_wants_to_go_is_stopped_and_told(place: Place) -> None:
+    os.mkfifo(place.repo / "begun")
+    use_hooks(place, Stop=[entry("echo on > begun; sleep 300", None, **{"async": True})])
+    told_of: list[str] = []
+    runner = runner_for(place, told_of.append)
+    runner.attach(runner.door.replace(warn=told_of.append))
+    await runner.fire("Stop", {})
+    await asyncio.to_thread((place.repo / "begun").read_text)
+    ending = HookEnding(runner, "other")
+    waiting = asyncio.create_task(ending.wait(tells=False))
+    await after_timers()
+    ending.cut_short()
+    await waiting
+    assert told_of == ["hooks that nobody waited for had not ended with the session and were stopped"]
+
+
 async def test_a_user_who_says_nothing_is_waited_for(place: Place) -> None:
     use_hooks(place, Notification=[entry(noting(place), "idle_prompt")])
     hears, runner = signals(place, 0.0)
     hears.note_event(DONE)
     await after_timers()
-    await runner.settle(60)
+    await runner.finish()
     [one] = told(place)
     assert (one["notification_type"], one["message"]) == ("idle_prompt", "codex-py waits for your input")
     assert (one["transcript_path"], one["permission_mode"]) == (None, "default")
@@ -90,7 +107,7 @@ async def test_a_user_who_goes_on_is_not(place: Place) -> None:
     hears.note_event(DONE)
     hears.note_event(events.TurnStarted("t2"))
     await after_timers()
-    await runner.settle(60)
+    await runner.finish()
     assert told(place) == []
 
 
@@ -98,7 +115,7 @@ async def test_a_question_of_the_model_is_no_permission(place: Place) -> None:
     use_hooks(place, Notification=[entry(noting(place), "elicitation_dialog")])
     hears, runner = signals(place, 600.0)
     hears.note_event(events.QuestionAsked(ChoiceQuestion("q", "head", "which?", ())))
-    await runner.settle(60)
+    await runner.finish()
     assert [one["message"] for one in told(place)] == ["codex-py has a question"]
 
 
@@ -106,4 +123,5 @@ async def test_what_is_still_under_way_in_the_end_is_stopped(place: Place) -> No
     use_hooks(place, Notification=[entry("sleep 300")])
     hears, runner = signals(place, 600.0)
     hears.note_event(events.QuestionAsked(ChoiceQuestion("q", "head", "which?", ())))
-    await asyncio.wait_for(runner.settle(0.01), 60)
+    assert await runner.stop()
+    assert not await runner.stop()

@@ -54,13 +54,14 @@ def test_a_file_whose_hooks_are_no_table_is_told() -> None:
     assert read_hooks(tables, ORIGIN) == (
         (),
         ("`hooks` in `/home/hooks.json` is ignored: it is not a table with a list for each event",),
+        "",
     )
     assert tables_of({"hooks": []}) == tables_of({"hooks": None}) == {}
 
 
 def test_what_other_programs_keep_there_is_passed_over() -> None:
     tables = {"state": {"/x:stop:0:0": {"trusted_hash": "sha256:1"}}, "description": "my hooks"}
-    assert read_hooks(tables, ORIGIN) == ((), ())
+    assert read_hooks(tables, ORIGIN) == ((), (), "")
 
 
 def test_what_codex_cli_has_switched_off_stays_off() -> None:
@@ -79,7 +80,7 @@ def test_what_codex_cli_has_switched_off_stays_off() -> None:
     ("entry", "reason"),
     [
         (5, "it is not a table"),
-        ({"hooks": [{"type": "prompt", "prompt": "is it safe?"}]}, "hooks of the type `prompt` are not supported"),
+        ({"hooks": [{"type": "speech", "command": "a"}]}, "hooks of the type `speech` are not supported"),
         ({}, "it has no `command`"),
         ({"command": ""}, "it has no `command`"),
         ({"command": "a\0b"}, "it has no `command`"),
@@ -110,7 +111,23 @@ def test_what_is_no_list_is_told() -> None:
     assert read_hooks({"Stop": 5}, ORIGIN) == (
         (),
         ("hooks for `Stop` in `/home/hooks.json` are ignored: they are not a list of tables",),
+        "",
     )
+
+
+@pytest.mark.parametrize(
+    ("types", "notice"),
+    [
+        (["prompt"], "1 hook of the type `prompt` in `/home/hooks.json` is not run: only `command` is supported"),
+        (
+            ["http", "agent", "http"],
+            "3 hooks of the types `http`, `agent` in `/home/hooks.json` are not run: only `command` is supported",
+        ),
+    ],
+)
+def test_hooks_that_only_other_programs_run_are_told_in_one_line(types: list[str], notice: str) -> None:
+    entries = [{"hooks": [{"type": one, "prompt": "is it safe?", "url": "http://x"}]} for one in types]
+    assert read_hooks({"Stop": [*entries, {"command": "a"}]}, ORIGIN) == ((hook("Stop", "a"),), (), notice)
 
 
 def test_an_unknown_event_is_told_with_the_one_it_is_near_to() -> None:

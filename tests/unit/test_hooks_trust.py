@@ -25,6 +25,14 @@ def hook(root: Path, command: str | tuple[str, ...]) -> Hook:
         "FOO=1 python3 'tools/check.sh'; true",
         "bash link",
         "bash 'my tools/check.sh'",
+        '"$(git rev-parse --show-toplevel)"/tools/check.sh',
+        "python3 `git rev-parse --show-toplevel`/tools/check.sh",
+        'bash "${CLAUDE_PROJECT_DIR:-$(pwd)}/tools/check.sh"',
+        'ROOT=$(pwd); bash "$ROOT/tools/check.sh"',
+        "cd tools && ./check.sh",
+        'cd "$(git rev-parse --show-toplevel)/tools" && sh check.sh',
+        "PATH=$PWD/tools:$PATH check.sh",
+        "python3 -m tools.check",
         ("bash", "tools/check.sh"),
     ],
 )
@@ -33,6 +41,7 @@ def test_a_yes_covers_the_script(tmp_path: Path, command: str | tuple[str, ...])
     script.parent.mkdir()
     script.write_text("exit 0\n")
     (tmp_path / "link").symlink_to(script)
+    (tmp_path / "tools" / "check.py").symlink_to(script)
     (tmp_path / "my tools").symlink_to(script.parent)
     before = fingerprint(hook(tmp_path, command), tmp_path)
     assert fingerprint(hook(tmp_path, command), tmp_path) == before

@@ -24,6 +24,8 @@ class Controls:
         self.seat: Seat | None = None
         # None until the terminal reports it.
         self.has_focus: bool | None = None
+        # Cuts short what a session does that has been left; None where there is none.
+        self.leaving: Callable[[], None] | None = None
         self._composer = composer
         self._cwd = cwd
         self._draw = draw
@@ -39,6 +41,7 @@ class Controls:
     def take_seat(self, seat: Seat | None) -> None:
         """Put another session in front; what was sent before there was one goes to it."""
         self.seat = seat
+        self.leaving = None
         self._composer.menu.use(seat.sources if seat else ())
         if seat and self._submits_later:
             self._submits_later = False
@@ -65,6 +68,8 @@ class Controls:
 
     def interrupt(self) -> bool:
         """Stop the turn, and say whether there was one; what was queued comes back into the input."""
+        if self.leaving is not None:
+            self.leaving()
         waiting = self.seat.interrupt() if self.seat else None
         if waiting:
             self._composer.put_back(waiting)
@@ -89,6 +94,8 @@ class Controls:
         """Leave."""
         if self.seat is not None:
             self.seat.leave()
+        elif self.leaving is not None:
+            self.leaving()
         else:
             self._quit_early()
 

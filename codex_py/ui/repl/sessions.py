@@ -65,6 +65,7 @@ class Journey:
                 async with self._host.open(self._place, destination.target) as session:
                     destination = await self._sit(session)
                     before = way_back(session, is_ephemeral=self._host.is_ephemeral)
+                    self._front.controls.leaving = session.interrupt
             except UserError as error:
                 if isinstance(error, LoginNeeded):
                     destination = await self._set_up(destination)

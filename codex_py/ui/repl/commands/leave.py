@@ -50,7 +50,7 @@ async def _leave_for(desk: Desk, target: ResumeTarget) -> None:
 
 def _leave(desk: Desk, destination: Destination, reason: str) -> None:
     if desk.session.hooks is not None:
-        desk.session.hooks.will_end(reason)
+        desk.session.hooks.ending.because(reason)
     desk.front.leave(destination)
 
 
