@@ -102,6 +102,7 @@ def _facts(session: SessionSummary) -> Iterator[tuple[str, str]]:
         "model": " · ".join(filter(None, (session.model, session.provider))),
         "tokens": f"{session.tokens:,}",
         "forked from": session.forked_from,
+        "agent": f"{session.nickname or 'agent'} of {session.parent}" if session.parent else "",
         "archived": "yes" if session.archived else "",
         "file": str(session.path),
     }

@@ -17,7 +17,7 @@ from codex_py.core.turn_context import TurnSettings
 from codex_py.process.manager import ProcessManager
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import OverrideTurnContext
-from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxMode, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxMode, SandboxPolicy, WorkspaceWrite, mode_of
 from codex_py.protocol.value import Value
 from codex_py.rollout.format import SubagentSource
 from codex_py.rollout.recorder import Recorder
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from codex_py.rollout.reader import StoredSession
 
 _THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
+_WIDTH: Final[tuple[SandboxMode, ...]] = ("read-only", "workspace-write", "danger-full-access")
 
 
 class AgentGround(Value):
@@ -121,6 +122,12 @@ def tightened(own: TurnSettings, now: TurnSettings, role: AgentRole | None) -> O
     if (own.sandbox_policy, own.approval, own.plan) == (policy, now.approval, now.plan):
         return None
     return OverrideTurnContext(sandbox=policy, approval=now.approval, plan=now.plan)
+
+
+def may_do_more(own: TurnSettings, now: TurnSettings, role: AgentRole | None) -> bool:
+    """Whether an agent at work with the settings `own` may do what one that begins now may not."""
+    policy = narrower(now.sandbox_policy, _mode_of(role or AgentRole("")))
+    return (now.plan and not own.plan) or _WIDTH.index(mode_of(own.sandbox_policy)) > _WIDTH.index(mode_of(policy))
 
 
 def forked_items(history: History) -> tuple[ResponseItem, ...]:

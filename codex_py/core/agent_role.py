@@ -16,7 +16,7 @@ class AgentRole(Value):
     """Texts for the model and for the choice, and what narrows an agent of the role.
 
     `model` and `effort` are None where it has those of the session; `tools` is None where it has all of them.
-    `path` is the file it was read from, None for a built-in one.
+    `provider` is the only one it is for, None for any. `path` is the file it was read from, None for a built-in one.
     """
 
     name: str
@@ -27,6 +27,7 @@ class AgentRole(Value):
     sandbox: SandboxMode | None = None
     tools: ToolChoice | None = None
     skills: tuple[str, ...] = ()
+    provider: str | None = None
     path: Path | None = None
 
 

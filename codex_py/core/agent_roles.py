@@ -158,11 +158,11 @@ def _yaml(source: str) -> YamlValue:
 
 
 def _role(fields: Mapping[str, Any], stem: str, path: Path) -> AgentRole:
-    name = " ".join((_text(fields, "name") or stem).split())[:_MOST_NAME]
-    tools = choose_tools(_names(fields.get("tools")), _names(fields.get("disallowedTools")) or ())
-    mode = _text(fields, "sandbox_mode")
+    name = sanitize_line(" ".join((_text(fields, "name") or stem).split()))[:_MOST_NAME]
+    tools = choose_tools(_limits(fields, "tools"), _limits(fields, "disallowedTools") or ())
+    mode = fields.get("sandbox_mode") or ""
     if mode and mode not in get_args(SandboxMode):
-        raise _Refused(f"`sandbox_mode` is `{sanitize_line(mode[:40])}`")
+        raise _Refused(f"`sandbox_mode` is `{sanitize_line(str(mode)[:40])}`")
     model = _text(fields, "model")
     return AgentRole(
         name=name,
@@ -173,8 +173,18 @@ def _role(fields: Mapping[str, Any], stem: str, path: Path) -> AgentRole:
         sandbox=cast("SandboxMode", mode) if mode else None,
         tools=tools,
         skills=_names(fields.get("skills")) or (),
+        provider=_text(fields, "model_provider") or None,
         path=path,
     )
+
+
+def _limits(fields: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
+    """The names that narrow a role. Raises `_Refused` for another shape: a limit that is not understood is none."""
+    value: object = fields.get(key)
+    listed = as_list(value) or [value or ""]
+    if all(isinstance(one, str) for one in listed):
+        return _names(value)
+    raise _Refused(f"`{key}` is neither a list of names nor a text with commas between them")
 
 
 def _names(value: object) -> tuple[str, ...] | None:

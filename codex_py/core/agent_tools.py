@@ -49,9 +49,14 @@ def choose_tools(names: Sequence[str] | None, denied: Sequence[str]) -> ToolChoi
     if (names is None or "*" in names) and not denied:
         return None
     plain = None if names is None or "*" in names else [_plain(name) for name in names]
+    gone = {_plain(name).lower() for name in denied}
+    if plain is not None:
+        plain = [name for name in plain if name.lower() not in gone]
+        # It says again what is not in the list; files are read with commands here, whoever may read them.
+        gone -= {"bash"} if any("exec_command" in _ours(name) for name in plain) else set()
     return ToolChoice(
         allowed=None if plain is None else frozenset(ours for name in plain for ours in _ours(name)),
-        denied=frozenset(ours for name in map(_plain, denied) for ours in _denied(name)),
+        denied=frozenset(ours for name in map(_plain, denied) if name.lower() in gone for ours in _denied(name)),
         reads_only=plain is not None and not any(name.lower() in _WRITING for name in plain),
     )
 
@@ -62,7 +67,7 @@ def _ours(name: str) -> tuple[str, ...]:
 
 def _denied(name: str) -> tuple[str, ...]:
     """What is taken away with a name: with `Write` the patches, and not the shell that reads files as well."""
-    if name.lower() == "bash":
+    if name.lower() in ("bash", *_COMMANDS):
         return _COMMANDS
     return tuple(one for one in _ours(name) if one == name or one not in _LOOK)
 

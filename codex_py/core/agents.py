@@ -8,20 +8,19 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from codex_py.config.keys import nearest
 from codex_py.context.agent import subagent_notification
 from codex_py.core.agent import Agent, Ask
-from codex_py.core.agent_build import AgentGround, AgentPlan, agent_parts, forked_items, tightened
+from codex_py.core.agent_build import AgentGround, AgentPlan, agent_parts, forked_items, may_do_more, tightened
 from codex_py.core.agent_slot import AgentLimits, AgentSlot
+from codex_py.core.agent_wish import check_provider, wished_role, wished_skills
 from codex_py.core.kin import Kin
 from codex_py.core.session import Session
-from codex_py.core.skill_names import for_a_model
 from codex_py.core.stored_agents import StoredAgents
 from codex_py.errors import ToolError, UserError
 from codex_py.protocol import events
 from codex_py.protocol.agents import AgentState, AgentStatus, status_payload
 from codex_py.protocol.ids import uuid7
-from codex_py.protocol.input import SkillInput, TextInput, UserInput
+from codex_py.protocol.input import TextInput, UserInput
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
 from codex_py.rollout.format import SubagentSource
@@ -112,8 +111,10 @@ class Agents:
 
     async def spawn(self, wish: AgentWish) -> AgentState:
         """Start an agent; it works on when this returns. Raises `ToolError`."""
-        role = self._role(wish.role)
-        given = (*self._skills(role.skills if role else (), wish.skills), *wish.task)
+        role = wished_role(wish.role, self._tree.roles)
+        door = self._door
+        skills = wished_skills(role, wish.skills, find=door.skill, warn_for=door.warn_for)
+        given = (*skills, *wish.task)
         self._check_room()
         self._tree.names.update(state.name for state in self.states())
         name = self._tree.name_for(role.name if role else "")
@@ -147,19 +148,26 @@ class Agents:
             agent.is_heard = True
             agent.interrupt()
             await agent.ended()
+        now, role = self._door.settings(), self._tree.roles.get(before.role)
         if agent.is_at_work:
+            if may_do_more(agent.session.settings, now, role):
+                raise ToolError(
+                    f"the agent `{before.name}` works on as it began, and may do more than this session by now: with"
+                    " `interrupt` it stops and goes on with what is allowed"
+                )
             agent.say(given)
             return before
         self._tree.at_work.add(before.id)
         # What the user has narrowed meanwhile holds for it too.
-        now, role = self._door.settings(), self._tree.roles.get(before.role)
         if (op := tightened(agent.session.settings, now, role)) is not None:
             await agent.session.submit(op)
         agent.begin(given)
         return before
 
     async def wait(self, targets: Sequence[str], seconds: float) -> Sequence[AgentState]:
-        """Wait until one of them is no longer at work; none after so many seconds."""
+        """Wait until one of them is no longer at work; none after so many seconds. Raises `ToolError`."""
+        for target in targets:
+            self._check_own(target)
         agents = [agent for target in targets if (agent := self._at_work(target))]
         if len(agents) == len(targets):
             longest = max(seconds, self._tree.limits.shortest_wait)
@@ -235,27 +243,21 @@ class Agents:
         return agent.session.agents.states() if agent else self._stored.below(agent_id)
 
     def _known(self, target: str) -> AgentState:
+        self._check_own(target)
         state = self.find(target)
         if state is None:
             raise ToolError(f"there is no agent `{target}`; `list_agents` tells which there are")
         return state
 
-    def _role(self, name: str) -> AgentRole | None:
-        # What other programs call the absence of a role.
-        if not name or name == "default":
-            return self._tree.roles.get(name)
-        if (role := self._tree.roles.get(name)) is not None:
-            return role
-        near = nearest(name, self._tree.roles)
-        known = ", ".join(f"`{one}`" for one in self._tree.roles)
-        guess = f"did you mean `{near}`? " if near else ""
-        raise ToolError(f"unknown agent_type `{name}`: {guess}there are {known}")
-
-    def _skills(self, of_role: Sequence[str], wished: Sequence[str]) -> Sequence[UserInput]:
-        # A role is written by people, who may ask for any skill.
-        named = [self._door.skill(name) for name in of_role]
-        named += [for_a_model(self._door.skill(name)) for name in wished]
-        return list({skill.canonical_path: SkillInput(skill.name, skill.canonical_path) for skill in named}.values())
+    def _check_own(self, target: str) -> None:
+        """Raises `ToolError` for an agent of an agent: that one talks to it."""
+        if self.find(target) is not None:
+            return
+        every = self.states()
+        of_another = next((state for state in every if target in (state.id, state.name)), None)
+        if of_another is not None:
+            starter = next((state.name for state in every if state.id == of_another.parent), "another agent")
+            raise ToolError(f"the agent `{target}` is not yours: `{starter}` has started it, and alone talks to it")
 
     def _check_room(self) -> None:
         limits = self._tree.limits
@@ -273,6 +275,7 @@ class Agents:
     async def _opened(self, state: AgentState, plan: AgentPlan) -> Agent:
         """The session of an agent, open. Raises `ToolError` when it cannot be."""
         door, tree = self._door, self._tree
+        check_provider(plan.role, door.parts.provider_name)
         tree.at_work.add(state.id)
         try:
             ground = AgentGround(door.parts, door.settings(), door.registry(), await door.hands(), tree.file)
@@ -305,7 +308,19 @@ class Agents:
             raise ToolError(f"the agent `{state.name}` is closed, and nothing was kept of it: start another one")
         source = SubagentSource(state.parent, state.depth, state.name, state.role)
         role, deeper = self._tree.roles.get(state.role), state.depth < self._tree.limits.depth
-        plan = AgentPlan(state.id, source, role, model=state.model or None, stored=stored, may_spawn=deeper)
+        if role is None and state.role:
+            # What the role kept it from would be open to it.
+            raise ToolError(f"the role `{state.role}` of the agent `{state.name}` is there no more: start another one")
+        effort = (stored.turn_context or {}).get("effort")
+        plan = AgentPlan(
+            state.id,
+            source,
+            role,
+            model=state.model or None,
+            effort=effort if isinstance(effort, str) else None,
+            stored=stored,
+            may_spawn=deeper,
+        )
         return await self._opened(state, plan)
 
     async def _let_idle_go(self) -> None:

@@ -81,8 +81,8 @@ class Compaction:
         self._turn_skills = ()
 
     def note_skills(self, items: Sequence[ResponseItem]) -> None:
-        """`<skill>` messages the running turn was given."""
-        self._turn_skills += tuple(items)
+        """`<skill>` messages the running turn was given. One that it is given again is kept once."""
+        self._turn_skills += tuple(item for item in items if item not in self._turn_skills)
 
     def note_event(self, event: events.Event) -> None:
         """Hear of plans, patches and skills."""

@@ -36,6 +36,7 @@ class HumanPrinter:
         self._color = color
         self._last_shown: str | None = None
         self._last_retry = ""
+        self._agent_tokens: dict[str, int] = {}
 
     def __call__(self, event: events.Event) -> None:
         if not isinstance(event, events.Retrying):
@@ -63,6 +64,9 @@ class HumanPrinter:
                 self._line(self._paint("turn interrupted", _YELLOW))
             case events.TurnCompleted():
                 self._usage(event)
+            case events.AgentChanged(agent):
+                self._agent_tokens[agent.id] = agent.tokens
+                self._tool(event)
             case _:
                 self._tool(event)
 
@@ -70,6 +74,8 @@ class HumanPrinter:
         self._line(self._paint(f"turn: {event.turn_usage.in_words()}", _DIM))
         if event.usage != event.turn_usage:
             self._line(self._paint(f"session: {event.usage.in_words()}", _DIM))
+        if any(self._agent_tokens.values()):
+            self._line(self._paint(f"agents: {sum(self._agent_tokens.values()):,} tokens of their own", _DIM))
         # Last, because scripts that know Codex CLI look for it here.
         self._line(self._paint("tokens used", _DIM))
         self._line(f"{event.usage.uncached_total:,}")

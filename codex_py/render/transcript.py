@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from rich.text import Text
+
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.events import CommandFinished, PlanStep, PlanUpdated, SkillUsed, ToolCallFinished, WebSearched
 from codex_py.protocol.items import CallOutput, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
 from codex_py.protocol.readable import arguments_of, command_of, is_host_text, output_of, without_pictures
 from codex_py.protocol.reports import SHELL_TOOLS, exit_code_in, patch_succeeded, report_of, was_answered
-from codex_py.render.command import render_command
-from codex_py.render.entry import Entry
+from codex_py.render.command import call_line, render_command
+from codex_py.render.entry import Entry, OneLine, line_of
 from codex_py.render.message import render_message, render_prompt
 from codex_py.render.notice import render_notice, render_search, render_skill
 from codex_py.render.patch import render_patch_text
@@ -24,8 +26,13 @@ from codex_py.render.tool_call import render_tool_call
 _STATUSES: Final = ("pending", "in_progress", "completed")
 
 
-def render_items(items: Iterable[ResponseItem], *, cwd: Path, expanded: bool = False) -> Iterator[Entry]:
-    """An entry for whatever a person saw of these items; a call stands where it was made, with what came of it."""
+def render_items(
+    items: Iterable[ResponseItem], *, cwd: Path, expanded: bool = False, at_work: bool = False
+) -> Iterator[Entry]:
+    """An entry for whatever a person saw of these items; a call stands where it was made, with what came of it.
+
+    Calls without an answer were stopped, unless the session is `at_work`.
+    """
     given = list(items)
     outputs = {
         view.call_id: output_of(item)
@@ -33,6 +40,10 @@ def render_items(items: Iterable[ResponseItem], *, cwd: Path, expanded: bool = F
         if item.type.endswith("_call_output") and isinstance(view := item.view(), CallOutput)
     }
     for item in given:
+        call = item.view() if at_work and item.type.endswith("_call") else None
+        if isinstance(call, ToolCall) and call.call_id not in outputs:
+            yield _under_way(call)
+            continue
         entry = _entry(item, outputs, cwd, expanded=expanded)
         if entry is not None:
             yield entry
@@ -91,6 +102,13 @@ def _called(call: ToolCall, output: str | None, cwd: Path, *, expanded: bool) ->
     report = report_of(output)
     done = CommandFinished(call.call_id, command, cwd, report.printed, report.exit_code, report.seconds, report.status)
     return render_command(done, expanded=expanded)
+
+
+def _under_way(call: ToolCall) -> Entry:
+    command = command_of(call) if call.name in SHELL_TOOLS else None
+    if command is not None:
+        return Entry(call_line("▸", command, "under way", style="accent"), spacing="dense")
+    return Entry(OneLine(line_of(f"▸ {call.name}", "accent"), Text(" · under way", "dim")), spacing="dense")
 
 
 def _plan(arguments: Mapping[str, Any]) -> PlanUpdated:

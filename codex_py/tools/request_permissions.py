@@ -20,6 +20,7 @@ from codex_py.protocol.policy import DangerFullAccess, ReadOnly, WorkspaceWrite,
 from codex_py.protocol.questions import PermissionsQuestion
 from codex_py.sandbox.policy import PROTECTED_NAMES, is_writable
 from codex_py.tools.arguments import parse_arguments
+from codex_py.tools.guard import PLANNING
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 _UNAVAILABLE: Final = "request_permissions is not available"
@@ -52,6 +53,8 @@ async def request_permissions(call: ToolCall, context: ToolContext) -> ToolOutpu
     arguments, for folders that stay closed, and where nobody can be asked.
     """
     arguments = parse_arguments(call, RequestPermissionsArguments)
+    if context.plan:
+        raise ToolError(f"{_UNAVAILABLE}: {PLANNING}; say in the plan what it takes to carry it out")
     if not asks_about(context.approval, "request_permissions"):
         raise ToolError(f"{_UNAVAILABLE} under the approval policy `{approval_name(context.approval)}`; {_WITHIN}")
     if context.ask is None or context.widen is None:

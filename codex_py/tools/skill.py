@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
+from pydantic import AliasChoices, BaseModel, Field
 
 from codex_py.errors import ToolError
 from codex_py.protocol.items import ToolCall
@@ -11,7 +11,8 @@ from codex_py.tools.spec import ToolContext, ToolOutput
 
 
 class SkillArguments(BaseModel):
-    name: str
+    # The second name is Claude Code's, whose models know it by heart.
+    name: str = Field(validation_alias=AliasChoices("name", "skill"))
     args: str | None = None
 
 

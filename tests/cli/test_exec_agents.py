@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from typing import Any
 
 from tests.support.agents import answer_of, cast, spawn, wait
 from tests.support.agents import run as run_command
-from tests.support.fake_responses import api_error, call, say
+from tests.support.fake_responses import api_error, call, completed, say, tokens
 from tests.support.home import Place
 from tests.support.process import is_running, run, start
 
@@ -73,7 +74,7 @@ def test_a_script_reads_what_agents_were_told_and_came_to(place: Place) -> None:
 def test_the_sessions_of_agents_are_listed_only_when_they_are_asked_for(place: Place) -> None:
     parts = {
         "go": [[spawn("s1", "look at a")], [wait("w1", "agent-1", timeout_ms=60000)], [say("done")]],
-        "look at a": [[say("a is fine")]],
+        "look at a": [[say("a is fine"), completed(tokens(1000, 5))]],
         "and now?": [[say("still here")]],
     }
     with cast({task: parts[task] for task in ("go", "look at a")}) as model:
@@ -82,12 +83,15 @@ def test_the_sessions_of_agents_are_listed_only_when_they_are_asked_for(place: P
     assert (human.status, human.out) == (0, "done\n")
     assert "agent-1: works on: look at a" in human.err
     assert "a is fine" in human.err
+    assert "\nagents: 1,005 tokens of their own\ntokens used\n" in human.err
     listed = json.loads(run(place, "sessions", "list", "--json").out)
     everything = json.loads(run(place, "sessions", "list", "--json", "--agents").out)
     assert [one["first_prompt"] for one in listed] == ["go"]
     [thread] = [one["id"] for one in listed]
     told = {one["first_prompt"]: (one["source"], one["parent"]) for one in everything}
     assert told == {"go": ("exec", None), "look at a": ("subagent", thread)}
+    [agent] = [one["id"] for one in everything if one["parent"]]
+    assert re.search(rf"^agent: +agent-1 of {thread}$", run(place, "sessions", "show", agent).out, re.MULTILINE)
     # The newest session is not that of the agent.
     with cast({"and now?": parts["and now?"]}) as model:
         place.use_model(model.base_url, FULL_ACCESS)

@@ -45,5 +45,7 @@ def test_agents_are_on_the_screen_and_one_can_be_stopped(place: Place, ready: Re
             terminal.wait_for("agent-1: look at the parser")
             terminal.press("enter")
             terminal.wait_for("agent-1 (done):").wait_for_prompt()
-            terminal.type("/quit\r")
+            terminal.type("/status\r")
+            terminal.wait_for("2, with").wait_for("tokens of their own").press("escape")
+            terminal.wait_until_gone("tokens of their own").type("/quit\r")
             assert terminal.wait_for_end() == 0

@@ -173,6 +173,25 @@ def test_the_plan_is_kept_in_one_place(place: Place, ready: Ready) -> None:
             assert "1 of 2 done" in terminal.text
 
 
+def test_of_a_long_plan_the_part_is_seen_where_the_work_is(place: Place, ready: Ready) -> None:
+    go_on = threading.Event()
+    steps = [
+        {"step": f"step {n} " + "of many words " * 8, "status": "completed" if n < 20 else "pending"} for n in range(50)
+    ]
+    story = [call("p", "update_plan", {"plan": steps})], [hang(go_on), say("such is the plan")]
+    with FakeResponses(*story) as model:
+        ready(model)
+        with Terminal(place, "plan it") as terminal:
+            terminal.wait_for("20 of 50 done").wait_for("more after")
+            assert "☐ step 20 of many words" in terminal.text
+            assert "step 49" not in terminal.text
+            go_on.set()
+            terminal.wait_for("● such is the plan").wait_for_prompt()
+
+            assert "● such is the plan" in terminal.text
+            assert "☐ step 20 of many words" in terminal.text
+
+
 def test_a_plan_that_is_not_done_stays_in_view_in_the_next_turn(place: Place, ready: Ready) -> None:
     go_on = threading.Event()
     plan = {"plan": [{"step": "look around", "status": "completed"}, {"step": "act", "status": "pending"}]}

@@ -11,7 +11,7 @@ from codex_py.protocol import events
 from codex_py.protocol.ops import Answer
 from tests.support.agents import cast, run, spawn, standing, tool_names, wait
 from tests.support.bodies import injected, user
-from tests.support.fake_responses import Request, say
+from tests.support.fake_responses import Request, call, say
 from tests.support.home import MODEL, Place
 from tests.support.script import Stream
 from tests.support.session import watched_session
@@ -140,6 +140,70 @@ async def test_a_project_that_is_not_trusted_brings_no_roles(place: Place) -> No
     assert model.of("go")[1].output_of("s1").startswith("unknown agent_type `reviewer`: ")
 
 
+async def test_an_agent_whose_role_is_gone_does_not_go_on_without_its_limits(place: Place) -> None:
+    add_role(place, "reader.toml", 'sandbox_mode = "read-only"\n')
+    parts = {
+        "go": [
+            [spawn("s1", "look", agent_type="reader")],
+            [wait("w1", "reader-1", timeout_ms=60000)],
+            [say("done")],
+        ],
+        "look": [[say("fine")]],
+    }
+    with cast(parts) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+            thread = watched.session.thread_id
+    (place.codex_home / "agents" / "reader.toml").unlink()
+    again = call("t1", "send_input", {"target": "reader-1", "message": "touch made"})
+    with cast({"go on": [[again], [say("done")]]}) as model:
+        async with watched_session(place, model, resume=thread) as watched:
+            await watched.say("go on")
+    reason = "the role `reader` of the agent `reader-1` is there no more: start another one"
+    assert model.requests[-1].output_of("t1") == reason
+
+
+async def test_what_a_role_is_told_goes_to_no_other_provider_than_its_own(place: Place) -> None:
+    add_role(place, "local.toml", 'model_provider = "ollama"\n')
+    add_role(place, "same.toml", 'model_provider = "fake"\n')
+    parts = {
+        "go": [
+            [spawn("s1", "look", agent_type="local"), spawn("s2", "look", agent_type="same")],
+            [wait("w1", "same-1", timeout_ms=60000)],
+            [say("done")],
+        ],
+        "look": [[say("fine")]],
+    }
+    with cast(parts) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+            assert [state[:2] for state in standing(watched)] == [("same-1", "completed")]
+    assert model.of("go")[-1].output_of("s1") == (
+        "the role `local` is for the provider `ollama`, and agents have that of their session, `fake`: use another"
+        " `agent_type`"
+    )
+
+
+async def test_a_skill_that_a_role_names_and_nobody_has_costs_a_line(place: Place) -> None:
+    lint = add_skill(repo_root(place), "lint")
+    add_role(place, "linter.md", "---\nname: linter\nskills: nope, lint\n---\n")
+    parts = {
+        "go": [
+            [spawn("s1", "look", agent_type="linter")],
+            [wait("w1", "linter-1", timeout_ms=60000)],
+            [say("done")],
+        ],
+        "look": [[say("fine")]],
+    }
+    with cast(parts) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("go")
+    assert model.of("look")[0].input[-2:] == [injected(lint), user("look")]
+    assert [event.message for event in watched.of(events.Warned)] == [
+        "the agent role `linter`: there is no skill `nope`; the closest are `lint`"
+    ]
+
+
 async def test_without_the_feature_no_tool_for_agents_is_shown(place: Place) -> None:
     with cast({"go": [[say("done")]]}) as model:
         async with watched_session(place, model, "[features]\nmulti_agent = false\n") as watched:
@@ -203,7 +267,16 @@ async def test_no_more_agents_work_at_a_time_than_the_limit_says(place: Place) -
 
 async def test_agents_of_agents_go_as_deep_as_the_limit_says(place: Place) -> None:
     parts = {
-        "go": [[spawn("s1", "one")], [wait("w1", "agent-1", timeout_ms=60000)], [say("done")]],
+        "go": [
+            [spawn("s1", "one")],
+            [wait("w1", "agent-1", timeout_ms=60000)],
+            [
+                wait("w2", "agent-1", "agent-2"),
+                call("t1", "send_input", {"target": "agent-2", "message": "go on"}),
+                call("x1", "close_agent", {"target": "agent-2"}),
+            ],
+            [say("done")],
+        ],
         "one": [[spawn("s1", "two")], [wait("w1", "agent-2", timeout_ms=60000)], [say("two says so")]],
         "two": [[spawn("s1", "three")], [say("I did it myself")]],
     }
@@ -218,6 +291,9 @@ async def test_agents_of_agents_go_as_deep_as_the_limit_says(place: Place) -> No
             assert two.parent == one.id
             assert [item.type for item in watched.session.agents.items_of(two.id)][-1] == "message"
             thread = watched.session.thread_id
+    last = model.of("go")[-1]
+    not_yours = "the agent `agent-2` is not yours: `agent-1` has started it, and alone talks to it"
+    assert [last.output_of(one) for one in ("w2", "t1", "x1")] == [not_yours] * 3
     assert "spawn_agent" in tool_names(model.of("one")[0])
     assert "spawn_agent" not in tool_names(model.of("two")[0])
     assert model.of("two")[1].output_of("s1") == "unsupported call: spawn_agent"

@@ -249,6 +249,45 @@ async def test_an_agent_can_be_made_to_drop_what_it_does(place: Place) -> None:
     assert not any('"interrupted"' in text for text in last.texts("user"))
 
 
+async def test_what_the_user_has_narrowed_is_not_to_be_had_from_an_agent_that_began_before(place: Place) -> None:
+    at_work = threading.Event()
+
+    def endless(_: Request) -> Stream:
+        at_work.set()
+        return [delta("I am at"), hang(threading.Event())]
+
+    more = {"target": "agent-1", "message": "touch made"}
+    parts = {
+        "go": [
+            [spawn("s1", "look at a")],
+            [say("it works")],
+            [call("t1", "send_input", more)],
+            [say("planned")],
+            [call("t2", "send_input", more)],
+            [call("t3", "send_input", {**more, "interrupt": True})],
+            [wait("w1", "agent-1", timeout_ms=60000)],
+            [say("done")],
+        ],
+        "look at a": [endless, [run("c1", "touch made")], [say("it is not let")]],
+    }
+    with cast(parts) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+            await asyncio.to_thread(at_work.wait, 30)
+            await watched.session.submit(OverrideTurnContext(plan=True))
+            await watched.say("plan it")
+            await watched.session.submit(OverrideTurnContext(plan=False, sandbox="read-only"))
+            await watched.say("now it is only to look")
+    last = model.of("go")[-1]
+    refused = (
+        "the agent `agent-1` works on as it began, and may do more than this session by now: with `interrupt` it stops"
+        " and goes on with what is allowed"
+    )
+    assert [last.output_of("t1"), last.output_of("t2")] == [refused, refused]
+    assert answer_of(last, "w1")["status"] == {"agent-1": {"completed": "it is not let"}}
+    assert not (place.repo / "made").exists()
+
+
 async def test_closing_an_agent_ends_its_commands_and_it_can_be_called_back(place: Place) -> None:
     fifo(place, "never")
     parts = {
@@ -279,6 +318,26 @@ async def test_closing_an_agent_ends_its_commands_and_it_can_be_called_back(plac
         ]
     }
     assert answer_of(last, "w2")["status"] == {"agent-1": {"completed": "again"}}
+
+
+async def test_an_agent_that_is_called_back_thinks_as_hard_as_before(place: Place) -> None:
+    parts = {
+        "go": [
+            [spawn("s1", "look at a", reasoning_effort="high")],
+            [wait("w1", "agent-1", timeout_ms=60000)],
+            [call("x1", "close_agent", {"target": "agent-1"})],
+            [call("t1", "send_input", {"target": "agent-1", "message": "look again"})],
+            [wait("w2", "agent-1", timeout_ms=60000)],
+            [say("done")],
+        ],
+        "look at a": [[say("fine")], [say("still fine")]],
+    }
+    with cast(parts) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+    first, second = model.of("look at a")
+    assert first.body["reasoning"] == second.body["reasoning"]
+    assert first.body["reasoning"]["effort"] == "high"
 
 
 async def test_calls_about_nothing_are_answered_with_what_there_is(place: Place) -> None:

@@ -86,9 +86,11 @@ async def test_a_full_history_is_compacted_before_the_next_turn(place: Place) ->
 async def test_a_turn_is_compacted_between_its_requests_with_its_skills(place: Place) -> None:
     body = "---\nname: lint\ndescription: lints\n---\nRun the linter.\n"
     skill = place.write(".agents/skills/lint/SKILL.md", body)
-    work = [call("p", "update_plan", PLAN), custom_call("c1", "apply_patch", PATCH), FULL]
+    # What is loaded once more is kept once.
+    again = call("k1", "skill", {"name": "lint"})
+    work = [again, call("p", "update_plan", PLAN), custom_call("c1", "apply_patch", PATCH), FULL]
     with FakeResponses(work, [say("the summary")], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
+        async with watched_session(place, model, "skills.tool = true\n") as watched:
             ended = await watched.say("use $lint here")
     after = model.requests[2]
     skills = ["user use $lint here", "user <skill>"]

@@ -64,6 +64,18 @@ async def test_reading_works(place: Place) -> None:
     assert model.requests[1].output_of("c1").endswith("Output:\n# Demo\n\nA small demo.\n")
 
 
+async def test_no_wider_sandbox_is_asked_for(place: Place) -> None:
+    wanted = {"permissions": {"file_system": {"write": [str(place.home)]}}, "reason": "please"}
+    with FakeResponses([call("c1", "request_permissions", wanted)], [say("ok")]) as model:
+        async with watched_session(place, model, approval="on-request", can_ask=True) as watched:
+            await watched.session.submit(OverrideTurnContext(plan=True))
+            await watched.say("look")
+    assert model.requests[1].output_of("c1") == (
+        "request_permissions is not available: in plan mode nothing is written until the user has accepted the plan;"
+        " say in the plan what it takes to carry it out"
+    )
+
+
 async def test_a_command_from_before_is_not_typed_into(place: Place) -> None:
     begun = call("c1", "exec_command", {"cmd": "sh", "tty": True, "login": False, "yield_time_ms": 250})
 

@@ -102,6 +102,7 @@ async def test_one_name_of_a_skill_is_as_good_as_another_and_a_wrong_one_gets_th
         load("", call_id="k4"),
         call("k5", "skill", {}),
         call("k6", "skill", "not JSON"),
+        call("k7", "skill", {"skill": "lint", "args": "a.py"}),
     ]
     requests, watched = await loading(place, *calls, top=off)
     last = requests[-1]
@@ -112,6 +113,7 @@ async def test_one_name_of_a_skill_is_as_good_as_another_and_a_wrong_one_gets_th
     assert last.output_of("k4").startswith("there is no skill ``; the closest are ")
     assert "name" in last.output_of("k5")
     assert "JSON" in last.output_of("k6")
+    assert last.output_of("k7").endswith("Follow these instructions now, for: a.py")
     assert [use.name for use in watched.of(events.SkillUsed)] == ["lint"]
 
 

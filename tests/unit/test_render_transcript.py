@@ -38,6 +38,21 @@ def told(*items: ResponseItem, expanded: bool = False) -> list[str]:
     ]
 
 
+def test_of_a_session_at_work_what_has_no_answer_yet_is_under_way() -> None:
+    items = [
+        call("c1", "exec_command", cmd="make all"),
+        call("c2", "exec_command", cmd="make test"),
+        call("c3", "lookup", query="x"),
+        output("c1", "Wall time: 1.0000 seconds\nProcess exited with code 0\nOriginal token count: 0\nOutput:\n"),
+    ]
+    told = [
+        uncoloured(line)
+        for entry in render_items(items, cwd=CWD, at_work=True)
+        for line in Flow().lines(entry, width=60, theme=MONO)
+    ]
+    assert told == ["✓ $ make all · 1.0s", "▸ $ make test · under way", "▸ lookup · under way"]
+
+
 def test_a_stored_session_looks_as_it_did() -> None:
     report = (
         "Chunk ID: 1\nWall time: 0.2500 seconds\nProcess exited with code 1\nOriginal token count: 1\nOutput:\nno\n"

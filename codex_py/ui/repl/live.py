@@ -10,7 +10,7 @@ from codex_py.protocol import events
 from codex_py.render.entry import Entry
 from codex_py.render.lines import to_fragments
 from codex_py.render.markdown import MarkdownStream
-from codex_py.render.plan import render_plan
+from codex_py.render.plan import render_plan, render_plan_now
 from codex_py.render.theme import Theme
 from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.desk import Voice
@@ -20,6 +20,9 @@ from codex_py.ui.repl.running_agents import RunningAgents
 
 _FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _LONGEST_HEADING: Final = 60
+# A plan of more rows leaves room for what else goes on, and for the answer after which it stands in the end.
+_LEAST_PLAN: Final = 6
+_LONGEST_PLAN: Final = 12
 # What says nothing that ends a message.
 _SILENT: Final = (events.ItemRecorded, events.UsageReported, events.QuestionAsked, events.QuestionClosed)
 
@@ -141,11 +144,11 @@ class Live:
         """At most `height` rows; of what does not fit the end is seen."""
         theme = self.theme()
         foot = self._working_row(width)
-        rows = [row for block in self._blocks(width, theme) for row in block]
         room = max(0, height - len(foot))
+        rows = [row for block in self._blocks(width, room, theme) for row in block]
         return [*(rows[-room:] if room else []), *foot]
 
-    def _blocks(self, width: int, theme: Theme) -> list[list[Row]]:
+    def _blocks(self, width: int, room: int, theme: Theme) -> list[list[Row]]:
         block = self._stream.open_block() if self._stream else None
         blocks = [self._open_rows(block, width, theme)] if block else []
         if running := self.commands.entry(animated=self._animated):
@@ -153,7 +156,7 @@ class Live:
         if working := self.agents.entry(animated=self._animated):
             blocks.append(to_fragments(working, width=width, theme=theme))
         if self._plan is not None:
-            blocks.append(to_fragments(render_plan(self._plan), width=width, theme=theme))
+            blocks.append(self._plan_rows(self._plan, width, max(_LEAST_PLAN, room // 2)))
         return [[[], *rows] for rows in blocks if rows]
 
     def _open_rows(self, block: Entry, width: int, theme: Theme) -> list[Row]:
@@ -161,6 +164,14 @@ class Live:
         if self._drawn is None or self._drawn[:3] != (block, width, theme):
             self._drawn = (block, width, theme, to_fragments(block, width=width, theme=theme))
         return self._drawn[3]
+
+    def _plan_rows(self, plan: events.PlanUpdated, width: int, most: int) -> list[Row]:
+        """The whole plan where it fits, else the part of it where the work is."""
+        if len(plan.steps) < most:
+            whole = to_fragments(render_plan(plan), width=width, theme=self.theme())
+            if len(whole) <= most:
+                return whole
+        return to_fragments(render_plan_now(plan, most), width=width, theme=self.theme())
 
     def _working_row(self, width: int) -> list[Row]:
         if self._began is None:
@@ -223,8 +234,14 @@ class Live:
         if self._plan is not None:
             plan, self._plan = self._plan, None
             if plan is not self._unfinished:
-                self._voice.event(plan)
+                self._show_plan(plan)
             self._unfinished = _unfinished(plan)
+
+    def _show_plan(self, plan: events.PlanUpdated) -> None:
+        if len(plan.steps) < _LONGEST_PLAN:
+            self._voice.event(plan)
+        else:
+            self._voice.show(render_plan_now(plan, _LONGEST_PLAN))
 
 
 def _unfinished(plan: events.PlanUpdated) -> events.PlanUpdated | None:

@@ -91,7 +91,7 @@ async def _agents(desk: Desk, words: str) -> None:
         return
 
     def look_into(agent: AgentState) -> None:
-        entries = list(render_items(agents.items_of(agent.id), cwd=desk.cwd))
+        entries = list(render_items(agents.items_of(agent.id), cwd=desk.cwd, at_work=agent.is_at_work))
         desk.voice.note(sanitize_line(f"{agent.title} ({agent_standing(agent)}):"))
         for entry in entries[-_MOST_ENTRIES:]:
             desk.voice.show(entry)
