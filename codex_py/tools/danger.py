@@ -15,7 +15,7 @@ from codex_py.skills.words import PlainCommand, Word, quoted_script, unwrapped
 from codex_py.text.bash_tree import parse_bash, text_of
 from codex_py.tools.carried_scripts import readings, scripts_in_program, scripts_of_variable, scripts_of_words
 from codex_py.tools.destroying import FORCED_RM, TO_DISK, destroys, is_judged
-from codex_py.tools.fed_scripts import Piped, assigned_texts, fed_script, piped_scripts, sourced_texts
+from codex_py.tools.fed_scripts import Piped, assigned_texts, fed_script, piped_scripts, sourced_scripts
 from codex_py.tools.readers import is_interpreter, reads_lines, scripts_read
 from codex_py.tools.runners import (
     FINDERS,
@@ -24,6 +24,7 @@ from codex_py.tools.runners import (
     WRAPPERS,
     behind_options,
     command_of_runner,
+    commands_carried,
     program,
 )
 from codex_py.tools.script_sources import (
@@ -35,6 +36,7 @@ from codex_py.tools.script_sources import (
     fetched_reason,
     streamed_reason,
 )
+from codex_py.tools.written_scripts import written_scripts
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -129,7 +131,12 @@ class _Search:
         if len(commands) >= WHOLE_SCRIPT.commands:
             return _UNREADABLE
         found = (self._before(command) or self._command(list(command.words)) for command in commands)
-        return next((reason for reason in found if reason), None) or fetched_reason(commands, text) or self._tree(root)
+        return (
+            next((reason for reason in found if reason), None)
+            or fetched_reason(commands, text)
+            or self._tree(root)
+            or self._written(root, commands)
+        )
 
     def _before(self, command: PlainCommand) -> str | None:
         """Why the variables are dangerous that stand behind `env` or `sudo`."""
@@ -166,7 +173,8 @@ class _Search:
             inner = command_of_runner(words)
             if name in ("xargs", "parallel") and self._removes(inner):
                 return "it deletes whatever it is given (`xargs rm`)"
-            return self._command(inner)
+            carried = commands_carried(words)
+            return next((reason for one in carried if (reason := self._command(one))), None)
         if name in SHELLS and (quoted := _after(rest, "c")) is not None:
             return self.script(quoted)
         written = [word for word in rest if name != "dd" or (word.text or "").startswith("of=")]
@@ -325,8 +333,14 @@ class _Search:
         return found or (destroys(program(reader), [text, *text.split()]) if reads_lines(reader) else None)
 
     def _sourced(self, node: Node) -> str | None:
-        """Why it is dangerous that a shell runs the file `<(echo …)`."""
-        return self._first(sourced_texts(node, self._words))
+        """Why it is dangerous that a program runs the file `<(echo …)`."""
+        sourced = sourced_scripts(node, self._words)
+        return next((reason for one in sourced if (reason := self._read(one.reader, one.text))), None)
+
+    def _written(self, root: Node, commands: Sequence[PlainCommand]) -> str | None:
+        """Why it is dangerous to run what the script itself writes to a file."""
+        found = written_scripts(root, commands, self._words)
+        return next((reason for one in found if (reason := self._read(one.reader, one.text, is_document=True))), None)
 
     def _assigned(self, node: Node) -> str | None:
         """Why it is dangerous what a variable will have another program run."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from codex_py.skills.commands import plain_commands
 from codex_py.skills.words import Word
 from codex_py.text.bash_tree import text_of
-from codex_py.tools.readers import reads_lines
+from codex_py.tools.readers import is_interpreter, reads_lines, runs_file
 from codex_py.tools.runners import program
 from codex_py.tools.script_sources import PRINTERS, SHELLS, reads_script
 
@@ -20,10 +20,18 @@ WordsOf: TypeAlias = "Callable[[Node], list[Word]]"
 """Gives the words of the last command in a node."""
 
 _SOURCING: Final = SHELLS | {".", "source"}
+_FILE_OPTIONS: Final = frozenset(("-S", "-f", "-init", "-s", "-x", "--file"))
 # What of a statement is no part of its command: here-strings, the openings of here-documents, and `< <(…)`.
 _INPUT: Final = re.compile(r"(?:(?<=\s)0)?<<<.*|<<-?\s*\S+|<\s*<\(.*")
 # In a longer script it would take too long to look up the variables of every here-string.
 _SHORT_SCRIPT: Final = 2 * 1024
+
+
+class FedScript(NamedTuple):
+    """A text, and the words of what is given it to run."""
+
+    reader: list[Word]
+    text: str
 
 
 class Fed(NamedTuple):
@@ -46,7 +54,7 @@ def fed_script(statement: Node, words_of: WordsOf) -> Fed | None:
         if child.type == "heredoc_redirect":
             fed.documents.extend(text_of(part) for part in child.named_children if part.type == "heredoc_body")
         elif child.type == "herestring_redirect" or _is_cut_here_string(child):
-            fed.strings.extend(_value(part) for part in child.named_children[-1:])
+            fed.strings.extend(stands_for(part) for part in child.named_children[-1:])
             fed.streams.append(child)
         elif child.type == "file_redirect" and child.children[0].type == "<":
             fed.strings.extend(text for part in child.named_children[-1:] for text in printed_by(part, words_of))
@@ -71,7 +79,7 @@ class Piped(NamedTuple):
         name = program(self.source)
         if name == "cat" and len(self.source) == 1:
             redirects = [child for child in self.before.named_children if child.type == "herestring_redirect"]
-            return [_value(part) for redirect in redirects for part in redirect.named_children[-1:]]
+            return [stands_for(part) for redirect in redirects for part in redirect.named_children[-1:]]
         if name not in PRINTERS:
             return []
         words = [word.text or "" for word in self.source[1:]]
@@ -103,11 +111,18 @@ def printed_by(substitution: Node, words_of: WordsOf) -> list[str]:
     return Piped(substitution, words_of(substitution.named_children[-1]), []).texts
 
 
-def sourced_texts(command: Node, words_of: WordsOf) -> Iterator[str]:
-    """What a shell, or `source`, is given as its file in a `<(echo …)`."""
-    if any(text_of(child).rpartition("/")[2] in _SOURCING for child in command.named_children[:1]):
-        for child in command.named_children[1:]:
-            yield from printed_by(child, words_of)
+def sourced_scripts(command: Node, words_of: WordsOf) -> Iterator[FedScript]:
+    """What a shell, `source`, or another program that runs a file, is given as that in a `<(echo …)`."""
+    reader = [Word(text_of(child)) for child in command.named_children[:1] if child.type == "command_name"]
+    sources = program(reader) in _SOURCING
+    if not sources and not runs_file(reader):
+        return
+    before = ""
+    for child in command.named_children[1:]:
+        named = before in _FILE_OPTIONS or (is_interpreter(reader) and (not before or before.startswith("-")))
+        if sources or named:
+            yield from (FedScript(reader, text) for text in printed_by(child, words_of))
+        before = text_of(child)
 
 
 def assigned_texts(assignment: Node, words_of: WordsOf) -> list[str]:
@@ -136,7 +151,7 @@ def _without_input(statement: Node) -> str:
     return _INPUT.sub(" ", text_of(statement).partition("\n")[0])
 
 
-def _value(part: Node) -> str:
+def stands_for(part: Node) -> str:
     """What a word of the script stands for, as far as that can be told; else the word as it is written."""
     text = text_of(part)
     if part.type == "raw_string":

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final
 from codex_py.skills.commands import plain_commands
 from codex_py.skills.words import PlainCommand, Word, quoted_script
 from codex_py.text.bash_tree import parse_bash, text_of
-from codex_py.tools.carried_scripts import scripts_in_program, scripts_of_variable, scripts_of_words
+from codex_py.tools.carried_scripts import readings, scripts_in_program, scripts_of_variable, scripts_of_words
 from codex_py.tools.danger import PROGRAMMABLE, WHOLE_SCRIPT, scripts_in, spelled_out
-from codex_py.tools.fed_scripts import assigned_texts, fed_script, piped_scripts, sourced_texts
+from codex_py.tools.fed_scripts import assigned_texts, fed_script, piped_scripts, sourced_scripts
 from codex_py.tools.plain_script import Words
 from codex_py.tools.readers import scripts_read
 from codex_py.tools.runners import SCRIPT_TAKERS, WRAPPERS, commands_carried, program
+from codex_py.tools.written_scripts import may_write, written_scripts
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -37,7 +38,8 @@ def hidden_commands(script: str, folder: str, variables: Mapping[str, str]) -> t
         commands = plain_commands(text, folder, variables, limits=WHOLE_SCRIPT)
         found |= dict.fromkeys(words for command in commands for words in _readings(command) if words)
         carried = (one for command in commands for one in _carried(command))
-        for inner in (*carried, *scripts_fed(text, folder, variables)):
+        written = _written(text, folder, variables, commands)
+        for inner in (*carried, *scripts_fed(text, folder, variables), *written):
             if inner not in seen and len(seen) < _MAX_SCRIPTS:
                 seen[inner] = None
                 waiting.append(inner)
@@ -85,15 +87,14 @@ def _carried(command: PlainCommand) -> Iterator[str]:
 
 def scripts_fed(text: str, folder: str, variables: Mapping[str, str]) -> Iterator[str]:
     """The scripts that a shell in this one is given to read: through a pipe, as a here-document or a here-string."""
-    if not any(mark in text for mark in ("<<", "<(", "< <(", "|", "=")):
+    if not any(mark in text for mark in ("<<", "<(", "|", "=")):
         return
     root = parse_bash(text, WHOLE_SCRIPT.script_bytes)
     waiting = [root] if root else []
     nodes = 0
 
     def words_of(node: Node) -> list[Word]:
-        commands = plain_commands(text_of(node), folder, variables)
-        return list(commands[-1].words) if commands else []
+        return _last_words(node, folder, variables)
 
     while waiting and nodes < _MAX_NODES:
         node = waiting.pop()
@@ -101,7 +102,8 @@ def scripts_fed(text: str, folder: str, variables: Mapping[str, str]) -> Iterato
         waiting.extend(reversed(node.named_children))
         match node.type:
             case "redirected_statement" | "command":
-                yield from sourced_texts(node, words_of)
+                sourced = sourced_scripts(node, words_of)
+                yield from (script for one in sourced for script in scripts_read(one.reader, one.text))
                 fed = fed_script(node, words_of)
                 reads = [(reader, one) for reader in fed.readers for one in fed.texts] if fed else []
                 yield from (script for reader, one in reads for script in scripts_read(reader, one))
@@ -114,6 +116,19 @@ def scripts_fed(text: str, folder: str, variables: Mapping[str, str]) -> Iterato
                 yield from (one for text in values for one in scripts_of_variable(name, text) if " " in one)
             case _:
                 pass
+
+
+def _written(text: str, folder: str, variables: Mapping[str, str], commands: Sequence[PlainCommand]) -> Iterator[str]:
+    """The scripts that a script writes to files and has run."""
+    root = parse_bash(text, WHOLE_SCRIPT.script_bytes) if may_write(text) else None
+    if root is not None:
+        found = written_scripts(root, commands, lambda node: _last_words(node, folder, variables))
+        yield from (script for one in found for text in scripts_read(one.reader, one.text) for script in readings(text))
+
+
+def _last_words(node: Node, folder: str, variables: Mapping[str, str]) -> list[Word]:
+    commands = plain_commands(text_of(node), folder, variables)
+    return list(commands[-1].words) if commands else []
 
 
 def _texts(words: Sequence[Word]) -> Words:

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from codex_py.skills.words import Word
-from codex_py.tools.carried_scripts import scripts_in_program
+from codex_py.tools.carried_scripts import scripts_in_program, scripts_of_words
 from codex_py.tools.runners import program
-from codex_py.tools.script_sources import INTERPRETERS
+from codex_py.tools.script_sources import AWKS, INTERPRETERS
 
 # Programs that read their own commands line by line, among them one that hands the rest of a line to a shell.
 _LINE_READERS: Final = frozenset(
@@ -20,6 +20,7 @@ _LINE_READERS: Final = frozenset(
     "valkey-cli".split()
 )
 _EDITORS: Final = frozenset(("nvim", "vi", "vim"))
+_MAKES: Final = frozenset(("gmake", "make"))
 _TO_SHELL: Final = re.compile(
     r"^[ \t]*(?::?\d{0,9},?\d{0,9}\\?!|\.(?:shell|system)[ \t]|(?:platform[ \t]+)?shell[ \t]|exec[ \t])"
     r"[ \t]*(\S[^\n]*)",
@@ -35,12 +36,21 @@ def reads_lines(words: Sequence[Word]) -> bool:
 
 def scripts_read(words: Sequence[Word], text: str) -> Iterator[str]:
     """The scripts in a `text` that the program of `words` reads: all of it for a shell."""
-    if reads_lines(words):
+    name = program(words)
+    if reads_lines(words) or name in _EDITORS:
         yield from _TO_SHELL.findall(text)
-    elif is_interpreter(words):
+    elif name == "sed":
+        yield from scripts_of_words(name, [text])
+    elif is_interpreter(words) or name in AWKS:
         yield from scripts_in_program(text)
     else:
         yield text
+
+
+def runs_file(words: Sequence[Word]) -> bool:
+    """Whether a program that is no shell runs what is in a file it is given."""
+    name = program(words)
+    return name == "sed" or name in _LINE_READERS | _EDITORS | _MAKES | AWKS or is_interpreter(words)
 
 
 def is_interpreter(words: Sequence[Word]) -> bool:

@@ -44,6 +44,7 @@ FINDERS: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
+_MOST_GIVEN: Final = 64
 # What GNU's tools are called next to a system's own, without the `g`.
 _GNU: Final = frozenset("chgrp chmod chown cp dd find install mv rm sed shred tar tee truncate unlink xargs".split())
 
@@ -63,10 +64,20 @@ def commands_carried(words: Sequence[Word]) -> Iterator[list[Word]]:
     """The commands that `xargs`, `find -exec` and their like would run with what they are given."""
     name = program(words)
     if name in RUNNERS:
-        yield command_of_runner(words)
+        inner = command_of_runner(words)
+        yield inner
+        yield from _with_each(inner) if name == "parallel" else ()
     for place, word in enumerate(words):
         if word.text in FINDERS.get(name, ()):
             yield unwrapped(list(words[place + 1 :]))
+
+
+def _with_each(words: list[Word]) -> Iterator[list[Word]]:
+    """The commands of `parallel COMMAND ::: WORD...`."""
+    at = next((place for place, word in enumerate(words) if (word.text or "").startswith(":::")), len(words))
+    for word in words[at + 1 : at + 1 + _MOST_GIVEN]:
+        given = [Word(part) for part in (word.text or "").split()]
+        yield [*words[:at], *given]
 
 
 def behind_options(words: list[Word], takes_word: frozenset[str]) -> list[Word]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SHELLS: Final = frozenset(("ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "sh", "tcsh", "zsh"))
 INTERPRETERS: Final = frozenset(("python", "python3", "perl", "ruby", "node", "php", "lua", "osascript"))
+AWKS: Final = frozenset(("awk", "gawk", "mawk", "nawk"))
 FETCHERS: Final = frozenset(("curl", "wget", "fetch", "aria2c", "http", "nc", "ncat", "ftp", "scp"))
 # Programs beside shells that read a script to run later.
 _SCHEDULERS: Final = frozenset(("at", "batch"))
@@ -38,6 +39,7 @@ _BEFORE_CODE: Final = re.compile(r"-[a-z]*[ce]")
 # A redirect to a file whose name is not known, and a stream that is given as one.
 _TO_UNKNOWN: Final = re.compile(r">\|?\s*[\"']?[\w./-]*[$`]|<\(")
 # `bash -c`, to which `xargs` adds the script.
+_REPLACED: Final = frozenset(("{}", "%"))
 _ENDS_IN_C: Final = re.compile(r"-[a-z]*c")
 
 FETCHED: Final = "it runs what it downloads"
@@ -80,34 +82,38 @@ def reads_script(words: list[Word]) -> bool:
     name, rest = program(words), [word.text or "" for word in words[1:]]
     if name == "xargs":
         inner = command_of_runner(words)
-        return bool(inner) and program(inner) in SHELLS and _ENDS_IN_C.fullmatch(inner[-1].text or "") is not None
+        # `{}` is where it is added.
+        texts = [word.text or "" for word in inner if word.text not in _REPLACED]
+        return bool(inner) and program(inner) in SHELLS and _ENDS_IN_C.fullmatch(texts[-1]) is not None
+    if name == "parallel":
+        return not command_of_runner(words)
     if name in _SCHEDULERS:
         return "-f" not in rest
     if name in SHELLS:
-        return "-s" in rest or _is_given_no_script(rest)
+        return "-s" in rest or script_operand(rest) in (None, *_OWN_INPUT)
     if name in ("source", "."):
         return not _OWN_INPUT.isdisjoint(rest[:1])
     if name == "crontab":
         return "-" in rest
-    if name in ("make", "gmake"):
+    if name in ("make", "gmake", *AWKS):
         return "-f" in rest and ("-" in rest or not _OWN_INPUT.isdisjoint(rest))
     # What follows a `-` is for the program.
     return name in INTERPRETERS and _UNTOLD.issuperset(rest[: rest.index("-")] if "-" in rest else rest)
 
 
-def _is_given_no_script(options: Sequence[str]) -> bool:
-    """Whether a shell with these words has nothing but its input to read."""
+def script_operand(options: Sequence[str]) -> str | None:
+    """The file that a shell with these words runs; None for its input, empty for a script among them, or for none."""
     waiting = iter(options)
     for word in waiting:
         if word in _SHELL_VALUES:
             next(waiting, None)
         elif word in ("-", "--"):
-            return next(waiting, None) is None
+            return next(waiting, None)
         elif not word.startswith(("-", "+")):
-            return word in _OWN_INPUT
-        elif not word.startswith("--") and "c" in word:
-            return False
-    return True
+            return word
+        elif not word.startswith("--") and ("c" in word or "n" in word):
+            return ""
+    return None
 
 
 def streamed_reason(node: Node) -> str | None:

@@ -49,12 +49,55 @@ FED = [
 ]
 
 
-@pytest.mark.parametrize("script", FED)
+WRITTEN = [
+    "cat > x.sh <<'E'\nrm -f x\nE\nbash x.sh",
+    "cat > x.sh <<'E'\nrm -f x\nE\nchmod +x x.sh && ./x.sh",
+    "cat <<'E' > x.sh && sh x.sh\nrm -f x\nE",
+    "tee x.sh <<'E'\nrm -f x\nE\nsh x.sh",
+    "cat <<'E' | tee a x.sh\nrm -f x\nE\nsh x.sh",
+    "cat > x.sh << 'E'\n#!/bin/bash\nset -e\nrm -f x\nE\nsudo bash -x x.sh",
+    "cat > x.sh <<'E'\n#!/usr/bin/env bash\nrm -f x\nE\nnohup ./x.sh &",
+    "cat <<< 'rm -f x' > s; sh s",
+    "install -m755 /dev/stdin s <<'E'\nrm -f x\nE\n./s",
+    "printf 'rm -f x\\n' > s; sh s",
+    "echo 'rm -f x' > s && bash ./s",
+    "echo 'rm -f x' >> /tmp/s && . /tmp/s",
+    "echo 'rm -f x' >| s; source s",
+    "echo 'rm -f x' &> s; sh s",
+    "> s echo 'rm -f x'; sh s",
+    "echo 'rm -f x' | tee s; sh s",
+    "echo ls > s; echo 'rm -f x' >> s; sh s",
+    "{ echo '#!/bin/sh'; echo 'rm -f x'; } > s; sh s",
+    "F=/tmp/s; echo 'rm -f x' > $F; sh $F",
+    "if true; then echo 'rm -f x' > s; fi; sh s",
+    "echo 'rm -f x' > s; BASH_ENV=s bash -c true",
+    "echo 'rm -f x' > s; export ENV=\"$PWD/s\"; sh -i",
+    "echo 'rm -f x' > s; sh < s",
+    "echo 'rm -f x' > s; cat s | sh",
+    "echo 'rm -f x' > s; eval \"$(cat s)\"",
+    "echo 'rm -f x' > s; sh -c \"$(cat s)\"",
+    "echo 'rm -f x' > s; at now -f s",
+    "echo '* * * * * rm -f x' > s; crontab s",
+    "printf 'all:\\n\trm -f x\\n' > M; make -f M",
+    "awk -f - <<'E'\nBEGIN{system(\"rm -f x\")}\nE",
+    "awk -f <(echo 'BEGIN{system(\"rm -f x\")}')",
+    "sed -f <(echo '1e rm -f x') f",
+    "python3 <(echo 'import os; os.system(\"rm -f x\")')",
+    "vim -S <(echo ':!rm -f x')",
+    "gdb -x <(echo 'shell rm -f x')",
+    "psql -f <(echo '\\! rm -f x')",
+    "printf 'rm -f x\\n' | parallel",
+    "parallel ::: 'rm -f x'",
+    "printf 'rm -f x' | xargs -I{} sh -c '{}'",
+]
+
+
+@pytest.mark.parametrize("script", FED + WRITTEN)
 def test_what_is_fed_is_judged(script: str) -> None:
     assert find_danger(script, "/work", {}) == "it deletes without asking (`rm -f`)"
 
 
-@pytest.mark.parametrize("script", [script for script in FED if not script.startswith("start-stop-daemon")])
+@pytest.mark.parametrize("script", [script for script in FED + WRITTEN if not script.startswith("start-stop-daemon")])
 def test_rules_see_what_is_fed(script: str) -> None:
     found = hidden_commands(script.replace("rm -f", "git push").replace("{rm,-f,", "{git,push,"), "/work", {})
     assert ("git", "push", "x") in [words[:3] for words in found]
