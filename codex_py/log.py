@@ -18,8 +18,8 @@ def write_crash_report(folder: Path, error: BaseException, *, version: str) -> P
     try:
         make_private_dir(path.parent)
         descriptor = open_private(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        with os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace") as out:
+            out.write(f"{stamp} codex-py {version}\n{lines}\n")
     except OSError:
         return None
-    with os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace") as out:
-        out.write(f"{stamp} codex-py {version}\n{lines}\n")
     return path

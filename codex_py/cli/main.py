@@ -84,6 +84,8 @@ def _open_missing_streams() -> None:
             if null != descriptor:
                 os.dup2(null, descriptor)
                 os.close(null)
+            # What is started here must not find it closed again.
+            os.set_inheritable(descriptor, True)
             setattr(sys, name, os.fdopen(descriptor, "r" if name == "stdin" else "w", closefd=False))
 
 

@@ -109,7 +109,8 @@ def _body(text: str) -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    lines = text.strip().split("\n")
+    # What some editors and shells write before a text is no part of it.
+    lines = text.removeprefix("\ufeff").strip().split("\n")
     return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
 
 
@@ -154,8 +155,10 @@ class _Parser:
 
     def _path(self, header: str, marker: str, number: int) -> str:
         path = header[len(marker) :].strip()
-        if not path or "\0" in path:
+        if not path:
             raise _bad(number, f"'{marker.strip()}' needs a path")
+        if "\0" in path:
+            raise _bad(number, "a path cannot have a NUL")
         if len(path.encode()) > MAX_PATH_BYTES:
             raise _bad(number, f"a path may have at most {MAX_PATH_BYTES} bytes")
         return path

@@ -17,6 +17,7 @@ from codex_py.sandbox.policy import WritableRoot, is_writable
 from codex_py.sandbox.seccomp import build_filter, is_supported
 
 _PROBE_SECONDS: Final = 10
+_PROBE_WORD: Final = "held"
 # No core dumps, which a handler outside the sandbox would get; and an end to fork bombs. Shells differ in the letter.
 _LIMITS: Final = 'ulimit -c 0; ulimit -u 4096 2>/dev/null || ulimit -p 4096 2>/dev/null; exec "$@"'
 
@@ -138,27 +139,28 @@ def _probe(bwrap: str) -> str | None:
 
 
 def try_out(options: Callable[[int], list[str]]) -> str | None:
-    """Run nothing inside a sandbox with all that a real command gets; give back why that failed.
+    """Run a word's `echo` inside a sandbox with all that a real command gets; give back why that failed.
 
     `options` makes the command line up to the command from the descriptor of a filter.
     """
-    fd = open_filter(False)
     try:
-        ran = subprocess.run(
-            [*options(fd), "/bin/sh", "-c", ":"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            pass_fds=(fd,),
-            timeout=_PROBE_SECONDS,
-            check=False,
-        )
+        fd = open_filter(False)
+        try:
+            ran = subprocess.run(
+                [*options(fd), "/bin/sh", "-c", f"echo {_PROBE_WORD}"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                pass_fds=(fd,),
+                timeout=_PROBE_SECONDS,
+                check=False,
+            )
+        finally:
+            os.close(fd)
     except subprocess.TimeoutExpired:
         return f"no answer within {_PROBE_SECONDS} s"
     except OSError as error:
         return (error.strerror or str(error)).lower()
-    finally:
-        os.close(fd)
     if ran.returncode == 0:
-        return None
+        return None if ran.stdout.strip() == _PROBE_WORD.encode() else "it does not run what it is given"
     lines = ran.stderr[-2000:].decode("utf-8", "replace").strip().splitlines()
     return lines[-1] if lines else f"exit status {ran.returncode}"

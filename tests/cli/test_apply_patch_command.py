@@ -50,6 +50,12 @@ def test_a_patch_that_does_not_fit_is_status_1(text: str, message: str, place: P
     assert not (place.repo / "n").exists()
 
 
+def test_a_patch_may_begin_with_a_byte_order_mark(place: Place) -> None:
+    text = "\ufeff" + patch("*** Add File: a", "+1").replace("\n", "\r\n")
+    assert apply_patch(place, stdin=text.encode()) == (0, f"{DONE}A a\n", "")
+    assert (place.repo / "a").read_bytes() == b"1\n"
+
+
 def test_a_wrong_command_line_is_status_2(place: Place) -> None:
     assert apply_patch(place, "a", "b") == (2, "", f"error: one patch at a time, got 2 arguments\n{USAGE}")
     assert apply_patch(place, "--check") == (2, "", f"error: unknown option `--check`\n{USAGE}")

@@ -39,6 +39,24 @@ def test_a_command_that_is_not_there_is_told_in_one_line(place: Place, mode: str
     assert (ended.status, ended.out, ended.err) == (127, "", f"error: cannot run `{program}`: not found\n")
 
 
+def _under(place: Place, line: str) -> tuple[int, str, str]:
+    ended = subprocess.run(
+        ["/bin/bash", "-c", line, "bash", COMMAND], env=place.env, cwd=place.repo, capture_output=True, check=False
+    )
+    return ended.returncode, ended.stdout.decode(), ended.stderr.decode()
+
+
+def test_a_command_does_not_find_the_streams_closed(place: Place) -> None:
+    assert _under(place, '"$1" sandbox -- /bin/sh -c "cat && echo said" <&- >&-') == (0, "", "")
+
+
+@pytest.mark.parametrize("backend", ["namespaces", "landlock"])
+def test_where_no_file_can_be_written_the_reason_is_told(place: Place, backend: str) -> None:
+    status, out, err = _under(place, f'ulimit -f 0; exec "$1" sandbox --backend {backend} -- /bin/true')
+    why = f"error: no sandbox works here, so no command is run: {backend} cannot be used: file too large; "
+    assert (status, out, err.startswith(why), err.count("\n")) == (1, "", True, 1)
+
+
 def test_a_command_is_looked_for_where_it_runs(place: Place) -> None:
     inner = place.repo / "inner"
     inner.mkdir()

