@@ -17,7 +17,7 @@ The client starts this; there is nothing to type here. Its settings are those of
 folder that the client names.
 """
 _EPILOG: Final = """with the Python SDK `openai-codex`:
-  Codex(CodexConfig(codex_bin="codex-py"))
+  Codex(CodexConfig(codex_bin=shutil.which("codex-py")))
 """
 
 

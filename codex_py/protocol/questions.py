@@ -15,6 +15,7 @@ from codex_py.protocol.value import Value
 ApprovalScope: TypeAlias = Literal["once", "session", "project", "always"]
 
 _MOST_SAID: Final = 4000
+_ANSWERS: Final = "answers"
 
 
 class SecretQuestion(Value):
@@ -98,11 +99,27 @@ class McpForm(Value):
     url: str = ""
 
 
+class ModelQuestion(Value):
+    """One of the questions of a call, by the id that the model gave it."""
+
+    id: str
+    header: str
+    question: str
+    options: tuple[Choice, ...]
+
+
+class ModelAsks(Value):
+    """All that the model asks by one call, in its order. A `FormReply` to it is what `answered_all` makes."""
+
+    call_id: str
+    questions: tuple[ModelQuestion, ...]
+
+
 class ChoiceQuestion(Value):
     """Something the model wants decided. The answer is the label of an option, or whatever else the user writes.
 
-    `count` says which of several it is: `1 of 3`. With a `form` it is the first of what an MCP server asks, which a
-    `FormReply` in writing answers all at once.
+    `count` says which of several it is: `1 of 3`. With a `form` it is the first of what an MCP server asks, with `asks`
+    the first of what the model does: a `FormReply` in writing answers all of that at once.
     """
 
     id: str
@@ -112,6 +129,7 @@ class ChoiceQuestion(Value):
     agent: str = ""
     form: McpForm | None = None
     count: str = ""
+    asks: ModelAsks | None = None
 
 
 class FormReply(Value):
@@ -138,6 +156,24 @@ def read_form_reply(value: str | None) -> FormReply | None:
             return FormReply(action, as_object(said.get("content")) if action == "accept" else None)
         case _:
             return None
+
+
+def answered_all(answers: Sequence[Sequence[str]]) -> FormReply:
+    """The answers to each of `ModelAsks`, in their order; one that is left open has none."""
+    return FormReply("accept", {_ANSWERS: [list(one) for one in answers]})
+
+
+def read_answers(value: str | None, count: int) -> list[list[str]] | None:
+    """What `answered_all` has made for so many questions; none at all where the user turned all of them down.
+
+    None for any other answer, which is one to the first of them.
+    """
+    reply = read_form_reply(value)
+    if reply is None:
+        return None
+    given = [as_list(one) for one in as_list((reply.content or {}).get(_ANSWERS))[:count]]
+    texts = [[said for said in one if isinstance(said, str)] for one in given]
+    return [*texts, *([] for _ in range(count - len(texts)))]
 
 
 class PermissionsQuestion(Value):
@@ -184,18 +220,21 @@ class ApprovalReply(Value):
     """An answer to an approval: the scope of a yes, or None for a no.
 
     A `pattern` stands in place of the question's in a yes for the project or for good; `message` is what the model is
-    told with a no.
+    told with a no. A no that is not the user's own has a `refusal` instead: who declined, and why.
     """
 
     scope: ApprovalScope | None = None
     pattern: tuple[str, ...] = ()
     message: str = ""
+    refusal: str = ""
 
     def written(self) -> str | None:
         """The reply as the value of an `Answer` op."""
-        if not self.pattern and not self.message:
+        if not (self.pattern or self.message or self.refusal):
             return self.scope
         said = {"scope": self.scope, "pattern": list(self.pattern), "message": self.message}
+        if self.refusal:
+            said["refusal"] = self.refusal
         return encode_json(said).decode()
 
 
@@ -208,12 +247,16 @@ def read_reply(value: str | None, scopes: Sequence[ApprovalScope]) -> ApprovalRe
     except ValueError:
         return ApprovalReply()
     words = as_list(said.get("pattern"))
-    message = said.get("message")
     return ApprovalReply(
         _scope(said.get("scope"), scopes),
         tuple(words) if all(isinstance(word, str) for word in words) else (),
-        message[:_MOST_SAID].strip() if isinstance(message, str) else "",
+        _words(said.get("message")),
+        _words(said.get("refusal")),
     )
+
+
+def _words(said: object) -> str:
+    return said[:_MOST_SAID].strip() if isinstance(said, str) else ""
 
 
 def _scope(word: object, scopes: Sequence[ApprovalScope]) -> ApprovalScope | None:

@@ -26,7 +26,7 @@ _ITEM_ORDINAL: Final = len('{"timestamp":"2026-11-21T22:02:11.207Z","ordinal":')
 _ITEM_MARK: Final = b',"type":"response_item","payload":{"type":"'
 _ITEM_PAYLOAD: Final = len(',"type":"response_item","payload":')
 # The line of a compaction as far as its first item, written by this program.
-_REPLACEMENT: Final = re.compile(HEAD.pattern + rb'\{"message":"(?:[^"\\]|\\.)*","replacement_history":\[')
+_REPLACEMENT: Final = re.compile(HEAD.pattern + rb'\{"message":"[^"\\]*+(?:\\.[^"\\]*+)*+","replacement_history":\[')
 _TYPE_FIRST: Final = '{"type":"'
 # Bookkeeping of Codex CLI inside an item; providers other than its own refuse it.
 _PASSTHROUGH: Final = "internal_chat_message_metadata_passthrough"

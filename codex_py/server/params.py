@@ -138,3 +138,11 @@ def here() -> Path:
         return Path.cwd()
     except OSError as error:
         raise RpcError("the folder this server was started in is gone: name one as `cwd`") from error
+
+
+def here_or_root() -> Path:
+    """The same for what only a project there could change: where it is gone, there is no project."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path("/")

@@ -7,6 +7,7 @@ import os
 import select
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
@@ -27,9 +28,10 @@ class LineTooLong(Exception):
 
 
 class LineSource:
-    """Lines from a descriptor, as fast as they are taken."""
+    """Lines from a descriptor, as fast as they are taken. `ended` is when the last has come, by the monotonic clock."""
 
     def __init__(self, descriptor: int) -> None:
+        self.ended: float | None = None
         self._descriptor = descriptor
         self._loop = asyncio.get_running_loop()
         self._chunks: asyncio.Queue[bytes] = asyncio.Queue()
@@ -47,6 +49,7 @@ class LineSource:
                 if whole := line.end():
                     yield whole
             line.add(rest)
+        self.ended = time.monotonic()
         if whole := line.end():
             yield whole
 
@@ -102,6 +105,8 @@ class Outbox:
         self._size = 0
         self._is_lost = False
         self._is_closed = False
+        # When the client has last taken something, or had nothing to take.
+        self._taken = time.monotonic()
         # Who waits for room does so on the loop: a thread each would be one that other work waits for.
         self._moved = asyncio.Event()
         self._waiters = 0
@@ -133,17 +138,23 @@ class Outbox:
             if self._size > _MOST_WAITING:
                 self._lose("the client has stopped reading")
                 return
+            if not self._size:
+                self._taken = time.monotonic()
             self._waiting.append(line)
             self._size += len(line)
             self._news.notify_all()
 
-    async def close(self) -> None:
-        """Wait until all of it is written, but for a client that does not read no longer than two seconds."""
+    async def close(self, since: float | None = None) -> None:
+        """Wait until all of it is written, but no longer than two seconds.
+
+        `since` is when the client has said its last: one that has taken nothing from then on had that time already.
+        """
         with self._news:
             self._is_closed = True
             self._moved.set()
             self._news.notify_all()
-        await asyncio.to_thread(self._writer.join, _LAST_SECONDS)
+        had = 0.0 if since is None else time.monotonic() - max(since, self._taken)
+        await asyncio.to_thread(self._writer.join, max(0.0, _LAST_SECONDS - had))
 
     def _write(self) -> None:
         while True:
@@ -167,7 +178,8 @@ class Outbox:
     def _write_all(self, view: memoryview) -> None:
         while view:
             try:
-                view = view[os.write(self._descriptor, view) :]
+                view = view[os.write(self._descriptor, view[:_CHUNK]) :]
+                self._taken = time.monotonic()
             except BlockingIOError:
                 select.select([], [self._descriptor], [])
 

@@ -42,12 +42,13 @@ async def serve_at_stdio(begin: Callable[[Outbox], Service]) -> int:
         loop.add_signal_handler(number, end, status)
     outbox = Outbox(sys.stdout.fileno(), lose)
     service = begin(outbox)
-    serving = asyncio.create_task(service.serve(LineSource(sys.stdin.fileno())))
+    source = LineSource(sys.stdin.fileno())
+    serving = asyncio.create_task(service.serve(source))
     await asyncio.wait([serving, over], return_when=asyncio.FIRST_COMPLETED)
     serving.cancel()
     await asyncio.wait([serving])
     await service.close()
-    await outbox.close()
+    await outbox.close(source.ended)
     if not serving.cancelled() and (error := serving.exception()) is not None:
         raise error
     return over.result() if over.done() else 0

@@ -8,7 +8,7 @@ from codex_py.errors import ToolError
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.items import ToolCall
-from codex_py.protocol.questions import Choice, ChoiceQuestion
+from codex_py.protocol.questions import Choice, ChoiceQuestion, ModelAsks, ModelQuestion, read_answers
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.spec import ToolContext, ToolOutput
 
@@ -35,20 +35,30 @@ class RequestUserInputArguments(BaseModel):
 
 
 async def request_user_input(call: ToolCall, context: ToolContext) -> ToolOutput:
-    """Ask one question after the other; the answers as JSON by question id, an empty list for one left unanswered.
+    """Ask all questions at once, or one after the other where the front end does not take them so.
 
-    Raises `ToolError` for wrong arguments and where nobody can be asked.
+    Gives back the answers as JSON by question id, an empty list for one left unanswered. Raises `ToolError` for wrong
+    arguments and where nobody can be asked.
     """
     arguments = parse_arguments(call, RequestUserInputArguments)
     if context.ask is None:
         raise ToolError(_NOBODY)
-    asked = arguments.questions
-    if len({one.id for one in asked}) < len(asked):
+    if len({one.id for one in arguments.questions}) < len(arguments.questions):
         raise ToolError("failed to parse function arguments: `questions` must each have an `id` of their own")
-    answers: dict[str, dict[str, list[str]]] = {}
+    asked = tuple(ModelQuestion(one.id, one.header, one.question, _choices(one)) for one in arguments.questions)
+    answers: list[list[str]] = []
     for number, one in enumerate(asked, 1):
         count = f"{number} of {len(asked)}" if len(asked) > 1 else ""
-        options = tuple(Choice(option.label, option.description) for option in one.options)
-        said = await context.ask(ChoiceQuestion(uuid7(), one.header, one.question, options, count=count))
-        answers[one.id] = {"answers": [] if said is None else [said]}
-    return ToolOutput(encode_json({"answers": answers}).decode())
+        asks = ModelAsks(call.call_id, asked) if number == 1 else None
+        question = ChoiceQuestion(uuid7(), one.header, one.question, one.options, count=count, asks=asks)
+        said = await context.ask(question)
+        if asks is not None and (whole := read_answers(said, len(asked))) is not None:
+            answers = whole
+            break
+        answers.append([] if said is None else [said])
+    told = {one.id: {"answers": said} for one, said in zip(asked, answers, strict=True)}
+    return ToolOutput(encode_json({"answers": told}).decode())
+
+
+def _choices(question: QuestionArguments) -> tuple[Choice, ...]:
+    return tuple(Choice(option.label, option.description) for option in question.options)

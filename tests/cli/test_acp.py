@@ -285,9 +285,14 @@ def test_a_plan_that_is_not_accepted_is_not_carried_out(place: Place) -> None:
         session = client.open(place)
         client.prompt(session, "/plan go")
         ended = client.prompt(session, "think again")
+        assert ended["stopReason"] == "end_turn"
+        assert client.updates("current_mode_update") == [
+            {"sessionUpdate": "current_mode_update", "currentModeId": "plan"}
+        ]
+        client.ask("session/load", sessionId=session, cwd=str(place.repo), mcpServers=[])
 
-    assert ended["stopReason"] == "end_turn"
-    assert client.updates("current_mode_update") == [{"sessionUpdate": "current_mode_update", "currentModeId": "plan"}]
+    # What was said is told again without its tags, as it was the first time.
+    assert (client.said().count("Write it."), "proposed_plan" in client.said()) == (2, False)
 
 
 def test_a_list_of_steps_is_the_clients_plan(place: Place) -> None:

@@ -90,13 +90,14 @@ def test_an_agent_is_told_of_whenever_it_works(place: Place) -> None:
     with agents.cast(parts) as model, acp(use(place, model, 'sandbox_mode = "danger-full-access"')) as client:
         client.prompt(client.open(place), "go")
 
-    first, second = [one["toolCallId"] for one in client.updates("tool_call") if one["title"] == "agent-1: look at a"]
+    titles = ("agent-1: look at a", "agent-1: look again")
+    first, second = [one["toolCallId"] for one in client.updates("tool_call") if one["title"] in titles]
     told = [(one["toolCallId"], one.get("status"), texts(one)) for one in client.updates("tool_call_update")]
     assert [one for one in told if one[0] in (first, second)] == [
         (first, None, ["look at a", "```\necho hi\n```"]),
         (first, None, ["look at a"]),
         (first, "completed", ["look at a", "fine"]),
-        (second, "completed", ["look at a", "still fine"]),
+        (second, "completed", ["look again", "still fine"]),
     ]
 
 
@@ -311,12 +312,17 @@ def test_hooks_fire_as_everywhere(place: Place) -> None:
 
 
 def test_a_prompt_that_a_hook_blocks_is_a_refusal(place: Place) -> None:
-    use_hooks(place, UserPromptSubmit=[entry("echo 'no secrets, please' >&2; exit 2")])
-    with FakeResponses() as model, acp(use(place, model)) as client:
-        ended = client.prompt(client.open(place), "the password is swordfish")
+    refuses = """grep -q password && { echo 'no secrets, please' >&2; exit 2; }; exit 0"""
+    use_hooks(place, UserPromptSubmit=[entry(refuses)])
+    with FakeResponses([say("done")]) as model, acp(use(place, model)) as client:
+        session = client.open(place)
+        ended = client.prompt(session, "the password is swordfish")
+        said = client.said()
+        client.prompt(session, "then without it")
 
     assert ended["stopReason"] == "refusal"
-    assert "no secrets, please" in client.said()
+    assert "no secrets, please" in said
+    assert [one["title"] for one in client.updates("session_info_update")] == ["then without it"]
 
 
 def test_what_an_untrusted_project_brings_does_not_act(place: Place) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 
 import pytest
@@ -50,6 +51,18 @@ def test_the_files_of_an_untrusted_project_do_nothing(place: Place) -> None:
     assert not (place.repo / "notified").exists()
     assert not (place.repo / "hooked").exists()
     assert any("hooks" in message for message in client.warnings())
+
+
+def test_the_login_and_the_models_are_known_where_the_folder_is_gone(place: Place) -> None:
+    place.use_model("http://127.0.0.1:9/v1")
+    with app_server(place) as client:
+        here = {method: client.ask(method) for method in ("account/read", "model/list")}
+        shutil.rmtree(place.repo)
+        assert {method: client.ask(method) for method in here} == here
+        code, message = refusal(client, "thread/start")
+        client.close()
+
+    assert (code, message) == (-32600, "the folder this server was started in is gone: name one as `cwd`")
 
 
 def test_what_was_asked_before_the_input_ended_is_answered(place: Place) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from tests.support.agents import cast, spawn, wait
 from tests.support.app_client import AppClient, Json, app_server, deciding
 from tests.support.fake_responses import FakeResponses, call, custom_call, say
 from tests.support.home import Place
-from tests.support.mcp_servers import everything
+from tests.support.mcp_servers import everything, odd
 
 ASKING: Json = {"sandbox": "read-only", "approvalPolicy": "on-request"}
 APPROVAL = "item/commandExecution/requestApproval"
@@ -115,24 +116,42 @@ def test_an_interrupt_takes_a_question_back_and_a_late_answer_is_dropped(place: 
     assert not (place.repo / "mark").exists()
 
 
-def test_the_model_asks_the_user(place: Place) -> None:
+def questions(*ids: str) -> list[Json]:
     options = [{"label": "A", "description": "the first"}, {"label": "B", "description": "the second"}]
-    question = {"id": "q1", "header": "Which", "question": "A or B?", "options": options}
+    return [{"id": one, "header": f"Which {one}", "question": "A or B?", "options": options} for one in ids]
 
-    def decide(request: Json) -> Json:
-        return {"answers": {request["params"]["questions"][0]["id"]: {"answers": ["B"]}}}
 
-    with FakeResponses([call("u1", "request_user_input", {"questions": [question]})], [say("B it is")]) as model:
+@pytest.mark.parametrize(
+    ("reply", "output"),
+    [
+        (
+            {"result": {"answers": {"last": {"answers": ["mine"]}, "first": {"answers": ["B", "user_note: yes"]}}}},
+            {"first": ["B", "user_note: yes"], "second": [], "last": ["mine"]},
+        ),
+        ({"result": {"answers": {"first": "B", "second": {"answers": [7, "x"]}, "other": {"answers": ["A"]}}}}, {}),
+        ({"result": {"answers": [1, None]}}, {}),
+        ({"error": {"code": -32601, "message": "no such method"}}, {}),
+    ],
+)
+def test_the_model_asks_all_its_questions_at_once(place: Place, reply: Json, output: Json) -> None:
+    script = (
+        [call("u1", "request_user_input", {"questions": questions("first", "second", "last")})],
+        [say("so be it")],
+    )
+    with FakeResponses(*script) as model:
         place.use_model(model.base_url)
-        with app_server(place, decide=decide) as client:
-            client.turn(client.open(place), "ask me")
+        with app_server(place) as client:
+            turn = client.begin_turn(client.open(place), "ask me")
+            client.send({"id": client.next_asked(INPUT)["id"], **reply})
+            client.ended(turn)
             client.close()
 
     [request] = client.asked
-    told = asked(client, request)
-    assert request["method"] == INPUT
-    assert (told["header"], told["question"], told["options"], told["isSecret"]) == ("Which", "A or B?", options, False)
-    assert model.requests[1].output_of("u1") == '{"answers":{"q1":{"answers":["B"]}}}'
+    assert (request["method"], request["params"]["itemId"]) == (INPUT, "u1")
+    told = [{**one, "isOther": True, "isSecret": False} for one in questions("first", "second", "last")]
+    assert request["params"]["questions"] == told
+    answers = {one: {"answers": output.get(one, [])} for one in ("first", "second", "last")}
+    assert json.loads(model.requests[1].output_of("u1")) == {"answers": answers}
 
 
 @pytest.mark.parametrize(("granted", "said"), [({"network": {"enabled": True}}, True), ({}, False)])
@@ -222,6 +241,20 @@ def test_a_servers_form_is_answered_as_a_whole(place: Place) -> None:
     assert (form["params"]["mode"], form["params"]["requestedSchema"]["required"]) == ("form", ["name"])
     assert (item["server"], item["tool"], item["status"]) == ("everything", "trigger-elicitation-request", "completed")
     assert "Ada Lovelace" in str(item["result"]["content"])
+
+
+def test_a_server_that_asks_while_the_thread_opens_is_refused_at_once(place: Place) -> None:
+    """Nobody hears it yet: the server goes on, and so does the thread. Its tool is called what it was answered."""
+    with FakeResponses([call("c", "mcp__early__decline", {"text": "x"})], [say("done")]) as model:
+        place.use_model(
+            model.base_url, odd("early", "asks_early", required=True, default_tools_approval_mode="approve")
+        )
+        with app_server(place) as client:
+            client.turn(client.open(place, approvalPolicy="on-request"), "go")
+            client.close()
+
+    assert client.asked == []
+    assert [(item["tool"], item["status"]) for item in client.items("mcpToolCall")] == [("decline", "completed")]
 
 
 @pytest.mark.parametrize(("answer", "status"), [("Allow once", "completed"), ("Decline", "failed"), (None, "failed")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,11 +18,12 @@ from tests.support.fake_responses import (
     say,
     tokens,
 )
-from tests.support.home import Place
+from tests.support.home import BIN, Place
 from tests.support.process import COMMAND
 from tests.support.sdk_drive import PATCH, SCHEMA, played
 
 _PLAYER: Final = Path(__file__).parents[1] / "support/sdk/app.py"
+_GUIDE: Final = Path(__file__).parents[2] / "docs/guides/servers.md"
 _GIF: Final = "data:image/gif;base64,R0lGODlhAQABAAAAADs="
 
 
@@ -62,6 +64,17 @@ def test_turns_with_tools_structure_and_pictures(place: Place) -> None:
     assert model.requests[0].body["text"]["format"]["schema"] == SCHEMA
     assert [part["type"] for part in model.requests[3].input[-1]["content"]].count("input_image") == 2
     assert "BODY" in "\n".join(model.requests[3].texts("user"))
+
+
+def test_the_example_of_the_guide_runs_as_it_stands(place: Place) -> None:
+    example = _GUIDE.read_text().partition("```python\n")[2].partition("```")[0]
+    assert "/src/api" in example
+    env = {**place.env, "PATH": f"{BIN}:{place.env['PATH']}"}
+    script = [sys.executable, "-c", example.replace("/src/api", str(place.repo))]
+    with FakeResponses([say("it was the clock")]) as model:
+        place.use_model(model.base_url)
+        done = subprocess.run(script, env=env, cwd=place.home, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "it was the clock\n", "")
 
 
 def test_a_turn_is_talked_to_and_stopped_while_it_streams(place: Place) -> None:

@@ -192,7 +192,8 @@ def test_what_an_untrusted_project_names_cannot_be_trusted_one_by_one(place: Pla
     name_server(place, tmp_path / "log")
     ended = run(place, "mcp", "trust", "theirs", "--yes")
     assert ended.status == 1
-    assert "the project names no MCP server `theirs`; what a project names is read only when" in ended.err
+    hint = "what a project names is read only when you trust the project (`codex-py --trust`)"
+    assert f"the project names no MCP server `theirs`; {hint}" in ended.err
 
 
 def test_a_user_s_server_counts_before_the_project_s(place: Place, tmp_path: Path) -> None:

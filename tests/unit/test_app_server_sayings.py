@@ -47,6 +47,18 @@ def test_what_is_taken_back_is_what_has_arrived() -> None:
     assert sayings.take(["two"]) == [text_content("two")]
 
 
+def test_what_was_taken_back_on_its_way_is_not_told() -> None:
+    sayings = Sayings()
+    with sayings.expecting([text_content("one")]):
+        pass
+    with sayings.expecting([text_content("two")]):
+        sayings.forget()
+    with sayings.expecting([text_content("three")]):
+        pass
+    assert list(sayings.take_all(["three"])) == [[text_content("three")]]
+    assert sayings.take([]) == []
+
+
 def test_what_the_session_does_not_take_was_not_said() -> None:
     sayings = Sayings()
     with ExitStack() as stack:

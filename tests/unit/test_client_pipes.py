@@ -51,6 +51,20 @@ async def test_nobody_waits_for_the_reader_of_a_box_that_is_closed() -> None:
     await closing
 
 
+async def test_what_is_put_last_is_written_however_long_ago_the_client_has_said_its_last() -> None:
+    inward, outward = os.pipe()
+    outbox = Outbox(outward, lambda reason: None)
+    long_ago = 0.0
+    for size in (1, 1_000_000):
+        outbox.put(b"x" * size)
+        assert len(await asyncio.wait_for(asyncio.to_thread(_read, inward, size), 30)) == size
+    outbox.put(b"y" * 100_000)
+
+    reading = asyncio.create_task(asyncio.to_thread(_read, inward, 100_000))
+    await outbox.close(long_ago)
+    assert await asyncio.wait_for(reading, 30) == b"y" * 100_000
+
+
 def _read(descriptor: int, size: int) -> bytes:
     read = bytearray()
     while len(read) < size:

@@ -177,7 +177,9 @@ async def _skills(to: Conversation, asked: Asked) -> Json | None:
 
 async def _ps(to: Conversation, asked: Asked) -> Json | None:
     running = to.thread.session.processes()
-    rows = tuple((str(one.id), f"{one.command} ({one.seconds:.0f} s)") for one in running)
+    rows = tuple(
+        (str(one.id), f"{f'{one.agent}: ' if one.agent else ''}{one.command} ({one.seconds:.0f} s)") for one in running
+    )
     to.say(_page((Section("Commands that still run", rows or (("", "none"),)),)))
     return None
 

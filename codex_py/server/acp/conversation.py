@@ -8,6 +8,8 @@ from typing import Any, Final, TypeAlias
 
 from codex_py.core.past_turns import past_turns
 from codex_py.protocol import events
+from codex_py.protocol.items import Message, ResponseItem
+from codex_py.protocol.readable import is_host_text
 from codex_py.protocol.usage import TokenUsage
 from codex_py.server.acp.abilities import Abilities
 from codex_py.server.acp.asking import Asking
@@ -60,6 +62,8 @@ class Conversation:
         self._told_options = self._options.shown(settings)
         self._told_commands: list[Json] = []
         self._has_title = len(thread.session.history) > 0
+        # What the running turn may give the session as its title, until it does.
+        self._coming_title = ""
         self.usage = TokenUsage()
 
     @property
@@ -84,11 +88,13 @@ class Conversation:
 
     async def replay(self) -> None:
         """Tell all that was said and done before, no faster than the client takes it."""
-        file = self.thread.session.rollout
-        turns = await asyncio.to_thread(past_turns, file) if file is not None else ()
-        for update in retell(turns, self._narrator):
+        async with self._peer.telling:
             await self._peer.caught_up()
-            self.update(update)
+            file = self.thread.session.rollout
+            turns = await asyncio.to_thread(past_turns, file) if file is not None else ()
+            for update in retell(turns, self._narrator):
+                await self._peer.caught_up()
+                self.update(update)
 
     def update(self, update: Json) -> None:
         """Send the client an update of the session."""
@@ -116,12 +122,15 @@ class Conversation:
                 complain(f"warning: {message}")
             case events.TurnStarted(_, messages):
                 self._plan = None
-                self._tell_title(" ".join(messages))
+                self._coming_title = first_words(" ".join(messages), _LONGEST_TITLE)
+            case events.ItemRecorded(item) if self._coming_title and _is_users(item):
+                self._tell_title()
             case events.UsageReported(_, total):
                 self.usage = total
             case events.PlanProposed(_, plan):
                 self._plan = plan
             case events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():
+                self._coming_title = ""
                 if self._ended is not None and not self._ended.done():
                     self._ended.set_result(event)
             case _:
@@ -229,10 +238,17 @@ class Conversation:
             self._told_commands = commands
             self.update({"sessionUpdate": "available_commands_update", "availableCommands": commands})
 
-    def _tell_title(self, text: str) -> None:
-        if not self._has_title and (title := first_words(text, _LONGEST_TITLE)):
+    def _tell_title(self) -> None:
+        title, self._coming_title = self._coming_title, ""
+        if not self._has_title:
             self._has_title = True
             self.update({"sessionUpdate": "session_info_update", "title": title})
+
+
+def _is_users(item: ResponseItem) -> bool:
+    """Whether it is what the user said: hooks have let it through then."""
+    view = item.view()
+    return isinstance(view, Message) and view.role == "user" and not is_host_text(view.text)
 
 
 def _stopped(reason: str) -> Json:

@@ -20,11 +20,20 @@ class Peer:
         self._outbox = outbox
         self._count = 0
         self._asked: dict[RequestId, asyncio.Future[Mapping[str, Any] | None]] = {}
+        self._telling = asyncio.Lock()
 
     @property
     def is_behind(self) -> bool:
         """Whether the client has a lot to read yet."""
         return self._outbox.waiting > _MUCH
+
+    @property
+    def telling(self) -> asyncio.Lock:
+        """Whoever tells of a whole past holds it: the client gets them one after the other, whoever reads them.
+
+        What all of them have in memory, and the time they take from everybody else, is that of one.
+        """
+        return self._telling
 
     async def caught_up(self) -> None:
         """Wait as long as the client has a lot to read, and let others have their turn."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
 from codex_py.protocol.encoding import as_list, as_object
@@ -14,9 +15,11 @@ from codex_py.protocol.questions import (
     FormReply,
     McpForm,
     McpInstallQuestion,
+    ModelAsks,
     PermissionsQuestion,
     ProjectServersQuestion,
     SecretQuestion,
+    answered_all,
 )
 from codex_py.server.filled_forms import filled_in
 
@@ -26,10 +29,11 @@ _PATTERN: Final = "execpolicy_amendment"
 
 
 class Choosing(NamedTuple):
-    """A question with options, and what of the client's answer is the answer."""
+    """Questions with options, and what of the client's answer is the answer; `refused` is it where there is none."""
 
-    told: dict[str, Any]
+    told: list[dict[str, Any]]
     read: Callable[[Mapping[str, Any]], str | None]
+    refused: str | None = None
 
 
 def decisions_for(question: ApprovalQuestion) -> list[Any]:
@@ -76,8 +80,21 @@ def tool_choice(question: ApprovalQuestion) -> Choosing:
     return _choosing(f"mcp_tool_call_approval_{question.call_id}", "Approve app tool call?", text, options, offered.get)
 
 
+def model_asks(asks: ModelAsks) -> Choosing:
+    """All that one call of the model's asks, by its own ids; the user may write something else."""
+    told = [
+        _told(one.id, one.header, one.question, [(it.label, it.description) for it in one.options], is_other=True)
+        for one in asks.questions
+    ]
+
+    def read(answer: Mapping[str, Any]) -> str | None:
+        return answered_all([_all_said(answer, one.id) for one in asks.questions]).written()
+
+    return Choosing(told, read, read({}))
+
+
 def own_choice(question: ChoiceQuestion) -> Choosing:
-    """Something the model or an MCP server wants decided; the user may write something else."""
+    """Something an MCP server wants decided; the user may write something else."""
     options = [(one.label, one.description) for one in question.options]
     return _choosing(question.id, question.header, question.question, options, lambda said: said, is_other=True)
 
@@ -108,7 +125,7 @@ def secret(question: SecretQuestion) -> Choosing:
     def read(answer: Mapping[str, Any]) -> str | None:
         return _said(answer, question.id) or None
 
-    return Choosing(told, read)
+    return Choosing([told], read)
 
 
 def project_servers(question: ProjectServersQuestion) -> Choosing:
@@ -168,7 +185,7 @@ def _choosing(
         said = _said(answer, question_id)
         return None if said is None else meaning(said)
 
-    return Choosing(told, read)
+    return Choosing([told], read)
 
 
 def _told(
@@ -192,8 +209,18 @@ def _told(
 
 def _said(answer: Mapping[str, Any], question_id: str) -> str | None:
     """The first answer to a question: a label, or what the user wrote."""
+    said = _all_said(answer, question_id)
+    return said[0] if said else None
+
+
+def _all_said(answer: Mapping[str, Any], question_id: str) -> list[str]:
+    """All of them: labels, and what the user wrote beside. What is no text ends them."""
     said = as_list(as_object(as_object(answer.get("answers")).get(question_id)).get("answers"))
-    return said[0] if said and isinstance(said[0], str) else None
+    return list(takewhile(_is_text, said))
+
+
+def _is_text(said: object) -> bool:
+    return isinstance(said, str)
 
 
 def _scope(question: ApprovalQuestion, scope: ApprovalScope) -> ApprovalScope | None:

@@ -14,6 +14,7 @@ from codex_py.protocol.questions import (
     ChoiceQuestion,
     McpForm,
     McpInstallQuestion,
+    ModelAsks,
     PermissionsQuestion,
     ProjectServersQuestion,
     Question,
@@ -30,12 +31,13 @@ _INPUT = "waitingOnUserInput"
 
 
 class _Form(NamedTuple):
-    """A request of ours, and what of its answer is the answer to the question."""
+    """A request of ours, and what of its answer is the answer to the question; `refused` is it for an error."""
 
     method: str
     params: dict[str, Any]
     read: Callable[[Mapping[str, Any]], str | None]
     flag: str = _INPUT
+    refused: str | None = None
 
 
 class _Asked(NamedTuple):
@@ -88,7 +90,7 @@ class Asker:
         self, thread: LiveThread, question: Question, answer: asyncio.Future[Mapping[str, Any] | None], form: _Form
     ) -> None:
         said = await answer
-        meant = None if said is None else form.read(said)
+        meant = form.refused if said is None else form.read(said)
         if meant is not None and (item_id := self._agents_items.pop(question.id, None)) is not None:
             self._teller.end_item(item_id, "completed")
         await thread.answer(question.id, meant)
@@ -119,6 +121,9 @@ class Asker:
             case ChoiceQuestion(form=McpForm() as form):
                 params = {**place, "serverName": form.server, "_meta": None, **answers.form_told(question.id, form)}
                 return _Form("mcpServer/elicitation/request", params, answers.read_form)
+            case ChoiceQuestion(asks=ModelAsks() as asks):
+                item_id = f"{question.agent}-{asks.call_id}" if question.agent else asks.call_id
+                return _choice(place, item_id, answers.model_asks(asks))
             case ChoiceQuestion():
                 return _choice(place, question.id, answers.own_choice(question))
             case SecretQuestion():
@@ -163,8 +168,8 @@ class Asker:
 
 
 def _choice(place: dict[str, str], item_id: str, choice: answers.Choosing) -> _Form:
-    params = {**place, "itemId": item_id, "questions": [choice.told], "isBlocking": True, "autoResolutionMs": None}
-    return _Form("item/tool/requestUserInput", params, choice.read)
+    params = {**place, "itemId": item_id, "questions": choice.told, "isBlocking": True, "autoResolutionMs": None}
+    return _Form("item/tool/requestUserInput", params, choice.read, refused=choice.refused)
 
 
 def _now_ms() -> int:

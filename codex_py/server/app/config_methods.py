@@ -13,7 +13,7 @@ from codex_py.core.offered_models import known_models
 from codex_py.core.own_login import forget_login, keep_key, login_status, login_store
 from codex_py.server.app.desk import Answered, Desk
 from codex_py.server.messages import RpcError
-from codex_py.server.params import Params, here
+from codex_py.server.params import Params, here, here_or_root
 
 _EFFORTS: Final = ("low", "medium", "high")
 _PLANS: Final = ("free", "go", "plus", "pro", "team", "business", "enterprise", "edu")
@@ -46,7 +46,7 @@ async def list_models(desk: Desk, params: Params) -> Answered:
     """`model/list`: the models that are known for the configured provider, without asking it."""
     provider = params.text_or_none("modelProvider")
     chosen = {} if provider is None else {"model_provider": provider}
-    config = (await asyncio.to_thread(desk.host.load, here(), chosen)).config
+    config = (await asyncio.to_thread(desk.host.load, here_or_root(), chosen)).config
     names = known_models(config)
     told = [_model(name, known_facts(config, name, None), is_first=not place) for place, name in enumerate(names)]
     cursor = params.text_or_none("cursor") or "0"
@@ -58,7 +58,7 @@ async def list_models(desk: Desk, params: Params) -> Answered:
 
 async def read_account(desk: Desk, params: Params) -> Answered:
     """`account/read`: who is signed in."""
-    config = (await asyncio.to_thread(desk.host.load, here(), {})).config
+    config = (await asyncio.to_thread(desk.host.load, here_or_root(), {})).config
     status = await asyncio.to_thread(lambda: login_status(config, env=desk.host.env, home=desk.host.home))
     account: dict[str, Any] | None = None
     if status.kind == "key":
@@ -74,7 +74,7 @@ async def log_in(desk: Desk, params: Params) -> Answered:
     """`account/login/start`: keeps an API key; for the other ways there is `codex-py login`."""
     if params.one_of("type", ("apiKey", "chatgpt", "chatgptDeviceCode", "chatgptAuthTokens")) != "apiKey":
         raise RpcError("only `apiKey` is supported: sign in with `codex-py login` in a terminal")
-    config = (await asyncio.to_thread(desk.host.load, here(), {})).config
+    config = (await asyncio.to_thread(desk.host.load, here_or_root(), {})).config
     await keep_key(config, params.text("apiKey"), home=desk.host.home)
 
     async def tell() -> None:
@@ -87,7 +87,7 @@ async def log_in(desk: Desk, params: Params) -> Answered:
 
 async def log_out(desk: Desk, params: Params) -> Answered:
     """`account/logout`"""
-    config = (await asyncio.to_thread(desk.host.load, here(), {})).config
+    config = (await asyncio.to_thread(desk.host.load, here_or_root(), {})).config
     await forget_login(login_store(config, desk.host.home), home=desk.host.home, env=desk.host.env)
 
     async def tell() -> None:

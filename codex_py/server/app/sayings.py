@@ -50,7 +50,13 @@ class Sayings:
         return content
 
     def take_all(self, texts: list[str]) -> Iterator[list[Item]]:
-        """What a turn begins with: all that has arrived, and of what is on its way that whose texts are there."""
+        """What a turn begins with: all that has arrived, and of what is on its way that whose texts are there.
+
+        What has arrived and has texts of which none is there was taken back on its way: it is dropped.
+        """
         yield self.take(texts)
         while self._waiting and (texts or self._waiting[0].has_arrived):
-            yield self.take(texts)
+            if texts or not any(map(is_said, self._waiting[0].content)):
+                yield self.take(texts)
+            else:
+                self._waiting.pop(0)

@@ -91,6 +91,11 @@ def answer(request: dict[str, Any]) -> dict[str, Any] | None:
             able = {"tools": {"listChanged": True}}
             return {"protocolVersion": version, "capabilities": able, "serverInfo": {"name": "odd", "version": "1"}}
         case "tools/list":
+            if MODE == "asks_early":
+                schema: dict[str, Any] = {"type": "object", "properties": {}}
+                asked = {"message": "who is there?", "requestedSchema": schema}
+                send({"id": 901, "method": "elicitation/create", "params": asked})
+                OPTIONS["tools"] = json.loads(sys.stdin.readline())["result"]["action"]
             return {"tools": tools()}
         case "resources/list":
             return {"resources": []}
