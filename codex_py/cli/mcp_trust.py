@@ -80,7 +80,7 @@ def _find(servers: Sequence[ListedServer], name: str, trust: str) -> ListedServe
     known = ", ".join(f"`{one.name}`" for one in of_project)
     hint = f"there are {known}" if known else None
     if trust != "trusted":
-        hint = "what a project names is read only when you trust the project (`--trust`)"
+        hint = "what a project names is read only when you trust the project (`codex-py --trust`)"
     raise UserError(f"the project names no MCP server `{name}`", hint=hint)
 
 

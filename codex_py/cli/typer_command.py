@@ -30,11 +30,17 @@ def run_commands(
     # Says that there are subcommands, even where there is but one.
     app.callback(help=about, context_settings=_HELP)(_nothing)
     for word, function in functions.items():
-        app.command(word, context_settings=_HELP)(function)
+        app.command(word, short_help=_first_sentence(function), context_settings=_HELP)(function)
     if not arguments:
         _run(app, ["--help"], name=name)
         return 2
     return _run(app, arguments, name=name)
+
+
+def _first_sentence(function: Callable[..., Any]) -> str:
+    """What a command does, in whole: typer would cut it where the line ends."""
+    text = " ".join((function.__doc__ or "").partition("\n\n")[0].split())
+    return text.partition(". ")[0].rstrip(".") + "."
 
 
 def _new_app() -> typer.Typer:

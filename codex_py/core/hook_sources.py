@@ -144,7 +144,7 @@ def _read_file(path: Path, layer: str, off: Collection[str] = ()) -> ReadHooks:
     """The hooks of a `hooks.json` of the user's or of the machine's."""
     weak = weak_permissions(path) if path.exists() else None
     if weak is not None:
-        return ReadHooks((), (f"`{path}` is ignored: {weak}",))
+        return ReadHooks((), (f"{weak}; until then `{path.name}` is ignored",))
     try:
         tables = _tables_in(path)
     except UserError as error:

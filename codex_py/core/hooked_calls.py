@@ -35,7 +35,7 @@ _LONGEST_QUESTION: Final = 16 * 1024
 _LONGEST_LINE: Final = 16 * 1024
 _NO_REASON: Final = "it gave no reason"
 _NOBODY: Final = "nobody can be asked in this session"
-_NO_YES: Final = f"{_NOBODY}, and no hook has said yes"
+_NO_YES: Final = f"declined by default: {_NOBODY}, and no hook has said yes"
 
 
 class HookedCalls:
@@ -131,12 +131,12 @@ class HookedCalls:
                     return "once" if is_approval else "yes"
                 if verdict.permission == "deny":
                     reason = verdict.reason or _NO_REASON
-                    said = f"through a PermissionRequest hook: {reason}"
+                    refusal = f"declined by a PermissionRequest hook: {reason}"
                     self._runner.door.warn(f"a PermissionRequest hook said no: {reason}")
-                    return ApprovalReply(message=said).written() if is_approval else None
+                    return ApprovalReply(refusal=refusal).written() if is_approval else None
             if context.ask is not None:
                 return await context.ask(question)
-            return ApprovalReply(message=_NO_YES).written() if isinstance(question, ApprovalQuestion) else None
+            return ApprovalReply(refusal=_NO_YES).written() if isinstance(question, ApprovalQuestion) else None
 
         return ask
 

@@ -46,8 +46,7 @@ async def run_to_end(start: Start, given: bytes, *, seconds: float) -> Ran:
     try:
         process = _started(start, mark)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return Ran(None, trouble=f"cannot be started: {reason.lower()}")
+        return Ran(None, trouble=f"cannot be started: {_why_not(error, start.cwd)}")
     pipes = _Pipes(process, given)
     trouble = "was stopped"
     try:
@@ -65,6 +64,13 @@ async def run_to_end(start: Start, given: bytes, *, seconds: float) -> Ran:
         return Ran(None, bytes(pipes.stdout), bytes(pipes.stderr), trouble)
     status = process.returncode
     return Ran(128 - status if status < 0 else status, bytes(pipes.stdout), bytes(pipes.stderr))
+
+
+def _why_not(error: OSError | ValueError, cwd: Path) -> str:
+    if isinstance(error, FileNotFoundError | NotADirectoryError) and not cwd.is_dir():
+        return f"the folder `{cwd}` is gone"
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return reason.lower()
 
 
 def _started(start: Start, mark: str) -> subprocess.Popen[bytes]:

@@ -19,6 +19,7 @@ _TOO_LONG: Final = re.compile(rf"{TOO_LONG}|exceeded the \d+ byte limit")
 # Its words for a connection that is gone: servers use the same code for errors of their own.
 _LOST: Final = re.compile(r"Connection closed$|SSE stream (ended|failed)")
 _UNREADABLE: Final = "Failed to parse"
+_NUMBER: Final = re.compile(r"\[Errno -?\d+\] ")
 _WRONG_ANSWER: Final = "its answer is not what the protocol says"
 
 
@@ -54,4 +55,7 @@ def said(error: BaseException) -> str:
         return TOO_LONG
     if isinstance(error, ValidationError) or lines[0].startswith(_UNREADABLE):
         return _WRONG_ANSWER
+    if number := _NUMBER.match(lines[0]):
+        words = lines[0][number.end() :]
+        return sanitize_line(words[:1].lower() + words[1:])[:_MOST_REASON]
     return sanitize_line(lines[0])[:_MOST_REASON]

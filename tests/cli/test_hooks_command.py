@@ -66,7 +66,9 @@ def test_a_file_others_can_write_has_no_say(place: Place) -> None:
     (place.codex_home / "hooks.json").chmod(0o666)
     listed = run(place, "hooks", "list")
     assert listed.out == ""
-    assert "can be written by others" in listed.err
+    path = place.codex_home / "hooks.json"
+    warning = f"`{path}` can be written by others: run `chmod go-w {path}`; until then `hooks.json` is ignored"
+    assert listed.err.splitlines()[0] == f"warning: {warning}"
 
 
 def test_hooks_are_tried_without_a_session(place: Place) -> None:

@@ -324,7 +324,7 @@ async def test_a_hook_says_no_for_the_user(place: Place) -> None:
         ) as watched:
             await watched.say("go")
 
-    assert "not on a Friday" in model.requests[1].output_of("c1")
+    assert model.requests[1].output_of("c1") == "command declined by a PermissionRequest hook: not on a Friday"
     assert warnings(watched) == ["a PermissionRequest hook said no: not on a Friday"]
 
 

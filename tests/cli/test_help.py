@@ -1,0 +1,19 @@
+"""What the help of a command says to somebody who has not met it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.home import Place
+from tests.support.process import run
+
+
+@pytest.mark.parametrize("group", ["hooks", "mcp", "plugin", "sessions", "skills"])
+def test_each_command_of_a_group_is_told_in_a_whole_sentence(place: Place, group: str) -> None:
+    ended = run(place, group, "--help")
+    commands = ended.out.partition("\nCommands:\n")[2]
+    # A new command begins where a line is indented by two.
+    told = commands.replace("\n  ", "\n\n  ").replace("\n\n    ", " ").strip().split("\n\n")
+    assert ended.status == 0
+    assert len(told) > 2
+    assert [one for one in told if not one.endswith(".") or one.endswith("...")] == []
