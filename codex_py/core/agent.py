@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from codex_py.core.session import Session
+from codex_py.core.user_message import said
 from codex_py.errors import UserError
 from codex_py.protocol import events
 from codex_py.protocol.agents import AgentState, AgentStatus
@@ -56,7 +57,8 @@ class Agent:
         return bool(self._tasks)
 
     def begin(self, given: tuple[UserInput, ...]) -> None:
-        """Work on something, after what it does already."""
+        """Work on something, after what it does already: that is its task from now on."""
+        self.state = self.state.replace(task="\n".join(said(given)) or self.state.task)
         self._start(self.session.submit(UserTurn(given)))
 
     def say(self, given: tuple[UserInput, ...]) -> None:
@@ -64,11 +66,15 @@ class Agent:
         self._start(self.session.submit(Steer(given)))
 
     def interrupt(self) -> None:
-        """Stop what it does; returns at once. Its commands are stopped before it counts as ended."""
-        if self.is_at_work:
-            self.session.interrupt()
-        else:
-            self._start(self.session.stop_commands(), is_work=False)
+        """Stop what it and its own agents do; returns at once. Its commands are stopped before it counts as ended.
+
+        One that is being closed waits for hooks no longer.
+        """
+        if not self.is_at_work:
+            self.session.agents.interrupt()
+            if self.session.hooks is not None:
+                self.session.hooks.ending.cut_short()
+        self._stop()
 
     async def ended(self) -> None:
         """Return when it is no longer at work."""
@@ -77,7 +83,7 @@ class Agent:
     async def close(self, status: AgentStatus | None = None) -> None:
         """Stop it and let go of its session; `status` is what it is from then on, where that is to be told."""
         self._last_status = status
-        self.interrupt()
+        self._stop()
         while self._tasks:
             await asyncio.wait(self._tasks)
         await self.session.close()
@@ -97,6 +103,12 @@ class Agent:
             return await self._users_ask(question if question.agent else question.replace(agent=self.state.name))
         finally:
             self.change(is_waiting=False)
+
+    def _stop(self) -> None:
+        if self.is_at_work:
+            self.session.interrupt()
+        else:
+            self._start(self.session.stop_commands(), is_work=False)
 
     def _start(self, work: Coroutine[Any, Any, None], *, is_work: bool = True) -> None:
         task = asyncio.create_task(self._carried_out(work) if is_work else work)
@@ -140,6 +152,20 @@ class Agent:
             case _:
                 if (activity := _activity_of(event)) is not None:
                     self.change(activity=activity)
+
+
+async def first_end(agents: Sequence[Agent], seconds: float) -> None:
+    """Return when the first of them is no longer at work, or after so many seconds. Meanwhile they are waited for."""
+    for agent in agents:
+        agent.awaited += 1
+    waits = [asyncio.create_task(agent.ended()) for agent in agents]
+    try:
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for agent in agents:
+            agent.awaited -= 1
+        for wait in waits:
+            wait.cancel()
 
 
 def _activity_of(event: events.Event) -> str | None:

@@ -76,6 +76,7 @@ def agent_parts(ground: AgentGround, plan: AgentPlan) -> SessionParts:
         load_hands=lambda: ground.hands.replace(processes=ProcessManager()),
         hooks=parts.tools.hooks and parts.tools.hooks.for_agent(plan.thread_id, plan.source),
         allows=role.tools.allows if role.tools else None,
+        can_ask=parts.tools.can_ask and role.may_ask,
     )
 
     def open_recorder(warn: Callable[[str], None]) -> Recorder:

@@ -16,7 +16,8 @@ class AgentRole(Value):
     """Texts for the model and for the choice, and what narrows an agent of the role.
 
     `model` and `effort` are None where it has those of the session; `tools` is None where it has all of them.
-    `provider` is the only one it is for, None for any. `path` is the file it was read from, None for a built-in one.
+    `provider` is the only one it is for, None for any. Without `may_ask` what needs a yes of the user is
+    refused. `path` is the file it was read from, None for a built-in one.
     """
 
     name: str
@@ -28,6 +29,7 @@ class AgentRole(Value):
     tools: ToolChoice | None = None
     skills: tuple[str, ...] = ()
     provider: str | None = None
+    may_ask: bool = True
     path: Path | None = None
 
 

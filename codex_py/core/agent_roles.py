@@ -32,6 +32,10 @@ _MOST_SHOWN: Final = 16 * 1024
 # What other programs call their models, and what they call "the same as before".
 _OTHERS_MODELS: Final = frozenset({"inherit", "sonnet", "opus", "haiku", "opusplan", "default", ""})
 _TEXT_KEYS: Final = frozenset({"name", "description"})
+# What other programs call the ways to permit; those that are not said to narrow are the session's own here.
+_PERMISSION_MODES: Final = frozenset(
+    {"", "default", "manual", "acceptedits", "auto", "dontask", "bypasspermissions", "delegate", "plan"}
+)
 
 
 class RoleFolder(Value):
@@ -131,7 +135,7 @@ def _toml(text: str) -> dict[str, Any]:
         fields = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise _Refused(f"not TOML: {error}") from None
-    return {**fields, "instructions": fields.get("developer_instructions")}
+    return {**fields, "instructions": fields.get("developer_instructions"), "may_ask": True}
 
 
 def _markdown(text: str) -> dict[str, Any]:
@@ -142,9 +146,21 @@ def _markdown(text: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise _Refused("its frontmatter is no mapping")
     named = cast("dict[str, Any]", fields)
-    if named.get("permissionMode") == "plan":
-        named = {"sandbox_mode": "read-only", **named}
+    mode = _permission_mode(named.get("permissionMode"))
+    if mode == "plan":
+        named = {**named, "sandbox_mode": "read-only"}
+    named["may_ask"] = mode != "dontask"
     return {**named, "model_reasoning_effort": named.get("effort"), "instructions": text[parted.body_start :]}
+
+
+def _permission_mode(value: object) -> str:
+    """In small letters, "" where nothing is said. Raises `_Refused` for one that might have been meant to narrow."""
+    mode = value.strip().lower() if isinstance(value, str) else value
+    if mode is None:
+        return ""
+    if not isinstance(mode, str) or mode not in _PERMISSION_MODES:
+        raise _Refused(f"`permissionMode` is `{sanitize_line(str(value)[:40])}`")
+    return mode
 
 
 def _yaml(source: str) -> YamlValue:
@@ -174,6 +190,7 @@ def _role(fields: Mapping[str, Any], stem: str, path: Path) -> AgentRole:
         tools=tools,
         skills=_names(fields.get("skills")) or (),
         provider=_text(fields, "model_provider") or None,
+        may_ask=fields.get("may_ask") is not False,
         path=path,
     )
 

@@ -11,6 +11,7 @@ from codex_py.protocol.value import Value
 if TYPE_CHECKING:
     from codex_py.core.agents import AgentDoor, Agents
     from codex_py.protocol.items import ResponseItem
+    from codex_py.protocol.live_process import LiveProcess
 
 AGENT_DEPTH: Final = 1
 
@@ -66,6 +67,14 @@ class AgentSlot:
     def stop(self, agent_id: str) -> Awaitable[bool]:
         """Stop what an agent does; False when it was at no work."""
         return self.fill().stop(agent_id)
+
+    def processes(self) -> tuple[LiveProcess, ...]:
+        """The commands of theirs that still run, each with the agent it belongs to."""
+        return self._agents.processes() if self._agents is not None else ()
+
+    async def stop_process(self, process_id: int) -> bool:
+        """Kill a command of one of them; False when none with this id runs."""
+        return self._agents is not None and await self._agents.stop_process(process_id)
 
     def interrupt(self) -> None:
         """Stop what all of them do, and their commands; returns at once."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from codex_py.context.agent import subagent_notification
-from codex_py.core.agent import Agent, Ask
+from codex_py.core.agent import Agent, Ask, first_end
 from codex_py.core.agent_build import AgentGround, AgentPlan, agent_parts, forked_items, may_do_more, tightened
 from codex_py.core.agent_slot import AgentLimits, AgentSlot
 from codex_py.core.agent_wish import check_provider, wished_role, wished_skills
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from codex_py.core.told_context import ToldContext
     from codex_py.core.turn_context import TurnSettings
     from codex_py.model.prompt import ParentTurn
+    from codex_py.protocol.live_process import LiveProcess
     from codex_py.skills.model import Skill
     from codex_py.tools.registry import ToolRegistry
 
@@ -171,8 +171,7 @@ class Agents:
         agents = [agent for target in targets if (agent := self._at_work(target))]
         if len(agents) == len(targets):
             longest = max(seconds, self._tree.limits.shortest_wait)
-            with _awaiting(agents):
-                await _first_end(agents, longest)
+            await first_end(agents, longest)
         states = [self.find(target) or _not_found(target) for target in targets]
         ended = [state for state in states if not state.is_at_work]
         for state in ended:
@@ -214,6 +213,21 @@ class Agents:
                 await agent.ended()
                 return True
             if await agent.session.agents.stop(agent_id):
+                return True
+        return False
+
+    def processes(self) -> tuple[LiveProcess, ...]:
+        """The commands of theirs that still run, each with the agent it belongs to."""
+        return tuple(
+            one if one.agent else one.replace(agent=agent.state.title)
+            for agent in self._open.values()
+            for one in agent.session.processes()
+        )
+
+    async def stop_process(self, process_id: int) -> bool:
+        """Kill a command of one of them; False when none with this id runs."""
+        for agent in tuple(self._open.values()):
+            if await agent.session.stop_process(process_id):
                 return True
         return False
 
@@ -374,26 +388,6 @@ class Agents:
         state = self.find(target)
         agent = self._open.get(state.id) if state else None
         return agent if agent is not None and agent.is_at_work else None
-
-
-@contextlib.contextmanager
-def _awaiting(agents: Sequence[Agent]) -> Generator[None]:
-    for agent in agents:
-        agent.awaited += 1
-    try:
-        yield
-    finally:
-        for agent in agents:
-            agent.awaited -= 1
-
-
-async def _first_end(agents: Sequence[Agent], seconds: float) -> None:
-    waits = [asyncio.create_task(agent.ended()) for agent in agents]
-    try:
-        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for wait in waits:
-            wait.cancel()
 
 
 def _not_found(target: str) -> AgentState:

@@ -311,6 +311,10 @@ def _notices(
     before = (stored.turn_context or {}).get("model") if stored else None
     if before and before != settings.model:
         notices.append(f"this session was recorded with the model `{before}` and goes on with `{settings.model}`")
+    if stored is not None and (stored.world_state or {}).get("plan_mode"):
+        notices.append(
+            "this session was left in plan mode, which is over: files may be changed again, as the permissions allow"
+        )
     return notices
 
 

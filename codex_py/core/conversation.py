@@ -35,6 +35,7 @@ from codex_py.protocol import events
 from codex_py.protocol.compaction import CompactionReason
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.readable import without_plan_tags
 from codex_py.protocol.usage import TokenUsage
 from codex_py.text.tokens import counted_bytes
 
@@ -353,11 +354,7 @@ class Conversation:
             self._interrupted = False
 
     def _as_shown(self, turn: TurnContext, message: str | None) -> str | None:
-        if not turn.plan or message is None:
-            return message
-        from codex_py.core.plan_mode import without_tags
-
-        return without_tags(message)
+        return message if not turn.plan or message is None else without_plan_tags(message)
 
     def _fail(self, turn: TurnContext, message: str, code: str = "") -> None:
         message = self._secrets.redact(message)

@@ -11,7 +11,14 @@ from codex_py.core.work_state import plan_of
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.items import CallOutput, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
-from codex_py.protocol.readable import arguments_of, command_of, is_host_text, output_of, without_pictures
+from codex_py.protocol.readable import (
+    arguments_of,
+    command_of,
+    is_host_text,
+    output_of,
+    without_pictures,
+    without_plan_tags,
+)
 from codex_py.protocol.reports import SHELL_TOOLS, patch_succeeded, report_of, was_answered
 from codex_py.protocol.value import Value
 from codex_py.rollout.records import Record, read_records
@@ -134,7 +141,7 @@ def _told(items: Sequence[ResponseItem | events.Event], cwd: Path) -> Iterator[P
 def _told_item(item: ResponseItem, outputs: Mapping[str, str], cwd: Path) -> Iterator[PastItem]:
     match item.view():
         case Message("assistant", text):
-            yield PastItem("", events.MessageDone(text))
+            yield PastItem("", events.MessageDone(without_plan_tags(text)))
         case Message("user", text):
             said = without_pictures(text)
             pictures = tuple(_pictures(item))

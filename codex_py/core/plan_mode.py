@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from codex_py.protocol.events import Event, MessageDone, PlanProposed, Retrying, TextDelta
+from codex_py.protocol.readable import without_plan_tags
 
 _TAGS: Final = ("<proposed_plan>", "</proposed_plan>")
-_TAG_LINE: Final = re.compile(r"^[ \t]*</?proposed_plan>[ \t]*(?:\n|\Z)", re.MULTILINE)
 _PLAN: Final = re.compile(r"^[ \t]*<proposed_plan>[ \t]*\n", re.MULTILINE)
 _PLAN_END: Final = re.compile(r"^[ \t]*</proposed_plan>[ \t]*$", re.MULTILINE)
 
@@ -22,11 +22,6 @@ def proposed_plan(text: str) -> str | None:
     # A plan that was cut short is shown as far as it goes.
     end = _PLAN_END.search(text, begins[-1].end())
     return text[begins[-1].end() : end.start() if end else len(text)].strip() or None
-
-
-def without_tags(text: str) -> str:
-    """A message as people read it."""
-    return _TAG_LINE.sub("", text)
 
 
 def plan_accepted(wishes: str) -> str:
@@ -51,7 +46,7 @@ class PlanReader:
                     self._emit(TextDelta(shown))
             case MessageDone(text):
                 self._end_text()
-                self._emit(MessageDone(without_tags(text)))
+                self._emit(MessageDone(without_plan_tags(text)))
                 if plan := proposed_plan(text):
                     self._emit(PlanProposed(self._turn_id, plan))
             case Retrying():

@@ -102,12 +102,12 @@ class Session:
         return self._conversation.context_use()
 
     def processes(self) -> tuple[LiveProcess, ...]:
-        """The commands that still run, the oldest first."""
-        return self._runs.processes()
+        """The commands that still run, the oldest first; behind the session's own those of its agents."""
+        return (*self._runs.processes(), *self.agents.processes())
 
     async def stop_process(self, process_id: int) -> bool:
         """Kill a command with all it started; False when none with this id runs. The model is told its exit code."""
-        return await self._runs.stop_process(process_id)
+        return await self._runs.stop_process(process_id) or await self.agents.stop_process(process_id)
 
     def take_back(self) -> tuple[UserInput, ...]:
         """What was steered and has not reached the model; it never will."""

@@ -10,7 +10,8 @@ from codex_py.protocol.value import Value
 class LiveProcess(Value):
     """`id` is the session ID the model knows it by; `outside` says that no sandbox holds it.
 
-    `tail` is the end of what it has printed, 2,000 characters at most.
+    `tail` is the end of what it has printed, 2,000 characters at most. `agent` is what the agent is called that has
+    started it, "" for a command of the session's own.
     """
 
     id: int
@@ -20,3 +21,4 @@ class LiveProcess(Value):
     tty: bool
     outside: bool
     tail: str
+    agent: str = ""

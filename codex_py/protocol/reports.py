@@ -7,7 +7,9 @@ from typing import Final, Literal, NamedTuple
 
 _EXIT: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})$", re.MULTILINE)
 _TIME: Final = re.compile(r"^Wall time: (\d{1,9}(?:\.\d{1,9})?) seconds$", re.MULTILINE)
-_DECLINED: Final = re.compile(r"\w+ declined by ")
+_DECLINED: Final = re.compile(
+    r"(\w+ )?(declined by|refused:) |escalated permissions are not available|blocked by a PreToolUse hook"
+)
 _RUNNING: Final = "Process running with session ID"
 _REFUSALS: Final = ("aborted", "unsupported call: ", "unsupported custom tool call: ", "failed to parse ")
 # The tools whose calls run a command.

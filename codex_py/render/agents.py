@@ -33,9 +33,17 @@ def render_agent(event: AgentChanged, *, expanded: bool) -> Entry | None:
     if agent.is_at_work:
         return Entry(OneLine(_line("▸", "accent", agent, first_words(agent.task, _TASK_SHOWN))), spacing="dense")
     glyph, style, word = _ENDS.get(agent.status, ("·", "dim", agent.status))
-    shown = ends_of(agent.message or "", _LINES_EXPANDED if expanded else _LINES)
+    # What it came to was told before, where it is only closed.
+    said = agent.message if agent.status != "shutdown" else ""
+    shown = ends_of(said or "", _LINES_EXPANDED if expanded else _LINES)
     parts: list[RenderableType] = [OneLine(_line(glyph, style, agent, word))]
     return Entry(*parts, *([output_block(shown)] if shown else []), spacing="dense")
+
+
+def render_refusal(tool: str, reason: str) -> Entry:
+    """A call about agents that came to nothing."""
+    note = Text(f" · failed · {line_of(reason[:_TASK_SHOWN]).plain}", "dim")
+    return Entry(OneLine(Text.assemble(("✗ ", "bad"), line_of(tool, "command")), note), spacing="dense")
 
 
 def running_agents(agents: Sequence[AgentState], *, frame: int = 0) -> Entry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from codex_py.protocol import events
-from codex_py.render.agents import render_agent
+from codex_py.render.agents import render_agent, render_refusal
 from codex_py.render.command import render_command, render_input
 from codex_py.render.entry import Entry
 from codex_py.render.message import render_message, render_prompt
@@ -56,6 +56,8 @@ def _remark(event: events.Event, cwd: Path | None) -> Entry | None:
     match event:
         case events.AgentChanged():
             return render_agent(event, expanded=False)
+        case events.AgentCallFinished(_, tool, _, _, str(reason)) if reason != "interrupted":
+            return render_refusal("wait_agent" if tool == "wait" else tool, reason)
         case events.SkillUsed():
             return render_skill(event, cwd=cwd)
         case events.WebSearched():

@@ -42,11 +42,13 @@ def render_retry(event: Retrying) -> Entry:
 
 def render_skill(event: SkillUsed, *, cwd: Path | None = None) -> Entry:
     """A skill that was put before the model, or that a command used."""
-    line = Text.assemble(("◆ ", "skill"), f"{_USES[event.kind]} skill ", line_of(event.name, "skill"))
-    return Entry(
-        OneLine(line, Text.assemble((f" · {event.scope} · ", "dim"), line_of(shown_path(event.path, cwd), "dim"))),
-        spacing="dense",
-    )
+    where = f"{event.scope} · {shown_path(event.path, cwd)}"
+    return _skill(_USES[event.kind], event.name, where)
+
+
+def render_stored_skill(name: str, path: Path, *, cwd: Path | None = None) -> Entry:
+    """A skill that was put before the model in an earlier run; what kind of skill it was is not kept."""
+    return _skill(_USES["explicit"], name, shown_path(path, cwd))
 
 
 def render_search(event: WebSearched) -> Entry:
@@ -64,3 +66,8 @@ def render_compaction(event: ContextCompacted) -> Entry:
         ("≈ ", "accent"), "Context compacted", (f" · {event.before_tokens:,} → {event.after_tokens:,} tokens", "dim")
     )
     return Entry(line)
+
+
+def _skill(use: str, name: str, where: str) -> Entry:
+    line = Text.assemble(("◆ ", "skill"), f"{use} skill ", line_of(name, "skill"))
+    return Entry(OneLine(line, Text.assemble((" · ", "dim"), line_of(where, "dim"))), spacing="dense")

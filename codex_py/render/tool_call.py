@@ -61,7 +61,7 @@ def _called(line: Text, notes: Sequence[str], output: str) -> Entry:
 def _line(glyph: str, name: str, arguments: str, *, server: str, style: str) -> Text:
     title = line_of(f"{server}.{name}"[:_NAME_SHOWN], "skill") if server else line_of(name[:_NAME_SHOWN], "command")
     shown = line_of(arguments[:_ARGUMENTS_SHOWN], "dim")
-    return Text.assemble((f"{glyph} ", style), title, *([" ", shown] if shown else []))
+    return Text.assemble((f"{glyph} ", style), title, *([" ", shown] if shown.plain not in ("", "{}") else []))
 
 
 def _written(arguments: Mapping[str, Any]) -> str:

@@ -10,19 +10,29 @@ from typing import Any, Final
 from rich.text import Text
 
 from codex_py.protocol.encoding import as_list, as_object
-from codex_py.protocol.events import CommandFinished, PlanStep, PlanUpdated, SkillUsed, ToolCallFinished, WebSearched
-from codex_py.protocol.items import CallOutput, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
-from codex_py.protocol.readable import arguments_of, command_of, is_host_text, output_of, without_pictures
+from codex_py.protocol.events import CommandFinished, PlanStep, PlanUpdated, ToolCallFinished, WebSearched
+from codex_py.protocol.items import CallOutput, ItemView, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
+from codex_py.protocol.readable import (
+    arguments_of,
+    command_of,
+    is_host_text,
+    output_of,
+    without_pictures,
+    without_plan_tags,
+)
 from codex_py.protocol.reports import SHELL_TOOLS, exit_code_in, patch_succeeded, report_of, was_answered
+from codex_py.render.agent_calls import AgentStory
 from codex_py.render.command import call_line, render_command
 from codex_py.render.entry import Entry, OneLine, line_of
 from codex_py.render.message import render_message, render_prompt
-from codex_py.render.notice import render_notice, render_search, render_skill
+from codex_py.render.notice import render_notice, render_search, render_stored_skill
 from codex_py.render.patch import render_patch_text
 from codex_py.render.plan import render_plan
 from codex_py.render.reasoning import render_reasoning
 from codex_py.render.tool_call import render_tool_call
 
+_ABORTED: Final = "<turn_aborted>"
+_SKILL: Final = "<skill>"
 _STATUSES: Final = ("pending", "in_progress", "completed")
 
 
@@ -39,22 +49,39 @@ def render_items(
         for item in given
         if item.type.endswith("_call_output") and isinstance(view := item.view(), CallOutput)
     }
+    agents = AgentStory()
+    # They stand before the message that names them, and were seen below it.
+    skills: list[Entry] = []
     for item in given:
-        call = item.view() if at_work and item.type.endswith("_call") else None
-        if isinstance(call, ToolCall) and call.call_id not in outputs:
-            yield _under_way(call)
+        view = item.view()
+        if at_work and isinstance(view, ToolCall) and view.call_id not in outputs:
+            yield _under_way(view)
             continue
-        entry = _entry(item, outputs, cwd, expanded=expanded)
-        if entry is not None:
-            yield entry
+        if (seen := agents.told(view, outputs)) is not None:
+            yield from seen
+            continue
+        if isinstance(view, Message) and view.text.startswith(_ABORTED):
+            yield from agents.interrupted()
+        entry = _entry(view, outputs, cwd, expanded=expanded)
+        if entry is None:
+            continue
+        if isinstance(view, Message) and view.text.startswith(_SKILL):
+            skills.append(entry)
+            continue
+        if isinstance(view, Message) and view.role == "user":
+            yield from (entry, *skills)
+        else:
+            yield from (*skills, entry)
+        skills.clear()
+    yield from skills
 
 
-def _entry(item: ResponseItem, outputs: Mapping[str, str], cwd: Path, *, expanded: bool) -> Entry | None:
-    match item.view():
+def _entry(view: ItemView, outputs: Mapping[str, str], cwd: Path, *, expanded: bool) -> Entry | None:
+    match view:
         case Message(role="assistant", text=text):
-            return render_message(text)
+            return render_message(without_plan_tags(text))
         case Message(role="user", text=text):
-            return _said(text)
+            return _said(text, cwd)
         case Reasoning(summary=summary):
             return render_reasoning(summary, expanded=expanded)
         case ToolCall() as call:
@@ -65,12 +92,12 @@ def _entry(item: ResponseItem, outputs: Mapping[str, str], cwd: Path, *, expande
             return None
 
 
-def _said(text: str) -> Entry | None:
-    if text.startswith("<turn_aborted>"):
+def _said(text: str, cwd: Path) -> Entry | None:
+    if text.startswith(_ABORTED):
         return render_notice("interrupted", "warning")
-    if text.startswith("<skill>"):
+    if text.startswith(_SKILL):
         name, path = _between(text, "name"), _between(text, "path")
-        return render_skill(SkillUsed(name, "user", Path(path), "explicit"))
+        return render_stored_skill(name, Path(path), cwd=cwd)
     if text.startswith("<user_shell_command>"):
         return _user_command(text)
     text = without_pictures(text)

@@ -72,9 +72,10 @@ class Ask(Value):
 
 
 class Refuse(Value):
-    """Do not run it; the model reads why."""
+    """Do not run it; the model reads why. `unasked` is the question that nobody can be asked."""
 
     reason: str
+    unasked: Ask | None = None
 
 
 Verdict: TypeAlias = Run | Ask | Refuse
@@ -88,7 +89,8 @@ def decide_command(
     if not isinstance(verdict, Ask):
         return verdict
     if not can_ask or not asks_about(policy, verdict.kind):
-        return Refuse(_no_escalation(policy) if verdict.reason == _LEAVE else _refused(verdict, policy))
+        reason = _no_escalation(policy) if verdict.reason == _LEAVE else _refused(verdict, policy)
+        return Refuse(reason, verdict)
     if verdict.outside and not facts.justification.strip():
         return Refuse("`require_escalated` needs a `justification`: one sentence that tells the user why")
     return verdict

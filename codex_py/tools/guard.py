@@ -316,8 +316,11 @@ def _within_plan(verdict: Verdict) -> Verdict:
     match verdict:
         case Run(outside=True):
             return Run()
-        case Ask(outside=True):
+        case Ask(outside=True) | Refuse(unasked=Ask(outside=True)):
             return Refuse(f"command refused: {PLANNING}, so that no command may leave the sandbox")
+        case Refuse(unasked=Ask(reason=reason, patternable=False)):
+            # A danger, or a rule that wants a question.
+            return Refuse(f"command refused: {reason}; in plan mode nobody is asked: put it into the plan")
         case _:
             return verdict
 
@@ -340,4 +343,6 @@ async def put_question(question: ApprovalQuestion, context: ToolContext) -> Appr
 
 def declined_because(reply: ApprovalReply) -> str:
     """What the model reads after a no."""
+    if reply.refusal:
+        return reply.refusal
     return f"{_DECLINED}, who says: {reply.message}" if reply.message else f"{_DECLINED}: {_GO_ON}"

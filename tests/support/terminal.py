@@ -184,10 +184,12 @@ class Terminal:
         is_busy = "starting…" in shown or "Esc stops it" in shown
         return not is_busy and re.search(r"(?m)^› ", shown) is not None
 
-    def wait_for_end(self) -> int:
+    def wait_for_end(self, *, timeout: float = TIMEOUT) -> int:
         """Read until the program has ended; its exit status, negative for the signal that ended it."""
-        while self._read(TIMEOUT):
+        until = time.monotonic() + timeout
+        while (left := until - time.monotonic()) > 0 and self._read(left):
             pass
+        assert left > 0, f"it has not ended within {timeout} s; the screen:\n{self.text}"
         self.child.wait()
         status = self.child.exitstatus
         return int(status) if status is not None else -int(self.child.signalstatus)
@@ -224,7 +226,7 @@ class _Played:
         return self._process.poll() is None
 
     def wait(self) -> None:
-        status = self._process.wait()
+        status = self._process.wait(TIMEOUT)
         self.exitstatus, self.signalstatus = (status, None) if status >= 0 else (None, -status)
 
     def close(self, *, force: bool) -> None:

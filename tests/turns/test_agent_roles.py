@@ -25,6 +25,24 @@ def add_role(place: Place, name: str, text: str) -> None:
     path.write_text(text)
 
 
+async def test_a_role_that_is_not_to_ask_is_refused_what_needs_a_yes(place: Place) -> None:
+    add_role(place, "quiet.md", "---\npermissionMode: dontAsk\n---\nWork.")
+    more = {"sandbox_permissions": "require_escalated", "justification": "May I?"}
+    parts = {
+        "go": [[spawn("s1", "write", agent_type="quiet")], [wait("w1", "quiet-1", timeout_ms=60000)], [say("done")]],
+        "write": [[run("c1", "touch made", **more)], [say("no")]],
+    }
+    with cast(parts) as model:
+        async with watched_session(
+            place, model, sandbox="workspace-write", approval="on-request", can_ask=True
+        ) as watched:
+            watched.session.subscribe(lambda event: watched.agree(event))
+            await watched.say("go")
+    assert "escalated permissions are not available" in model.of("write")[1].output_of("c1")
+    assert watched.of(events.QuestionAsked) == []
+    assert not (place.repo / "made").exists()
+
+
 async def test_an_agent_without_a_fork_knows_its_place_its_skills_and_its_task(place: Place) -> None:
     path, quiet = (add_skill(repo_root(place), name) for name in ("lint", "quiet"))
     add_metadata(quiet, "policy: {allow_implicit_invocation: false}\n")

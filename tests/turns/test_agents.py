@@ -15,6 +15,7 @@ from tests.support.agents import answer_of, cast, changes, run, spawn, standing,
 from tests.support.bodies import user
 from tests.support.fake_responses import Request, api_error, call, delta, hang, reasoning, say
 from tests.support.home import Place
+from tests.support.hooks import entry, use_hooks
 from tests.support.process import is_running
 from tests.support.rollout import read_rollout, recorded_events
 from tests.support.script import Answer as Refusal
@@ -320,6 +321,49 @@ async def test_closing_an_agent_ends_its_commands_and_it_can_be_called_back(plac
     assert answer_of(last, "w2")["status"] == {"agent-1": {"completed": "again"}}
 
 
+async def test_the_commands_of_agents_are_listed_under_their_names_and_stopped(place: Place) -> None:
+    for name in ("never", "ever"):
+        os.mkfifo(place.repo / name)
+    parts = {
+        "go": [
+            [run("c1", "cat never", yield_time_ms=250), spawn("s1", "look at a", agent_type="worker")],
+            [wait("w1", "worker-1", timeout_ms=60000)],
+            [say("done")],
+        ],
+        "look at a": [[run("c2", "echo $$ >pid; cat ever", yield_time_ms=250)], [say("it runs on")]],
+    }
+    with cast(parts) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+            own, other = watched.session.processes()
+            assert [(one.agent, one.command.split()[-1]) for one in (own, other)] == [
+                ("", "never'"),
+                ("agent worker-1", "ever'"),
+            ]
+            assert await watched.session.stop_process(other.id) is True
+            assert not is_running(int((place.repo / "pid").read_text()))
+            assert watched.session.processes()[0].id == own.id
+            assert await watched.session.stop_process(other.id) is False
+
+
+async def test_an_agent_that_is_called_back_is_told_of_with_its_new_task(place: Place) -> None:
+    parts = {
+        "go": [
+            [spawn("s1", "look at a")],
+            [wait("w1", "agent-1", timeout_ms=60000)],
+            [call("t1", "send_input", {"target": "agent-1", "message": "look at b"})],
+            [wait("w2", "agent-1", timeout_ms=60000)],
+            [say("done")],
+        ],
+        "look at a": [[say("fine")], [say("fine too")]],
+    }
+    with cast(parts) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+    begun = [one.agent for one in watched.of(events.AgentChanged) if one.agent.status == "running" != one.was]
+    assert [agent.task for agent in begun] == ["look at a", "look at b"]
+
+
 async def test_an_agent_that_is_called_back_thinks_as_hard_as_before(place: Place) -> None:
     parts = {
         "go": [
@@ -417,6 +461,47 @@ async def test_interrupting_a_session_stops_its_agents_and_their_commands(place:
     last = model.of("go")[-1]
     assert last.output_of("w1") == "aborted"
     assert b"subagent_notification" not in last.input_bytes
+
+
+async def test_an_interrupt_stops_the_agents_of_an_agent_that_has_ended(place: Place) -> None:
+    for name in ("never", "for ever"):
+        fifo(place, name)
+    started = fifo(place, "started")
+    parts = {
+        "go": [[spawn("s1", "one")], [wait("w1", "agent-1", timeout_ms=60000)], [run("c1", "cat 'for ever'")]],
+        "one": [[spawn("s1", "two")], [say("two is at it")]],
+        "two": [[run("c1", "echo $$ >started; cat never")]],
+    }
+    with cast(parts) as model:
+        async with watched_session(place, model, "agents.max_depth = 2\n") as watched:
+            turn = asyncio.create_task(watched.say("go"))
+            pid = int(await asyncio.to_thread(started.read_text))
+            await told(watched, lambda event: isinstance(event, events.CommandStarted))
+            watched.session.interrupt()
+            await turn
+            await told_of(watched, "agent-2", "interrupted")
+            assert not is_running(pid)
+
+
+async def test_an_interrupt_ends_the_wait_for_what_hooks_of_agents_still_do(place: Place) -> None:
+    begun = fifo(place, "begun")
+    use_hooks(place, SubagentStop=[entry(f"echo $$ > {begun}; sleep 300", None, **{"async": True})])
+    parts = {
+        "go": [[spawn("s1", "one")], [wait("w1", "agent-1", timeout_ms=60000)], [say("done")]],
+        "one": [[say("one is done")]],
+    }
+    with cast(parts) as model:
+        async with watched_session(place, model) as watched:
+            turn = asyncio.create_task(watched.say("go"))
+            pid = int(await asyncio.to_thread(begun.read_text))
+            await turn
+            closing = asyncio.create_task(watched.session.close())
+            # Left alone it lasts ten seconds.
+            async with asyncio.timeout(8):
+                while not closing.done():
+                    watched.session.interrupt()
+                    await asyncio.wait([closing], timeout=0.05)
+            assert not is_running(pid)
 
 
 async def test_an_interrupt_takes_back_what_agents_wait_for_the_user_with(place: Place) -> None:

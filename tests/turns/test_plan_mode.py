@@ -64,6 +64,36 @@ async def test_reading_works(place: Place) -> None:
     assert model.requests[1].output_of("c1").endswith("Output:\n# Demo\n\nA small demo.\n")
 
 
+@pytest.mark.parametrize(
+    ("cmd", "more", "why"),
+    [
+        (
+            "touch made",
+            ESCALATED,
+            "in plan mode nothing is written until the user has accepted the plan, so that no command may leave the"
+            " sandbox",
+        ),
+        (
+            "rm -rf /",
+            {},
+            "the command is dangerous: it deletes without asking (`rm -f`); in plan mode nobody is asked: put it into"
+            " the plan",
+        ),
+    ],
+)
+async def test_what_would_be_asked_is_refused_in_the_name_of_plan_mode(
+    place: Place, cmd: str, more: dict[str, Any], why: str
+) -> None:
+    asked = call("c1", "exec_command", {"cmd": cmd, "login": False, **more})
+    with FakeResponses([asked], [say("I see")]) as model:
+        async with watched_session(
+            place, model, sandbox="workspace-write", approval="on-request", can_ask=True
+        ) as watched:
+            await watched.session.submit(OverrideTurnContext(plan=True))
+            await watched.say("make it")
+    assert model.requests[1].output_of("c1") == f"command refused: {why}"
+
+
 async def test_no_wider_sandbox_is_asked_for(place: Place) -> None:
     wanted = {"permissions": {"file_system": {"write": [str(place.home)]}}, "reason": "please"}
     with FakeResponses([call("c1", "request_permissions", wanted)], [say("ok")]) as model:
@@ -137,11 +167,16 @@ async def test_a_plan_is_told_of_and_accepted(place: Place) -> None:
 
 
 async def test_a_resumed_session_is_out_of_it_and_says_so(place: Place) -> None:
-    with FakeResponses([say("one")], [say("two")]) as model:
+    over = "this session was left in plan mode, which is over: files may be changed again, as the permissions allow"
+    with FakeResponses([say("one")], [say("two")], [say("three")]) as model:
         async with watched_session(place, model) as watched:
             await watched.session.submit(OverrideTurnContext(plan=True))
             await watched.say("plan it")
             thread = watched.session.thread_id
         async with watched_session(place, model, resume=thread) as watched:
             await watched.say("go on")
+            assert events.Warned(over) in watched.seen
+        async with watched_session(place, model, resume=thread) as watched:
+            await watched.say("go on")
+            assert events.Warned(over) not in watched.seen
     assert model.requests[1].texts("developer")[-1].startswith("<collaboration_mode>\nPlan mode is over")

@@ -7,10 +7,11 @@ from random import Random
 
 import pytest
 
-from codex_py.core.plan_mode import PlanReader, plan_accepted, proposed_plan, without_tags
+from codex_py.core.plan_mode import PlanReader, plan_accepted, proposed_plan
 from codex_py.core.turn_context import ModelSettings, TurnSettings
 from codex_py.protocol import events
 from codex_py.protocol.policy import ApprovalPolicy, DangerFullAccess, GranularApproval, ReadOnly
+from codex_py.protocol.readable import without_plan_tags
 
 TEXT = "Look:\n<b>bold</b> <proposed_plan> inline\n  <proposed_plan>\n# Do\n<p\n</proposed_plan>  \nEnd"
 SHOWN = "Look:\n<b>bold</b> <proposed_plan> inline\n# Do\n<p\nEnd"
@@ -34,7 +35,7 @@ def test_the_last_plan_counts(text: str, plan: str | None) -> None:
 
 
 def test_tags_are_not_shown() -> None:
-    assert without_tags(TEXT) == SHOWN
+    assert without_plan_tags(TEXT) == SHOWN
 
 
 def test_pieces_of_any_size_show_the_same() -> None:

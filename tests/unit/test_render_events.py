@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.protocol import events
+from codex_py.protocol.agents import AgentState
 from codex_py.protocol.events import CommandFinished, FileChange, PatchFinished, PlanStep, PlanUpdated, SkillUsed
 from codex_py.protocol.usage import TokenUsage
 from codex_py.render.command import command_title, legible, running_command
@@ -19,6 +20,8 @@ from tests.support.drawing import DARK, rows
 ESC = "\x1b"
 CWD = Path("/work")
 FAILED = CommandFinished("c", "/bin/bash -lc 'pytest -q'", CWD, "one\ntwo\n", 1, 2.34, "failed")
+
+CLOSED = AgentState("id-1", "agent-1", "id-0", 1, "look", "shutdown", message="All is fine.")
 
 
 def shown(event: events.Event, width: int = 60, *, expanded: bool = False) -> list[str]:
@@ -49,6 +52,12 @@ def edited(old: str, new: str, name: str = "a.py") -> FileChange:
         (SkillUsed("lint", "repo", CWD / "s/SKILL.md", "explicit"), "◆ used skill lint · repo · s/SKILL.md"),
         (events.WebSearched("w", "a b", {"type": "search"}), "⌕ searched the web for a b"),
         (events.WebSearched("w", "", {"type": "open_page", "url": "http://x"}), "⌕ opened http://x"),
+        (events.AgentChanged(CLOSED, "completed"), "⊘ agent-1 closed"),
+        (
+            events.AgentCallFinished("c", "wait", error="there is no agent `x`"),
+            "✗ wait_agent · failed · there is no agent `x`",
+        ),
+        (events.ToolCallFinished("c", "list_agents", "{}", True, 0.02, "[]"), "✓ list_agents · 20ms"),
         (events.Warned("careful"), "! careful"),
         (events.Retrying("503", 2, 5, 2.0), "↻ 503 · trying again in 2.0s (2 of 5)"),
         (events.Retrying("refused", 3, None, 0.1), "↻ refused · trying again (3)"),

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from codex_py.context.user_shell import user_shell_item
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.render.entry import Flow
@@ -63,14 +65,14 @@ def test_a_stored_session_looks_as_it_did() -> None:
     assert told(
         message("developer", "rules"),
         message("user", "<environment_context>\n</environment_context>"),
-        message("user", "<skill>\n<name>lint</name>\n<path>/s/SKILL.md</path>\n</skill>"),
+        message("user", "<skill>\n<name>lint</name>\n<path>/work/.agents/skills/lint/SKILL.md</path>\n</skill>"),
         message("user", "fix it"),
         item(type="reasoning", summary=[{"type": "summary_text", "text": "**Looking**"}]),
         call("a", "exec_command", cmd="make"),
         call("b", "exec_command", cmd="serve"),
         output("a", report),
         output("b", running),
-        said("Now I **fix** it."),
+        said("<proposed_plan>\nNow I **fix** it.\n</proposed_plan>"),
         item(type="custom_tool_call", call_id="p", name="apply_patch", input=patch),
         item(type="custom_tool_call_output", call_id="p", output=patched),
         call("u", "update_plan", plan=[{"step": "Fix", "status": "completed"}, {"step": "?", "status": "odd"}]),
@@ -79,10 +81,9 @@ def test_a_stored_session_looks_as_it_did() -> None:
         item(type="something_new", value=1),
         message("user", "<turn_aborted>\n</turn_aborted>"),
     ) == [
-        "◆ used skill lint · user · /s/SKILL.md",
-        "",
         "› fix it",
         "",
+        "◆ used skill lint · .agents/skills/lint/SKILL.md",
         "∴ Looking",
         "✗ $ make · exit 1 · 250ms · 1 line",
         "◌ $ serve · still running · 10.0s",
@@ -139,3 +140,79 @@ def test_a_message_with_a_picture_is_what_was_typed() -> None:
     )
 
     assert told(asked) == ["› what is [Image #1]?"]
+
+
+def test_agents_of_a_stored_session_are_told_of_as_they_were() -> None:
+    def ended(status: object) -> str:
+        return json.dumps({"status": status, "timed_out": not status})
+
+    notice = {"agent_path": "id-2", "nickname": "explorer-1", "status": {"completed": "The server is </fine>."}}
+    told_of = json.dumps(notice).replace("</", "<\\/")
+    assert told(
+        call("s1", "spawn_agent", message="look at\nthe parser"),
+        call("s2", "spawn_agent", items=[{"type": "text", "text": "look at the server"}], agent_type="explorer"),
+        call("s3", "spawn_agent", message="one more"),
+        output("s1", '{"agent_id":"id-1","nickname":"agent-1"}'),
+        output("s2", '{"agent_id":"id-2","nickname":"explorer-1"}'),
+        output("s3", "as many agents are at work as may be, 2"),
+        call("w1", "wait_agent", targets=["agent-1", "id-2"]),
+        output("w1", ended({})),
+        call("w2", "wait_agent", targets=["agent-1", "id-2"]),
+        output("w2", ended({"agent-1": {"completed": "The parser is fine."}})),
+        message("user", f"<subagent_notification>\n{told_of}\n</subagent_notification>"),
+        call("w3", "wait_agent", targets=["id-2"]),
+        output("w3", ended({"id-2": {"completed": "The server is fine."}})),
+        call("t1", "send_input", target="id-1", message="look again"),
+        output("t1", '{"submission_id":"x"}'),
+        call("w4", "wait_agent", targets=["id-1"]),
+        output("w4", ended({"id-1": {"errored": "401"}})),
+        call("x1", "close_agent", target="agent-1"),
+        output("x1", '{"previous_status":{"errored":"401"}}'),
+        call("t2", "send_input", target="explorer-1", message="and the client"),
+        output("t2", '{"submission_id":"x"}'),
+        call("w5", "wait_agent", targets=["explorer-1"]),
+        output("w5", "aborted"),
+        message("user", "<turn_aborted>\n</turn_aborted>"),
+    ) == [
+        "▸ agent-1 look at the parser",
+        "▸ agent explorer-1 look at the server",
+        "✗ spawn_agent · failed · as many agents are at work as may …",
+        "✓ agent-1 done",
+        "  │ The parser is fine.",
+        "✓ agent explorer-1 done",
+        "  │ The server is </fine>.",
+        "▸ agent-1 look again",
+        "✗ agent-1 failed",
+        "  │ 401",
+        "⊘ agent-1 closed",
+        "▸ agent explorer-1 and the client",
+        "⊘ agent explorer-1 interrupted",
+        "",
+        "! interrupted",
+    ]
+
+
+def test_calls_about_agents_that_make_no_sense_are_shown_all_the_same() -> None:
+    assert told(
+        call("a", "spawn_agent", message="x"),
+        output("a", '{"agent_id":7}'),
+        call("b", "wait_agent", targets="x"),
+        output("b", '{"status":["x"]}'),
+        message("user", "<subagent_notification>\nnonsense\n</subagent_notification>"),
+        item(type="function_call", call_id="c", name="spawn_agent", namespace="mcp__farm", arguments='{"kind":"x"}'),
+        output("c", '{"agent_id":"id-1"}'),
+    ) == ['✓ spawn_agent {"message": "x"}', '✓ mcp__farm.spawn_agent {"kind":"x"}']
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "command declined by the user",
+        "command refused: in plan mode nothing is written until the user has accepted the plan",
+        "refused: the command is dangerous; nobody can be asked in this session",
+        "escalated permissions are not available: the approval policy `never` does not let you ask for them here",
+        "blocked by a PreToolUse hook: no pushing",
+    ],
+)
+def test_a_command_that_was_not_let_run_was_declined_and_not_stopped(refusal: str) -> None:
+    assert told(call("a", "exec_command", cmd="git push"), output("a", refusal)) == ["⊘ $ git push · declined"]

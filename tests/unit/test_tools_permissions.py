@@ -18,7 +18,7 @@ from codex_py.protocol.policy import (
     SandboxPolicy,
     WorkspaceWrite,
 )
-from codex_py.protocol.questions import Choice, ChoiceQuestion, PermissionsQuestion, Question
+from codex_py.protocol.questions import Choice, ChoiceQuestion, PermissionsQuestion, Question, answered_all
 from codex_py.sandbox.command import Sandbox
 from codex_py.tools.later import RunCall
 from codex_py.tools.request_permissions import request_permissions
@@ -183,8 +183,29 @@ async def test_questions_are_put_one_after_the_other(tmp_path: Path) -> None:
     )
     first = user.asked[0]
     choices = (Choice("Red", "Red it is"), Choice("Blue", "Blue it is"))
-    assert first == ChoiceQuestion(first.id, "Colour", "Which colour?", choices, count="1 of 3")
+    other = (Choice("S", "S it is"),), (Choice("x", "x it is"),)
+    assert isinstance(first, ChoiceQuestion)
+    asks = first.asks
+    assert first == ChoiceQuestion(first.id, "Colour", "Which colour?", choices, count="1 of 3", asks=asks)
+    assert asks is not None
+    assert [(one.id, one.options) for one in asks.questions] == [
+        ("colour", choices),
+        ("size", other[0]),
+        ("ünï", other[1]),
+    ]
+    assert asks.call_id == "c"
+    assert [isinstance(one, ChoiceQuestion) and one.asks for one in user.asked[1:]] == [None, None]
     assert len({one.id for one in user.asked}) == 3
+
+
+async def test_all_questions_may_be_answered_at_once(tmp_path: Path) -> None:
+    asked = [question("colour", "Red", "Blue"), question("size", "S"), question("name", "x")]
+    user = User(answered_all([["Red", "but a dark one"], []]).written())
+    answer = await said(request_user_input, tmp_path, {"questions": asked}, user)
+    assert answer == (
+        '{"answers":{"colour":{"answers":["Red","but a dark one"]},"size":{"answers":[]},"name":{"answers":[]}}}'
+    )
+    assert len(user.asked) == 1
 
 
 @pytest.mark.parametrize(

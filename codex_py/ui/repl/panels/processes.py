@@ -52,11 +52,16 @@ def running_time(seconds: float) -> str:
 
 def _entry(process: LiveProcess, user_home: str) -> Entry[int]:
     command = " ".join(script_and_shell(process.command)[0].split())
-    facts = [f"session {process.id}", short_path(process.cwd, user_home), "terminal" if process.tty else ""]
+    title = f"{process.agent}: {command}" if process.agent else command
+    facts = [
+        f"session {process.id}",
+        short_path(process.cwd, user_home),
+        "terminal" if process.tty else "",
+    ]
     facts.append("outside the sandbox" if process.outside else "")
     tail = "\n".join(process.tail.rstrip().split("\n")[-_SHOWN_LINES:])
     details = [Line(" · ".join(filter(None, facts)), "menu.note"), Line(tail or "(no output yet)", "output")]
-    return Entry(process.id, command, running_time(process.seconds), tuple(details), mark="●")
+    return Entry(process.id, title, running_time(process.seconds), tuple(details), mark="●")
 
 
 def _stop_sheet(process: LiveProcess) -> Sheet[bool]:
