@@ -20,6 +20,13 @@ OUTSIDE: Json = {"sandbox_permissions": "require_escalated", "justification": "i
 PATCH = "*** Begin Patch\n*** Add File: new.txt\n+x\n*** End Patch\n"
 
 
+def begin_and_be_asked(client: AppClient, place: Place) -> tuple[str, str, Json]:
+    """A new thread, its turn, and the approval that the turn waits for."""
+    thread = client.open(place, **ASKING)
+    turn = client.begin_turn(thread, "go")
+    return thread, turn, client.next_asked(APPROVAL)
+
+
 def begun_and_ended(client: AppClient) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """The turn and the id of every item that began, and of every one that ended, in an order of their own."""
     started, ended = (client.notified(f"item/{word}") for word in ("started", "completed"))
@@ -137,9 +144,7 @@ def test_what_a_cancelled_approval_drops_is_not_told_of_a_later_turn(place: Plac
     with FakeResponses([command("c1", "touch mark", **OUTSIDE)], [say("fine")]) as model:
         place.use_model(model.base_url)
         with app_server(place) as client:
-            thread = client.open(place, **ASKING)
-            turn = client.begin_turn(thread, "go")
-            request = client.next_asked(APPROVAL)
+            thread, turn, request = begin_and_be_asked(client, place)
             client.ask("turn/steer", threadId=thread, expectedTurnId=turn, input=text("dropped"))
             client.reply(request, {"decision": "cancel"})
             client.ended(turn)
@@ -154,9 +159,7 @@ def test_what_cannot_be_said_takes_nothing_along_that_was(place: Place) -> None:
     with FakeResponses([command("c1", "touch mark", **OUTSIDE)], [say("fine")]) as model:
         place.use_model(model.base_url)
         with app_server(place) as client:
-            thread = client.open(place, **ASKING)
-            turn = client.begin_turn(thread, "go")
-            request = client.next_asked(APPROVAL)
+            thread, turn, request = begin_and_be_asked(client, place)
             steer: Json = {"threadId": thread, "expectedTurnId": turn}
             client.ask("turn/steer", **steer, input=text("steered"))
             unread = refusal(client, "turn/steer", **steer, input=[{"type": "localImage", "path": "/no/such.png"}])
