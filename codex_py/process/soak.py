@@ -16,6 +16,8 @@ from codex_py.protocol.value import Value
 
 # What a writer has just left in the cache of the processor is cheap to read; a large read comes too late for that.
 _SIP_BYTES: Final = 64 * 1024
+# Room for the end that is kept, for a sip on its way, and for those that come while somebody copies the end.
+_RING_BYTES: Final = TAIL_BYTES + 4 * _SIP_BYTES
 # More threads than that keep the event loop from its turn, which reads as fast as they do when floods are many.
 _MOST_THREADS: Final = 4
 
@@ -42,10 +44,11 @@ class Soak:
     def __init__(self, output: FileIO, *, wake: Callable[[], None]) -> None:
         self._output = output
         self._wake = wake
+        # Held to close the pipe and to change the head; a lock at each sip would cost as much as the sip.
         self._lock = threading.Lock()
-        # Read over and over; the place of the sip that is being read is never looked at.
-        self._ring = memoryview(bytearray(TAIL_BYTES + 2 * _SIP_BYTES))
-        self._at = self._lap = self._total = self._taken = self._shown = 0
+        # The byte at `n` in all of the output is at `n % _RING_BYTES` here, until another lap is read over it.
+        self._ring = memoryview(bytearray(_RING_BYTES))
+        self._total = self._taken = self._shown = 0
         self._head = bytearray()
         self._head_room = 0  # who sends for a thread has the head of what came so far
         self._awaited = True
@@ -74,57 +77,63 @@ class Soak:
 
     def take(self) -> Soaked:
         """What came since the last call: the last 512 KiB of it at least and, from the second call on, the first."""
+        self._awaited = True
         with self._lock:
-            head = bytes(self._head)
-            kept = self._since(self._taken + len(head), most=TAIL_BYTES)
-            skipped = self._total - self._taken - len(head) - len(kept)
-            self._taken = self._shown = self._total
-            self._head, self._head_room = bytearray(), HEAD_BYTES
-            return Soaked(head, skipped, kept, self._ended)
+            ended = self._ended
+            head, self._head = bytes(self._head), bytearray()
+            self._head_room = HEAD_BYTES  # from now on the thread waits for the lock before its next sip but one
+            first = self._taken + len(head)
+            kept, self._taken = self._copy(first, most=TAIL_BYTES)
+            self._shown = self._taken
+            return Soaked(head, self._taken - first - len(kept), kept, ended)
 
     def latest(self, most: int) -> bytes:
         """The last of what came since the last call and was not taken, `most` bytes of it; it can be taken later on."""
-        with self._lock:
-            came = self._since(self._shown, most=most)
-            self._shown = self._total
-            return came
+        self._awaited = True
+        came, self._shown = self._copy(self._shown, most=most)
+        return came
 
     def stop(self) -> None:
         """Read no more than what comes next, and close the pipe then."""
         self._stopped = True
 
-    def _since(self, count: int, *, most: int) -> bytes:
-        """What followed the first `count` bytes, the last `most` of it; `wake` is called for what comes now."""
-        self._awaited = True
-        wanted = min(self._total - count, most)
-        newer = self._ring[: self._at][-wanted:] if wanted else b""
-        older = self._ring[self._at + _SIP_BYTES : self._lap] if len(newer) < wanted else b""
-        return bytes(older[len(older) - wanted + len(newer) :]) + bytes(newer)
+    def _copy(self, first: int, *, most: int) -> tuple[bytes, int]:
+        """What came from byte `first` on, the last `most` of it, and how much there was in all by then."""
+        while True:
+            total = self._total
+            size = min(total - first, most)
+            start = (total - size) % _RING_BYTES
+            copied = bytes(self._ring[start : start + size])
+            copied += bytes(self._ring[: size - len(copied)])
+            # The sip that is being read now may lie over the oldest bytes, if the thread was quick.
+            if self._total + _SIP_BYTES <= total - size + _RING_BYTES:
+                return copied, total
 
     def _read(self) -> None:
         _give_way()
-        while not self._stopped and (size := self._output.readinto(self._ring[self._at : self._at + _SIP_BYTES])):
-            if self._note(size):
+        readinto, ring = self._output.readinto, self._ring
+        total = at = 0
+        while size := readinto(ring[at : at + _SIP_BYTES]):
+            total += size
+            at = total % _RING_BYTES
+            self._total = total
+            if self._head_room:
+                self._keep_head()
+            if self._awaited:
+                self._awaited = False
                 self._wake()
-            if size < _SIP_BYTES // 2:
-                os.sched_yield()
+            if self._stopped:
+                break
         with self._lock:
             self._output.close()
             self._ended = True
         self._wake()
 
-    def _note(self, size: int) -> bool:
-        """Count what was read; say whether somebody waits for it."""
+    def _keep_head(self) -> None:
         with self._lock:
-            if self._head_room:
-                self._head += self._ring[self._at : self._at + min(size, self._head_room)]
-                self._head_room = HEAD_BYTES - len(self._head)
-            self._total += size
-            self._at += size
-            if len(self._ring) - self._at < _SIP_BYTES:
-                self._at, self._lap = 0, self._at
-            awaited, self._awaited = self._awaited, False
-            return awaited
+            came, _ = self._copy(self._taken + len(self._head), most=_RING_BYTES - _SIP_BYTES)
+            self._head += came[: self._head_room]
+            self._head_room = HEAD_BYTES - len(self._head)
 
 
 def _give_way() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import queue
+import sys
 import threading
+from collections.abc import Generator
 from io import FileIO
 
 import pytest
@@ -24,6 +26,15 @@ class Woken:
 
     def wait(self) -> None:
         self._calls.get(timeout=60)
+
+
+@pytest.fixture
+def switching_often() -> Generator[None]:
+    """Threads take turns as often as they can: whatever may come between two steps does."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
 
 
 def numbered(size: int) -> bytes:
@@ -110,6 +121,32 @@ def test_from_the_second_time_on_the_beginning_is_kept_too() -> None:
     assert came.head == raw[:HEAD_BYTES]
     assert raw.endswith(came.kept)
     assert len(came.head) + came.skipped + len(came.kept) == len(raw)
+
+
+def test_what_is_taken_while_more_comes_is_whole_and_in_its_place(switching_often: None) -> None:
+    raw = numbered(8_000_003)
+    ours, theirs = os.pipe()
+    woken = Woken()
+    soak = Soak(FileIO(ours), wake=woken)
+
+    def write() -> None:
+        with os.fdopen(theirs, "wb") as file:
+            file.write(raw)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    at, ended = 0, False
+    while not ended:
+        latest = soak.latest(8 * 1024)
+        assert raw.find(latest, at) >= 0
+        came = soak.take()
+        assert came.head == raw[at : at + len(came.head)]
+        at += len(came.head) + came.skipped
+        assert came.kept == raw[at : at + len(came.kept)]
+        at += len(came.kept)
+        ended = came.ended
+    writer.join()
+    assert at == len(raw)
 
 
 def test_only_so_many_floods_have_a_thread() -> None:
