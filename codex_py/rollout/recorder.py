@@ -90,7 +90,7 @@ class RolloutRecorder:
             if self._meta is not None:
                 self._begin(self._meta)
             self._append(kind, payload if isinstance(payload, bytes) else encode_json(payload))
-        except OSError as error:
+        except (OSError, UserError) as error:
             self._cut_back()
             self._stop(error)
 
@@ -138,7 +138,7 @@ class RolloutRecorder:
             for line in inherited.lines():
                 self._write(line)
             place.rename(self.path)
-        except OSError:
+        except (OSError, UserError):
             place.unlink()
             raise
         self._ordinal = max(self._ordinal, inherited.next_ordinal)
@@ -187,7 +187,7 @@ class RolloutRecorder:
             if self._size == 0:
                 self.path.unlink()
 
-    def _stop(self, error: OSError) -> None:
+    def _stop(self, error: OSError | UserError) -> None:
         if self._stopped:
             return
         self._stopped = True
@@ -195,7 +195,8 @@ class RolloutRecorder:
         if descriptor is not None:
             os.close(descriptor)
         self._release()
-        self._warn(f"not saved: cannot write `{self.path}`: {os_reason(error)}")
+        reason = os_reason(error) if isinstance(error, OSError) else str(error)
+        self._warn(f"not saved: cannot write `{self.path}`: {reason}")
 
     def _release(self) -> None:
         if self._thread_lock is not None:

@@ -75,6 +75,24 @@ def test_a_fork_holds_a_copy_of_what_it_takes_over(tmp_path: Path) -> None:
     assert [path.name for path in recorder.path.parent.iterdir()] == [recorder.path.name]
 
 
+def test_a_fork_whose_parent_is_gone_before_its_first_record_goes_on_unsaved(tmp_path: Path) -> None:
+    parent = session(tmp_path, "a")
+    inherited = Inherited(lambda: inherited_lines(parent, before=100), 100)
+    warnings: list[str] = []
+    recorder = RolloutRecorder.create(
+        tmp_path, meta(forked_from_id=parent.stem[-36:]), warn=warnings.append, inherited=inherited
+    )
+    parent.unlink()
+
+    recorder.record_item(message("user", "first"))
+    recorder.record_item(message("user", "second"))
+    recorder.close()
+
+    reason = f"cannot read session `{parent}`: no such file or directory"
+    assert warnings == [f"not saved: cannot write `{recorder.path}`: {reason}"]
+    assert list(recorder.path.parent.iterdir()) == []
+
+
 def test_a_fork_of_a_fork_that_reads_its_parent_stands_alone(tmp_path: Path) -> None:
     parent = session(tmp_path, "a", "b")
     header = meta(forked_from_id=parent.stem[-36:], forked_from_ordinal_exclusive=9)
