@@ -98,6 +98,9 @@ def test_an_editor_is_not_told_of_the_window_s_focus(place: Place, ready: Ready)
             off, on = terminal.raw.rfind(b"\x1b[?1004l"), terminal.raw.rfind(b"\x1b[?1004h")
             assert off < terminal.raw.find(b"EDITING") < on
 
+            terminal.wait_for_prompt().press("ctrl-d")
+            assert terminal.wait_for_end() == 0
+
 
 def test_ctrl_z_goes_back_to_the_shell_until_it_is_wanted_again(place: Place, ready: Ready) -> None:
     with FakeResponses() as model:
