@@ -34,11 +34,11 @@ def load_approvals(loaded: LoadedConfig, *, home: Path, cwd: Path, ignore_rules:
         project=project,
     )
     reading = _Reading()
-    for file in _rules_in(loaded.system / "rules"):
+    for file in reading.files_in(loaded.system / "rules"):
         reading.own(file)
     if ignore_rules:
         return Approvals(reading.book, store=store, warnings=tuple(reading.warnings))
-    for file in [*_rules_in(own), store.always, store.project_file]:
+    for file in [*reading.files_in(own), store.always, store.project_file]:
         reading.own(file)
     # The layers are those the configuration found trusted; a folder of rules without one beside it counts as well.
     folders = [cwd, *cwd.parents] if loaded.trust == "trusted" else []
@@ -46,7 +46,7 @@ def load_approvals(loaded: LoadedConfig, *, home: Path, cwd: Path, ignore_rules:
         if not folder.is_relative_to(project):
             break
         if (folder / ".codex") != home:
-            for file in _rules_in(folder / ".codex" / "rules"):
+            for file in reading.files_in(folder / ".codex" / "rules"):
                 reading.of_project(file, project)
     return Approvals(reading.book, store=store, warnings=tuple(reading.warnings))
 
@@ -57,6 +57,18 @@ class _Reading:
     def __init__(self) -> None:
         self.book = RuleBook()
         self.warnings: list[str] = []
+
+    def files_in(self, folder: Path) -> Sequence[Path]:
+        """The rules files of a folder in their order, with a warning about those that are not read."""
+        try:
+            files = sorted(path for path in folder.iterdir() if path.suffix == ".rules")
+        except OSError as error:
+            if is_there(folder):
+                self.warnings.append(f"the rules in `{folder}` are ignored: {(error.strerror or str(error)).lower()}")
+            return []
+        if len(files) > _MAX_FILES:
+            self.warnings.append(f"`{folder}`: {len(files)} files of rules, of which the first {_MAX_FILES} are read")
+        return files[:_MAX_FILES]
 
     def own(self, file: Path) -> None:
         """A file of the user's or of the machine's. One that others can write decides nothing."""
@@ -92,13 +104,6 @@ def _parse(head: FileHead | None) -> RuleBook:
         return parse_rules(head.raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise RuleError(f"not UTF-8 (byte {error.start})") from error
-
-
-def _rules_in(folder: Path) -> Sequence[Path]:
-    try:
-        return sorted(path for path in folder.iterdir() if path.suffix == ".rules")[:_MAX_FILES]
-    except OSError:
-        return []
 
 
 def _file_name(project: Path) -> str:

@@ -16,6 +16,7 @@ from codex_py.text.bash_tree import parse_bash, text_of
 from codex_py.tools.carried_scripts import readings, scripts_in_program, scripts_of_variable, scripts_of_words
 from codex_py.tools.destroying import FORCED_RM, TO_DISK, destroys, is_judged
 from codex_py.tools.fed_scripts import Piped, assigned_texts, fed_script, piped_scripts, sourced_scripts
+from codex_py.tools.readable_script import may_be_misread, readable_script
 from codex_py.tools.readers import is_interpreter, reads_lines, scripts_read
 from codex_py.tools.runners import (
     FINDERS,
@@ -117,7 +118,7 @@ class _Search:
         self._places = 0
         self._lends = False
 
-    def script(self, text: str) -> str | None:
+    def script(self, text: str, *, is_mended: bool = False) -> str | None:
         self._scripts += 1
         # `X='rm -rf y' git --config-env=core.pager=X`: any variable may be what is run.
         self._lends = self._lends or "--config-env" in text
@@ -136,7 +137,14 @@ class _Search:
             or fetched_reason(commands, text)
             or self._tree(root)
             or self._written(root, commands)
+            or (None if is_mended else self._misread(root, text))
         )
+
+    def _misread(self, root: Node, text: str) -> str | None:
+        """Why it is dangerous what the grammar has not seen of a script."""
+        if not root.has_error or not may_be_misread(text):
+            return None
+        return self.script(readable_script(text), is_mended=True)
 
     def _before(self, command: PlainCommand) -> str | None:
         """Why the variables are dangerous that stand behind `env` or `sudo`."""

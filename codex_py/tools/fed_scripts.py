@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from codex_py.skills.commands import plain_commands
 from codex_py.skills.words import Word
 from codex_py.text.bash_tree import text_of
-from codex_py.tools.readers import is_interpreter, reads_lines, runs_file
+from codex_py.tools.readers import MAKES, is_interpreter, reads_lines, runs_file
 from codex_py.tools.runners import program
 from codex_py.tools.script_sources import PRINTERS, SHELLS, reads_script
 
@@ -20,7 +20,7 @@ WordsOf: TypeAlias = "Callable[[Node], list[Word]]"
 """Gives the words of the last command in a node."""
 
 _SOURCING: Final = SHELLS | {".", "source"}
-_FILE_OPTIONS: Final = frozenset(("-S", "-f", "-init", "-s", "-x", "--file"))
+FILE_OPTIONS: Final = frozenset(("-S", "-f", "-init", "-s", "-x", "--file"))
 # What of a statement is no part of its command: here-strings, the openings of here-documents, and `< <(…)`.
 _INPUT: Final = re.compile(r"(?:(?<=\s)0)?<<<.*|<<-?\s*\S+|<\s*<\(.*")
 # In a longer script it would take too long to look up the variables of every here-string.
@@ -84,7 +84,7 @@ class Piped(NamedTuple):
             return []
         words = [word.text or "" for word in self.source[1:]]
         all_of_it = words[1:] if name == "printf" and "%" in "".join(words[:1]) else words
-        return [text.replace("\\n", "\n") for text in dict.fromkeys([" ".join(all_of_it), *words])]
+        return [text.replace("\\n", "\n").replace("\\t", "\t") for text in dict.fromkeys([" ".join(all_of_it), *words])]
 
 
 def piped_scripts(pipeline: Node, words_of: WordsOf) -> Iterator[Piped]:
@@ -117,9 +117,12 @@ def sourced_scripts(command: Node, words_of: WordsOf) -> Iterator[FedScript]:
     sources = program(reader) in _SOURCING
     if not sources and not runs_file(reader):
         return
+    if program(reader) in MAKES:
+        # What it runs depends on the goals it is given.
+        reader += [Word(text_of(child)) for child in command.named_children[1:]]
     before = ""
     for child in command.named_children[1:]:
-        named = before in _FILE_OPTIONS or (is_interpreter(reader) and (not before or before.startswith("-")))
+        named = before in FILE_OPTIONS or (is_interpreter(reader) and (not before or before.startswith("-")))
         if sources or named:
             yield from (FedScript(reader, text) for text in printed_by(child, words_of))
         before = text_of(child)

@@ -15,6 +15,7 @@ from codex_py.tools.carried_scripts import readings, scripts_in_program, scripts
 from codex_py.tools.danger import PROGRAMMABLE, WHOLE_SCRIPT, scripts_in, spelled_out
 from codex_py.tools.fed_scripts import assigned_texts, fed_script, piped_scripts, sourced_scripts
 from codex_py.tools.plain_script import Words
+from codex_py.tools.readable_script import may_be_misread, readable_script
 from codex_py.tools.readers import scripts_read
 from codex_py.tools.runners import SCRIPT_TAKERS, WRAPPERS, commands_carried, program
 from codex_py.tools.written_scripts import may_write, written_scripts
@@ -32,14 +33,18 @@ def hidden_commands(script: str, folder: str, variables: Mapping[str, str]) -> t
     """Their words, in the order they are found, each once; words that are not known before it runs are empty."""
     found: dict[Words, None] = {}
     seen: dict[str, None] = {script: None}
+    mended: set[str] = set()
     waiting = [script]
     while waiting:
-        text = spelled_out(waiting.pop())
+        text = waiting.pop()
+        again = [] if text in mended else list(_mended(text))
+        mended.update(again)
+        text = spelled_out(text)
         commands = plain_commands(text, folder, variables, limits=WHOLE_SCRIPT)
         found |= dict.fromkeys(words for command in commands for words in _readings(command) if words)
         carried = (one for command in commands for one in _carried(command))
         written = _written(text, folder, variables, commands)
-        for inner in (*carried, *scripts_fed(text, folder, variables), *written):
+        for inner in (*carried, *scripts_fed(text, folder, variables), *written, *again):
             if inner not in seen and len(seen) < _MAX_SCRIPTS:
                 seen[inner] = None
                 waiting.append(inner)
@@ -116,6 +121,13 @@ def scripts_fed(text: str, folder: str, variables: Mapping[str, str]) -> Iterato
                 yield from (one for text in values for one in scripts_of_variable(name, text) if " " in one)
             case _:
                 pass
+
+
+def _mended(text: str) -> Iterator[str]:
+    """A script that has errors to the grammar, as it has none or fewer."""
+    root = parse_bash(text, WHOLE_SCRIPT.script_bytes) if may_be_misread(text) else None
+    if root is not None and root.has_error:
+        yield readable_script(text)
 
 
 def _written(text: str, folder: str, variables: Mapping[str, str], commands: Sequence[PlainCommand]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from codex_py.skills.words import Word
 from codex_py.tools.carried_scripts import scripts_in_program, scripts_of_words
+from codex_py.tools.makefiles import recipes
 from codex_py.tools.runners import program
 from codex_py.tools.script_sources import AWKS, INTERPRETERS
 
@@ -20,7 +21,7 @@ _LINE_READERS: Final = frozenset(
     "valkey-cli".split()
 )
 _EDITORS: Final = frozenset(("nvim", "vi", "vim"))
-_MAKES: Final = frozenset(("gmake", "make"))
+MAKES: Final = frozenset(("gmake", "make"))
 _TO_SHELL: Final = re.compile(
     r"^[ \t]*(?::?\d{0,9},?\d{0,9}\\?!|\.(?:shell|system)[ \t]|(?:platform[ \t]+)?shell[ \t]|exec[ \t])"
     r"[ \t]*(\S[^\n]*)",
@@ -43,6 +44,8 @@ def scripts_read(words: Sequence[Word], text: str) -> Iterator[str]:
         yield from scripts_of_words(name, [text])
     elif is_interpreter(words) or name in AWKS:
         yield from scripts_in_program(text)
+    elif name in MAKES:
+        yield from recipes(text, [word.text or "" for word in words[1:]])
     else:
         yield text
 
@@ -50,7 +53,7 @@ def scripts_read(words: Sequence[Word], text: str) -> Iterator[str]:
 def runs_file(words: Sequence[Word]) -> bool:
     """Whether a program that is no shell runs what is in a file it is given."""
     name = program(words)
-    return name == "sed" or name in _LINE_READERS | _EDITORS | _MAKES | AWKS or is_interpreter(words)
+    return name == "sed" or name in _LINE_READERS | _EDITORS | MAKES | AWKS or is_interpreter(words)
 
 
 def is_interpreter(words: Sequence[Word]) -> bool:

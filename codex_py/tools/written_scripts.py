@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from codex_py.skills.words import PlainCommand, Word
 from codex_py.text.bash_tree import text_of
-from codex_py.tools.fed_scripts import FedScript, Piped, WordsOf, stands_for
-from codex_py.tools.readers import is_interpreter
+from codex_py.tools.fed_scripts import FILE_OPTIONS, FedScript, Piped, WordsOf, stands_for
+from codex_py.tools.makefiles import FILE_OPTIONS as MAKE_FILE_OPTIONS
+from codex_py.tools.makefiles import MAKEFILES
+from codex_py.tools.readers import MAKES, is_interpreter, reads_lines, runs_file
 from codex_py.tools.runners import program
 from codex_py.tools.script_sources import PRINTERS, SHELLS, reads_script, script_operand
 
@@ -23,18 +25,21 @@ if TYPE_CHECKING:
 _MAX_NODES: Final = 50_000
 _MAX_PRINTED: Final = 256
 _MAX_SCRIPTS: Final = 64
+_MOST_COPIED: Final = 10_000
 _WRITES: Final = re.compile(r">|\btee\b|\bof=|/dev/stdin")
 _OUTPUTS: Final = frozenset((">", ">>", ">|", "&>", "&>>"))
 _STATEMENTS: Final = frozenset(("redirected_statement", "pipeline", "command"))
 # Variables that name a file which a shell reads when it starts.
 _READ_AT_START: Final = re.compile(r"\b(?:BASH_)?ENV=[\"']?([^\s\"';&|]+)")
 _SOURCES: Final = frozenset((".", "source"))
+# What makes one file another, of which the last operand is the new name.
+_COPIERS: Final = frozenset(("cp", "install", "ln", "mv"))
+_PRINTED_FILE: Final = re.compile(r"\$\(\s{0,9}<\s{0,9}[\"']?([^\s)\"']+)")
 # Programs that run what is in the file behind one of their options.
 _FILE_OPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "at": frozenset(("-f",)),
+    "bash": frozenset(("--init-file", "--rcfile")),
     "batch": frozenset(("-f",)),
-    "make": frozenset(("-f", "--file", "--makefile")),
-    "gmake": frozenset(("-f", "--file", "--makefile")),
 }
 _INTERPRETER_LINE: Final = re.compile(r"#!\s*(\S+)(?:\s+(\S+))?")
 _SHELL: Final = (Word("sh"),)
@@ -54,14 +59,15 @@ def written_scripts(root: Node, commands: Sequence[PlainCommand], words_of: Word
     runs += [(list(_SHELL), found[1]) for found in _READ_AT_START.finditer(script)]
     if any(map(_runs_what_is_printed, commands)):
         runs += [(list(_SHELL), word.text or "") for one in commands if one.program == "cat" for word in one.words[1:]]
+        runs += [(list(_SHELL), found[1]) for found in _PRINTED_FILE.finditer(script)]
     if not runs:
         return
-    files = _written_files(root, words_of)
-    seen: set[tuple[str, str]] = set()
+    files = _with_copies(_written_files(root, words_of), commands)
+    seen: set[tuple[tuple[str | None, ...], str]] = set()
     for reader, path in runs:
         text = files.get(_name(path), "")
         into = reader or _by_first_line(text)
-        key = (program(into), text)
+        key = (tuple(word.text for word in into), text)
         if text and key not in seen and len(seen) < _MAX_SCRIPTS:
             seen.add(key)
             yield FedScript(into, text)
@@ -73,7 +79,7 @@ def _runs(command: PlainCommand) -> Iterator[tuple[list[Word], str]]:
     name, texts = program(words), [word.text or "" for word in words[1:]]
     if words and "/" in (words[0].text or ""):
         yield [], words[0].text or ""
-    if command.stdin is not None and command.stdin.text and reads_script(words):
+    if command.stdin is not None and command.stdin.text and (reads_script(words) or reads_lines(words)):
         yield words[:1], command.stdin.text
     if name in SHELLS and (operand := script_operand(texts)):
         yield words[:1], operand
@@ -81,9 +87,14 @@ def _runs(command: PlainCommand) -> Iterator[tuple[list[Word], str]]:
         yield list(_SHELL), next(iter(texts), "")
     elif is_interpreter(words) and (operand := next((text for text in texts if not text.startswith("-")), "")):
         yield words[:1], operand
+    if name in MAKES:
+        named = [value for option, value in pairwise(texts) if option in MAKE_FILE_OPTIONS]
+        yield from ((words, file) for file in named or MAKEFILES)
     for option, value in pairwise(texts):
         if option in _FILE_OPTIONS.get(name, ()):
             yield list(_SHELL), value
+        elif option in FILE_OPTIONS and runs_file(words) and name not in MAKES:
+            yield words[:1], value
 
 
 def _runs_what_is_printed(command: PlainCommand) -> bool:
@@ -93,6 +104,21 @@ def _runs_what_is_printed(command: PlainCommand) -> bool:
     return (name in SHELLS and reads_script(words)) or (
         name in {*SHELLS, "eval"} and any(word.text is None for word in words[1:])
     )
+
+
+def _with_copies(files: Mapping[str, str], commands: Sequence[PlainCommand]) -> dict[str, str]:
+    """The files, also under the names that they are given later on."""
+    pieces = {name: {text: None} for name, text in files.items()}
+    left = _MOST_COPIED
+    for command in commands:
+        if program(command.words) not in _COPIERS:
+            continue
+        operands = [_name(text) for word in command.words[1:] if (text := word.text or "-")[0] != "-"]
+        found = [text for name in dict.fromkeys(operands[:-1]) for text in pieces.get(name, ())]
+        left -= len(found)
+        if found and operands[-1] and left > 0:
+            pieces.setdefault(operands[-1], {}).update(dict.fromkeys(found))
+    return {name: "\n".join(texts) for name, texts in pieces.items()}
 
 
 def _written_files(root: Node, words_of: WordsOf) -> dict[str, str]:

@@ -209,6 +209,31 @@ async def test_a_broken_rules_file_is_one_warning(place: Place) -> None:
     assert "can be written by others" in warned[1]
 
 
+async def test_rules_that_are_not_read_are_warned_about(place: Place) -> None:
+    rules = place.codex_home / "rules"
+    rules.mkdir(mode=0o700)
+    for number in range(66):
+        (rules / f"{number:02}.rules").write_text('prefix_rule(pattern = ["touch"], decision = "forbidden")\n')
+    of_machine = place.system / "rules"
+    of_machine.parent.mkdir(parents=True)
+    of_machine.write_text("no folder")
+    told = await turn(place, run(1, "touch a"))
+    assert "forbidden by a rule" in told.outputs[0]
+    assert [warning.message for warning in told.watched.of(events.Warned)] == [
+        f"the rules in `{of_machine}` are ignored: not a directory",
+        f"`{rules}`: 66 files of rules, of which the first 64 are read",
+    ]
+
+
+async def test_a_rule_holds_behind_a_here_document(place: Place) -> None:
+    rules = place.codex_home / "rules"
+    rules.mkdir(mode=0o700)
+    (rules / "a.rules").write_text('prefix_rule(pattern = ["touch"], decision = "forbidden")\n')
+    told = await turn(place, run(1, "cat > f <<E; touch a\nhi\nE"), approval="never")
+    assert "forbidden by a rule" in told.outputs[0]
+    assert not (place.repo / "a").exists()
+
+
 @pytest.mark.parametrize("trusted", [True, False])
 async def test_a_trusted_projects_rules_may_only_be_stricter(place: Place, trusted: bool) -> None:
     place.write(
