@@ -48,14 +48,14 @@ def list_hooks(overrides: options.Overrides = None, profile: options.Profile = N
 
 
 def trust(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for scripts.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Take it back: run none of the project's hooks.")] = False,
     as_json: Json = False,
 ) -> int:
     """Agree to what the project's hooks run.
 
-    These are in its .codex/hooks.json and .codex/config.toml. What would run is shown first; on a terminal you are
-    asked. The yes is pinned to a hash of the commands and of the files that they name, and holds until that changes.
+    These are in its .codex/hooks.json and .codex/config.toml. What would run is shown first, and you are asked. The yes
+    is pinned to a hash of the commands and of the files that they name, and holds until that changes.
     """
     found = _look(None, None, quiet=True).found
     if remove:
@@ -69,11 +69,9 @@ def trust(
             _say(f"warning: {warning}")
         return 0
     if found.untrusted:
-        shown = view.hook_lines(found.untrusted)
-        for line in shown:
+        for line in view.hook_lines(found):
             _say(line)
-        is_terminal = sys.stdin.isatty() and sys.stderr.isatty()
-        if is_terminal and not yes and not is_agreed("run these in sessions of this project?", needs="trusting hooks"):
+        if not yes and not is_agreed("run these in sessions of this project?", needs="trusting hooks"):
             _say("nothing was changed")
             return 1
         found.trust(Path.cwd())

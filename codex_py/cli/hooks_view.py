@@ -22,17 +22,18 @@ def print_hooks(found: FoundHooks, out: TextIO, *, as_json: bool) -> None:
         print_json([_as_json(hook, runs=runs) for hook, runs in every], out)
         return
     rows = [
-        (hook.event, hook.narrowed or "*", hook.origin.source, "run" if runs else "not trusted", hook.written)
+        (hook.event, hook.narrowed or "*", hook.origin.source, "run" if runs else _reason(found, hook), hook.written)
         for hook, runs in every
     ]
     print_table(("EVENT", "MATCHER", "SOURCE", "STATUS", "COMMAND"), rows, out)
 
 
-def hook_lines(hooks: Sequence[Hook]) -> Iterator[str]:
-    """What would run, for a decision about it."""
-    for hook in hooks:
+def hook_lines(found: FoundHooks) -> Iterator[str]:
+    """What would run besides what runs now, for a decision about it."""
+    for hook in found.untrusted:
         matcher = f" for `{hook.narrowed}`" if hook.narrowed else ""
-        yield f"{hook.event}{matcher}, in {hook.origin.where}:"
+        changed = " (not what you agreed to before)" if found.has_changed(hook) else ""
+        yield f"{hook.event}{matcher}, in {hook.origin.where}{changed}:"
         yield f"  {hook.written}"
 
 
@@ -56,6 +57,10 @@ def print_trial(event: str, trial: HookTrial, out: TextIO, *, as_json: bool) -> 
     for one in trial.tried:
         out.write("".join(f"{sanitize_line(line)}\n" for line in _tried_lines(one)))
     out.write(f"together: {sanitize_line(_in_words(trial.verdict))}\n")
+
+
+def _reason(found: FoundHooks, hook: Hook) -> str:
+    return "changed" if found.has_changed(hook) else "not trusted"
 
 
 def _tried_lines(one: Tried) -> Iterator[str]:

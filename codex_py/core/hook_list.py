@@ -9,7 +9,8 @@ from codex_py.protocol.value import Value
 class ListedHook(Value):
     """One hook: when it runs, what, and where that is written.
 
-    `runs` says whether it does, `asks` that it needs the user's yes for that.
+    `runs` says whether it does, `asks` that it needs the user's yes for that, and `changed` that they gave it when it,
+    or a file it names, was another one.
     """
 
     event: str
@@ -20,9 +21,10 @@ class ListedHook(Value):
     seconds: float
     runs: bool
     asks: bool
+    changed: bool = False
 
 
-def listed_hook(hook: Hook, *, runs: bool) -> ListedHook:
+def listed_hook(hook: Hook, *, runs: bool, changed: bool = False) -> ListedHook:
     """What there is to see of a hook."""
     return ListedHook(
         event=hook.event,
@@ -33,4 +35,5 @@ def listed_hook(hook: Hook, *, runs: bool) -> ListedHook:
         seconds=hook.timeout,
         runs=runs,
         asks=hook.origin.layer == "project",
+        changed=changed,
     )

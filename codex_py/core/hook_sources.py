@@ -6,7 +6,7 @@ Imported when there is any; whether there is, `core.hook_slot` tells.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -17,7 +17,7 @@ from codex_py.config.permissions import weak_permissions
 from codex_py.config.project import MAX_PROJECT_FILE_BYTES, project_files, unsafe_file
 from codex_py.errors import UserError
 from codex_py.hooks.schema import Hook, HookOrigin, ReadHooks, read_hooks, switched_off, tables_of
-from codex_py.hooks.trust import CHANGED, TrustedHooks, fingerprint
+from codex_py.hooks.trust import CHANGED, TrustedHooks, entry_fingerprint, fingerprint
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
 from codex_py.skills.plugin_hooks import written_hooks
@@ -27,6 +27,7 @@ HOOKS_FILE: Final = "hooks.json"
 _PLUGIN_DATA: Final = "plugins/data"
 _MANIFESTS: Final = (".claude-plugin/plugin.json", ".codex-plugin/plugin.json")
 _MANAGED: Final = ("managed", "system")
+_HOW: Final = "`codex-py hooks trust`, or `/hooks` in a session, shows it and asks"
 
 
 class FoundHooks(Value):
@@ -52,11 +53,17 @@ class FoundHooks(Value):
 
     def trust(self, cwd: Path) -> None:
         """Write down that the project's hooks may run as they are now. Raises `UserError`."""
-        self.trusted.put(self.project, [fingerprint(hook, cwd) for hook in self.of_the_project])
+        hooks = self.of_the_project
+        prints = [*(fingerprint(hook, cwd) for hook in hooks), *(entry_fingerprint(hook) for hook in hooks)]
+        self.trusted.put(self.project, prints)
 
     def distrust(self) -> None:
         """Write down that none of the project's hooks may run. Raises `UserError`."""
         self.trusted.put(self.project, ())
+
+    def has_changed(self, hook: Hook) -> bool:
+        """Whether one that is not run was agreed to as it was before."""
+        return self.trusted.has(self.project, entry_fingerprint(hook))
 
     def refusal(self, hook: Hook, cwd: Path) -> str | None:
         """Why a hook of the project must not run in a folder now: it may have changed since it was agreed to."""
@@ -80,16 +87,16 @@ def find_hooks(loaded: LoadedConfig, *, home: Path, cwd: Path, trusts_all: bool 
     untrusted = [
         hook for hook in every if hook.origin.layer == "project" and not trusted.has(project, fingerprint(hook, cwd))
     ]
-    warnings = [warning for read in (*managed, *others) for warning in read.warnings]
-    return FoundHooks(
+    found = FoundHooks(
         project=project,
         hooks=tuple(every if trusts_all else (hook for hook in every if hook not in untrusted)),
         untrusted=tuple(untrusted),
-        warnings=tuple([*warnings, *_not_trusted(untrusted, runs=trusts_all)]),
+        warnings=tuple(warning for read in (*managed, *others) for warning in read.warnings),
         trusted=trusted,
         trusts_all=trusts_all,
         notices=tuple(read.notice for read in (*managed, *others) if read.notice),
     )
+    return found.replace(warnings=(*found.warnings, *_not_trusted(found)))
 
 
 def _managed(loaded: LoadedConfig) -> Iterator[ReadHooks]:
@@ -167,15 +174,25 @@ def _tables_in(path: Path, *, limit: int = 1024 * 1024) -> Mapping[str, Any]:
     return tables_of(cast("object", document))
 
 
-def _not_trusted(untrusted: list[Hook], *, runs: bool) -> Iterator[str]:
-    if untrusted:
-        files = list(dict.fromkeys(hook.origin.where for hook in untrusted))
-        is_one = len(untrusted) == 1
-        count = f"{'1 hook' if is_one else f'{len(untrusted)} hooks'} in {', '.join(files)}"
-        if runs:
-            yield f"{count} {'is' if is_one else 'are'} run without your agreement (`--dangerously-bypass-hook-trust`)"
-            return
+def _not_trusted(found: FoundHooks) -> Iterator[str]:
+    if found.trusts_all:
+        if found.untrusted:
+            count, are = _counted(found.untrusted)
+            yield f"{count} {are} run without your agreement (`--dangerously-bypass-hook-trust`)"
+        return
+    changed = [hook for hook in found.untrusted if found.has_changed(hook)]
+    if changed:
+        count, are = _counted(changed)
         yield (
-            f"{count} {'is' if is_one else 'are'} not run: what a project brings "
-            "runs only when you have agreed to it (`codex-py hooks trust`, or `/hooks` in a session, shows it and asks)"
+            f"{count} {are} not run: a file that {'it names' if len(changed) == 1 else 'they name'} has changed since "
+            f"you trusted {'it' if len(changed) == 1 else 'them'} ({_HOW})"
         )
+    new = [hook for hook in found.untrusted if hook not in changed]
+    if new:
+        count, are = _counted(new)
+        yield f"{count} {are} not run: what a project brings runs only when you have agreed to it ({_HOW})"
+
+
+def _counted(hooks: Sequence[Hook]) -> tuple[str, str]:
+    files = ", ".join(dict.fromkeys(hook.origin.where for hook in hooks))
+    return (f"1 hook in {files}", "is") if len(hooks) == 1 else (f"{len(hooks)} hooks in {files}", "are")

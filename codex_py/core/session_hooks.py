@@ -79,9 +79,10 @@ class SessionHooks:
         """All hooks there are, in the order they count; those that are not run come last."""
         found = self._found
         waiting = () if found.trusts_all else found.untrusted
+        run = [(hook, self._engine.refusal(hook, self._seat.cwd) is None) for hook in found.hooks]
         return (
-            *(listed_hook(hook, runs=self._engine.refusal(hook, self._seat.cwd) is None) for hook in found.hooks),
-            *(listed_hook(hook, runs=False) for hook in waiting),
+            *(listed_hook(hook, runs=runs, changed=not runs) for hook, runs in run),
+            *(listed_hook(hook, runs=False, changed=found.has_changed(hook)) for hook in waiting),
         )
 
     def set_trust(self, *, agrees: bool) -> None:

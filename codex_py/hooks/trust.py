@@ -43,15 +43,16 @@ def fingerprint(hook: Hook, cwd: Path) -> str:
 
     `cwd` is where the command would run. A file that cannot be read counts as its name.
     """
-    command = [hook.command] if isinstance(hook.command, str) else list(hook.command)
-    entry = [hook.event, hook.matcher.text, isinstance(hook.command, str), command, hook.timeout, hook.background]
-    if hook.condition.text:
-        entry.append(hook.condition.text)
-    digest = hashlib.sha256(encode_json(entry))
+    digest = hashlib.sha256(_entry(hook))
     if hook.origin.root is not None:
-        for path in _files(command, Path(os.path.realpath(hook.origin.root)), cwd):
+        for path in _files(_command(hook), Path(os.path.realpath(hook.origin.root)), cwd):
             digest.update(b"\0" + os.fsencode(path) + b"\0" + _content(path))
     return f"sha256:{digest.hexdigest()}"
+
+
+def entry_fingerprint(hook: Hook) -> str:
+    """What tells that a hook was trusted before, whatever its files hold now: `entry:sha256:…` of the entry alone."""
+    return f"entry:sha256:{hashlib.sha256(_entry(hook)).hexdigest()}"
 
 
 def named_contents(words: Sequence[str], root: Path, cwd: Path) -> bytes:
@@ -102,6 +103,24 @@ class TrustedHooks:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(encode_json(said) + b"\n")
         draft.replace(self._file)
+
+
+def _entry(hook: Hook) -> bytes:
+    entry = [
+        hook.event,
+        hook.matcher.text,
+        isinstance(hook.command, str),
+        _command(hook),
+        hook.timeout,
+        hook.background,
+    ]
+    if hook.condition.text:
+        entry.append(hook.condition.text)
+    return encode_json(entry)
+
+
+def _command(hook: Hook) -> list[str]:
+    return [hook.command] if isinstance(hook.command, str) else list(hook.command)
 
 
 def _files(command: Sequence[str], root: Path, cwd: Path) -> list[Path]:

@@ -25,6 +25,7 @@ from tests.support.hooks import (
 )
 from tests.support.process import Finished, is_running, run, start
 
+CHANGED = "is not run: a file that it names has changed since you trusted it"
 UNTRUSTED = "is not run: what a project brings runs only when you have agreed to it"
 
 
@@ -71,7 +72,7 @@ def test_a_projects_hooks_run_after_a_yes_to_exactly_them(place: Place) -> None:
     assert ended.err.count(UNTRUSTED) == 1
     assert listed_hooks(place) == [("PreToolUse", "project", False)]
 
-    trusted = run(place, "hooks", "trust")
+    trusted = run(place, "hooks", "trust", "--yes")
     assert (trusted.status, trusted.out) == (0, f"trusted as they are now: 1 hook of {place.repo}\n")
     assert "bash tools/check.sh" in trusted.err
     ended, output = push(place)
@@ -82,7 +83,7 @@ def test_a_projects_hooks_run_after_a_yes_to_exactly_them(place: Place) -> None:
     script.write_text(NO_PUSH + "# something else\n")
     ended, output = push(place, "git push --dry-run nowhere")
     assert "hook" not in output
-    assert ended.err.count(UNTRUSTED) == 1
+    assert (ended.err.count(CHANGED), ended.err.count(UNTRUSTED)) == (1, 0)
 
     ended, output = push(place, "git push", "--dangerously-bypass-hook-trust")
     assert output.startswith("blocked by a PreToolUse hook")
@@ -92,7 +93,7 @@ def test_a_projects_hooks_run_after_a_yes_to_exactly_them(place: Place) -> None:
 def test_a_script_that_changes_in_the_session_is_not_run_any_more(place: Place) -> None:
     place.write("tools/check.sh", "exit 0\n")
     use_project_hooks(place, PreToolUse=[entry("bash tools/check.sh", "Bash")])
-    run(place, "hooks", "trust")
+    run(place, "hooks", "trust", "--yes")
     change = {"cmd": "echo 'touch /tmp/out-of-the-sandbox' > tools/check.sh", "login": False}
     with FakeResponses(
         [call("c1", "exec_command", change)], [call("c2", "exec_command", {"cmd": "true"})], [say("done")]

@@ -22,13 +22,48 @@ from tests.support.process import run
 
 def test_trust_is_for_one_project_and_can_be_taken_back(place: Place) -> None:
     use_project_hooks(place, Stop=[entry(noting(place))])
-    run(place, "hooks", "trust")
+    run(place, "hooks", "trust", "--yes")
     kept = place.codex_home / "trusted_hooks.json"
     assert kept.stat().st_mode & 0o777 == 0o600
     assert list(json.loads(kept.read_text())["projects"]) == [str(place.repo)]
 
     assert run(place, "hooks", "trust", "--remove").status == 0
     assert listed_hooks(place) == [("Stop", "project", False)]
+
+
+def test_nothing_is_trusted_where_nobody_can_be_asked(place: Place) -> None:
+    use_project_hooks(place, Stop=[entry("bash tools/check.sh")])
+    asked = run(place, "hooks", "trust")
+    assert (asked.status, asked.out) == (2, "")
+    assert asked.err.splitlines()[-2:] == [
+        "  bash tools/check.sh",
+        "error: trusting hooks needs a yes, and nobody can be asked; pass --yes",
+    ]
+    assert listed_hooks(place) == [("Stop", "project", False)]
+
+
+def test_a_hook_that_was_trusted_before_its_script_changed_is_told_from_a_new_one(place: Place) -> None:
+    script = place.write("tools/check.sh", "exit 0\n")
+    use_project_hooks(place, Stop=[entry("bash tools/check.sh")])
+    run(place, "hooks", "trust", "--yes")
+    script.write_text("exit 2\n")
+    use_project_hooks(place, Stop=[entry("bash tools/check.sh"), entry("exit 0")])
+
+    listed = run(place, "hooks", "list")
+    where = place.repo / ".codex/hooks.json"
+    how = "(`codex-py hooks trust`, or `/hooks` in a session, shows it and asks)"
+    assert listed.err.splitlines() == [
+        f"warning: 1 hook in `{where}` is not run: a file that it names has changed since you trusted it {how}",
+        f"warning: 1 hook in `{where}` is not run: what a project brings runs only when you have agreed to it {how}",
+    ]
+    assert listed.out == (
+        "EVENT  MATCHER  SOURCE   STATUS       COMMAND\n"
+        "Stop   *        project  changed      bash tools/check.sh\n"
+        "Stop   *        project  not trusted  exit 0\n"
+    )
+    agreed = run(place, "hooks", "trust", "--yes")
+    assert f"Stop, in `{where}` (not what you agreed to before):\n" in agreed.err
+    assert [runs for _, _, runs in listed_hooks(place)] == [True, True]
 
 
 def test_a_project_marked_as_untrusted_has_no_hooks(place: Place) -> None:
@@ -43,7 +78,7 @@ def test_a_project_marked_as_untrusted_has_no_hooks(place: Place) -> None:
 def test_a_projects_config_toml_is_a_place_for_hooks_too(place: Place) -> None:
     place.write(".codex/config.toml", '[[hooks.Stop]]\ncommand = "exit 0"\n')
     assert listed_hooks(place) == [("Stop", "project", False)]
-    run(place, "hooks", "trust")
+    run(place, "hooks", "trust", "--yes")
     assert listed_hooks(place) == [("Stop", "project", True)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from codex_py.core.hook_list import ListedHook
 from codex_py.ui.repl.panels.forms import Asker, Entry, Line, Listing, Option, Sheet
@@ -35,7 +35,7 @@ def trust_sheet(hooks: Sequence[ListedHook]) -> Sheet[bool | None]:
     no = Option[bool | None]("n", "No, run none of them", value=False)
     return Sheet[bool | None](
         title="Run the project's hooks?",
-        subject=tuple(Line(f"{_moment(hook)}: {hook.command}", "strong") for hook in hooks),
+        subject=tuple(line for hook in hooks for line in _asked(hook)),
         facts=(Line("They run as you, outside the sandbox.", "menu.note"),),
         options=(yes, no),
         refusal=None,
@@ -44,12 +44,18 @@ def trust_sheet(hooks: Sequence[ListedHook]) -> Sheet[bool | None]:
     )
 
 
+def _asked(hook: ListedHook) -> Iterator[Line]:
+    yield Line(f"{_moment(hook)}: {hook.command}", "strong")
+    if hook.changed:
+        yield Line("  it, or a file it names, is not what you agreed to before", "warn")
+
+
 def _entry(hook: ListedHook) -> Entry[ListedHook]:
     facts = (f"{hook.source}, in {hook.where}", f"at most {hook.seconds:g} s")
     return Entry(
         hook,
         f"{_moment(hook)}: {hook.command}",
-        "" if hook.runs else "not trusted",
+        "" if hook.runs else "changed since you trusted it" if hook.changed else "not trusted",
         (Line(hook.command, "output"), Line(" · ".join(facts), "menu.note")),
         mark="●" if hook.runs else " ",
         blocked="" if hook.asks else f"only hooks of the project need a yes; this one is of the layer {hook.source}",
