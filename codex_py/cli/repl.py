@@ -55,7 +55,16 @@ def run(arguments: Sequence[str]) -> int:
     if given.trust:
         trust_project(host.home, host.cwd)
     place = host.place()
+    if errand.session is not None or errand.last:
+        _look_for(errand, place)
     return asyncio.run(_run(host, place, errand))
+
+
+def _look_for(errand: Errand, place: Place) -> None:
+    """Raise `UserError` for a session that there is not, before anything is asked."""
+    from codex_py.core.stored_sessions import find_stored  # the seam: only to resume
+
+    find_stored(place.home, wanted=errand.session, cwd=None if errand.anywhere else place.cwd)
 
 
 async def _run(host: _Host, place: Place, errand: Errand) -> int:

@@ -14,8 +14,13 @@ def load_stored(home: Path, *, wanted: str | None, cwd: Path | None, through_tur
 
     With `through_turn`, as it was when that turn had ended. Raise `UserError` for what is not there.
     """
-    path = _latest(home, cwd) if wanted is None else find_session(home, wanted)
+    path = find_stored(home, wanted=wanted, cwd=cwd)
     return load_session(path, before=None if through_turn is None else _end_of(path, through_turn))
+
+
+def find_stored(home: Path, *, wanted: str | None, cwd: Path | None) -> Path:
+    """The file of that session, unread. Raise `UserError` when there is none."""
+    return _latest(home, cwd) if wanted is None else find_session(home, wanted)
 
 
 def inherited_from(stored: StoredSession) -> Inherited:

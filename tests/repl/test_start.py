@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import Place
+from tests.support.process import run
 from tests.support.terminal import Terminal
 
 
@@ -75,6 +78,15 @@ def test_an_untrusted_folder_asks_once(place: Place) -> None:
             terminal.wait_for_prompt()
 
             assert "Do you trust" not in terminal.whole
+
+
+@pytest.mark.parametrize("verb", ["resume", "fork"])
+@pytest.mark.parametrize("which", ["nope", "--last"])
+def test_nothing_is_asked_about_a_folder_for_a_session_that_there_is_not(place: Place, verb: str, which: str) -> None:
+    ended = run(place, verb, which)
+    missing = "no session to resume in" if which == "--last" else "no session with the name or id `nope`"
+    assert (ended.status, missing in ended.err) == (1, True)
+    assert "Do you trust" not in ended.out
 
 
 def test_without_a_key_there_is_a_choice(place: Place) -> None:
