@@ -96,6 +96,12 @@ class HumanPrinter:
                 self._line(self._paint("apply patch", _CYAN))
             case events.PatchFinished():
                 self._patch_finished(event)
+            case events.PatchRejected(_, reason):
+                self._line(self._paint("patch: not applied", _RED))
+                self._output(reason)
+            case events.ToolCallFinished(_, tool, ok=False, output=output):
+                self._line(self._paint(f"{sanitize_line(tool)}: failed", _RED))
+                self._output(output)
             case events.McpCallStarted() | events.McpCallProgress() | events.McpCallFinished():
                 self._mcp_call(event)
             case events.AgentChanged(agent, was) if agent.status != was:

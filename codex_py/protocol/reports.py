@@ -49,6 +49,11 @@ def patch_succeeded(output: str) -> bool:
     return output.startswith("Success") if code is None else code == 0
 
 
+def patch_was_declined(output: str) -> bool:
+    """Whether it was the user who did not want a patch."""
+    return output.startswith("patch rejected: declined by the user")
+
+
 def was_answered(output: str | None) -> bool:
     """Whether a call was carried out, as far as its output alone tells."""
     return output is None or not output.startswith(_REFUSALS)

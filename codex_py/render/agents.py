@@ -10,7 +10,8 @@ from rich.text import Text
 
 from codex_py.protocol.agents import AgentState, AgentStatus
 from codex_py.protocol.events import AgentChanged
-from codex_py.render.command import command_title, output_block, wheel
+from codex_py.render.command import output_block, wheel
+from codex_py.render.command_title import command_title
 from codex_py.render.entry import Entry, OneLine, line_of
 from codex_py.text.excerpt import ends_of, first_words
 

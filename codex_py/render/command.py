@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from typing import Final
 
@@ -11,6 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from codex_py.protocol.events import CommandFinished, CommandInput
+from codex_py.render.command_title import command_title
 from codex_py.render.entry import Entry, Margin, OneLine, line_of, words
 from codex_py.render.status import running_time
 from codex_py.text.age import describe_seconds
@@ -20,12 +20,10 @@ from codex_py.text.truncate import count_lines
 
 _WHEEL: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _EXPANDED_LINES: Final = 400
+_FAILURE_LINES: Final = 4
 _WIDEST_OUTPUT: Final = 2000
-# Longer ones are no wrapped one-liners, and are not read to find out.
-_WRAPPED: Final = re.compile(r"\S*?(?:bash|zsh|sh|dash) -l?c ")
 _COLOR: Final = re.compile(r"\x1b\[[0-9;:]*[mK]")
 _WRITTEN_OVER: Final = re.compile(r"^[^\n]*\r(?!\n|\Z)", re.MULTILINE)
-_LONGEST_WRAPPED: Final = 16 * 1024
 
 
 def render_command(event: CommandFinished, *, expanded: bool) -> Entry:
@@ -41,7 +39,7 @@ def render_command(event: CommandFinished, *, expanded: bool) -> Entry:
     line = call_line(glyph, event.command, _joined(notes), style=style, by_user=event.by_user)
     # What the user ran is there to be read.
     if not expanded and not event.by_user:
-        return Entry(line, spacing="dense")
+        return Entry(line, *_complaint(event), spacing="dense")
     return Entry(*_expanded(line, event, most=_EXPANDED_LINES if expanded else 24))
 
 
@@ -74,18 +72,6 @@ def call_line(glyph: str, command: str, note: str, *, style: str, by_user: bool 
     return OneLine(line, Text.assemble((" · ", "dim"), line_of(note, "dim")) if note else None)
 
 
-def command_title(command: str) -> str:
-    """The command a person thinks of: without the shell it is handed to, and without blank lines before it."""
-    text = command.strip()
-    if len(text) > _LONGEST_WRAPPED or not (wrapped := _WRAPPED.match(text)):
-        return text
-    try:
-        inner = shlex.split(text[wrapped.end() :])
-    except ValueError:
-        return text
-    return inner[0].strip() or text if len(inner) == 1 else text
-
-
 def output_tail(output: str, most: int) -> list[str]:
     """The last lines of an output, harmless and without colours; looks at no more of it than they need."""
     end = legible(output[-most * 400 :]).rstrip()
@@ -115,6 +101,14 @@ def _standing(event: CommandFinished) -> tuple[str, str, str]:
             return "✗", "bad", "stopped"
         case _, code:
             return "✗", "bad", f"exit {code}"
+
+
+def _complaint(event: CommandFinished) -> list[RenderableType]:
+    """The ends of what a command printed that failed: there it mostly says why."""
+    if event.status != "failed" or not event.exit_code:
+        return []
+    shown = [line for line in ends_of(legible(event.output), _FAILURE_LINES) if line.strip()]
+    return [OneLine(Text.assemble(("  │ ", "markdown.rule"), line_of(line, "output"))) for line in shown]
 
 
 def _expanded(line: OneLine, event: CommandFinished, *, most: int) -> list[RenderableType]:

@@ -48,6 +48,8 @@ def render_event(event: events.Event, *, expanded: bool, cwd: Path | None = None
             return render_input(event)
         case events.PlanUpdated():
             return render_plan(event)
+        case events.PatchRejected(_, reason):
+            return render_refused_patch(reason, expanded=expanded)
         case _:
             return _remark(event, cwd)
 
@@ -62,8 +64,6 @@ def _remark(event: events.Event, cwd: Path | None) -> Entry | None:
             return render_skill(event, cwd=cwd)
         case events.WebSearched():
             return render_search(event)
-        case events.PatchRejected(_, reason):
-            return render_refused_patch(reason)
         case events.Warned(message):
             return render_notice(message, "warning")
         case events.Retrying():

@@ -13,6 +13,7 @@ from rich.text import Span, Text
 
 from codex_py.render.code import CodeBlock, highlight, lexer_for
 from codex_py.render.entry import Margin, words
+from codex_py.render.prose import Prose
 from codex_py.render.table import Alignment, Table
 from codex_py.text.sanitize import sanitize
 
@@ -154,7 +155,7 @@ def inline_text(token: Token) -> Text:
                 _add_target(line, *links.pop())
         else:
             _add_leaf(line, child)
-    return Text("".join(line.parts), spans=line.spans)
+    return Prose("".join(line.parts), spans=line.spans)
 
 
 class _Inline:

@@ -6,8 +6,9 @@ from typing import Final
 
 from rich.text import Text
 
-from codex_py.render.entry import Entry, Margin, words
+from codex_py.render.entry import Entry, Margin, OneLine, line_of
 from codex_py.render.markdown import render_markdown
+from codex_py.render.prose import Prose
 from codex_py.text.excerpt import ends_of
 
 _PROMPT: Final = "› "
@@ -18,7 +19,7 @@ _WIDEST: Final = 4000
 def render_prompt(text: str) -> Entry:
     """What the user said, as it was typed; of a very long text the ends."""
     lines = [line if len(line) <= _WIDEST else f"{line[:_WIDEST]}…" for line in ends_of(text.strip("\n"), _MOST_LINES)]
-    body = Text("\n".join(lines).expandtabs(4), "prompt")
+    body = Prose("\n".join(lines).expandtabs(4), "prompt")
     return Entry(Margin(body, _PROMPT, " " * len(_PROMPT), style="prompt.mark"))
 
 
@@ -27,9 +28,8 @@ def render_message(text: str) -> Entry | None:
     return render_markdown(text)
 
 
-def render_queued(text: str) -> Entry:
-    """A message that waits for the running turn, on one line."""
+def render_queued(text: str, *, steers: bool = False) -> Entry:
+    """A message that waits, on one line: for the end of the running turn, or to be heard in it."""
     first, _, rest = text.strip().partition("\n")
-    line = Text.assemble(("» ", "dim"), words(first, "dim"), (" …" if rest else "", "dim"))
-    line.truncate(400, overflow="ellipsis")
-    return Entry(line, spacing="dense")
+    line = Text.assemble(("» ", "dim"), line_of(first[:_WIDEST], "dim"), (" …" if rest else "", "dim"))
+    return Entry(OneLine(line, Text(" · steers", "accent") if steers else None), spacing="dense")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from rich.text import Text
 
 from codex_py.protocol.events import ContextCompacted, Retrying, SkillUsed, WebSearched
+from codex_py.protocol.reports import patch_was_declined
 from codex_py.render.entry import Entry, Margin, OneLine, line_of, words
 from codex_py.render.place import shown_path
 from codex_py.text.age import describe_seconds
+from codex_py.text.excerpt import ends_of
 
 Level: TypeAlias = Literal["note", "warning", "error"]
 
 _LEVELS: Final = {"note": ("· ", "dim"), "warning": ("! ", "warn"), "error": ("✗ ", "bad")}
+_REASON_LINES: Final = 10
 _USES: Final = {"explicit": "used", "read": "read", "script": "ran a script of"}
 
 
@@ -27,9 +31,22 @@ def render_notice(message: str, level: Level = "note", *, hint: str | None = Non
     return Entry(Margin(body, mark, "  ", style=style), spacing="dense" if level == "note" else "apart")
 
 
-def render_refused_patch(reason: str) -> Entry:
-    """A patch of which nothing was written, and why."""
-    return Entry(Margin(words(reason.strip(), "dim"), "✗ ", "  ", style="bad"), spacing="dense")
+def render_refused_patch(reason: str, *, expanded: bool = False) -> Entry:
+    """A patch of which nothing was written, and why; of the user's own no, not what the model is told.
+
+    Of a long reason, with the lines that were looked for, the ends are shown unless it is `expanded`.
+    """
+    if patch_was_declined(reason):
+        return Entry(OneLine(Text.assemble(("⊘ ", "warn"), "patch"), Text(" · declined", "dim")), spacing="dense")
+    told = reason.strip() if expanded else "\n".join(ends_of(reason.strip(), _REASON_LINES))
+    return Entry(Margin(words(told, "dim"), "✗ ", "  ", style="bad"), spacing="dense")
+
+
+def render_answer(question: str, answers: Sequence[str]) -> Entry:
+    """What the model asked, and what the user said to it."""
+    body = words(question.strip(), "dim")
+    said = Margin(words("\n".join(answers).strip()), "  ↳ ", "    ") if answers else Text("  ↳ no answer", "dim")
+    return Entry(Margin(body, "? ", "  ", style="accent"), said)
 
 
 def render_retry(event: Retrying) -> Entry:

@@ -57,13 +57,13 @@ def render_changes(
     return _render(files, failure=None if ok else output, expanded=expanded)
 
 
-def render_patch_text(patch: str, *, ok: bool = True, expanded: bool = False) -> Entry:
+def render_patch_text(patch: str, *, ok: bool = True, output: str = "", expanded: bool = False) -> Entry:
     """The same of a patch in the words of `apply_patch`, which does not say where its lines stand."""
     files = list(read_patch(patch))
     if not files:
         headline = Text.assemble(("✗ ", "bad"), "A patch that cannot be read")
         return Entry(headline, Margin(words(patch[:_REASON_SHOWN].expandtabs(4), "output")))
-    return _render(files, failure=None if ok else "", expanded=expanded)
+    return _render(files, failure=None if ok else output, expanded=expanded)
 
 
 def read_diff(diff: str) -> list[DiffRow]:

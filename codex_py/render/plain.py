@@ -7,6 +7,8 @@ from typing import Final
 
 from codex_py.protocol import events
 from codex_py.protocol.agents import AgentState
+from codex_py.protocol.reports import patch_was_declined
+from codex_py.render.command_title import command_title
 from codex_py.render.place import shown_path
 from codex_py.text.age import describe_seconds
 from codex_py.text.excerpt import ends_of
@@ -26,7 +28,7 @@ def plain_lines(event: events.Event, *, expanded: bool, cwd: Path | None = None)
         case events.ReasoningDone(text):
             return _titled("thinking", text) if expanded else []
         case events.CommandStarted(_, command):
-            return [f"running: {_line(command)}"]
+            return [f"running: {_line(command_title(command))}"]
         case events.McpCallStarted(_, server, tool):
             return [f"calling {_line(tool)} of {_line(server)}"]
         case events.McpCallFinished():
@@ -56,9 +58,9 @@ def _remark(event: events.Event) -> list[str]:
         case events.WebSearched(_, query):
             return [f"web search: {_line(query)}"]
         case events.CommandInput(_, command, text) if text:
-            return [f"typed {_line(text)} into: {_line(command)}"]
+            return [f"typed {_line(text)} into: {_line(command_title(command))}"]
         case events.PatchRejected(_, reason):
-            return [_line(reason)]
+            return ["patch declined" if patch_was_declined(reason) else _line(reason)]
         case events.Warned(message):
             return _titled("warning", message)
         case events.Retrying():
@@ -107,7 +109,7 @@ def _ending(event: events.CommandFinished) -> str:
             how = f"stopped after {took}" if event.seconds else "stopped"
         case _, code:
             how = f"failed with exit code {code} in {took}"
-    return f"command {how}: {_line(event.command)}"
+    return f"command {how}: {_line(command_title(event.command))}"
 
 
 def _call_ending(event: events.McpCallFinished, *, expanded: bool) -> list[str]:

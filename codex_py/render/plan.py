@@ -17,6 +17,15 @@ _MARKS: Final = {
 }
 
 
+# A plan of more steps is told in so many rows.
+_LONGEST_TOLD: Final = 12
+
+
+def render_told_plan(plan: PlanUpdated) -> Entry:
+    """A plan as it stands when its turn has ended: whole, or the part of a long one where the work is."""
+    return render_plan(plan) if len(plan.steps) < _LONGEST_TOLD else render_plan_now(plan, _LONGEST_TOLD)
+
+
 def render_plan(plan: PlanUpdated) -> Entry:
     """The steps as they stand, how many are done, and what changed."""
     parts: list[RenderableType] = [_head(plan)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rich.text import Text
 
-from codex_py.protocol.encoding import as_list, as_object
+from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.events import CommandFinished, PlanStep, PlanUpdated, ToolCallFinished, WebSearched
 from codex_py.protocol.items import CallOutput, ItemView, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
 from codex_py.protocol.readable import (
@@ -25,14 +25,21 @@ from codex_py.render.agent_calls import AgentStory
 from codex_py.render.command import call_line, render_command
 from codex_py.render.entry import Entry, OneLine, line_of
 from codex_py.render.message import render_message, render_prompt
-from codex_py.render.notice import render_notice, render_search, render_stored_skill
+from codex_py.render.notice import (
+    render_answer,
+    render_notice,
+    render_refused_patch,
+    render_search,
+    render_stored_skill,
+)
 from codex_py.render.patch import render_patch_text
-from codex_py.render.plan import render_plan
+from codex_py.render.plan import render_plan, render_told_plan
 from codex_py.render.reasoning import render_reasoning
 from codex_py.render.tool_call import render_tool_call
 
 _ABORTED: Final = "<turn_aborted>"
 _SKILL: Final = "<skill>"
+_NOT_TRIED: Final = ("patch rejected: ", "apply_patch verification failed: ")
 _STATUSES: Final = ("pending", "in_progress", "completed")
 
 
@@ -41,7 +48,8 @@ def render_items(
 ) -> Iterator[Entry]:
     """An entry for whatever a person saw of these items; a call stands where it was made, with what came of it.
 
-    Calls without an answer were stopped, unless the session is `at_work`.
+    Calls without an answer were stopped, unless the session is `at_work`. Of the plan, which is drawn anew as it
+    changes, a turn leaves what it was in the end; `expanded` tells each.
     """
     given = list(items)
     outputs = {
@@ -52,16 +60,23 @@ def render_items(
     agents = AgentStory()
     # They stand before the message that names them, and were seen below it.
     skills: list[Entry] = []
+    plan: PlanUpdated | None = None
     for item in given:
         view = item.view()
         if at_work and isinstance(view, ToolCall) and view.call_id not in outputs:
             yield _under_way(view)
+            continue
+        if (answered := _answered(view, outputs)) is not None:
+            yield from answered
             continue
         if (seen := agents.told(view, outputs)) is not None:
             yield from seen
             continue
         if isinstance(view, Message) and view.text.startswith(_ABORTED):
             yield from agents.interrupted()
+        if not expanded and (changed := _plan_of(view, outputs)) is not None:
+            plan = changed
+            continue
         entry = _entry(view, outputs, cwd, expanded=expanded)
         if entry is None:
             continue
@@ -69,11 +84,16 @@ def render_items(
             skills.append(entry)
             continue
         if isinstance(view, Message) and view.role == "user":
+            if plan is not None:
+                yield render_told_plan(plan)
+                plan = None
             yield from (entry, *skills)
         else:
             yield from (*skills, entry)
         skills.clear()
     yield from skills
+    if plan is not None:
+        yield render_told_plan(plan)
 
 
 def _entry(view: ItemView, outputs: Mapping[str, str], cwd: Path, *, expanded: bool) -> Entry | None:
@@ -119,9 +139,12 @@ def _called(call: ToolCall, output: str | None, cwd: Path, *, expanded: bool) ->
     arguments = arguments_of(call)
     if call.name == "apply_patch":
         patch = call.arguments if call.custom else str(arguments.get("input", ""))
-        return render_patch_text(patch, ok=output is None or patch_succeeded(output), expanded=expanded)
-    if call.name == "update_plan":
-        return render_plan(_plan(arguments))
+        if output is not None and output.startswith(_NOT_TRIED):
+            return render_refused_patch(output, expanded=expanded)
+        reason = (output or "").partition("\nOutput:\n")[2]
+        return render_patch_text(patch, ok=output is None or patch_succeeded(output), output=reason, expanded=expanded)
+    if (plan := _plan_of(call, {} if output is None else {call.call_id: output})) is not None:
+        return render_plan(plan)
     command = command_of(call) if call.name in SHELL_TOOLS else None
     if command is None:
         done = ToolCallFinished(call.call_id, call.name, call.arguments, was_answered(output), -1, output or "")
@@ -138,7 +161,27 @@ def _under_way(call: ToolCall) -> Entry:
     return Entry(OneLine(line_of(f"▸ {call.name}", "accent"), Text(" · under way", "dim")), spacing="dense")
 
 
-def _plan(arguments: Mapping[str, Any]) -> PlanUpdated:
+def _answered(view: ItemView, outputs: Mapping[str, str]) -> list[Entry] | None:
+    """What the model asked by a call, with the answers; None for another call, and for one that asked nobody."""
+    if not (isinstance(view, ToolCall) and view.name == "request_user_input"):
+        return None
+    try:
+        answers = as_object(as_object(decode_json(outputs.get(view.call_id, ""))).get("answers"))
+    except ValueError:
+        return None
+    asked = [as_object(one) for one in as_list(arguments_of(view).get("questions"))]
+    said = [as_list(as_object(answers.get(str(one.get("id")))).get("answers")) for one in asked]
+    return [
+        render_answer(str(one.get("question", "")), [str(text) for text in texts])
+        for one, texts in zip(asked, said, strict=True)
+    ]
+
+
+def _plan_of(view: ItemView, outputs: Mapping[str, str]) -> PlanUpdated | None:
+    """What a call has made of the plan; None for another call, and for one that was refused."""
+    if not (isinstance(view, ToolCall) and view.name == "update_plan" and was_answered(outputs.get(view.call_id))):
+        return None
+    arguments = arguments_of(view)
     steps = [as_object(step) for step in as_list(arguments.get("plan"))]
     told = [
         PlanStep(str(step.get("step", "")), status) for step in steps if (status := step.get("status")) in _STATUSES

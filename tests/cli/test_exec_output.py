@@ -141,8 +141,11 @@ tokens used
     )
 
 
-def test_a_patch_is_told_with_its_diff(place: Place) -> None:
-    with FakeResponses([custom_call("p", "apply_patch", ADD)], [custom_call("q", "apply_patch", WRONG)], []) as model:
+def test_a_patch_is_told_with_its_diff_and_a_call_that_failed_with_its_reason(place: Place) -> None:
+    odd = call("r", "no_such_tool", {})
+    with FakeResponses(
+        [custom_call("p", "apply_patch", ADD)], [custom_call("q", "apply_patch", WRONG)], [odd], []
+    ) as model:
         place.use_model(model.base_url)
         ended = run(place, "exec", "-s", "workspace-write", "add a file")
 
@@ -150,6 +153,8 @@ def test_a_patch_is_told_with_its_diff(place: Place) -> None:
     assert str(place.repo / "new.txt") in ended.err
     assert "\n+one\n" in ended.err
     assert "apply_patch verification failed" in model.requests[2].output_of("q")
+    assert "\npatch: not applied\napply_patch verification failed: " in ended.err
+    assert "\nno_such_tool: failed\nunsupported call: no_such_tool\n" in ended.err
 
 
 def test_terminal_escapes_reach_stderr_only_in_a_visible_form(place: Place) -> None:

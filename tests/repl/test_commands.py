@@ -228,6 +228,23 @@ def test_a_session_that_is_not_there_costs_nothing(place: Place, ready: Ready) -
             assert terminal.whole.count("codex-py 0.1.0") == 1
 
 
+def test_a_session_is_named_while_it_is_open(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("still here")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            run_command(terminal, "/rename early")
+            terminal.wait_for("this session is not kept yet").wait_for_prompt().type("hello\r")
+            terminal.wait_for("● still here")
+            run_command(terminal, "/rename  the  parser")
+            terminal.wait_for("this session is named `the parser`")
+            run_command(terminal, "/rename")
+            terminal.wait_for("── What is this session called?").type("the lexer\r")
+            terminal.wait_for("this session is named `the lexer`").wait_for_prompt().press("ctrl-d")
+            terminal.wait_for_end()
+        with Terminal(place, "resume", "the lexer") as terminal:
+            terminal.wait_for("● still here")
+
+
 def test_commands_and_skills_by_their_names_in_plain_lines(place: Place, ready: Ready) -> None:
     place.write(".agents/skills/lint/SKILL.md", "---\nname: lint\ndescription: Looks.\n---\nLook closely.\n")
     with FakeResponses([say("still here")], [say("linted")]) as model:

@@ -157,6 +157,41 @@ async def test_a_question_with_more_answers_than_digits_can_be_answered() -> Non
         await host.until("❯    option 10")
 
 
+LONG_CHOICE = CHOICE.replace(options=(Choice("sqlite", "no server"), Choice("postgres", " ".join(["real"] * 20))))
+
+
+async def test_what_an_answer_leads_to_can_be_read_whole() -> None:
+    async with showing(LONG_CHOICE) as host:
+        await host.until("❯")
+        first = next(number for number, line in enumerate(host.lines) if line.startswith("  2  postgres"))
+        told = [line[23:] for line in host.lines[first : first + 2]]
+        assert " ".join(told).split() == ["real"] * 20
+        assert host.lines[first + 1][:23] == " " * 23
+
+
+async def test_on_a_narrow_screen_the_marked_answer_can_be_read_whole() -> None:
+    async with panel_host(36, 16) as host:
+        asking = asyncio.create_task(ask(LONG_CHOICE, PanelAsker(host.panels.show)))
+        await host.until("❯ 4")
+        host.press("up")
+        await host.until("❯ 3")
+        host.press("up")
+        shown = await host.until("❯ 2")
+        assert shown.count("real") == 20
+        host.press("enter")
+        assert await asking == "postgres"
+
+
+async def test_of_a_long_command_the_beginning_is_seen_in_a_single_row() -> None:
+    long = RUN.replace(command="echo first; " + "echo and so on; " * 30)
+    async with panel_host(40, 9) as host:
+        asking = asyncio.create_task(ask(long, PanelAsker(host.panels.show)))
+        shown = await host.until("❯ n  No")
+        assert "  echo first; " in shown and " … 1 of " in shown
+        host.press("esc")
+        assert await asking is None
+
+
 async def test_a_hostile_text_cannot_steer_the_terminal() -> None:
     hostile = RUN.replace(reason="x\x1b[2Jy\u202ez", justification="a\rb")
     async with showing(hostile) as host:

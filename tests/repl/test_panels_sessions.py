@@ -7,7 +7,7 @@ from pathlib import Path
 
 from codex_py.core.offered_sessions import offered_sessions
 from codex_py.ui.repl.panels.askers import PanelAsker
-from codex_py.ui.repl.panels.sessions import choose_session
+from codex_py.ui.repl.panels.sessions import Lookout, choose_session
 from tests.support.panel_host import panel_host
 from tests.unit.rollout_builders import conversation, meta, stored
 
@@ -15,11 +15,11 @@ FIRST = "01900000-0000-7000-8000-000000000001"
 SECOND = "01900000-0000-7000-8000-000000000002"
 
 
-async def chosen(home: Path, *presses: str) -> str | None:
+async def chosen(home: Path, *presses: str, opened: str = "") -> str | None:
     """What comes of keys pressed one after the other; `see: …` waits for a text on the screen."""
     async with panel_host(100, 30) as host:
         asker = PanelAsker(host.panels.show)
-        work = choose_session(asker, "resume", home=home, cwd=Path("/work"), user_home="", now=0)
+        work = choose_session(asker, "resume", Lookout(home, Path("/work"), "", 0, opened))
         choosing = asyncio.ensure_future(work)
         await host.until("── ")
         await host.play(*presses)
@@ -51,3 +51,12 @@ async def test_a_session_is_archived_and_another_deleted_after_a_yes(tmp_path: P
     assert names(tmp_path, None) == {}
     assert [path.name[-41:-6] for path in (tmp_path / "archived_sessions").iterdir()] == [FIRST[1:]]
     assert not list((tmp_path / "sessions").rglob(f"*{SECOND}*"))
+
+
+async def test_the_session_that_is_open_is_not_put_away(tmp_path: Path) -> None:
+    stored(tmp_path, conversation(), meta(FIRST))
+    keys = ("\x01", "see: is open: leave it before you archive it", "\x04", "see: before you delete it")
+    assert (
+        await chosen(tmp_path, *keys, "\x12", "see: Name this session", "esc", "see: ^R", "esc", opened=FIRST) is None
+    )
+    assert names(tmp_path) == {FIRST: ""}

@@ -88,6 +88,7 @@ def test_a_question_of_the_model_is_answered(place: Place) -> None:
     with session(place, call("c1", "request_user_input", asked)) as (model, terminal):
         terminal.wait_for("── Database").wait_for("2  postgres")
         terminal.type("2")
+        terminal.wait_for("? Which one?\n  ↳ postgres\n")
     assert '{"answers":["postgres"]}' in model.requests[-1].output_of("c1")
 
 

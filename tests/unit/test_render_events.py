@@ -8,9 +8,12 @@ from codex_py.protocol import events
 from codex_py.protocol.agents import AgentState
 from codex_py.protocol.events import CommandFinished, FileChange, PatchFinished, PlanStep, PlanUpdated, SkillUsed
 from codex_py.protocol.usage import TokenUsage
-from codex_py.render.command import command_title, legible, running_command
+from codex_py.render.command import legible, running_command
+from codex_py.render.command_title import command_title
 from codex_py.render.event import render_event
 from codex_py.render.lines import to_lines
+from codex_py.render.message import render_queued
+from codex_py.render.notice import render_answer
 from codex_py.render.patch import render_patch_text
 from codex_py.render.plain import plain_lines
 from codex_py.render.tool_call import running_mcp_call
@@ -40,14 +43,19 @@ def edited(old: str, new: str, name: str = "a.py") -> FileChange:
 @pytest.mark.parametrize(
     ("event", "expected"),
     [
-        (FAILED, "✗ $ pytest -q · exit 1 · 2.3s · 2 lines"),
+        (FAILED.replace(output=""), "✗ $ pytest -q · exit 1 · 2.3s"),
         (FAILED.replace(exit_code=0, status="completed", output=""), "✓ $ pytest -q · 2.3s"),
         (FAILED.replace(exit_code=None), "✗ $ pytest -q · stopped · 2.3s · 2 lines"),
         (FAILED.replace(exit_code=None, seconds=0.0), "✗ $ pytest -q · stopped · 2 lines"),
         (FAILED.replace(exit_code=None, status="declined", output=""), "⊘ $ pytest -q · declined"),
         (FAILED.replace(exit_code=None, status="in_progress"), "◌ $ pytest -q · still running · 2.3s"),
-        (FAILED.replace(command="cat <<'E'\nhi\nE"), "✗ $ cat <<'E' … · exit 1 · 2.3s · 2 lines"),
-        (FAILED.replace(command="x" * 90), f"✗ $ {'x' * 23}… · exit 1 · 2.3s · 2 lines"),
+        (FAILED.replace(command="cat <<'E'\nhi\nE", output=""), "✗ $ cat <<'E' … · exit 1 · 2.3s"),
+        (FAILED.replace(command="x" * 90, exit_code=0), f"✓ $ {'x' * 32}… · 2.3s · 2 lines"),
+        (events.PatchRejected("p", "patch rejected: empty patch"), "✗ patch rejected: empty patch"),
+        (
+            events.PatchRejected("p", "patch rejected: declined by the user: do not try it again in another way"),
+            "⊘ patch · declined",
+        ),
         (events.CommandInput("c", "python -i", "print(1)\n"), "» $ python -i · typed 'print(1)'"),
         (SkillUsed("lint", "repo", CWD / "s/SKILL.md", "explicit"), "◆ used skill lint · repo · s/SKILL.md"),
         (events.WebSearched("w", "a b", {"type": "search"}), "⌕ searched the web for a b"),
@@ -73,6 +81,30 @@ def edited(old: str, new: str, name: str = "a.py") -> FileChange:
 )
 def test_an_event_is_one_line(event: events.Event, expected: str) -> None:
     assert shown(event, 54) == [expected]
+
+
+def test_of_a_command_that_failed_the_ends_of_what_it_printed_are_seen() -> None:
+    long = FAILED.replace(output=f"one\n{ESC}[31mtwo{ESC}[0m\nthree\nfour\n\n{'x' * 90}\n")
+    assert shown(FAILED, 30) == ["✗ $ pytest -q · exit 1 · 2.3s…", "  │ one", "  │ two"]
+    assert shown(long, 40)[1:] == ["  │ one", "  │ two", "  │ … 2 more lines …", f"  │ {'x' * 35}…"]
+    assert shown(FAILED.replace(status="declined", exit_code=None)) == ["⊘ $ pytest -q · declined"]
+
+
+def test_a_message_that_waits_says_for_what() -> None:
+    assert rows(render_queued("one\ntwo"), 30) == ["» one …"]
+    assert rows(render_queued(f"{'x' * 40}{ESC}[2J", steers=True), 30) == [f"» {'x' * 18}… · steers"]
+
+
+def test_of_a_long_reason_against_a_patch_the_ends_are_seen() -> None:
+    refused = events.PatchRejected("p", "\n".join(f"line {number}" for number in range(40)))
+    assert len(shown(refused)) == 11
+    assert (shown(refused)[0], shown(refused)[-1]) == ("✗ line 0", "  line 39")
+    assert len(shown(refused, expanded=True)) == 40
+
+
+def test_a_question_of_the_model_is_told_with_its_answer() -> None:
+    assert rows(render_answer("Which colour?", ["Blue"]), 60) == ["? Which colour?", "  ↳ Blue"]
+    assert rows(render_answer("Which colour?", []), 60) == ["? Which colour?", "  ↳ no answer"]
 
 
 @pytest.mark.parametrize(
@@ -304,7 +336,7 @@ def test_plain_lines_say_in_words_what_the_signs_say() -> None:
     ]
     assert [line for event in told for line in plain_lines(event, expanded=False, cwd=CWD)] == [
         "running: ls -l",
-        "command failed with exit code 1 in 2.3s: /bin/bash -lc 'pytest -q'",
+        "command failed with exit code 1 in 2.3s: pytest -q",
         "  one",
         "  two",
         "edited a.py",

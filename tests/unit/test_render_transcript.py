@@ -86,6 +86,7 @@ def test_a_stored_session_looks_as_it_did() -> None:
         "◆ used skill lint · .agents/skills/lint/SKILL.md",
         "∴ Looking",
         "✗ $ make · exit 1 · 250ms · 1 line",
+        "  │ no",
         "◌ $ serve · still running · 10.0s",
         "",
         "● Now I fix it.",
@@ -93,14 +94,98 @@ def test_a_stored_session_looks_as_it_did() -> None:
         "✓ Added n.txt  +1 −0",
         "  + hello",
         "",
-        "≡ Plan · 1 of 1 done",
-        "  ☑ Fix",
-        "",
         '✓ mcp__docs.search {"q":"x"}',
         "⌕ searched the web for docs",
         "",
+        "≡ Plan · 1 of 1 done",
+        "  ☑ Fix",
+        "",
         "! interrupted",
     ]
+
+
+def test_what_the_model_asked_stands_with_its_answers() -> None:
+    questions: list[dict[str, Any]] = [
+        {"id": "a", "header": "Colour", "question": "Which colour?", "options": []},
+        {"id": "b", "header": "Size", "question": "Which size?", "options": []},
+    ]
+    assert told(
+        call("q", "request_user_input", questions=questions),
+        output("q", '{"answers":{"a":{"answers":["Blue"]},"b":{"answers":[]}}}'),
+        call("r", "request_user_input", questions=questions),
+        output("r", "request_user_input is not available"),
+    )[:5] == ["? Which colour?", "  ↳ Blue", "", "? Which size?", "  ↳ no answer"]
+
+
+def test_a_patch_that_was_not_written_says_why() -> None:
+    patch = "*** Begin Patch\n*** Add File: n.txt\n+hello\n*** End Patch"
+    outputs = [
+        "patch rejected: declined by the user: do not try it again in another way",
+        "apply_patch verification failed: no such file",
+        "Exit code: 1\nWall time: 0.1 seconds\nOutput:\nthe disk is full\n",
+        "aborted",
+    ]
+    items = [
+        one
+        for number, said in enumerate(outputs)
+        for one in (
+            item(type="custom_tool_call", call_id=f"p{number}", name="apply_patch", input=patch),
+            item(type="custom_tool_call_output", call_id=f"p{number}", output=said),
+        )
+    ]
+    assert told(*items) == [
+        "⊘ patch · declined",
+        "✗ apply_patch verification failed: no such file",
+        "",
+        "✗ Added n.txt · failed",
+        "  the disk is full",
+        "",
+        "✗ Added n.txt · failed",
+    ]
+
+
+def planned(call_id: str, done: int, of: int = 2) -> ResponseItem:
+    statuses = ["completed"] * done + ["pending"] * (of - done)
+    return call(call_id, "update_plan", plan=[{"step": f"s{n}", "status": status} for n, status in enumerate(statuses)])
+
+
+def test_of_a_plan_a_turn_leaves_what_it_was_in_the_end() -> None:
+    items = [
+        message("user", "first"),
+        planned("a", 0),
+        output("a", "Plan updated"),
+        planned("b", 1),
+        output("b", "Plan updated"),
+        call("c", "update_plan", plan=[]),
+        output("c", "failed to parse function arguments: nonsense"),
+        said("so far"),
+        message("user", "second"),
+        planned("d", 2),
+        output("d", "Plan updated"),
+    ]
+    assert told(*items) == [
+        "› first",
+        "",
+        '✗ update_plan {"plan": []} · failed · failed to parse funct…',
+        "",
+        "● so far",
+        "",
+        "≡ Plan · 1 of 2 done",
+        "  ☑ s0",
+        "  ☐ s1",
+        "",
+        "› second",
+        "",
+        "≡ Plan · 2 of 2 done",
+        "  ☑ s0",
+        "  ☑ s1",
+    ]
+    assert [line for line in told(*items, expanded=True) if "Plan" in line] == [
+        "≡ Plan · 0 of 2 done",
+        "≡ Plan · 1 of 2 done",
+        "≡ Plan · 2 of 2 done",
+    ]
+    assert told(planned("a", 3, 20))[-1] == "    … 11 more after"
 
 
 def test_a_command_of_the_user_is_shown_with_its_output() -> None:

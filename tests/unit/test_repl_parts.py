@@ -8,7 +8,14 @@ from typing import Literal
 
 import pytest
 
-from codex_py.protocol.events import Event, McpCallProgress, McpCallStarted, PlanStep
+from codex_py.protocol.events import (
+    CommandStarted,
+    Event,
+    McpCallProgress,
+    McpCallStarted,
+    PlanStep,
+    ReasoningDelta,
+)
 from codex_py.protocol.input import ImageInput, SkillInput, TextInput
 from codex_py.render.entry import Entry
 from codex_py.render.theme import Theme
@@ -227,3 +234,25 @@ def test_a_call_of_a_server_is_in_view_while_it_runs() -> None:
         "",
         '⠋ docs.search {"q":1} · 25% · reading',
     ]
+
+
+@pytest.mark.parametrize(
+    ("thought", "heading"),
+    [
+        ("**Reading**\n\nThere are ma", "Thinking: Reading"),
+        ("# Plan\nfirst\n**Doing it**\nnow", "Thinking: Doing it"),
+        ("There are many\nways to", "Thinking: ways to"),
+        ("**Rea", "Thinking: Rea"),
+    ],
+)
+def test_what_the_model_thinks_about_is_its_last_heading(thought: str, heading: str) -> None:
+    live = Live(Silence(), lambda: Theme("dark", "256"), lambda: None, animated=False)
+    live.begin()
+    live.note_event(ReasoningDelta(thought))
+    assert f"{heading} (" in _shown(live)
+    live.note_event(CommandStarted("c", "make", Path("/work")))
+    assert "Thinking" not in _shown(live)
+
+
+def _shown(live: Live) -> str:
+    return "".join(text for row in live.rows(80, 20) for _, text in row)

@@ -20,6 +20,7 @@ from codex_py.ui.repl.tasks import SideTasks
 _FOLDED: Final = (
     events.CommandFinished,
     events.PatchFinished,
+    events.PatchRejected,
     events.McpCallFinished,
     events.ToolCallFinished,
     events.ReasoningDone,

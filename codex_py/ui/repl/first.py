@@ -9,7 +9,7 @@ from codex_py.core.build import ResumeTarget
 from codex_py.core.session import Session
 from codex_py.ui.repl.desk import Destination, OpenSession, Quit
 from codex_py.ui.repl.panels.forms import Asker
-from codex_py.ui.repl.panels.sessions import choose_session
+from codex_py.ui.repl.panels.sessions import Lookout, choose_session
 from codex_py.ui.repl.start import Errand, Place
 
 
@@ -21,7 +21,7 @@ async def first_destination(asker: Asker, place: Place, errand: Errand) -> Desti
     if named is None and not errand.last:
         verb: Literal["resume", "fork"] = "fork" if errand.verb == "fork" else "resume"
         home = place.env.get("HOME", "")
-        named = await choose_session(asker, verb, home=place.home, cwd=place.cwd, user_home=home, now=time.time())
+        named = await choose_session(asker, verb, Lookout(place.home, place.cwd, home, time.time()))
         if named is None:
             return Quit()
     anywhere = errand.anywhere or not errand.last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import Final
@@ -10,7 +11,7 @@ from codex_py.protocol import events
 from codex_py.render.entry import Entry
 from codex_py.render.lines import to_fragments
 from codex_py.render.markdown import MarkdownStream
-from codex_py.render.plan import render_plan, render_plan_now
+from codex_py.render.plan import render_plan, render_plan_now, render_told_plan
 from codex_py.render.theme import Theme
 from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.desk import Voice
@@ -20,9 +21,9 @@ from codex_py.ui.repl.running_agents import RunningAgents
 
 _FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _LONGEST_HEADING: Final = 60
+_HEADING: Final = re.compile(r"\*\*[^*]+\*\*|#{1,6} .+")
 # A plan of more rows leaves room for what else goes on, and for the answer after which it stands in the end.
 _LEAST_PLAN: Final = 6
-_LONGEST_PLAN: Final = 12
 # What says nothing that ends a message.
 _SILENT: Final = (events.ItemRecorded, events.UsageReported, events.QuestionAsked, events.QuestionClosed)
 
@@ -124,6 +125,7 @@ class Live:
                 self._voice.event(event)
             case events.CommandStarted() | events.McpCallStarted():
                 self.finish_text()
+                self._thought = ""
                 self.commands.note_event(event)
             case events.AgentChanged():
                 self._note_agent(event)
@@ -187,8 +189,9 @@ class Live:
 
     def _heading(self) -> str:
         """What the model thinks about: the last heading, else the last line."""
-        lines = [line.strip(" *#") for line in self._thought.splitlines() if line.strip(" *#")]
-        return sanitize_line(lines[-1][-_LONGEST_HEADING:]) if lines else "…"
+        lines = [line.strip() for line in self._thought.splitlines() if line.strip(" *#")]
+        headings = [line for line in lines if _HEADING.fullmatch(line)]
+        return sanitize_line([*lines, *headings][-1].strip(" *#")[-_LONGEST_HEADING:]) if lines else "…"
 
     def _stream_text(self, text: str) -> None:
         if self._stream is None:
@@ -234,14 +237,8 @@ class Live:
         if self._plan is not None:
             plan, self._plan = self._plan, None
             if plan is not self._unfinished:
-                self._show_plan(plan)
+                self._voice.show(render_told_plan(plan))
             self._unfinished = _unfinished(plan)
-
-    def _show_plan(self, plan: events.PlanUpdated) -> None:
-        if len(plan.steps) < _LONGEST_PLAN:
-            self._voice.event(plan)
-        else:
-            self._voice.show(render_plan_now(plan, _LONGEST_PLAN))
 
 
 def _unfinished(plan: events.PlanUpdated) -> events.PlanUpdated | None:

@@ -15,6 +15,7 @@ from codex_py.protocol import events
 from codex_py.protocol.input import ImageInput
 from codex_py.protocol.ops import Answer, Begin, Op
 from codex_py.render.banner import banner_lines
+from codex_py.render.notice import render_answer
 from codex_py.render.transcript import render_items
 from codex_py.text.over_ssh import is_over_ssh
 from codex_py.ui.repl.actions import Actions
@@ -135,6 +136,7 @@ class Journey:
             lambda question, value: session.submit(Answer(question, value)),
             is_typing=self._is_typing,
             home=desk.user_home,
+            told=lambda asked, said: self._printer.show(render_answer(asked, said)),
         )
         side.start(questions.run())
         plans = PlanKeeper(

@@ -174,10 +174,12 @@ class Sitting:
     def _queued(self, width: int) -> StyleAndTextTuples:
         conversation = self._parts.conversation
         rows: StyleAndTextTuples = []
+        steers = len(conversation.steered)
         waiting = [*conversation.steered, *conversation.queue]
         theme = self._parts.live.theme()
-        for message in waiting[:_MOST_QUEUED]:
-            for row in to_fragments(render_queued(message.typed), width=width, theme=theme)[:1]:
+        for number, message in enumerate(waiting[:_MOST_QUEUED]):
+            entry = render_queued(message.typed, steers=number < steers)
+            for row in to_fragments(entry, width=width, theme=theme)[:1]:
                 rows += [*row, ("", "\n")]
         if len(waiting) > _MOST_QUEUED:
             rows += [("class:dim", f"  and {len(waiting) - _MOST_QUEUED} more"), ("", "\n")]

@@ -10,7 +10,7 @@ from codex_py.core.build import ResumeTarget
 from codex_py.core.stored_sessions import load_stored
 from codex_py.errors import UserError
 from codex_py.ui.repl.desk import Desk, Destination, OpenSession, Quit
-from codex_py.ui.repl.panels.sessions import choose_session
+from codex_py.ui.repl.panels.sessions import Lookout, choose_session
 from codex_py.ui.repl.slash import Command
 
 
@@ -33,9 +33,8 @@ async def _fork(desk: Desk, words: str) -> None:
 
 
 async def _go_on(desk: Desk, verb: Literal["resume", "fork"], words: str) -> None:
-    chosen = words or await choose_session(
-        desk.asker, verb, home=desk.place.home, cwd=desk.cwd, user_home=desk.user_home, now=time.time()
-    )
+    lookout = Lookout(desk.place.home, desk.cwd, desk.user_home, time.time(), desk.session.thread_id)
+    chosen = words or await choose_session(desk.asker, verb, lookout)
     if chosen == desk.session.thread_id and verb == "resume":
         raise UserError("this is the session that is open")
     if chosen:

@@ -1,17 +1,23 @@
-"""`/model`, `/approvals`, `/sandbox`, `/plan`, `/theme`, `/vim`: how the session and the screen behave from now on."""
+"""`/model`, `/approvals`, `/sandbox`, `/plan`, `/theme`, `/vim`, `/rename`: how the session and the screen behave, and
+what the session is called, from now on.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final, cast
 
 from codex_py.config.edit import set_value
 from codex_py.config.schema import APPROVAL_POLICIES, SANDBOX_MODES
 from codex_py.config.sections import REASONING_EFFORT
 from codex_py.core.offered_models import offered_models
+from codex_py.core.offered_sessions import name_session, name_trouble
+from codex_py.core.stored_sessions import find_stored
 from codex_py.errors import UserError
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import mode_of
 from codex_py.ui.repl.desk import Desk
+from codex_py.ui.repl.panels.forms import Form
 from codex_py.ui.repl.panels.models import ModelChoice, choose_model, keep_sheet
 from codex_py.ui.repl.panels.policies import choose_approval, choose_sandbox
 from codex_py.ui.repl.panels.themes import choose_theme
@@ -127,6 +133,18 @@ def _one_of(word: str, words: tuple[Any, ...]) -> object:
     return word
 
 
+async def _rename(desk: Desk, words: str) -> None:
+    home, thread_id = desk.place.home, desk.session.thread_id
+    try:
+        await asyncio.to_thread(find_stored, home, wanted=thread_id, cwd=None)
+    except UserError as error:
+        hint = "say something first; with `--ephemeral` nothing is kept"
+        raise UserError("this session is not kept yet, so there is nothing to name", hint=hint) from error
+    name = words or await desk.asker.enter(Form("What is this session called?", check=name_trouble, enter="name it"))
+    if name is not None:
+        desk.voice.note(f"this session is named `{await asyncio.to_thread(name_session, home, thread_id, name)}`")
+
+
 SETTINGS: Final = (
     Command("model", "choose the model and how long it thinks", _model, "[NAME [EFFORT]]"),
     Command("approvals", "choose when commands need your yes", _approvals, "[POLICY]"),
@@ -134,4 +152,5 @@ SETTINGS: Final = (
     Command("plan", "plan mode on and off: nothing is written until you accept a plan", _plan, "[WISH]"),
     Command("theme", "choose the colours", _theme, "[NAME]"),
     Command("vim", "vi keys on and off", _vim, "[on|off]"),
+    Command("rename", "name this session: `codex-py resume NAME` goes on with it", _rename, "[NAME]"),
 )

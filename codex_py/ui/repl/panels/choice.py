@@ -7,13 +7,19 @@ from typing import Final, TypeVar
 
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from codex_py.ui.repl.panels.drawing import Row, cells, in_sight, part, wrapped
-from codex_py.ui.repl.panels.forms import Sheet
+from codex_py.ui.repl.panels.drawing import Row, cells, fitted, in_sight, part, wrapped
+from codex_py.ui.repl.panels.forms import Line, Sheet
 from codex_py.ui.repl.panels.frame import Frame
 
 T = TypeVar("T")
 
 _FOLDED: Final = 8
+# Of an answer: its mark, its key, and the blanks round that.
+_INDENT: Final = 5
+# Blank lines round what is asked.
+_GAPS: Final = 2
+# A column narrower than this is no place for words.
+_LEAST_NOTE: Final = 20
 _MORE: Final = "m"
 
 
@@ -37,18 +43,19 @@ class ChoicePanel(Frame[T]):
     def rows(self, width: int, height: int) -> list[Row]:
         # On a low screen the marked answer counts most, then what is asked about, then the rest.
         least = 1 if self._sheet.subject and height > 2 else 0
-        answers = self._answers(width)
-        answers = [answers[place] for place in in_sight(len(answers), self._at, height - least)]
-        room = height - len(answers)
         # What is unfolded needs the rows that are there.
         told = () if self._unfolded else self._sheet.facts
         asked = [row for line in self._sheet.subject for row in wrapped(line, width)]
+        facts = [row for line in told for row in wrapped(line, width)]
+        spare = height - min(len(asked), _FOLDED)
+        answers = self._answers(width, height - least, rooms=(spare - len(facts) - _GAPS, spare))
+        room = height - len(answers)
         # A fact may be somebody's long words: what is asked about keeps its half.
         kept = min(len(asked), max(least, room // 2 - 1))
-        facts = [row for line in told for row in wrapped(line, width)][: max(0, room - kept - 2)]
+        facts = facts[: max(0, room - kept - 2)]
         room -= len(facts)
         gap: list[Row] = [[]] if room > least + 1 and not self._unfolded else []
-        subject = self._subject(asked, room - 2 * len(gap)) if room > 0 else []
+        subject = self._subject(asked, room - 2 * len(gap), width) if room > 0 else []
         return [*subject, *(gap if facts else []), *facts, *gap, *answers]
 
     def keys(self) -> Sequence[tuple[str, str]]:
@@ -75,24 +82,45 @@ class ChoicePanel(Frame[T]):
         def _(event: KeyPressEvent) -> None:
             self.settle(options[self._at].value)
 
-    def _answers(self, width: int) -> list[Row]:
-        rows: list[Row] = []
-        widest = max(cells(option.label) for option in self._sheet.options)
-        for number, option in enumerate(self._sheet.options):
-            here = number == self._at
-            style = "menu.current" if here else "menu"
-            row = [part("❯ " if here else "  ", style), part(option.key or _digit(number) or " ", "dialog.key")]
-            row.append(part(f"  {option.label}", style))
-            if option.note:
-                row.append(part(" " * (widest - cells(option.label)) + f"  {option.note}", "menu.note"))
-            rows.append(row)
-        return rows
+    def _answers(self, width: int, most: int, *, rooms: tuple[int, int]) -> list[Row]:
+        """All in full, else the marked one, in as many rows as there are `rooms` for; else each cut to one row, and
+        of these those around the marked one that fit into `most`."""
+        places = range(len(self._sheet.options))
+        for whole, room in zip((places, [self._at]), rooms, strict=True):
+            rows = [row for place in places for row in self._answer(place, width, whole=place in whole)]
+            if len(rows) <= min(room, most):
+                return rows
+        return [row for place in in_sight(len(places), self._at, most) for row in self._answer(place, width)]
 
-    def _subject(self, rows: list[Row], room: int) -> list[Row]:
+    def _answer(self, place: int, width: int, *, whole: bool = False) -> list[Row]:
+        """One row, or as many as it needs: the note stands behind the label, or below it where that is too narrow."""
+        option, here = self._sheet.options[place], place == self._at
+        style = "menu.current" if here else "menu"
+        head = [part("❯ " if here else "  ", style), part(option.key or _digit(place) or " ", "dialog.key")]
+        widest = max(cells(each.label) for each in self._sheet.options)
+        column = _INDENT + widest + 2
+        if not whole or column + cells(option.note) <= width:
+            note = [part(" " * (widest - cells(option.label)) + f"  {option.note}", "menu.note")] if option.note else []
+            return [[*head, part(f"  {option.label}", style), *note]]
+        below = column + _LEAST_NOTE > width
+        label = wrapped(Line(option.label, style), width, " " * (_INDENT if below else 0)) if below else []
+        note = wrapped(Line(option.note, "menu.note"), width, " " * (_INDENT + 2 if below else column))
+        if below:
+            return [[*head, part("  ", style), *label[0][1:]], *label[1:], *(note if option.note else [])]
+        gap = " " * (widest - cells(option.label) + 2)
+        return [[*head, part(f"  {option.label}{gap}", style), *note[0][1:]], *note[1:]]
+
+    def _subject(self, rows: list[Row], room: int, width: int) -> list[Row]:
         most = max(1, min(room, len(rows) if self._unfolded else _FOLDED))
         self._has_more = len(rows) > most
         if not self._has_more:
             return rows
+        if most == 1:
+            # Of a command, its beginning says more than how long it is.
+            self._top, self._page = min(self._top, len(rows) - 1), 1
+            at = self._top if self._unfolded else 0
+            count = part(f" … {at + 1} of {len(rows)} lines", "menu.note")
+            return [[*fitted(rows[at], width - cells(count[1])), count]]
         if not self._unfolded:
             shown = max(0, most - 1)
             key = "" if not self._armed else f": {_MORE} shows all"

@@ -6,7 +6,7 @@ A question that the session takes back, because its turn has ended, goes away.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from codex_py.protocol import events
 from codex_py.protocol.questions import (
@@ -29,7 +29,7 @@ class QuestionDesk:
     """Listens to a session and asks the user. Have `run` going for as long as the session.
 
     `answer` gives an answer, by the question's id, to the session. `is_typing` says whether the user is in the middle
-    of a text when a question comes up; `home` is shown as `~`.
+    of a text when a question comes up; `home` is shown as `~`. `told` hears what was asked and answered in words.
     """
 
     def __init__(
@@ -39,10 +39,12 @@ class QuestionDesk:
         *,
         is_typing: Callable[[], bool] = lambda: False,
         home: str = "",
+        told: Callable[[str, Sequence[str]], None] = lambda _asked, _said: None,
     ) -> None:
         self._asker = asker
         self._answer = answer
         self._is_typing = is_typing
+        self._told = told
         self._home = home
         self._waiting: asyncio.Queue[Question] = asyncio.Queue()
         self._asking: asyncio.Task[str | None] | None = None
@@ -93,7 +95,10 @@ class QuestionDesk:
                 # Not `await`: it tells a question that was taken back from the end of this program.
                 await asyncio.wait([self._asking])
                 if not self._asking.cancelled():
-                    await self._answer(question.id, self._asking.result())
+                    said = self._asking.result()
+                    if isinstance(question, ChoiceQuestion):
+                        self._told(question.question, [] if said is None else [said])
+                    await self._answer(question.id, said)
             finally:
                 self._asking.cancel()
                 self._asking = None

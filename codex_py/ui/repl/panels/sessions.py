@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.core.offered_sessions import (
     SessionSummary,
@@ -53,15 +53,24 @@ class SessionsPanel(PickerPanel[str]):
             self.settle(self.selected.value)
 
 
-async def choose_session(
-    asker: Asker, verb: Literal["resume", "fork"], *, home: Path, cwd: Path, user_home: str, now: float
-) -> str | None:
-    """The id of a session, the one written to last first: of this folder, and with Tab of any. `now` is in seconds."""
+class Lookout(NamedTuple):
+    """From where sessions are looked at: CODEX_HOME, the folder, the user's own one as `~`, the time in seconds, and
+    the id of the session that is open."""
+
+    home: Path
+    cwd: Path
+    user_home: str
+    now: float
+    opened: str = ""
+
+
+async def choose_session(asker: Asker, verb: Literal["resume", "fork"], lookout: Lookout) -> str | None:
+    """The id of a session, the one written to last first: of this folder, and with Tab of any."""
 
     async def listing() -> tuple[Listing[str], Sequence[SessionSummary]]:
-        found = await asyncio.to_thread(offered_sessions, home, cwd=None)
-        own = await asyncio.to_thread(offered_sessions, home, cwd=cwd)
-        return session_listing(verb, own, found, user_home=user_home, now=now), found
+        found = await asyncio.to_thread(offered_sessions, lookout.home, cwd=None)
+        own = await asyncio.to_thread(offered_sessions, lookout.home, cwd=lookout.cwd)
+        return session_listing(verb, own, found, user_home=lookout.user_home, now=lookout.now), found
 
     listed, sessions = await listing()
     if asker.show is None:
@@ -72,7 +81,10 @@ async def choose_session(
         if chosen is None or panel.change is None:
             return chosen
         session = next(one for one in sessions if one.id == chosen)
-        notice = await _changed(asker, home, session, panel.change)
+        if chosen == lookout.opened and panel.change != "rename":
+            notice = f"this is the session that is open: leave it before you {panel.change} it"
+        else:
+            notice = await _changed(asker, lookout.home, session, panel.change)
         listed, sessions = await listing()
         panel = panel.again(listed, notice)
 
