@@ -28,6 +28,7 @@ from codex_py.sandbox.trial import HOME, SECRETS, UNREADABLE, Outcome, run_trial
 from codex_py.text.sanitize import sanitize_line
 
 _OFFLINE: Final = "offline"
+_NO_SANDBOX_ADVICE: Final = "install bubblewrap; in a container also allow user namespaces, or Landlock and seccomp"
 _MARKS: Final = {True: "ok", False: "FAULT", None: "note"}
 
 
@@ -130,7 +131,7 @@ def _sandbox_findings(
             shortfall = backends[name].shortfall
             yield Finding("sandbox", f"{name}: in use" + (f"; {shortfall}" if shortfall else ""), not shortfall or None)
     if first is None:
-        yield Finding("sandbox", "nothing can hold commands here, so none is run: install bubblewrap", False)
+        yield Finding("sandbox", f"nothing can hold commands here, so none is run: {_NO_SANDBOX_ADVICE}", False)
 
 
 def _trial(name: BackendName) -> list[Outcome]:

@@ -12,9 +12,11 @@ _SECONDS: Final = 20.0
 
 def ask_git(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder. Raises `OSError`, `ValueError` and `TimeoutExpired` when it cannot be asked."""
-    # The repository's own settings start no program of its choice.
+    # The repository's own settings start no program of its choice; and no folder of the workspace, where commands may
+    # write, passes for a repository by what lies in it.
+    settings = ["-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit"]
     return subprocess.run(
-        ["git", "-C", str(cwd), "--no-optional-locks", "-c", "core.fsmonitor=false", *arguments],
+        ["git", "-C", str(cwd), "--no-optional-locks", *settings, *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=_SECONDS,

@@ -47,7 +47,7 @@ class Backend(Protocol):
     def shortfall(self) -> str | None: ...
 
     def probe(self, roots: Sequence[WritableRoot]) -> str | None:
-        """Try it out; why it does not work, if it does not. Runs a process."""
+        """Try it out; why it does not work, if it does not. Runs a process, but none from below `roots`."""
         ...
 
     def can_hold(self, mount: Mount) -> bool:

@@ -16,7 +16,7 @@ from codex_py.protocol.policy import DangerFullAccess, NetworkAccess, ReadOnly, 
 from codex_py.protocol.value import Value
 from codex_py.sandbox.backends import BACKENDS, Backend, BackendName, make_backend
 from codex_py.sandbox.layout import Mount, holds_roots, plan_mounts
-from codex_py.sandbox.linux import open_filter
+from codex_py.sandbox.linux import open_filter, project_of
 from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
 from codex_py.sandbox.pins import Pins
 from codex_py.sandbox.placeholders import hold_all
@@ -100,9 +100,11 @@ class Sandbox:
         """`writable_roots`, looked up on disk once for a policy and a folder. What must not be read is not written."""
         known = self._roots.get((policy, cwd))
         if known is None:
-            known = writable_roots(policy, cwd, self._env, home=cwd / self._home if self._home else None)
+            unreadable = self.unreadable(policy, cwd)
+            home = cwd / self._home if self._home else None
+            known = writable_roots(policy, cwd, self._env, home=home, unreadable=unreadable)
             self._pins[policy, cwd] = Pins(path for root in known for path in root.protected)
-            known = tuple(_without(root, self.unreadable(policy, cwd)) for root in known)
+            known = tuple(_without(root, unreadable) for root in known)
             self._roots[policy, cwd] = known
         return known
 
@@ -195,6 +197,7 @@ class Sandbox:
     def _mounts(self, policy: SandboxPolicy, cwd: Path) -> list[Mount]:
         """The mounts as the disk is now: what was found at first is followed to where it has gone."""
         roots, unreadable = self.roots(policy, cwd), self.unreadable(policy, cwd)
+        _check_places(roots, unreadable)
         hidden = [*unreadable, *self._hidden_pins[cwd].paths()]
         mounts = plan_mounts(roots, moved=self._pins[policy, cwd].paths(), hidden=hidden)
         return lay_screens(mounts, [cwd / secret for secret in self._secrets])
@@ -211,16 +214,16 @@ class Sandbox:
         reasons: list[str] = []
         with self._lock:
             for name in self._names:
-                backend, failure = self._probed.get(name) or self._probe(name, roots)
+                backend, failure = self._probed.get(name) or self._probe(name, roots, cwd)
                 beyond = next((mount for mount in mounts if not backend.can_hold(mount)), None)
                 if failure is None and beyond is None:
                     return backend
                 reasons.append(failure or f"{name} cannot hold `{beyond.path if beyond else ''}`, a symbolic link")
         raise _unavailable("; ".join(reasons))
 
-    def _probe(self, name: BackendName, roots: Sequence[WritableRoot]) -> tuple[Backend, str | None]:
+    def _probe(self, name: BackendName, roots: Sequence[WritableRoot], cwd: Path) -> tuple[Backend, str | None]:
         backend = make_backend(name, self._env)
-        self._probed[name] = backend, backend.probe(roots)
+        self._probed[name] = backend, backend.probe([*project_of(cwd), *roots])
         return self._probed[name]
 
 
@@ -235,6 +238,18 @@ def _unavailable(reason: str) -> SandboxUnavailable:
         f"no sandbox works here, so no command is run: {reason}; "
         f"{advice}, or choose `-s danger-full-access` to run without one"
     )
+
+
+def _check_places(roots: Sequence[WritableRoot], unreadable: Sequence[Path]) -> None:
+    """Raise where no sandbox could be what was asked for; a command outside may have swapped a root meanwhile."""
+    if Path("/") in unreadable:
+        raise SandboxUnavailable("no command can be run: `/` must not be read, and no program starts without")
+    for root in roots:
+        now = real_path(root.path)
+        if now != str(root.path):
+            raise SandboxUnavailable(
+                f"cannot run the command: `{root.path}`, a writable folder when the session began, now leads to `{now}`"
+            )
 
 
 def _check_workdir(workdir: Path, mounts: Sequence[Mount]) -> None:

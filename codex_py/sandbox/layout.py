@@ -50,10 +50,10 @@ def plan_mounts(
     ways = {path for root in roots for path in root.ways if closed.isdisjoint((path, *path.parents))}
     mounts = {path: Mount("writable", path) for path in own | ways}
     for path in protected:
-        kind = _protection(path, at_top=path.parent in own)
+        kind = _protection(path, at_top=path.parent in own or (path.name == ".git" and path.parent in ways))
         if kind is not None:
             mounts[path] = Mount(kind, path)
-    mounts |= {path: Mount(_hiding(path), path) for path in unseen if is_there(path) and path not in own}
+    mounts |= {path: Mount(_hiding(path), path) for path in unseen if _is_lasting(path) and path not in own}
     return in_order(mounts.values())
 
 
@@ -65,10 +65,14 @@ def in_order(mounts: Iterable[Mount]) -> list[Mount]:
 def _protection(path: Path, *, at_top: bool) -> MountKind | None:
     if path.is_symlink():
         return "link"  # where it leads is protected on its own
-    # In this order: a placeholder of another command's may go at any moment.
-    if not is_placeholder(path) and is_there(path):
+    if _is_lasting(path):
         return "read-only"
     return "missing" if at_top else None
+
+
+def _is_lasting(path: Path) -> bool:
+    """Whether something is there, and no placeholder: one of another command's may come and go at any moment."""
+    return is_there(path) and not is_placeholder(path) and is_there(path)
 
 
 def _hiding(path: Path) -> MountKind:

@@ -7,9 +7,11 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from codex_py.paths import is_file, is_there, real_path
 from codex_py.protocol.policy import NetworkAccess
 from codex_py.sandbox.kernel_settings import KERNEL_SETTINGS, owns_kernel_settings
 from codex_py.sandbox.layout import Mount, holds_roots, split_off_root
@@ -94,8 +96,11 @@ def open_filter(network: NetworkAccess) -> int:
 def find_bwrap(env: Mapping[str, str], roots: Sequence[WritableRoot]) -> tuple[str | None, str]:
     """The first bubblewrap that works, the system's before the bundled one; or None and why the last one does not.
 
-    One that commands may write is passed over: what runs in the sandbox must not choose the next sandbox.
+    One that commands may write is passed over, and so is one of the project this program was started in: what runs in
+    the sandbox must not choose the next sandbox, and a repository must not choose any.
     """
+    with suppress(OSError):  # the current folder may be gone
+        roots = [*project_of(Path.cwd()), *roots]
     reason = "no `bwrap` is installed"
     if not is_supported(os.uname().machine):
         return None, f"no system call table for `{os.uname().machine}`"
@@ -107,6 +112,13 @@ def find_bwrap(env: Mapping[str, str], roots: Sequence[WritableRoot]) -> tuple[s
     return None, reason
 
 
+def project_of(folder: Path) -> list[WritableRoot]:
+    """The repository that holds the folder, or the folder itself, as something not to take a program from."""
+    real = Path(real_path(folder))
+    top = next((one for one in (real, *real.parents) if is_file(one / ".git") or is_there(one / ".git" / "HEAD")), real)
+    return [WritableRoot(top)] if top != top.parent else []
+
+
 def _candidates(env: Mapping[str, str], roots: Sequence[WritableRoot]) -> Iterator[str]:
     seen: set[str] = set()
     for folder in env.get("PATH", "").split(os.pathsep):
@@ -114,7 +126,9 @@ def _candidates(env: Mapping[str, str], roots: Sequence[WritableRoot]) -> Iterat
         if candidate in seen or not folder.startswith("/"):
             continue
         seen.add(candidate)
-        if os.access(candidate, os.X_OK) and not is_writable(Path(candidate), roots):
+        # A link is no better than the folder it is in, wherever it leads.
+        places = (Path(candidate), Path(real_path(folder)))
+        if os.access(candidate, os.X_OK) and not any(is_writable(place, roots) for place in places):
             yield candidate
     bundled = _bundled()
     if bundled is not None:

@@ -31,7 +31,7 @@ class Placeholders:
             if not _make(path):
                 return False
             with suppress(FileNotFoundError):
-                fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                fd = _open(path)
                 fcntl.flock(fd, fcntl.LOCK_SH)
                 if _is_same(fd, path):
                     self._held.append((path, fd))
@@ -73,6 +73,15 @@ def _make(path: Path) -> bool:
             return False
         raise
     return True
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except PermissionError:  # made under a umask that takes even reading from its owner
+        with suppress(OSError):
+            path.rmdir()
+        raise
 
 
 def _is_same(fd: int, path: Path) -> bool:

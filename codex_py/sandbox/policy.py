@@ -2,9 +2,9 @@
 
 Read-only inside every root are `.git`, `.codex` and `.agents`: what is in them runs, or is believed, outside the
 sandbox later. That goes for the ones at the top whether or not they exist, for those of the folders above the
-working directory, for those found below it when the session looks first, for where a `.git` file points, and for the
-other names that their files have as hard links. So does our own home, wherever it lies: what commands are asked about,
-and held by, is written there.
+working directory, for those found below it when the session looks first, for where a `.git` file points, for what git
+runs of a root that is a repository itself, and for the other names that their files have as hard links. So does our own
+home, wherever it lies: what commands are asked about, and held by, is written there.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ _NAME_BYTES: Final = 255
 _BULK: Final = frozenset({"node_modules", "site-packages", "__pycache__"})
 
 
+# A folder with the first ones is a repository without a working tree; git runs what is in the others, or said there.
+_BARE: Final = ("HEAD", "objects", "refs")
+_BARE_RUNS: Final = ("hooks", "config")
+
 # Of our home, what others may have a hard link to and must not write through it.
 _SETTINGS: Final = ("config.toml", "rules")
 
@@ -40,7 +44,8 @@ class WritableRoot(Value):
     """A folder commands may write below, and the paths inside it they may not; all real paths.
 
     The first ones of `protected` are the root's own three names, there or not. `ways` are the folders that lead to our
-    home: they can be worked in, and neither renamed nor removed, or another home could be put in its place.
+    home and to other roots: they can be worked in, and neither renamed nor removed, or another folder could be put in
+    the place of those.
     """
 
     path: Path
@@ -49,12 +54,18 @@ class WritableRoot(Value):
 
 
 def writable_roots(
-    policy: SandboxPolicy, cwd: Path, env: Mapping[str, str], *, home: Path | None = None
+    policy: SandboxPolicy,
+    cwd: Path,
+    env: Mapping[str, str],
+    *,
+    home: Path | None = None,
+    unreadable: Sequence[Path] = (),
 ) -> tuple[WritableRoot, ...]:
     """Where `policy` lets a session that works in `cwd` write; none for read-only, `/` for full access.
 
     Roots that are not folders are left out, and so is `home`, our own, which is protected in any other root. `env`
-    tells where `TMPDIR` is. Reads the disk, a bounded part of it.
+    tells where `TMPDIR` is; no temporary folder is what lies in an `unreadable` or a protected path. Reads the disk, a
+    bounded part of it.
     """
     match policy:
         case ReadOnly():
@@ -62,7 +73,8 @@ def writable_roots(
         case DangerFullAccess():
             return (WritableRoot(Path("/")),)
         case WorkspaceWrite():
-            return _workspace_roots(policy, cwd, env, Path(real_path(home)) if home else None)
+            found = [folder for folder in _temporary(policy, env) if not _is_below(folder, unreadable)]
+            return _workspace_roots(policy, cwd, Path(real_path(home)) if home else None, found)
 
 
 def is_writable(path: Path, roots: Sequence[WritableRoot]) -> bool:
@@ -81,21 +93,28 @@ def is_writable(path: Path, roots: Sequence[WritableRoot]) -> bool:
     return not any(real.is_relative_to(path) for path in kept)
 
 
+def _temporary(policy: WorkspaceWrite, env: Mapping[str, str]) -> list[Path]:
+    places: list[Path] = []
+    if not policy.exclude_slash_tmp:
+        places.append(Path("/tmp"))
+    chosen = env.get("TMPDIR", "")
+    if chosen.startswith("/") and not policy.exclude_tmpdir_env_var:
+        places.append(Path(chosen))
+    return _folders(places)
+
+
 def _workspace_roots(
-    policy: WorkspaceWrite, cwd: Path, env: Mapping[str, str], home: Path | None
+    policy: WorkspaceWrite, cwd: Path, home: Path | None, temporary: Sequence[Path]
 ) -> tuple[WritableRoot, ...]:
     worked_in = [
         folder for folder in _folders([cwd, *(cwd / root for root in policy.writable_roots)]) if folder != home
     ]
-    temporary: list[Path] = []
-    if not policy.exclude_slash_tmp:
-        temporary.append(Path("/tmp"))
-    chosen = env.get("TMPDIR", "")
-    if chosen.startswith("/") and not policy.exclude_tmpdir_env_var:
-        temporary.append(Path(chosen))
-    roots = [folder for folder in _folders([*worked_in, *temporary]) if folder != home]
+    names = [root / name for root in worked_in for name in PROTECTED_NAMES]
+    shut = [*names, *(target for path in names for target in _targets(path))]
+    spare = [folder for folder in temporary if folder != home and not _is_below(folder, shut)]
+    roots = list(dict.fromkeys([*worked_in, *spare]))
     own = {root: [root / name for name in PROTECTED_NAMES] for root in roots}
-    found = [path for root in worked_in for path in (*_nested(root), *_above(root, roots))]
+    found = [path for root in worked_in for path in (*_of_bare(root), *_nested(root), *_above(root, roots))]
     named = [path for names in own.values() for path in names]
     extra = [*sorted(found), *(target for path in (*named, *found) for target in _targets(path))]
     settings = [home / name for name in _SETTINGS] if home else []
@@ -107,15 +126,25 @@ def _workspace_roots(
         WritableRoot(
             root,
             tuple(dict.fromkeys([*own[root], *(path for path in extra if path.is_relative_to(root))])),
-            _ways(root, home),
+            _ways(root, [home, *roots] if home else roots),
         )
         for root in roots
     )
 
 
-def _ways(root: Path, home: Path | None) -> tuple[Path, ...]:
-    """The folders between a root and our home inside it."""
-    return tuple(folder for folder in home.parents if root in folder.parents) if home else ()
+def _ways(root: Path, places: Iterable[Path]) -> tuple[Path, ...]:
+    """The folders between a root and the places inside it."""
+    return tuple(dict.fromkeys(folder for place in places for folder in place.parents if root in folder.parents))
+
+
+def _is_below(folder: Path, places: Iterable[Path]) -> bool:
+    return any(folder.is_relative_to(place) for place in places)
+
+
+def _of_bare(root: Path) -> list[Path]:
+    """What git runs of a repository that is `root` itself, there or not."""
+    is_bare = all(os.path.lexists(root / name) for name in _BARE)
+    return [root / name for name in _BARE_RUNS] if is_bare else []
 
 
 def _folders(paths: Iterable[Path]) -> list[Path]:
@@ -124,10 +153,13 @@ def _folders(paths: Iterable[Path]) -> list[Path]:
 
 
 def _above(root: Path, roots: Sequence[Path]) -> Iterator[Path]:
-    """Protected paths of the folders between `root` and another root that holds it, which are writable through that."""
+    """Protected paths of the folders between `root` and another root that holds it, which are writable through that.
+
+    `.git` is one there or not: git would believe it in `root`.
+    """
     for folder in root.parents:
         if any(folder != other and folder.is_relative_to(other) for other in roots):
-            yield from (folder / name for name in PROTECTED_NAMES if os.path.lexists(folder / name))
+            yield from (folder / name for name in PROTECTED_NAMES if name == ".git" or os.path.lexists(folder / name))
 
 
 def _nested(root: Path) -> list[Path]:
@@ -158,19 +190,19 @@ def _nested(root: Path) -> list[Path]:
 def _targets(path: Path) -> list[Path]:
     """Where a protected path leads: through a symbolic link, or from a `.git` file to the repository it stands for."""
     if os.path.islink(path):  # noqa: PTH114
-        return _place(path)
+        return leads_to(path)
     if path.name != ".git" or not is_file(path):
         return []
     pointer = _first_line(path)
     if not pointer.startswith("gitdir:"):
         return []
-    targets = _place(path.parent / pointer.removeprefix("gitdir:").strip())
+    targets = leads_to(path.parent / pointer.removeprefix("gitdir:").strip())
     shared = _first_line(targets[0] / "commondir") if targets else ""
-    return [*targets, *_place(targets[0] / shared)] if shared else targets
+    return [*targets, *leads_to(targets[0] / shared)] if shared else targets
 
 
-def _place(path: Path) -> list[Path]:
-    """The real path, or nothing where no file can have it: what pointers say is anybody's text."""
+def leads_to(path: Path) -> list[Path]:
+    """The real path, or nothing where no file can have it: what pointers and patterns say is anybody's text."""
     try:
         real = Path(real_path(path))
     except ValueError:  # a NUL

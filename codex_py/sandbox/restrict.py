@@ -27,7 +27,7 @@ def restrict_files(mounts: Sequence[tuple[str, str]], *, whole_network: bool) ->
     """
     version = kernel.landlock_version()
     if version < LEAST_VERSION:
-        raise OSError(0, f"version {version} is too old", "Landlock")
+        raise OSError(0, f"version {version} is too old" if version else "not in this kernel, or forbidden", "Landlock")
     roots = [path for kind, path in mounts if kind == "writable"]
     hidden = [path for kind, path in mounts if kind.startswith("hidden")]
     scoped = 0

@@ -101,12 +101,11 @@ def run_trial(sandbox: Sandbox, network: NetworkAccess = False) -> list[Outcome]
     """
     policy = WorkspaceWrite(network_access=network, exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
     with ExitStack() as stack:
-        arena, receiver = stack.enter_context(_arena())
+        arena, receiver = stack.enter_context(open_arena())
         work = Path(arena.work)
         before = _snapshot(work.parent)
         backend = sandbox.backend_name(policy, work)
-        argv = [sys.executable, "-I", "-S", "-c", _STAGE, str(Path(__file__).parents[2]), json.dumps(arena)]
-        wrapped = sandbox.wrap(argv, policy=policy, cwd=work, workdir=work)
+        wrapped = sandbox.wrap(stage_argv(arena), policy=policy, cwd=work, workdir=work)
         kept = os.open(f"{arena.outside}/kept", os.O_RDWR)
         os.set_inheritable(kept, True)
         try:
@@ -127,6 +126,11 @@ def run_trial(sandbox: Sandbox, network: NetworkAccess = False) -> list[Outcome]
         return [Outcome(name, refusal, excused.get(name)) for name, refusal in endings.items()]
 
 
+def stage_argv(arena: Arena, *names: str) -> list[str]:
+    """The command line of the process that makes the attempts of these names, or all."""
+    return [sys.executable, "-I", "-S", "-c", _STAGE, str(Path(__file__).parents[2]), json.dumps(arena), *names]
+
+
 def _run(wrapped: Wrapped, arena: Arena) -> tuple[bytes, bytes, int]:
     """What was printed on stdout and stderr, and the exit status."""
     with subprocess.Popen(
@@ -142,7 +146,7 @@ def _run(wrapped: Wrapped, arena: Arena) -> tuple[bytes, bytes, int]:
         try:
             if running.stdout is not None and select.select([running.stdout], [], [], _SECONDS)[0]:
                 running.stdout.readline()
-            _change_logins(arena)
+            change_logins(arena)
             printed, complaint = running.communicate(b"\n", timeout=_SECONDS)
         except BaseException:
             running.kill()
@@ -150,7 +154,7 @@ def _run(wrapped: Wrapped, arena: Arena) -> tuple[bytes, bytes, int]:
         return printed, complaint, running.returncode
 
 
-def _change_logins(arena: Arena) -> None:
+def change_logins(arena: Arena) -> None:
     """As programs do while commands run: one login is replaced in one step, another one appears."""
     Path(arena.home, ".auth-draft").replace(f"{arena.home}/auth.json")
     Path(arena.late, "auth.json").write_text("late")
@@ -168,50 +172,88 @@ def _seen_outside(endings: dict[str, str | None], arena: Arena, receiver: socket
 
 
 @contextmanager
-def _arena() -> Generator[tuple[Arena, socket.socket], None, None]:
+def open_arena() -> Generator[tuple[Arena, socket.socket], None, None]:
+    """A place for one trial, with all that waits outside, and what a datagram sent to the machine arrives at.
+
+    Raises `SandboxUnavailable` when this machine has no room for it.
+    """
     with ExitStack() as stack:
-        usual = os.path.realpath(tempfile.gettempdir())
-        # The address of a socket holds 107 bytes, those of the names below included.
-        folder = usual if len(os.fsencode(usual)) < 75 else "/tmp"
-        top = Path(os.path.realpath(tempfile.mkdtemp(prefix="codex-trial-", dir=folder)))
-        stack.callback(shutil.rmtree, top, ignore_errors=True)
-        _furnish(top)
-        mark = f"codex-{os.getpid()}-{os.urandom(4).hex()}"
-        waiting = [sys.executable, "-I", "-S", "-c", "input()", f"victim-{mark}"]
-        victim = subprocess.Popen(waiting, stdin=subprocess.PIPE)
-        stack.callback(_end, victim)
-        tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        udp.bind(("127.0.0.1", 0))
-        udp.setblocking(False)
-        for address in (f"{top}/socket", f"\0{mark}"):
-            listener = stack.enter_context(socket.socket(socket.AF_UNIX))
-            listener.bind(address)
+        try:
+            made = _set_up(stack)
+        except OSError as error:
+            raise SandboxUnavailable(f"the trial cannot be set up: {error}") from error
+        yield made
+
+
+def _set_up(stack: ExitStack) -> tuple[Arena, socket.socket]:
+    usual = os.path.realpath(tempfile.gettempdir())
+    # The address of a socket holds 107 bytes, those of the names below included.
+    folder = usual if len(os.fsencode(usual)) < 75 else "/tmp"
+    top = Path(os.path.realpath(tempfile.mkdtemp(prefix="codex-trial-", dir=folder)))
+    stack.callback(shutil.rmtree, top, ignore_errors=True)
+    _furnish(top)
+    mark = f"codex-{os.getpid()}-{os.urandom(4).hex()}"
+    waiting = [sys.executable, "-I", "-S", "-c", "input()", f"victim-{mark}"]
+    victim = subprocess.Popen(waiting, stdin=subprocess.PIPE)
+    stack.callback(_end, victim)
+    tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+    udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    udp.bind(("127.0.0.1", 0))
+    udp.setblocking(False)
+    for address, kind in (
+        (f"{top}/socket", socket.SOCK_STREAM),
+        (f"\0{mark}", socket.SOCK_STREAM),
+        (f"{top}/datagrams", socket.SOCK_DGRAM),
+    ):
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX, kind))
+        listener.bind(address)
+        if kind == socket.SOCK_STREAM:
             listener.listen()
-        shared = Path("/dev/shm" if os.access("/dev/shm", os.W_OK) else top, mark)
+    arena = Arena(
+        work=str(top / "work"),
+        outside=str(top / "outside"),
+        secret=str(top / "secret"),
+        env_file=str(top / "work" / ".env"),
+        home=str(top / "home"),
+        late=str(top / "late"),
+        own=str(top / "work" / HOME),
+        victim=victim.pid,
+        tcp_port=tcp.getsockname()[1],
+        tcp6_port=_port_of_ipv6(stack),
+        udp_port=udp.getsockname()[1],
+        unix_socket=f"{top}/socket",
+        datagrams=f"{top}/datagrams",
+        abstract=mark,
+        shared=_shared_memory(stack, mark),
+        terminal=_terminal(stack),
+        mark=mark,
+    )
+    return arena, udp
+
+
+def _port_of_ipv6(stack: ExitStack) -> int:
+    with suppress(OSError):
+        return stack.enter_context(socket.create_server(("::1", 0), family=socket.AF_INET6)).getsockname()[1]
+    return 0
+
+
+def _shared_memory(stack: ExitStack, name: str) -> str:
+    with suppress(OSError):
+        shared = Path("/dev/shm", name)
         shared.write_text("shared")
         stack.callback(shared.unlink, missing_ok=True)
+        return str(shared)
+    return ""
+
+
+def _terminal(stack: ExitStack) -> str:
+    """The name of a terminal that stays open, or nothing where there can be none."""
+    with suppress(OSError):
         ours, theirs = os.openpty()
         stack.callback(os.close, ours)
         stack.callback(os.close, theirs)
-        arena = Arena(
-            work=str(top / "work"),
-            outside=str(top / "outside"),
-            secret=str(top / "secret"),
-            env_file=str(top / "work" / ".env"),
-            home=str(top / "home"),
-            late=str(top / "late"),
-            own=str(top / "work" / HOME),
-            victim=victim.pid,
-            tcp_port=tcp.getsockname()[1],
-            udp_port=udp.getsockname()[1],
-            unix_socket=f"{top}/socket",
-            abstract=mark,
-            shared=str(shared),
-            terminal=os.ttyname(theirs),
-            mark=mark,
-        )
-        yield arena, udp
+        return os.ttyname(theirs)
+    return ""
 
 
 def _furnish(top: Path) -> None:

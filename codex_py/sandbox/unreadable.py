@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.paths import real_path
+from codex_py.sandbox.policy import leads_to
 
 # How far a pattern with wildcards is looked up below its fixed part; breadth first.
 _SCANNED_ENTRIES: Final = 20_000
@@ -21,7 +22,7 @@ def find_unreadable(patterns: Sequence[str], cwd: Path, env: Mapping[str, str]) 
     """The real paths the patterns stand for, without those below another one of them.
 
     `~` is the user's home, relative patterns start at `cwd`. `*` and `?` match within a name, `**` any folders between.
-    A path that is not there counts when its pattern has no wildcard: it may come later.
+    A path that is not there counts when its pattern has no wildcard and a file can have its name: it may come later.
     """
     found: set[Path] = set()
     for pattern in patterns:
@@ -29,7 +30,7 @@ def find_unreadable(patterns: Sequence[str], cwd: Path, env: Mapping[str, str]) 
         if not _WILDCARDS.isdisjoint(absolute) and not os.path.lexists(absolute):
             found.update(_matches(absolute))
         else:
-            found.add(Path(real_path(absolute)))
+            found.update(leads_to(Path(absolute)))
     return without_nested(found)
 
 

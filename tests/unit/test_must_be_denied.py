@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
-from typing import get_args
+from collections.abc import Collection
+from typing import Final, get_args
 
 import pytest
 
@@ -12,9 +15,103 @@ from codex_py.protocol.policy import NetworkAccess
 from codex_py.sandbox.attempts.run import ATTEMPTS
 from codex_py.sandbox.backends import BackendName
 from codex_py.sandbox.command import Sandbox
-from codex_py.sandbox.trial import EXCUSED, HOME, SECRETS, UNREADABLE, Outcome, run_trial
+from codex_py.sandbox.trial import (
+    EXCUSED,
+    HOME,
+    SECRETS,
+    UNREADABLE,
+    Outcome,
+    change_logins,
+    open_arena,
+    run_trial,
+    stage_argv,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the backends are Linux's")
+
+
+# Without a sandbox these would change the machine the tests run on.
+HARMFUL: Final = frozenset(
+    (
+        "write to the home folder",
+        "write to /etc",
+        "write to /tmp where it is not writable",
+        "write to /var/tmp",
+        "write to /sys",
+        "mount something",
+        "unmount something",
+        "move a mount",
+        "leave a process behind",
+    )
+)
+# What only root can do, what not every machine has, and what not every kernel lets a user do.
+NOT_EVERYWHERE: Final = frozenset(
+    (
+        "write outside by way of /proc/1/root",
+        "read a secret by way of /proc/1/root",
+        "read a replaced login by way of /proc/1/root",
+        "read a secret by its handle",
+        "read shared memory of outside",
+        "set an attribute outside",
+        "make a device",
+        "read a disk",
+        "open the kernel's memory",
+        "open the kernel's log",
+        "open a virtual machine's device",
+        "set where core dumps go",
+        "set the kernel's module loader",
+        "press a system request key",
+        "write into the first process",
+        "make a user namespace",
+        "make a mount namespace",
+        "make a network namespace",
+        "start a process in a user namespace",
+        "start a process in a mount namespace",
+        "start a process by clone3",
+        "join another namespace",
+        "turn the root around",
+        "change the root",
+        "open a mount tree",
+        "make a file system",
+        "change a mount",
+        "trace another process",
+        "take a descriptor from a process",
+        "see a process outside",
+        "set up an io_uring",
+        "load a kernel program",
+        "watch performance counters",
+        "catch page faults",
+        "use the key ring",
+        "add a key",
+        "push characters into a terminal",
+        "push characters into the console",
+        "regain capabilities",
+        "become another user",
+        "set the machine's name",
+        "run ahead of others",
+        "allow core dumps again",
+        "connect to a port over IPv6",
+        "make a packet socket",
+        "make a raw socket",
+        "make a socket to the hypervisor",
+        "make a kernel crypto socket",
+        "make a Bluetooth socket",
+        "make a socket by the x32 convention",
+        "make a socket by the 32-bit convention",
+    )
+)
+
+
+def unheld(names: Collection[str]) -> dict[str, str | None]:
+    """How these attempts end without any sandbox, all in one arena."""
+    with open_arena() as (arena, _), open(f"{arena.outside}/kept", "r+b") as kept:  # noqa: PTH123
+        change_logins(arena)
+        argv = stage_argv(arena, *names)
+        ran = subprocess.run(
+            argv, cwd=arena.work, input=b"\n", stdout=subprocess.PIPE, pass_fds=(kept.fileno(),), check=True
+        )
+    found: dict[str, str | None] = json.loads(ran.stdout.splitlines()[1])
+    return found
 
 
 def trial(backend: BackendName, network: NetworkAccess = False) -> list[Outcome]:
@@ -42,6 +139,17 @@ def test_the_table_has_no_name_twice_and_every_excuse_is_for_an_attempt() -> Non
     excused = {name for reasons in EXCUSED.values() for name in reasons}
     assert excused <= {*names, "nothing outside has changed"}
     assert all(reason for reasons in EXCUSED.values() for reason in reasons.values())
+
+
+def test_every_attempt_succeeds_where_nothing_holds_it() -> None:
+    # Else its refusal would prove nothing. Some take away what others need, so those that fail get another arena.
+    left = {name for name, _ in ATTEMPTS} - HARMFUL
+    while True:
+        failed = {name: refusal for name, refusal in unheld(left).items() if refusal is not None}
+        if failed.keys() == left:
+            break
+        left = set(failed)
+    assert {name: refusal for name, refusal in failed.items() if name not in NOT_EVERYWHERE} == {}
 
 
 def test_some_attempts_are_seen_to_succeed_where_they_can() -> None:

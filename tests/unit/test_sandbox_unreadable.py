@@ -72,6 +72,30 @@ def test_a_name_with_brackets_that_exists_is_meant_literally(top: Path) -> None:
     assert find_unreadable(["[x].txt"], top / "repo", {}) == (top / "repo" / "[x].txt",)
 
 
+@pytest.mark.parametrize("pattern", ["x" * 256, "x/" * 3000, "~/" + "y" * 5000])
+def test_a_name_that_no_file_can_have_is_left_out(top: Path, pattern: str) -> None:
+    assert find_unreadable([pattern, "../keys"], top / "repo", {"HOME": str(top)}) == (top / "keys",)
+
+
+@on_linux
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_without_reading_anything_no_command_is_run(top: Path, backend: BackendName) -> None:
+    sandbox = Sandbox({"PATH": os.environ["PATH"]}, deny_read=["/"], backends=(backend,))
+    with pytest.raises(ToolError, match="`/` must not be read"):
+        sandbox.wrap(["/bin/true"], policy=WORKSPACE, cwd=top / "repo", workdir=top / "repo")
+
+
+@on_linux
+@pytest.mark.parametrize("backend", BACKENDS)
+async def test_a_temporary_folder_that_must_not_be_read_is_no_exception(session: Session, backend: BackendName) -> None:
+    tmpdir = session.cwd.parent / "keys"
+    user = {"PATH": os.environ["PATH"], "TMPDIR": str(tmpdir)}
+    session.sandbox = Sandbox(user, deny_read=[str(tmpdir)], backends=(backend,))
+    session.policy = WorkspaceWrite(exclude_slash_tmp=True)
+    assert "Permission denied" in await _out(session, f"cat {tmpdir}/id")
+    assert "Permission denied" in await _out(session, f"echo new > {tmpdir}/new")
+
+
 def test_tools_are_held_to_the_same_paths(top: Path) -> None:
     sandbox = Sandbox({"HOME": str(top)}, deny_read=["~/keys", "**/.env"])
     repo = top / "repo"

@@ -157,3 +157,18 @@ def test_a_change_is_a_file_change(place: Place) -> None:
         None,
         "--- a/README.md\n+++ b/README.md\n@@ -1,3 +1,3 @@\n # Demo\n \n-A small demo.\n+A small demo!\n",
     )
+
+
+def test_a_folder_made_up_as_a_repository_is_none(place: Place) -> None:
+    """Commands may write `HEAD`, `objects` and a `config` that starts programs anywhere but in `.git`."""
+    made_up = place.repo / "made up"
+    subprocess.run(["git", "init", "-q", "--bare", made_up], env=place.env, check=True)
+    for name, value in (("bare", "false"), ("worktree", "..")):
+        subprocess.run(["git", "-C", made_up, "config", f"core.{name}", value], env=place.env, check=True)
+    with (made_up / "config").open("a") as config:
+        config.write(f'[filter "x"]\n\tclean = "touch {place.repo}/ran; cat"\n')
+    place.write(".gitattributes", "* filter=x\n")
+    place.write("edited", "one\n")
+    with pytest.raises(UserError, match="is not in a git repository"):
+        working_changes(made_up)
+    assert not (place.repo / "ran").exists()

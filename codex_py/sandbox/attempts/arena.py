@@ -11,9 +11,10 @@ class Arena(NamedTuple):
 
     `work` is writable and holds a repository, `outside` is not; `secret` and `env_file` must not be read. Nor must the
     login in `home`, replaced once the command runs, and the one in `late`, which comes only then. `own` is a home of
-    ours in `work`, two folders deep, which must not change. `victim` is a process outside; `abstract` is the name of a
-    socket without the leading NUL; `shared` is a file in the host's shared memory; `terminal` is somebody else's;
-    `mark` is what a process that is left behind is known by.
+    ours in `work`, two folders deep, which must not change. `victim` is a process outside; `datagrams` is a socket file
+    as `unix_socket` is; `abstract` is the name of a socket without the leading NUL; `shared` is a file in the host's
+    shared memory; `terminal` is somebody else's; `mark` is what a process that is left behind is known by. Where the
+    machine has no such thing, `tcp6_port` is 0, and `shared` and `terminal` are empty.
     """
 
     work: str
@@ -25,8 +26,10 @@ class Arena(NamedTuple):
     own: str
     victim: int
     tcp_port: int
+    tcp6_port: int
     udp_port: int
     unix_socket: str
+    datagrams: str
     abstract: str
     shared: str
     terminal: str

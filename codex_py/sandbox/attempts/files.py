@@ -6,8 +6,10 @@ import ctypes
 import mmap
 import os
 import platform
+import shutil
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -64,27 +66,15 @@ def _reopened(arena: Arena) -> None:
 
 
 def _mapped(arena: Arena) -> None:
-    """Map a file for reading, shared, and make the mapping writable."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    file = os.open(f"{arena.outside}/kept", os.O_RDONLY)
-    place = ctypes.c_void_p(libc.mmap(None, ctypes.c_size_t(mmap.PAGESIZE), mmap.PROT_READ, mmap.MAP_SHARED, file, 0))
-    if libc.mprotect(place, ctypes.c_size_t(mmap.PAGESIZE), mmap.PROT_READ | mmap.PROT_WRITE) < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
-def _mapped_by_memory(arena: Arena) -> None:
-    """Map a file for reading, shared, and write to it as to any memory of one's own."""
-    with Path(arena.outside, "kept").open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
-        lines = Path("/proc/self/maps").read_text().splitlines()
-        [start] = [int(line.partition("-")[0], 16) for line in lines if line.endswith("/kept")]
-        os.pwrite(os.open("/proc/self/mem", os.O_RDWR), b"x", start)
+    with Path(arena.outside, "kept").open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        mapped[0] = mapped[0]
 
 
 def _made_in_repository(arena: Arena) -> None:
     """Give a nameless file of the workspace a name among the hooks."""
     file = os.open(arena.work, os.O_TMPFILE | os.O_WRONLY, 0o755)
-    os.link(f"/proc/self/fd/{file}", f"{arena.work}/.git/hooks/post-commit", follow_symlinks=True)
+    # Only with a folder given does Python follow the link; the path is absolute, and the folder does not matter.
+    os.link(f"/proc/self/fd/{file}", f"{arena.work}/.git/hooks/post-commit", src_dir_fd=file, follow_symlinks=True)
 
 
 def _exchanged_repository(arena: Arena) -> None:
@@ -94,8 +84,9 @@ def _exchanged_repository(arena: Arena) -> None:
     Path(arena.work, "other").mkdir()
     paths = (os.fsencode(f"{arena.work}/other"), os.fsencode(f"{arena.work}/.git"))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syscall(ctypes.c_long(number), _AT_CWD, paths[0], _AT_CWD, paths[1], _RENAME_EXCHANGE) < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    for _ in ("there", "back"):
+        if libc.syscall(ctypes.c_long(number), _AT_CWD, paths[0], _AT_CWD, paths[1], _RENAME_EXCHANGE) < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def _at_folder(arena: Arena) -> None:
@@ -112,6 +103,30 @@ def _moved_out(arena: Arena) -> None:
     Path(arena.work, "moving").rename(f"{arena.outside}/moved")
 
 
+def _moved_repository(arena: Arena) -> None:
+    moved = Path(arena.work, ".git").rename(f"{arena.work}/old")
+    moved.rename(f"{arena.work}/.git")
+
+
+def _removed_in_repository(arena: Arena) -> None:
+    Path(arena.work, ".git", "config").unlink()
+    _write(f"{arena.work}/.git/config")
+
+
+def _planted_settings(arena: Arena) -> None:
+    folder = Path(arena.work, ".codex")
+    folder.mkdir(exist_ok=True)
+    _write(folder / "config.toml")
+    shutil.rmtree(folder)
+
+
+def _linked_skills(arena: Arena) -> None:
+    place = Path(arena.work, ".agents")
+    with suppress(FileNotFoundError):
+        place.rmdir()
+    place.symlink_to("/")
+
+
 def _onto_missing(arena: Arena) -> None:
     folder = Path(arena.work, "made")
     folder.mkdir()
@@ -124,8 +139,10 @@ def _linked_config(arena: Arena) -> None:
 
 
 def _swapped_repository(arena: Arena) -> None:
-    Path(arena.work, "sub", ".git").rename(f"{arena.work}/sub/old")
-    Path(arena.work, "sub", ".git").mkdir()
+    own = Path(arena.work, "sub", ".git")
+    moved = own.rename(f"{arena.work}/sub/old")
+    own.mkdir()
+    moved.rename(own)
 
 
 def _secret_link(arena: Arena) -> None:
@@ -186,8 +203,9 @@ def _replaced_settings(arena: Arena) -> None:
 
 
 def _swapped_home(arena: Arena) -> None:
-    Path(arena.own).rename(f"{arena.work}/old-home")
+    moved = Path(arena.own).rename(f"{arena.work}/old-home")
     Path(arena.own).mkdir()
+    moved.rename(arena.own)
 
 
 def _swapped_way(arena: Arena) -> None:
@@ -199,6 +217,12 @@ def _swapped_way(arena: Arena) -> None:
 def _linked_settings(arena: Arena) -> None:
     os.link(f"{arena.own}/config.toml", f"{arena.work}/settings-copy")
     _write(f"{arena.work}/settings-copy")
+
+
+def _shared_memory(arena: Arena) -> None:
+    if not arena.shared:
+        raise Refused("there is none")
+    _read(arena.shared)
 
 
 def _device_node(arena: Arena) -> None:
@@ -243,8 +267,7 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("write outside by way of /proc/self/root", lambda arena: _write(f"/proc/self/root{arena.outside}/new")),
     ("write outside by way of /proc/1/root", lambda arena: _write(f"/proc/1/root{arena.outside}/new")),
     ("write outside by opening anew what was opened to read", _reopened),
-    ("write outside into a file mapped to be read", _mapped),
-    ("write outside into a mapped file by way of /proc/self/mem", _mapped_by_memory),
+    ("write outside into a mapped file", _mapped),
     ("write outside from an open folder", _at_folder),
     ("make a nameless file outside", _nameless),
     ("write to the home folder", lambda _: _write(Path.home() / ".codex-py-attempt")),
@@ -263,17 +286,17 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("write into the first process", _open_to_write("/proc/1/mem")),
     ("plant a git hook", _in(_work(".git/hooks/pre-commit"), _write)),
     ("write into the git configuration", _in(_work(".git/config"), _write)),
-    ("move the repository away", lambda arena: Path(arena.work, ".git").rename(f"{arena.work}/old")),
-    ("remove a file of the repository", _in(_work(".git/config"), os.unlink)),
+    ("move the repository away", _moved_repository),
+    ("remove a file of the repository", _removed_in_repository),
     ("change the repository's mode", _in(_work(".git"), lambda path: Path(path).chmod(0o777))),
     ("write into the git configuration through a hard link", _linked_config),
     ("plant a git hook in a nested repository", _in(_work("sub/.git/hooks/pre-commit"), _write)),
     ("swap a nested repository", _swapped_repository),
     ("plant a git hook made without a name", _made_in_repository),
     ("exchange the repository with another folder", _exchanged_repository),
-    ("plant a configuration for this program", _in(_work(".codex/config.toml"), _write)),
+    ("plant a configuration for this program", _planted_settings),
     ("put a folder in the place of a missing `.codex`", _onto_missing),
-    ("put a link in the place of a missing `.agents`", lambda arena: Path(arena.work, ".agents").symlink_to("/")),
+    ("put a link in the place of a missing `.agents`", _linked_skills),
     ("read a secret", lambda arena: _read(f"{arena.secret}/key")),
     ("list a folder of secrets", lambda arena: os.listdir(arena.secret)),  # noqa: PTH208
     ("read a secret by way of /proc/self/root", lambda arena: _read(f"/proc/self/root{arena.secret}/key")),
@@ -293,6 +316,7 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("read a login that is being written", lambda arena: _read(f"{arena.home}/.auth-next")),
     ("read a login that came later", lambda arena: _read(f"{arena.late}/auth.json")),
     ("put a login in the place of ours", lambda arena: _write(f"{arena.home}/auth.json")),
+    ("read the login in our home", lambda arena: _read(f"{arena.own}/auth.json")),
     ("write into our settings", _in(_own("config.toml"), _write)),
     ("put other settings in the place of ours", _replaced_settings),
     ("write into our settings through a hard link", _linked_settings),
@@ -303,6 +327,5 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("change the mode of our home", _in(_own(""), lambda path: Path(path).chmod(0o777))),
     ("put another home in the place of ours", _swapped_home),
     ("move away a folder that leads to our home", _swapped_way),
-    ("read the login in our home", lambda arena: _read(f"{arena.own}/auth.json")),
-    ("read shared memory of outside", lambda arena: _read(arena.shared)),
+    ("read shared memory of outside", _shared_memory),
 )

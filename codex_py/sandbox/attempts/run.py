@@ -18,12 +18,14 @@ _SECONDS: Final = 10.0
 
 
 def main(arguments: list[str]) -> None:
-    """`ARENA`, as a JSON array. Prints a line, and when it is answered by one a JSON object: for each name how it was
-    refused, null when it was not. In between the world outside may change."""
+    """`ARENA [NAME…]`, the arena as a JSON array, and of the attempts all when none is named. Prints a line, and when
+    it is answered by one a JSON object: for each name how it was refused, null when it was not. In between the world
+    outside may change."""
     arena = Arena(*json.loads(arguments[0]))
+    wanted = arguments[1:]
     print("ready", flush=True)
     sys.stdin.readline()
-    print(json.dumps({name: _ending(attempt, arena) for name, attempt in ATTEMPTS}))
+    print(json.dumps({name: _ending(attempt, arena) for name, attempt in ATTEMPTS if not wanted or name in wanted}))
 
 
 def _ending(attempt: Attempt, arena: Arena) -> str | None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import mmap
 import os
 import platform
 import resource
+import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +28,10 @@ _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 # The 32-bit socket(AF_INET, SOCK_STREAM, 0): mov eax, 359; mov ebx, 2; mov ecx, 1; xor edx, edx; int 0x80.
 _OLD_CONVENTION: Final = bytes.fromhex("53b867010000bb02000000b90100000031d2cd805bc3")
 _CAPABILITY_VERSION_3: Final = 0x20080522
+_PTRACE_SEIZE: Final = 0x4206
+# An array of one number; the software's own clock, without the kernel's share.
+_ONE_NUMBER: Final = struct.pack("<4I", 2, 4, 4, 1) + bytes(56)
+_CLOCK: Final = struct.pack("<2I5Q", 1, 64, 0, 0, 0, 0, 0x60) + bytes(16)
 
 
 def _call(number: int, *arguments: int | bytes | None) -> int:
@@ -37,6 +47,19 @@ def _system_call(name: str, *arguments: int | bytes | None) -> Attempt:
     return lambda _: _call(call_number(platform.machine(), name), *arguments)
 
 
+def _beyond(attempt: Attempt, *errors: int) -> Attempt:
+    """An attempt that comes to nothing by itself: with one of these errors it got as far as it ever does."""
+
+    def reached(arena: Arena) -> None:
+        try:
+            attempt(arena)
+        except OSError as error:
+            if error.errno not in errors:
+                raise
+
+    return reached
+
+
 def _new_process(flags: int) -> Attempt:
     def attempt(_: Arena) -> None:
         if _call(call_number(platform.machine(), "clone"), flags | _SIGNAL_CHILD, 0, 0, 0, 0) == 0:
@@ -50,8 +73,27 @@ def _join_namespace(_: Arena) -> None:
     _call(call_number(platform.machine(), "setns"), fd, 0)
 
 
-def _trace_parent(_: Arena) -> None:
-    _call(call_number(platform.machine(), "ptrace"), 16, os.getppid(), 0, 0)
+@contextmanager
+def _waiting() -> Generator[int, None, None]:
+    """A process that does nothing, started from here: even where only such ones can be traced, it can be."""
+    child = os.fork()
+    if not child:
+        signal.pause()
+        os._exit(0)
+    try:
+        yield child
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def _trace(_: Arena) -> None:
+    with _waiting() as other:
+        _call(call_number(platform.machine(), "ptrace"), _PTRACE_SEIZE, other, 0, 0)
+
+
+def _take_descriptor(_: Arena) -> None:
+    with _waiting() as other:
+        _call(call_number(platform.machine(), "pidfd_getfd"), os.pidfd_open(other), 0, 0)
 
 
 def _signal_outside(arena: Arena) -> None:
@@ -100,18 +142,22 @@ def _leave_behind(arena: Arena) -> None:
 
 def _ioctl(request: int) -> Attempt:
     def attempt(_: Arena) -> None:
-        ours, theirs = os.openpty()
-        try:
-            fcntl.ioctl(theirs, request, b"x")
-        finally:
-            os.close(ours)
-            os.close(theirs)
+        """In a terminal of one's own, which stays open to the end: its closing would be the end."""
+        os.setsid()
+        _ours, theirs = os.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+        fcntl.ioctl(theirs, request, b"x")
 
     return attempt
 
 
 def _open_terminal(flags: int) -> Attempt:
-    return lambda arena: os.close(os.open(arena.terminal, flags | os.O_NOCTTY | os.O_NONBLOCK))
+    def attempt(arena: Arena) -> None:
+        if not arena.terminal:
+            raise Refused("there is none")
+        os.close(os.open(arena.terminal, flags | os.O_NOCTTY | os.O_NONBLOCK))
+
+    return attempt
 
 
 def _regain_capabilities(_: Arena) -> None:
@@ -142,6 +188,12 @@ def _connect(family: int, address: tuple[str, int] | str) -> None:
         made.connect(address)
 
 
+def _connect_ipv6(arena: Arena) -> None:
+    if not arena.tcp6_port:
+        raise Refused("there is no IPv6")
+    _connect(socket.AF_INET6, ("::1", arena.tcp6_port))
+
+
 def _send_datagram(arena: Arena) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
         made.sendto(b"out", ("127.0.0.1", arena.udp_port))
@@ -150,7 +202,7 @@ def _send_datagram(arena: Arena) -> None:
 def _by_pair(arena: Arena) -> None:
     one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with one, other:
-        one.sendto(b"out", arena.unix_socket)
+        one.sendto(b"out", arena.datagrams)
 
 
 def _x32_socket(_: Arena) -> None:
@@ -180,16 +232,16 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("join another namespace", _join_namespace),
     ("mount something", _system_call("mount", b"none", b"/mnt", b"tmpfs", 0, None)),
     ("unmount something", _system_call("umount2", b"/proc", 2)),
-    ("turn the root around", _system_call("pivot_root", b".", b".")),
+    ("turn the root around", _beyond(_system_call("pivot_root", b".", b"."), errno.EBUSY, errno.EINVAL)),
     ("change the root", lambda _: os.chroot("/")),
     ("open a mount tree", _system_call("open_tree", -100, b"/", 1)),
     ("move a mount", _system_call("move_mount", -100, b"/proc", -100, b"/mnt", 0)),
     ("make a file system", _system_call("fsopen", b"tmpfs", 0)),
     ("change a mount", _system_call("mount_setattr", -100, b"/", 0, bytes(32), 32)),
-    ("trace the parent process", _trace_parent),
+    ("trace another process", _trace),
     ("read another process's memory", _system_call("process_vm_readv", 1, None, 0, None, 0, 0)),
     ("write another process's memory", _system_call("process_vm_writev", 1, None, 0, None, 0, 0)),
-    ("take a descriptor from a process", _system_call("pidfd_getfd", 0, 0, 0)),
+    ("take a descriptor from a process", _take_descriptor),
     ("signal a process outside", _signal_outside),
     ("see a process outside", _see_outside),
     ("hold a process outside", lambda arena: os.close(os.pidfd_open(arena.victim))),
@@ -197,13 +249,13 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("use a descriptor of the session", _inherited),
     ("leave a process behind", _leave_behind),
     ("set up an io_uring", _system_call("io_uring_setup", 1, bytes(120))),
-    ("load a kernel program", _system_call("bpf", 0, None, 0)),
-    ("watch performance counters", _system_call("perf_event_open", None, 0, -1, -1, 0)),
+    ("load a kernel program", _system_call("bpf", 0, _ONE_NUMBER, len(_ONE_NUMBER))),
+    ("watch performance counters", _system_call("perf_event_open", _CLOCK, 0, -1, -1, 0)),
     ("catch page faults", _system_call("userfaultfd", 1)),
     ("use the key ring", _system_call("keyctl", 0, -3, 0, 0, 0)),
     ("add a key", _system_call("add_key", b"user", b"x", b"x", 1, -3)),
     ("push characters into a terminal", _ioctl(_TIOCSTI)),
-    ("push characters into the console", _ioctl(_TIOCLINUX)),
+    ("push characters into the console", _beyond(_ioctl(_TIOCLINUX), errno.ENOTTY)),
     ("write to another terminal", _open_terminal(os.O_WRONLY)),
     ("read what is typed into another terminal", _open_terminal(os.O_RDONLY)),
     ("regain capabilities", _regain_capabilities),
@@ -212,7 +264,7 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("run ahead of others", lambda _: os.nice(-5)),
     ("allow core dumps again", _raise_limit(resource.RLIMIT_CORE, 1 << 20)),
     ("connect to a port of the machine", lambda arena: _connect(socket.AF_INET, ("127.0.0.1", arena.tcp_port))),
-    ("connect to a port over IPv6", lambda arena: _connect(socket.AF_INET6, ("::1", arena.tcp_port))),
+    ("connect to a port over IPv6", _connect_ipv6),
     ("send a datagram to the machine", _send_datagram),
     ("connect to a socket file", lambda arena: _connect(socket.AF_UNIX, arena.unix_socket)),
     ("connect to an abstract socket", lambda arena: _connect(socket.AF_UNIX, f"\0{arena.abstract}")),
