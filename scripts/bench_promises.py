@@ -213,14 +213,16 @@ def interrupt(program: Program) -> float:
 def sandboxed_command(program: Program) -> float:
     """What the sandbox adds to one command."""
     folder = str(make_repository(program))
+    added: list[float] = []
     with fake_model(CALLS) as url:
         write_config(program, url, url)
-        taken: dict[str, list[float]] = {"workspace-write": [], "danger-full-access": []}
-        for _ in range(3):
-            for sandbox in taken:
-                sample = run(program, exec_arguments("-s", sandbox, "-C", folder, "work"), program.home)
-                taken[sandbox].append(sample.wall / 1000)
-    return (min(taken["workspace-write"]) - min(taken["danger-full-access"])) / CALLS
+        for _ in range(11):
+            inside, outside = (
+                run(program, exec_arguments("-s", sandbox, "-C", folder, "work"), program.home).wall / 1000
+                for sandbox in ("workspace-write", "danger-full-access")
+            )
+            added.append((inside - outside) / CALLS)
+    return statistics.median(added)
 
 
 def flood(program: Program, command: str) -> float:
