@@ -41,11 +41,9 @@ def numbered(size: int) -> bytes:
     return b"".join(number.to_bytes(4, "big") for number in range(size // 4 + 1))[:size]
 
 
-@pytest.mark.parametrize("size", [0, 1, 100_000, TAIL_BYTES, TAIL_BYTES + 64 * 1024, 3_000_017])
-def test_the_end_is_kept_and_the_rest_counted(size: int) -> None:
-    raw = numbered(size)
+def soaked(raw: bytes, woken: Woken) -> tuple[Soak, threading.Thread]:
+    """A pipe that is read, and the thread that writes all of `raw` into it."""
     ours, theirs = os.pipe()
-    woken = Woken()
     soak = Soak(FileIO(ours), wake=woken)
 
     def write() -> None:
@@ -54,6 +52,14 @@ def test_the_end_is_kept_and_the_rest_counted(size: int) -> None:
 
     writer = threading.Thread(target=write)
     writer.start()
+    return soak, writer
+
+
+@pytest.mark.parametrize("size", [0, 1, 100_000, TAIL_BYTES, TAIL_BYTES + 64 * 1024, 3_000_017])
+def test_the_end_is_kept_and_the_rest_counted(size: int) -> None:
+    raw = numbered(size)
+    woken = Woken()
+    soak, writer = soaked(raw, woken)
     seen, kept, ended = 0, b"", False
     while not ended:
         woken.wait()
@@ -125,16 +131,8 @@ def test_from_the_second_time_on_the_beginning_is_kept_too() -> None:
 
 def test_what_is_taken_while_more_comes_is_whole_and_in_its_place(switching_often: None) -> None:
     raw = numbered(8_000_003)
-    ours, theirs = os.pipe()
     woken = Woken()
-    soak = Soak(FileIO(ours), wake=woken)
-
-    def write() -> None:
-        with os.fdopen(theirs, "wb") as file:
-            file.write(raw)
-
-    writer = threading.Thread(target=write)
-    writer.start()
+    soak, writer = soaked(raw, woken)
     at, ended = 0, False
     while not ended:
         latest = soak.latest(8 * 1024)
