@@ -140,6 +140,7 @@ LAZY: Final = {
     ("cli/repl.py", "codex_py.cli.opened"),
     ("cli/repl.py", "codex_py.core.session_request"),
     ("cli/repl.py", "codex_py.core.stored_sessions"),
+    ("cli/repl.py", "codex_py.rollout.files"),
     ("cli/opened.py", "codex_py.offline.server"),
     # The table of commands, for the command that lists them.
     ("ui/repl/commands/look.py", "codex_py.ui.repl.commands.prompts"),

@@ -56,15 +56,18 @@ def run(arguments: Sequence[str]) -> int:
         trust_project(host.home, host.cwd)
     place = host.place()
     if errand.session is not None or errand.last:
-        _look_for(errand, place)
+        errand = _with_session(errand, place)
     return asyncio.run(_run(host, place, errand))
 
 
-def _look_for(errand: Errand, place: Place) -> None:
-    """Raise `UserError` for a session that there is not, before anything is asked."""
-    from codex_py.core.stored_sessions import find_stored  # the seam: only to resume
+def _with_session(errand: Errand, place: Place) -> Errand:
+    """The errand with the id of the session it means. Raise `UserError`, before anything is asked, where none is."""
+    # The seam: only to resume.
+    from codex_py.core.stored_sessions import find_stored
+    from codex_py.rollout.files import thread_of
 
-    find_stored(place.home, wanted=errand.session, cwd=None if errand.anywhere else place.cwd)
+    path = find_stored(place.home, wanted=errand.session, cwd=None if errand.anywhere else place.cwd)
+    return errand.replace(session=thread_of(path), last=False)
 
 
 async def _run(host: _Host, place: Place, errand: Errand) -> int:
