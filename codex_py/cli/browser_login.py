@@ -8,6 +8,7 @@ import secrets
 import sys
 import webbrowser
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -21,11 +22,11 @@ _SCREENS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")
 
 
 async def sign_in_with_browser(
-    issuer: Issuer, *, workspaces: Sequence[str], open_browser: bool, port: int, tell: Callable[[str], None]
+    issuer: Issuer, home: Path, *, workspaces: Sequence[str], open_browser: bool, port: int, tell: Callable[[str], None]
 ) -> Tokens:
     """Send a browser to the issuer and wait for it to come back. Raises `ModelError` and `UserError`."""
     pkce, state = new_pkce(), secrets.token_urlsafe(32)
-    async with listen_for_callback(state, port=port) as callback:
+    async with listen_for_callback(state, home, port=port) as callback:
         url = authorize_url(
             issuer, redirect_uri=callback.uri, challenge=pkce.challenge, state=state, workspaces=workspaces
         )

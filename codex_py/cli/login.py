@@ -139,7 +139,7 @@ async def _sign_in(home: LoginHome, issuer: Issuer, *, by_code: bool, open_brows
     if by_code:
         return await sign_in_with_code(issuer, tell=_tell)
     return await sign_in_with_browser(
-        issuer, workspaces=home.rules.workspaces, open_browser=open_browser, port=port, tell=_tell
+        issuer, home.path, workspaces=home.rules.workspaces, open_browser=open_browser, port=port, tell=_tell
     )
 
 

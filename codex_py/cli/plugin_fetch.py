@@ -13,15 +13,20 @@ from typing import Final, NamedTuple
 
 from codex_py.cli.plugin_copy import MOST_BYTES, MOST_FILE_BYTES, MOST_FILES
 from codex_py.errors import UserError
+from codex_py.text.address import is_loopback
 from codex_py.text.masked import masked_url
 from codex_py.text.sanitize import sanitize_line
 
 _SECONDS: Final = 180.0
 _MOST_SAID: Final = 300
-_URL: Final = re.compile(r"(?P<scheme>https|http|ssh|git|file)://(?:[^/@\s]*@)?(?P<host>[^/:\s]*)(?::\d+)?/\S+")
+# A user and a host in plain characters only: what one program takes for a user, another may take for the host.
+_URL: Final = re.compile(
+    r"(?P<scheme>https|http|ssh|git|file)://(?:[\w.~%!$&'()*+,;=:-]*@)?"
+    r"(?P<host>[\w.-]*|\[[0-9a-fA-F:.]+\])(?::\d+)?/\S+",
+    re.ASCII,
+)
 _SCP: Final = re.compile(r"[A-Za-z0-9_][\w.-]*@[A-Za-z0-9][\w.-]*:[^\s-]\S*")
 _REF: Final = re.compile(r"[A-Za-z0-9_][\w./+@-]{0,254}")
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "[", "::1")
 # Whatever the user's own git would run or ask by itself is switched off.
 _QUIET: Final = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -60,7 +65,7 @@ def git_source(text: str) -> GitSource | None:
         raise UserError(f"not a repository's address: `{shown}`", hint="use `https://`, `ssh://` or `user@host:path`")
     if found is not None and found["host"].startswith("-"):
         raise UserError(f"not a repository's address: `{shown}`: its host looks like an option")
-    if found is not None and found["scheme"] in ("http", "git") and not found["host"].startswith(_LOOPBACK):
+    if found is not None and found["scheme"] in ("http", "git") and not is_loopback(found["host"]):
         raise UserError(f"`{shown}` is not protected on its way: use `https://`")
     if mark and not _REF.fullmatch(ref):
         raise UserError(f"not a branch, tag or commit: `{ref}`")

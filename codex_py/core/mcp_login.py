@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from codex_py.errors import ModelError, UserError
@@ -13,7 +14,7 @@ from codex_py.model.oauth_callback import listen_for_callback
 
 
 @asynccontextmanager
-async def browser_sign_in(port: int | None, show: Callable[[str], None]) -> AsyncGenerator[SignIn, None]:
+async def browser_sign_in(home: Path, port: int | None, show: Callable[[str], None]) -> AsyncGenerator[SignIn, None]:
     """A way to sign in, for as long as the block is open; `show` hears the address for the browser.
 
     The browser comes back to this machine alone, once, within five minutes. Raises `McpFailed` for a port that is
@@ -22,7 +23,7 @@ async def browser_sign_in(port: int | None, show: Callable[[str], None]) -> Asyn
     async with AsyncExitStack() as stack:
         try:
             # Nobody can guess it, so that nothing is taken before the real one is known.
-            listening = listen_for_callback(secrets.token_urlsafe(32), port=port or 0)
+            listening = listen_for_callback(secrets.token_urlsafe(32), home, port=port or 0)
             callback = await stack.enter_async_context(listening)
         except UserError as error:
             raise McpFailed(f"{error}; free it, or set another `mcp_oauth_callback_port`") from error

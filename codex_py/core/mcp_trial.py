@@ -42,7 +42,7 @@ async def try_server(
     began = time.monotonic()
     error: str | None = None
     try:
-        async with browser_sign_in(port, show) if show else nullcontext() as sign_in:
+        async with browser_sign_in(place.home, port, show) if show else nullcontext() as sign_in:
             await connections.link(server.name, sign_in=sign_in)
     except McpFailed as failure:
         error = str(failure)

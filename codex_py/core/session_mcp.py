@@ -210,7 +210,7 @@ class SessionMcp:
 
         state.signs_in = False
         try:
-            async with browser_sign_in(self._settings.login_port, show) as sign_in:
+            async with browser_sign_in(self._settings.place.home, self._settings.login_port, show) as sign_in:
                 await self.connections.link(state.server.name, sign_in=sign_in)
         except McpFailed as error:
             return error

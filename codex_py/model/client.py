@@ -15,7 +15,7 @@ from codex_py.errors import ModelError
 from codex_py.model.answer import Answer, read_error_body
 from codex_py.model.auth import Credentials
 from codex_py.model.failures import http_failure
-from codex_py.model.http import CONNECT_SECONDS, httpx, is_loopback, open_client
+from codex_py.model.http import CONNECT_SECONDS, httpx, open_client
 from codex_py.model.prompt import SUBAGENT, Prompt, encode_body, turn_metadata
 from codex_py.model.providers import Provider, endpoint_url, responses_url, shown_url
 from codex_py.model.retry import RetryBudget
@@ -23,6 +23,7 @@ from codex_py.model.stream import Completed, ResponseEvent
 from codex_py.model.transport import no_answer
 from codex_py.protocol.compaction import CompactionWay
 from codex_py.protocol.items import ResponseItem
+from codex_py.text.address import is_loopback
 from codex_py.text.redact import Redactor
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ the first of them. Modules of this program import httpx from here.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import ssl
 import sys
 import time
@@ -26,6 +25,7 @@ import h11
 
 from codex_py.errors import UserError
 from codex_py.model.connection import Connection
+from codex_py.text.address import is_loopback
 
 
 @contextmanager
@@ -56,23 +56,12 @@ sys.modules.setdefault("idna", _Later("idna"))
 with _absent("httpx._main"), _absent("zstandard"):
     import httpx
 
-__all__ = ["CONNECT_SECONDS", "httpx", "is_loopback", "open_client"]
+__all__ = ["CONNECT_SECONDS", "httpx", "open_client"]
 
 CONNECT_SECONDS: Final = 15.0
 # Long enough to span a tool call, short enough that few servers have hung up by then.
 _KEEPALIVE_SECONDS: Final = 30.0
 _Origin = tuple[str, str, int]
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address can only mean this machine."""
-    host = host.strip("[]").rstrip(".").lower()
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def open_client(url: str, *, ca_file: str | None, idle_timeout: float) -> httpx.AsyncClient:

@@ -14,12 +14,12 @@ from urllib.parse import urlencode, urlsplit
 
 from codex_py.errors import ModelError, UserError
 from codex_py.model.failures import one_line
-from codex_py.model.http import is_loopback
 from codex_py.model.json_request import JsonAnswer, JsonRequest, fetch_json
 from codex_py.model.login_tokens import Tokens, read_tokens
 from codex_py.model.providers import checked_url
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.value import Value
+from codex_py.text.address import is_plain_http
 
 ISSUER_URL: Final = "https://auth.openai.com"
 # Public by nature: it says which program asks.
@@ -188,7 +188,8 @@ def _refusal(answer: JsonAnswer) -> str:
 
 def _safe_url(url: str, source: str) -> str:
     checked = checked_url(url, source)
-    parts = urlsplit(checked)
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        raise UserError(f"{source} would send a login to `{parts.hostname}` without encryption", hint="use https")
+    if is_plain_http(checked):
+        raise UserError(
+            f"{source} would send a login to `{urlsplit(checked).hostname}` without encryption", hint="use https"
+        )
     return checked

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import os
+import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from pathlib import Path
+from typing import Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from codex_py.errors import ModelError, UserError
 from codex_py.model.failures import one_line
 from codex_py.model.json_request import JsonRequest, fetch_json
+from codex_py.paths import draft_of, make_private_dir, open_private
+from codex_py.text.address import is_loopback
+from codex_py.text.regular_file import FileRefused, read_trusted
 
 # The port that the issuer sends browsers back to.
 CALLBACK_PORT: Final = 1455
@@ -20,6 +26,7 @@ _TAKE_OVER_TRIES: Final = 10
 _TAKE_OVER_PAUSE: Final = 0.2
 _MOST_BYTES: Final = 64 * 1024
 _READ_SECONDS: Final = 10.0
+_MAX_SECRET_BYTES: Final = 256
 _WAIT_MINUTES: Final = 5
 _PAGE: Final = """<!doctype html>
 <html><head><meta charset="utf-8"><title>codex-py</title></head>
@@ -39,6 +46,8 @@ class Callback:
 
     def __init__(self, state: str) -> None:
         self._state = state
+        # Lets another sign-in of this user end this one, and nobody else.
+        self.cancel_secret: Final = secrets.token_urlsafe(32)
         # Who has signed the user in, as far as the browser says.
         self.issuer: str | None = None
         self._outcome: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -66,7 +75,7 @@ class Callback:
         """Answer one connection."""
         try:
             async with asyncio.timeout(_READ_SECONDS):
-                status, title, text, outcome = self._judge(await _read_target(reader))
+                status, title, text, outcome = self._judge(await _read_request(reader))
                 writer.write(_response(status, title, text))
                 await writer.drain()
                 writer.close()
@@ -78,17 +87,20 @@ class Callback:
             writer.close()
         self._finish(outcome)
 
-    def _judge(self, target: str) -> tuple[str, str, str, str | Exception | None]:
+    def _judge(self, request: _Request) -> tuple[str, str, str, str | Exception | None]:
         """The answer to a request, and what it means for the sign-in: a code, an end, or nothing."""
-        path, query = urlsplit(target).path, parse_qs(urlsplit(target).query)
-        if path == "/cancel":
+        path, query = urlsplit(request.target).path, parse_qs(urlsplit(request.target).query)
+        if not _is_this_machine(request.host):
+            # A page whose name was pointed at this machine after it was loaded.
+            return "400 Bad Request", "Wrong host", "This server answers on this machine only.", None
+        if path == "/cancel" and _is_same(_only(query, "state"), self.cancel_secret):
             return "200 OK", "Cancelled", "The sign-in was cancelled.", SignInCancelled()
         if path != "/auth/callback":
             return "404 Not Found", "Not found", "There is nothing here.", None
         if self._outcome.done():
             return "400 Bad Request", "Too late", "This sign-in is over.", None
         # Before anything else is looked at: any page can send a browser here.
-        if not hmac.compare_digest(_only(query, "state").encode(), self._state.encode()):
+        if not _is_same(_only(query, "state"), self._state):
             return "400 Bad Request", "State mismatch", "This is not the sign-in that is being waited for.", None
         if code := _only(query, "code"):
             self.issuer = _only(query, "iss") or None
@@ -107,23 +119,29 @@ class Callback:
 
 
 @asynccontextmanager
-async def listen_for_callback(state: str, *, port: int = CALLBACK_PORT) -> AsyncGenerator[Callback, None]:
+async def listen_for_callback(state: str, home: Path, *, port: int = CALLBACK_PORT) -> AsyncGenerator[Callback, None]:
     """A server for one sign-in with this `state`; port 0 is any free one.
 
-    An earlier sign-in that still holds the port is asked to end. Raises `UserError` when the port stays taken.
+    An earlier sign-in with the same CODEX_HOME (`home`) that still holds the port is asked to end. Raises `UserError`
+    when the port stays taken.
     """
     callback = Callback(state)
-    server = await _listen(callback, port)
+    server = await _listen(callback, home, port)
+    bound = int(server.sockets[0].getsockname()[1])
     try:
-        callback.uri = f"http://{_HOST}:{server.sockets[0].getsockname()[1]}/auth/callback"
+        callback.uri = f"http://{_HOST}:{bound}/auth/callback"
+        _save_secret(home, bound, callback.cancel_secret)
         yield callback
     finally:
+        if _load_secret(home, bound) == callback.cancel_secret:
+            with suppress(OSError):
+                _secret_file(home, bound).unlink(missing_ok=True)
         server.close()
         with suppress(OSError):
             await server.wait_closed()
 
 
-async def _listen(callback: Callback, port: int) -> asyncio.Server:
+async def _listen(callback: Callback, home: Path, port: int) -> asyncio.Server:
     is_sign_in = True
     for attempt in range(_TAKE_OVER_TRIES + 1):
         try:
@@ -135,8 +153,8 @@ async def _listen(callback: Callback, port: int) -> asyncio.Server:
                     hint="end the program that holds it, or use `codex-py login --device-auth`",
                 ) from error
         try:
-            if is_sign_in:
-                await fetch_json(JsonRequest(f"http://{_HOST}:{port}/cancel", seconds=2.0))
+            if is_sign_in and (secret := _load_secret(home, port)):
+                await fetch_json(JsonRequest(f"http://{_HOST}:{port}/cancel?state={secret}", seconds=2.0))
         except ModelError:
             # It has just ended, or it is some other program, which is not asked again.
             is_sign_in = False
@@ -144,13 +162,54 @@ async def _listen(callback: Callback, port: int) -> asyncio.Server:
     raise AssertionError("the last attempt returns or raises")
 
 
-async def _read_target(reader: asyncio.StreamReader) -> str:
-    """The target of a GET request; raises `ValueError` for anything else."""
+class _Request(NamedTuple):
+    target: str
+    host: str
+
+
+async def _read_request(reader: asyncio.StreamReader) -> _Request:
+    """A GET request; raises `ValueError` for anything else."""
     head = await reader.readuntil(b"\r\n\r\n")
-    method, target, version = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
+    first, *fields = head.decode("ascii").split("\r\n")
+    method, target, version = first.split(" ")
     if method != "GET" or not version.startswith("HTTP/1."):
         raise ValueError("not a GET")
-    return target
+    headers = [(name.strip().lower(), value.strip()) for name, _, value in (field.partition(":") for field in fields)]
+    hosts = [value for name, value in headers if name == "host"]
+    return _Request(target, hosts[0] if len(hosts) == 1 else "")
+
+
+def _is_this_machine(host: str) -> bool:
+    """Whether a `Host` header names this machine; the port may be one that is forwarded here."""
+    try:
+        return is_loopback(urlsplit(f"//{host}").hostname or "")
+    except ValueError:
+        return False
+
+
+def _is_same(text: str, secret: str) -> bool:
+    return hmac.compare_digest(text.encode(errors="replace"), secret.encode())
+
+
+def _secret_file(home: Path, port: int) -> Path:
+    """Where a sign-in keeps what ends it; the sandbox hides it from commands as it hides `auth.json`."""
+    return draft_of(home / "auth.json", f"sign-in-{port}")
+
+
+def _save_secret(home: Path, port: int, secret: str) -> None:
+    """Without it nobody can end this sign-in from outside, which is no reason not to begin it."""
+    with suppress(OSError):
+        make_private_dir(home)
+        with os.fdopen(open_private(_secret_file(home, port), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as file:
+            file.write(secret)
+
+
+def _load_secret(home: Path, port: int) -> str:
+    try:
+        head = read_trusted(_secret_file(home, port), _MAX_SECRET_BYTES)
+    except FileRefused:
+        return ""
+    return "" if head is None else head.raw.decode("ascii", errors="replace")
 
 
 def _response(status: str, title: str, text: str) -> bytes:

@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Final, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from codex_py.errors import UserError
-from codex_py.model.http import httpx, is_loopback
+from codex_py.model.http import httpx
 from codex_py.model.retry import MAX_RETRIES
 from codex_py.protocol.compaction import CompactionWay
 from codex_py.protocol.value import Value
+from codex_py.text.address import is_plain_http
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 DEFAULT_RETRIES: Final = 5
@@ -179,10 +180,9 @@ def _openai(env: Mapping[str, str], configured_url: str | None, ca_file: str | N
         url = checked_url(configured_url, "`openai_base_url`")
     elif from_env:
         url = checked_url(from_env, "`OPENAI_BASE_URL`")
-        parts = urlsplit(url)
-        if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        if is_plain_http(url):
             raise UserError(
-                f"`OPENAI_BASE_URL` would send the API key to `{parts.hostname}` without encryption",
+                f"`OPENAI_BASE_URL` would send the API key to `{urlsplit(url).hostname}` without encryption",
                 hint="use https, or say so on purpose with `openai_base_url` in config.toml",
             )
     else:

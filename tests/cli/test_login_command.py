@@ -6,7 +6,7 @@ import re
 import socket
 import urllib.error
 import urllib.request
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
 import pytest
 
@@ -138,9 +138,40 @@ def test_a_sign_in_can_be_cancelled_and_its_port_taken_over(place: Place) -> Non
     assert ended.status == 0
 
 
+@pytest.mark.parametrize("path", ["/cancel", "/cancel?state=", "/cancel?state=forged", "/cancel?state=x&state=x"])
+def test_only_who_knows_the_secret_cancels_a_sign_in(place: Place, path: str) -> None:
+    with FakeIssuer() as issuer, browser_login(place, issuer) as running:
+        page = sign_in_page(running)
+        sign_in_state = parse_qs(urlsplit(page).query)["state"][0]
+        refused = [visit(urljoin(callback(page), one))[0] for one in (path, f"/cancel?state={sign_in_state}")]
+        visit(page)
+        ended = running.wait()
+
+    assert (refused, ended.status) == ([404, 404], 0)
+    assert not list(place.codex_home.glob(".auth-*"))
+
+
+def test_a_callback_under_another_name_of_this_machine_counts_for_nothing(place: Place) -> None:
+    with FakeIssuer() as issuer, browser_login(place, issuer) as running:
+        page = sign_in_page(running)
+        statuses: list[int] = []
+        for host in ("attacker.example", "127.0.0.1.attacker.example:80", "localhost@attacker.example"):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(urllib.request.Request(callback(page), headers={"Host": host}), timeout=10)
+            refused.value.close()
+            statuses.append(refused.value.code)
+        visit(page)
+        ended = running.wait()
+
+    assert (statuses, ended.status) == ([400] * 3, 0)
+
+
 def test_a_program_that_holds_the_port_and_says_nothing_is_asked_once(place: Place) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
+        # What a sign-in has left that was killed.
+        place.codex_home.mkdir(exist_ok=True)
+        (place.codex_home / f".auth-sign-in-{port}").write_text("secret")
         ended = run(place, "login", "--no-browser", "--port", str(port))
         silent.setblocking(False)
         silent.accept()[0].close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 import subprocess
 import tomllib
@@ -320,3 +321,31 @@ def test_what_a_killed_one_has_left_is_cleared_away(place: Place, tmp_path: Path
     (top / f".new-{os.getpid()}-abcd").mkdir()
     assert run(place, "plugin", "add", make_plugin(tmp_path / "p"), "--yes").status == 0
     assert sorted(entry.name for entry in top.iterdir()) == [f".new-{os.getpid()}-abcd", "local"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://localhost.evil.example/a",
+        "http://127.0.0.1.evil.example/a",
+        "http://[::1].evil.example/a",
+        "http://localhost@evil.example/a",
+        "http://127.0.0.1:80@evil.example/a",
+        "git://localhost.evil.example/a",
+        "http://evil.example?@localhost/a",
+        "http://evil.example\\@localhost/a",
+        "http://0x7f.0.0.1/a",
+    ],
+)
+def test_only_this_machine_is_asked_over_plain_http(place: Place, url: str) -> None:
+    refused = run(place, "plugin", "add", url, "--yes")
+    assert (refused.status, refused.err.count("\n")) == (1, 1)
+    assert "not protected on its way" in refused.err or "not a repository's address" in refused.err
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "user@127.0.0.1"])
+def test_this_machine_may_be_asked_over_plain_http(place: Place, host: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+    refused = run(place, "plugin", "add", f"http://{host}:{port}/a", "--yes")
+    assert (refused.status, "`git fetch` failed" in refused.err) == (1, True)

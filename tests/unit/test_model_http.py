@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import UserError
-from codex_py.model.http import is_loopback, open_client
+from codex_py.model.http import open_client
+from codex_py.text.address import is_loopback
 
 # What `httpx._main` would import, in a form that fails loudly.
 _DECOYS = ("click", "rich", "pygments")
@@ -39,7 +40,25 @@ def test_this_machine(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["", "localhost.evil.example", "evil-localhost", "10.0.0.1", "0.0.0.0", "::", "127.0.0.1.nip.io", "127.1"]
+    "host",
+    [
+        "",
+        "localhost.evil.example",
+        "evil-localhost",
+        "10.0.0.1",
+        "0.0.0.0",
+        "::",
+        "127.0.0.1.nip.io",
+        "127.1",
+        "127.0.0.1.",
+        "localhost..",
+        "0x7f.0.0.1",
+        "0177.0.0.1",
+        "2130706433",
+        "::1%lo",
+        "::ffff:127.0.0.1",
+        "a\0b",
+    ],
 )
 def test_other_machines(host: str) -> None:
     assert not is_loopback(host)

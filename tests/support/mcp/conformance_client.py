@@ -91,7 +91,7 @@ async def call_everything(url: str, told: Mapping[str, str], home: Path) -> list
         browsing.append(asyncio.ensure_future(browse(address)))
 
     try:
-        async with browser_sign_in(None, show) as sign_in:
+        async with browser_sign_in(place.home, None, show) as sign_in:
             link = await connections.link("conformance", sign_in=sign_in)
             [state] = connections.states
             for tool in state.live.tools if state.live else ():
