@@ -114,6 +114,11 @@ class _Host:
         self._given.oss = provider != _OFFLINE
         self._given.local_provider = None if provider == _OFFLINE else provider
 
+    def only_look(self) -> None:
+        """Let commands only read from now on, whatever settings and flags say."""
+        self._given.sandbox = "read-only"
+        self._given.bypass = self._given.full_auto = False
+
     @asynccontextmanager
     async def open(self, place: Place, target: ResumeTarget | None) -> AsyncGenerator[Session, None]:
         """A session, closed at the end; raise `UserError` when there can be none."""
@@ -127,7 +132,7 @@ class _Host:
             cwd=place.cwd,
             env=place.env,
             originator=os.environ.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR,
-            approval="never" if self._given.bypass else config.approval_policy,
+            approval=config.approval_policy,
             ephemeral=self._given.ephemeral,
             resume=target,
             ignore_rules=self._given.ignore_rules,

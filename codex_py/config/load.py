@@ -16,7 +16,7 @@ from codex_py.config.request import ConfigRequest, LoadedConfig
 from codex_py.config.requirements import read_requirements, required_layer
 from codex_py.config.schema import BUILT_IN_PROVIDERS, Config
 from codex_py.config.translate import translated
-from codex_py.config.trust import TrustList, find_root, real_path
+from codex_py.config.trust import Trust, TrustList, find_root, real_path
 from codex_py.errors import UserError
 
 __all__ = ["ConfigRequest", "LoadedConfig", "load_config"]
@@ -44,8 +44,10 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
     place = Place(cwd, find_root(cwd, own["project_root_markers"]), request.home)
     project = read_project(reader, place, trusts, below=below)
 
-    layers = [*below, *project.layers, *above]
-    requirements, unenforced = read_requirements(request.system / "requirements.toml")
+    trust = trusts.of(cwd, place.root)
+    looking = _only_looking(trust, [*below, *project.layers], place)
+    layers = [*below, *project.layers, *([looking] if looking else []), *above]
+    requirements = read_requirements(request.system / "requirements.toml")
     required, overruled = required_layer(requirements, merge(layers[1:]))
     if required is not None:
         layers.append(required)
@@ -56,8 +58,8 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
         config=cast("Config", SCHEMA.build(tree)),
         origins=origins_of(tree, layers),
         layers=tuple(dict.fromkeys(one.source.layer for one in reversed(layers))),
-        warnings=tuple([*reader.warnings, *_without_effect(tree, layers), *unenforced, *overruled]),
-        trust=trusts.of(cwd, place.root),
+        warnings=tuple([*reader.warnings, *_without_effect(tree, layers), *overruled, *_overruled_by(looking, tree)]),
+        trust=trust,
         project_root=place.root,
         requirements=requirements,
         project_mcp_servers=project.mcp_servers,
@@ -73,6 +75,27 @@ def default_tree(record: type[Record]) -> dict[str, Any]:
         name: default_tree(one.kind.record) if isinstance(one.kind, Section) else one.default
         for name, one in settings_of(record).items()
     }
+
+
+def _only_looking(trust: Trust, layers: Sequence[Checked], place: Place) -> Checked | None:
+    """A layer that keeps a project you do not trust read-only; None where the files ask for no more than that.
+
+    It stands above every file of the user's and below the command line.
+    """
+    mode = merge(layers).get("sandbox_mode")
+    if trust != "untrusted" or mode in (None, "read-only"):
+        return None
+    return Checked(Source(Layer("user", place.home / "config.toml")), {"sandbox_mode": "read-only"})
+
+
+def _overruled_by(looking: Checked | None, tree: Mapping[str, Any]) -> list[str]:
+    """The line that says so, where nothing above has chosen a mode after all."""
+    if looking is None or tree["sandbox_mode"] != "read-only":
+        return []
+    return [
+        "commands only read here, whatever `sandbox_mode` says in your settings: you marked the project as untrusted "
+        "(`-s workspace-write` lets one session write)"
+    ]
 
 
 def _without_effect(tree: Mapping[str, Any], layers: Sequence[Checked]) -> list[str]:

@@ -16,6 +16,8 @@ from codex_py.config.schema import BUILT_IN_PROVIDERS, FOREIGN_KEYS, Config
 from codex_py.errors import UserError
 
 SCHEMA: Final = Section(Config)
+# A restriction with a misspelt name must not be dropped with a warning.
+_RESTRICTIONS: Final = ("sandbox", "sandbox_workspace_write")
 _PROFILES: Final = ("profile", "profiles")
 _OTHER_ADDRESS: Final = {
     "openai": "; `openai_base_url` sends `openai` to another address",
@@ -84,4 +86,4 @@ class LayerReader:
                 "`<name>.config.toml` in CODEX_HOME, chosen with `-p <name>`"
             )
             return
-        self.warn(unknown_key(unknown, source, strict=self._strict))
+        self.warn(unknown_key(unknown, source, strict=self._strict or unknown.path[0] in _RESTRICTIONS))

@@ -40,30 +40,32 @@ class Requirements(Value):
     managed_hooks_only: bool = False
 
 
-def read_requirements(path: Path) -> tuple[Requirements, list[str]]:
-    """The requirements, and a warning for each one that is not enforced here.
+def read_requirements(path: Path) -> Requirements:
+    """The requirements. Raises `UserError` for a file that cannot be read, and for a key that is not known here.
 
-    Raises `UserError` for a file that cannot be read: an administrator's rules do not fail open.
+    An administrator's rules do not fail open: a requirement that nobody enforces stops the start.
     """
     text = read_text(path)
     if text is None:
-        return Requirements(), []
+        return Requirements()
     source = Source(Layer("managed", path), text)
     tree = parse_toml(text, path)
     checked, unknown = check_tree(_SHAPE, tree, source=source, folder=path.parent, home="")
     for name, allowed in checked.items():
         if name.startswith("allowed_") and not allowed:
             raise UserError(f"cannot use `{name} = []` {source.where((name,))}: at least one value is needed")
-    warnings = [unknown_key(one, source, strict=False).replace("is ignored", "is not enforced") for one in unknown]
-    return (
-        Requirements(
-            _in_order(APPROVAL_POLICIES, checked.get("allowed_approval_policies")),
-            _in_order(SANDBOX_MODES, checked.get("allowed_sandbox_modes")),
-            source,
-            checked.get("hooks", {}),
-            checked.get("allow_managed_hooks_only", False),
-        ),
-        warnings,
+    if unknown:
+        try:
+            unknown_key(unknown[0], source, strict=True)
+        except UserError as error:
+            known = ", ".join(f"`{name}`" for name in _SHAPE.kinds)
+            raise UserError(f"cannot enforce a requirement: {error}", hint=f"known requirements are {known}") from error
+    return Requirements(
+        _in_order(APPROVAL_POLICIES, checked.get("allowed_approval_policies")),
+        _in_order(SANDBOX_MODES, checked.get("allowed_sandbox_modes")),
+        source,
+        checked.get("hooks", {}),
+        checked.get("allow_managed_hooks_only", False),
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.terminal import Terminal
 
@@ -16,6 +19,23 @@ def test_an_unknown_folder_is_asked_about_once(place: Place) -> None:
     with Terminal(place, "--offline") as terminal:
         terminal.wait_for_prompt()
         assert "Do you trust" not in terminal.whole
+
+
+@pytest.mark.parametrize(
+    "flags", [(), ("-s", "workspace-write"), ("-c", "sandbox_mode=danger-full-access"), ("--yolo",)]
+)
+def test_only_looking_around_wins_over_settings_and_flags(place: Place, flags: tuple[str, ...]) -> None:
+    with FakeResponses([call("c1", "exec_command", {"cmd": "touch made"})], [say("tried")]) as model:
+        place.use_model(model.base_url, 'sandbox_mode = "workspace-write"\n')
+        with Terminal(place, *flags) as terminal:
+            terminal.wait_for("Do you trust this folder?")
+            terminal.type("n")
+            terminal.wait_for_prompt().wait_for("read-only")
+            terminal.type("make it")
+            terminal.press("enter")
+            terminal.wait_for("tried")
+    assert "Read-only file system" in model.requests[1].output_of("c1")
+    assert not (place.repo / "made").exists()
 
 
 def test_leaving_at_the_question_of_trust_decides_nothing(place: Place) -> None:

@@ -256,7 +256,7 @@ def test_skill_rules_of_all_layers_count_in_their_order(machine: Machine) -> Non
 def test_an_administrator_s_requirements_beat_everything(machine: Machine) -> None:
     rules = machine.machine(
         "requirements.toml",
-        'allowed_approval_policies = ["on-request", "untrusted"]\nallowed_sandbox_modes = ["read-only"]\nother = 1\n',
+        'allowed_approval_policies = ["on-request", "untrusted"]\nallowed_sandbox_modes = ["read-only"]\n',
     )
     machine.machine("managed_config.toml", 'approval_policy = "never"\n')
     loaded = machine.load(flags={"sandbox_mode": "danger-full-access"})
@@ -264,10 +264,37 @@ def test_an_administrator_s_requirements_beat_everything(machine: Machine) -> No
     assert (loaded.config.approval_policy, loaded.config.sandbox_mode) == ("untrusted", "read-only")
     assert loaded.origins["sandbox_mode"] == Layer("managed", rules)
     assert loaded.warnings == (
-        f"unknown key `other` in `{rules}` line 3 is not enforced",
         f'`approval_policy = "never"` is not allowed by `{rules}`: using `untrusted`',
         f'`sandbox_mode = "danger-full-access"` is not allowed by `{rules}`: using `read-only`',
     )
+
+
+def test_a_requirement_that_is_not_known_stops_the_start(machine: Machine) -> None:
+    rules = machine.machine(
+        "requirements.toml", 'allow_managed_hooks_only = true\nallowed_sandbox_mode = ["read-only"]\n'
+    )
+    with pytest.raises(UserError) as caught:
+        machine.load()
+    assert str(caught.value) == (
+        f"cannot enforce a requirement: unknown key `allowed_sandbox_mode` in `{rules}` line 2: "
+        "did you mean `allowed_sandbox_modes`?"
+    )
+    assert caught.value.hint is not None and "`allow_managed_hooks_only`" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[sandbox]\ndeny_raed = ["**/.env"]\n', "line 2: did you mean `sandbox.deny_read`?"),
+        ("[sandbox_workspace_write]\nexclude_tmp = true\n", "unknown key `sandbox_workspace_write.exclude_tmp`"),
+        ('[sandbox]\ndeny_read = "~/.ssh"\n', "cannot use `sandbox.deny_read"),
+    ],
+)
+def test_a_restriction_that_cannot_be_read_stops_the_start(machine: Machine, text: str, message: str) -> None:
+    machine.user(text)
+    with pytest.raises(UserError) as caught:
+        machine.load()
+    assert message in str(caught.value)
 
 
 def test_a_granular_policy_is_allowed_where_asking_on_request_is(machine: Machine) -> None:

@@ -36,6 +36,23 @@ def test_an_untrusted_project_is_ignored_with_one_warning(machine: Machine) -> N
     assert loaded.warnings == (f"`{file}` is ignored: you marked the project as untrusted",)
 
 
+def test_an_untrusted_project_stays_read_only_unless_the_command_line_says_otherwise(machine: Machine) -> None:
+    untrusted = f'[projects."{machine.repo}"]\ntrust_level = "untrusted"\n'
+    for mode in ("workspace-write", "danger-full-access"):
+        machine.user(f'sandbox_mode = "{mode}"\n{untrusted}')
+        loaded = machine.load()
+        assert loaded.config.sandbox_mode == "read-only"
+        assert loaded.origins["sandbox_mode"] == Layer("user", machine.user_file)
+        assert loaded.warnings == (
+            "commands only read here, whatever `sandbox_mode` says in your settings: you marked the project as "
+            "untrusted (`-s workspace-write` lets one session write)",
+        )
+        loaded = machine.load(flags={"sandbox_mode": mode})
+        assert (loaded.config.sandbox_mode, loaded.warnings) == (mode, ())
+    machine.user(untrusted)
+    assert (machine.load().config.sandbox_mode, machine.load().warnings) == (None, ())
+
+
 def test_a_project_does_not_trust_itself(machine: Machine) -> None:
     machine.project(f'model = "x"\n[projects."{machine.repo}"]\ntrust_level = "trusted"\n')
     assert machine.load().trust == "unknown"

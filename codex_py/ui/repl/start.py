@@ -58,6 +58,10 @@ class Host(Protocol):
         """Ask another provider from now on: `offline`, `ollama` or `lmstudio`."""
         ...
 
+    def only_look(self) -> None:
+        """Let commands only read from now on, whatever settings and flags say."""
+        ...
+
     def open(self, place: Place, target: ResumeTarget | None) -> AbstractAsyncContextManager[Session]:
         """A session, closed at the end; raise `UserError` when there can be none."""
         ...

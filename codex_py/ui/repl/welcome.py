@@ -45,6 +45,7 @@ async def settle_trust(asker: Asker, host: Host, place: Place) -> Place | None:
     else:
         root = place.loaded.project_root or place.cwd
         set_value(place.home / "config.toml", ("projects", str(root), "trust_level"), "untrusted")
+        host.only_look()
     return host.place()
 
 
