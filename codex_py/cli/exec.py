@@ -98,6 +98,7 @@ def run(arguments: Sequence[str]) -> int:
         originator=originator,
         approval="never",
         hooked_approval=None if given.bypass else _asked_of_hooks(loaded),
+        chose_never=_chosen_approval(loaded) == "never",
         ephemeral=given.ephemeral,
         resume=errand.resume,
         ignore_rules=given.ignore_rules,
@@ -108,14 +109,18 @@ def run(arguments: Sequence[str]) -> int:
     return asyncio.run(_run(session, request))
 
 
+def _chosen_approval(loaded: LoadedConfig) -> ApprovalPolicy | None:
+    """The approval policy the user has set; None where only the default or a project has."""
+    is_chosen = loaded.origins["approval_policy"].kind not in ("defaults", "project")
+    return loaded.config.approval_policy if is_chosen else None
+
+
 def _asked_of_hooks(loaded: LoadedConfig) -> ApprovalPolicy | None:
     """When hooks for `PermissionRequest` are asked, the only ones that can be; None for never.
 
     The user must have said so: neither the default nor a project lets anything out of the sandbox here.
     """
-    if loaded.origins["approval_policy"].kind in ("defaults", "project"):
-        return None
-    policy = loaded.config.approval_policy
+    policy = _chosen_approval(loaded)
     # What runs here without a question must not come to need one.
     return "on-request" if policy == "untrusted" else policy
 

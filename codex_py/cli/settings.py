@@ -47,7 +47,13 @@ def config_request(given: argparse.Namespace, home: Path, cwd: Path) -> ConfigRe
         "danger-full-access" if given.bypass else given.sandbox or ("workspace-write" if given.full_auto else None)
     )
     provider = given.local_provider or ("ollama" if given.oss else None)
-    chosen = {"model": given.model, "sandbox_mode": sandbox, "model_provider": _OFFLINE if given.offline else provider}
+    chosen = {
+        "model": given.model,
+        "sandbox_mode": sandbox,
+        # Only the terminal session has a flag for it; `exec` never asks.
+        "approval_policy": "never" if given.bypass else getattr(given, "approval", None),
+        "model_provider": _OFFLINE if given.offline else provider,
+    }
     return request_for(given, home, cwd, chosen=chosen)
 
 

@@ -96,8 +96,7 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
     facts = known_facts(config, model, local)
     settings = _model_settings(request, model, facts, local=provider.local and provider.id != OFFLINE_PROVIDER)
     policy = choose_policy(request.loaded, request.extra_roots)
-    keys = key_names(config, provider)
-    tool_env = _tool_env(request, keys, thread_id)
+    tool_env = _tool_env(request, keys := key_names(config, provider), thread_id)
     roles = session_roles(request)
     hooks, approval = _hooks(request, tool_env, stored, thread_id=thread_id)
     place = ToolPlace(provider, approval, request.can_ask, roles.shown())
@@ -118,6 +117,7 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
             lambda: _hands(request),
             agent_slot(request, roles, file),
             can_ask=request.can_ask,
+            chose_never=request.chooses_never,
             users_env=lambda: _users_env(request, keys),
             mcp=mcp,
             hooks=hooks,

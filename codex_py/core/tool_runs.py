@@ -15,7 +15,7 @@ from codex_py.core.secrets import Secrets
 from codex_py.core.turn_context import TurnContext, TurnSettings
 from codex_py.protocol import events
 from codex_py.protocol.items import ResponseItem, ToolCall
-from codex_py.protocol.policy import SandboxPolicy
+from codex_py.protocol.policy import SandboxPolicy, has_no_limits
 from codex_py.protocol.value import Value
 from codex_py.tools.allowed import AllowedTools
 from codex_py.tools.registry import ToolRegistry
@@ -33,7 +33,8 @@ R = TypeVar("R")
 
 
 class ToolParts(Value):
-    """The tools of a session. `can_ask` says that the front end answers questions.
+    """The tools of a session. `can_ask` says that the front end answers questions, `chose_never` that an approval
+    policy `never` is the user's own choice.
 
     `load_hands` is called once, in a thread, when the first call is on its way: many a session makes none. `users_env`
     is asked for what the user's own commands run with. `allows` says which tools of MCP servers may be used by name,
@@ -45,6 +46,7 @@ class ToolParts(Value):
     load_hands: Callable[[], Hands]
     agents: AgentSlot
     can_ask: bool = False
+    chose_never: bool = False
     users_env: Callable[[], dict[str, str]] = dict
     mcp: McpSlot | None = None
     hooks: SessionHooks | None = None
@@ -141,6 +143,7 @@ class ToolRuns:
             approvals=hands.approvals,
             shortfall=None if hands.allow_partial else shortfall,
             plan=turn.plan,
+            guards_accidents=not (parts.chose_never and has_no_limits(policy, turn.approval)),
             agents=parts.agents.fill,
             use_skill=announcements.noted(self._use_skill),
         )

@@ -282,7 +282,7 @@ def find_facts(command: GuardedCommand, context: ToolContext) -> CommandFacts:
         segments=segments,
         hidden=hidden_commands(command.script, str(command.workdir), variables),
         safe=tuple(safe),
-        danger=find_danger(command.script, str(command.workdir), variables),
+        danger=find_danger(command.script, str(command.workdir), variables) if context.guards_accidents else None,
         escalated=command.escalated and not isinstance(context.sandbox_policy, DangerFullAccess),
         justification=command.justification,
         shortfall=context.shortfall,

@@ -73,8 +73,10 @@ class ToolContext(Value):
     puts a policy the user agreed to in place of `sandbox_policy` for the rest of the turn. `approvals` is what the
     user has allowed and forbidden so far. `shortfall` is what the sandbox here cannot hold, unless the user has
     accepted that. `plan` says that the turn is one of plan mode: nothing may be written, whatever a rule or an answer
-    would allow. `allowed` says that a hook, or the user asked by one, has agreed to the call: that saves the question
-    about it, and lifts no sandbox. `agents` gives what starts agents, `use_skill` the text of a skill by its name.
+    would allow. `guards_accidents` is false where the user has chosen neither a sandbox nor questions: only rules and
+    hooks refuse there. `allowed` says that a hook, or the user asked by one, has agreed to the call: that saves the
+    question about it, and lifts no sandbox. `agents` gives what starts agents, `use_skill` the text of a skill by its
+    name.
     Everything here comes from the session, never from the call's arguments.
     """
 
@@ -92,6 +94,7 @@ class ToolContext(Value):
     approvals: Approvals | None = None
     shortfall: str | None = None
     plan: bool = False
+    guards_accidents: bool = True
     allowed: bool = False
     agents: Callable[[], AgentSpawner] | None = None
     use_skill: Callable[[str], Awaitable[str]] | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
 from typing import Final
 
 from codex_py.errors import ToolError
@@ -54,7 +53,7 @@ async def permit_input(text: str, session: ExecSession, context: ToolContext) ->
         return
     # No piece of a line says what it comes to.
     text = session.typed + text
-    facts = await asyncio.to_thread(_facts, text, str(session.cwd), context.env)
+    facts = await asyncio.to_thread(_facts, text, str(session.cwd), context)
     approvals = context.approvals or Approvals()
     key = ("input", session.id, text)
     async with approvals.lock:
@@ -99,11 +98,10 @@ def _verdict(
     return typed if isinstance(typed, Refuse) and isinstance(asked, Ask) else asked
 
 
-def _facts(text: str, folder: str, variables: Mapping[str, str]) -> CommandFacts:
-    script = _KEYS.sub("\n", _edited(text))
-    return CommandFacts(
-        None, hidden=hidden_commands(script, folder, variables), danger=find_danger(script, folder, variables)
-    )
+def _facts(text: str, folder: str, context: ToolContext) -> CommandFacts:
+    script, variables = _KEYS.sub("\n", _edited(text)), context.env
+    danger = find_danger(script, folder, variables) if context.guards_accidents else None
+    return CommandFacts(None, hidden=hidden_commands(script, folder, variables), danger=danger)
 
 
 def _edited(text: str) -> str:
