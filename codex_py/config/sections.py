@@ -179,7 +179,10 @@ class ShellEnvironmentPolicy(Record):
 
     inherit: Literal["all", "core", "none"] = setting(OneOf("all", "core", "none"), "what to start from", default="all")
     ignore_default_excludes: bool = setting(
-        Flag(), "pass on variables whose names look like secrets (KEY, SECRET, TOKEN, PASSWORD)", default=False
+        Flag(), "pass on variables whose names or values look like secrets", default=False
+    )
+    allow: tuple[str, ...] = setting(
+        ListOf(Text()), "patterns of names to pass on although they look like secrets", default=()
     )
     exclude: tuple[str, ...] = setting(ListOf(Text()), "patterns of names to leave out", default=())
     set: Mapping[str, str] = setting(

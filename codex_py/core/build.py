@@ -18,7 +18,7 @@ from codex_py.context.instructions import tone_instructions
 from codex_py.context.permissions import render_permissions
 from codex_py.context.plan_mode import plan_mode_on
 from codex_py.core.agent_place import agent_slot, session_roles
-from codex_py.core.command_env import command_env, key_names
+from codex_py.core.command_env import command_env, key_names, withheld_credentials
 from codex_py.core.hook_slot import HookSeat, session_hooks
 from codex_py.core.installation import make_installation_id
 from codex_py.core.mcp_parts import ServerAnswers, server_notices, server_slot, session_servers
@@ -97,6 +97,7 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
     settings = _model_settings(request, model, facts, local=provider.local and provider.id != OFFLINE_PROVIDER)
     policy = choose_policy(request.loaded, request.extra_roots)
     tool_env = _tool_env(request, keys := key_names(config, provider), thread_id)
+    withheld = withheld_credentials(config, request.env, keys)
     roles = session_roles(request)
     hooks, approval = _hooks(request, tool_env, stored, thread_id=thread_id)
     place = ToolPlace(provider, approval, request.can_ask, roles.shown())
@@ -121,9 +122,10 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
             users_env=lambda: _users_env(request, keys),
             mcp=mcp,
             hooks=hooks,
+            env_notice=withheld.notice,
         ),
         open_recorder=lambda warn: file.open(thread_id, instructions=settings.instructions, warn=warn),
-        redactor=Redactor(credentials.secrets),
+        redactor=Redactor((*credentials.secrets, *withheld.values)),
         snapshot=lambda skills, now: _snapshot(request, now, skills=skills),
         override=lambda op, now: _overridden(request, place, op, now),
         skills=SessionSkills(_skill_settings(request, settings, tool_env, keys=keys, servers=servers), request.cwd),

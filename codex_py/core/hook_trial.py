@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from codex_py.config.load import LoadedConfig
+from codex_py.core.command_env import environment_rules
 from codex_py.core.hook_runner import due_about, due_at
 from codex_py.core.hook_sources import FoundHooks
 from codex_py.hooks.engine import HookEngine, HookPlace, Tried
 from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.verdict import Verdict, combined
-from codex_py.process.env import EnvironmentRules, tool_environment
+from codex_py.process.env import tool_environment
 from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.items import ToolCall
 from codex_py.tools.hook_calls import Deed, deeds_of
@@ -105,10 +106,9 @@ def _deeds(given: MadeUp, cwd: Path) -> Sequence[Deed]:
 
 
 def _environment(loaded: LoadedConfig, env: Mapping[str, str]) -> dict[str, str]:
-    rules = loaded.config.shell_environment_policy
     keys = [record.env_key for record in loaded.config.model_providers.values()]
     return tool_environment(
         env,
-        EnvironmentRules(rules.inherit, rules.ignore_default_excludes, rules.exclude, rules.set, rules.include_only),
+        environment_rules(loaded.config),
         secrets=frozenset(filter(None, ["OPENAI_API_KEY", "CODEX_API_KEY", *keys])),
     )

@@ -38,7 +38,7 @@ class ToolParts(Value):
 
     `load_hands` is called once, in a thread, when the first call is on its way: many a session makes none. `users_env`
     is asked for what the user's own commands run with. `allows` says which tools of MCP servers may be used by name,
-    where not all of them may.
+    where not all of them may. `env_notice` is a line for the user about what `env` lacks, shown at the first call.
     """
 
     registry: ToolRegistry
@@ -51,6 +51,7 @@ class ToolParts(Value):
     mcp: McpSlot | None = None
     hooks: SessionHooks | None = None
     allows: Callable[[str], bool] | None = None
+    env_notice: str = ""
 
 
 class ToolRuns:
@@ -124,7 +125,7 @@ class ToolRuns:
             hands = await asyncio.shield(self.warm_up(turn.sandbox_policy, turn.cwd))
         policy = self._granted or turn.sandbox_policy
         shortfall = hands.sandbox.shortfall(policy, turn.cwd)
-        for warning in (*filter(None, [shortfall]), *hands.approvals.warnings):
+        for warning in (*filter(None, [shortfall, self._parts.env_notice]), *hands.approvals.warnings):
             self._warn(warning)
         parts = self._parts
         announcements, hooks = _Announcements(self._emit), parts.hooks

@@ -11,8 +11,12 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from codex_py.protocol.value import Value
+from codex_py.text.credentials import has_credential
 
-DEFAULT_EXCLUDES: Final = ("*KEY*", "*SECRET*", "*TOKEN*", "*PASSWORD*")
+DEFAULT_EXCLUDES: Final = (
+    *("*KEY*", "*SECRET*", "*TOKEN*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*COOKIE*"),
+    *("*_PWD", "*_AUTH", "*_DSN", "*_PAT"),
+)
 
 _CORE: Final = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "USER", "USERNAME", "TMPDIR", "TEMP", "TMP"),
@@ -38,6 +42,7 @@ class EnvironmentRules(Value):
 
     inherit: Literal["all", "core", "none"] = "all"
     ignore_default_excludes: bool = False
+    allow: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     set: Mapping[str, str] = MappingProxyType({})
     include_only: tuple[str, ...] = ()
@@ -52,9 +57,11 @@ def tool_environment(
 ) -> dict[str, str]:
     """What a tool process inherits of `env` under `rules`.
 
-    `secrets` are names that are never inherited whatever the rules say, such as the providers' key variables; only an
-    explicit `set` brings one back. `extra` is what the session tells its commands (`CODEX_THREAD_ID` and the like).
-    Where there is a `PATH`, the folder of the bundled `rg` ends it unless `rg` is found anyway.
+    A variable whose name looks like a secret is left out, and so is one whose value holds a credential of a known
+    shape (see `withheld_by_value`). `secrets` are names that are never inherited whatever the rules say, such as the
+    providers' key variables; only an explicit `set` brings one back. `extra` is what the session tells its commands
+    (`CODEX_THREAD_ID` and the like). Where there is a `PATH`, the folder of the bundled `rg` ends it unless `rg` is
+    found anyway.
     """
     kept = _inherited(env, rules, frozenset(secrets))
     kept.update(rules.set)
@@ -65,6 +72,17 @@ def tool_environment(
     if "PATH" in kept:
         kept["PATH"] = with_bundled_tools(kept["PATH"])
     return kept
+
+
+def withheld_by_value(env: Mapping[str, str], rules: EnvironmentRules) -> tuple[str, ...]:
+    """The variables that are kept from tool processes only because their value holds a credential, sorted.
+
+    `rules.allow` passes one on; `rules.ignore_default_excludes` passes all on.
+    """
+    if rules.ignore_default_excludes:
+        return ()
+    names = _by_name(env, rules, frozenset(rules.set))
+    return tuple(sorted(name for name in names if not _matches(name, rules.allow) and has_credential(env[name])))
 
 
 def bundled_tools() -> Path | None:
@@ -93,15 +111,27 @@ def find_executable(name: str, path: str) -> str | None:
 
 
 def _inherited(env: Mapping[str, str], rules: EnvironmentRules, secrets: frozenset[str]) -> dict[str, str]:
+    withheld = withheld_by_value(env, rules)
+    return {name: env[name] for name in _by_name(env, rules, secrets) if name not in withheld}
+
+
+def _by_name(env: Mapping[str, str], rules: EnvironmentRules, secrets: frozenset[str]) -> list[str]:
+    """The variables that the rules about names let through."""
     match rules.inherit:
         case "none":
-            return {}
+            return []
         case "core":
             names = [name for name in env if name.upper() in _CORE]
         case "all":
             names = list(env)
-    globs = rules.exclude if rules.ignore_default_excludes else DEFAULT_EXCLUDES + rules.exclude
-    return {name: env[name] for name in names if name not in secrets and not _matches(name, globs)}
+    excludes = () if rules.ignore_default_excludes else DEFAULT_EXCLUDES
+    return [
+        name
+        for name in names
+        if name not in secrets
+        and not _matches(name, rules.exclude)
+        and (not _matches(name, excludes) or _matches(name, rules.allow))
+    ]
 
 
 def _matches(name: str, globs: Collection[str]) -> bool:

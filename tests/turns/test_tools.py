@@ -297,3 +297,29 @@ async def test_older_names_of_the_shell_are_answered_and_not_offered(place: Plac
     assert model.requests[1].output_of("c1").endswith("\nOutput:\none\n")
     assert model.requests[1].output_of("c2").startswith("Exit code: 4\n")
     assert [event.exit_code for event in watched.of(events.CommandFinished)] == [0, 4]
+
+
+async def test_a_credential_in_a_variables_value_reaches_no_command_and_is_named_once(place: Place) -> None:
+    url = "postgres://app:hunter2-hunter2@db.example.com/app"
+    place.write("settings.txt", f"url = {url}\n")
+    calls = [call("c1", "exec_command", {"cmd": "env"})], [call("c2", "exec_command", {"cmd": "cat settings.txt"})]
+    with FakeResponses(*calls, [say("done")]) as model:
+        async with watched_session(place.with_env(DATABASE_URL=url, SITE="https://example.com/"), model) as watched:
+            await watched.say("go")
+    outputs = [model.requests[1].output_of("c1"), model.requests[2].output_of("c2")]
+    assert "SITE=https://example.com/" in outputs[0]
+    assert "DATABASE_URL" not in outputs[0]
+    assert "url = [redacted]" in outputs[1]
+    assert [warned.message for warned in watched.of(events.Warned)] == [
+        "`DATABASE_URL` holds a credential and is not passed to commands;"
+        ' to pass one on: `shell_environment_policy.allow = ["DATABASE_URL"]`'
+    ]
+
+
+async def test_a_variable_with_a_credential_can_be_allowed(place: Place) -> None:
+    env = place.with_env(DATABASE_URL="postgres://app:hunter2-hunter2@db.example.com/app")
+    with FakeResponses([call("c1", "exec_command", {"cmd": "env"})], [say("done")]) as model:
+        async with watched_session(env, model, 'shell_environment_policy.allow = ["DATABASE_*"]') as watched:
+            await watched.say("go")
+    assert "DATABASE_URL=postgres://app:hunter2-hunter2@db" in model.requests[1].output_of("c1")
+    assert watched.of(events.Warned) == []

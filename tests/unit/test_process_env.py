@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.process.env import EnvironmentRules, bundled_tools, find_executable, tool_environment
+from codex_py.process.env import EnvironmentRules, bundled_tools, find_executable, tool_environment, withheld_by_value
 
 USER = {
     "HOME": "/home/u",
@@ -68,6 +68,29 @@ def test_an_explicit_value_wins_over_the_excludes() -> None:
 )
 def test_rules_apply_in_order(rules: EnvironmentRules, kept: dict[str, str]) -> None:
     assert _of_user(tool_environment(USER, rules)) == kept
+
+
+def test_a_value_with_a_credential_stays_out_whatever_its_name_is() -> None:
+    user = {"HOME": "/home/u", "DATABASE_URL": "postgres://app:hunter2@db/app", "SITE": "https://example.com/"}
+    assert _of_user(tool_environment(user, EnvironmentRules())) == {"HOME": "/home/u", "SITE": "https://example.com/"}
+    assert withheld_by_value(user, EnvironmentRules()) == ("DATABASE_URL",)
+    for rules in (EnvironmentRules(allow=("database_*",)), EnvironmentRules(ignore_default_excludes=True)):
+        assert _of_user(tool_environment(user, rules)) == user
+        assert withheld_by_value(user, rules) == ()
+
+
+@pytest.mark.parametrize("name", ["SENTRY_DSN", "MYSQL_PWD", "SESSION_COOKIE", "GH_PAT", "NPM_AUTH", "SSH_PASSPHRASE"])
+def test_names_of_secrets_stay_out_unless_they_are_allowed(name: str) -> None:
+    assert _of_user(tool_environment({name: "x", "PWD": "/a", "OLDPWD": "/b"}, EnvironmentRules())) == {
+        "PWD": "/a",
+        "OLDPWD": "/b",
+    }
+    assert _of_user(tool_environment({name: "x"}, EnvironmentRules(allow=(name,)))) == {name: "x"}
+
+
+def test_what_is_excluded_by_name_is_not_allowed_by_another_rule() -> None:
+    rules = EnvironmentRules(allow=("*",), exclude=("A_TOKEN",))
+    assert _of_user(tool_environment({"A_TOKEN": "1", "B_TOKEN": "2"}, rules)) == {"B_TOKEN": "2"}
 
 
 def test_no_path_is_made_up_when_nothing_is_inherited() -> None:

@@ -1,0 +1,69 @@
+"""Recognising credentials by their shape: tokens of known services, keys, and passwords inside addresses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+# Each piece of text begins the shapes listed for it, so that a value without any of them costs no regular expression.
+# A shape that starts with a letter must not continue a longer word: `disk-…` is not `sk-…`.
+_TOKENS: Final[Mapping[str, str]] = {
+    "eyJ": r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]+\.[\w-]+",
+    "-----BEGIN ": r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY",
+    "gh": r"gh[opsur]_[A-Za-z0-9]{20,}",
+    "github_pat_": r"github_pat_\w{20,}",
+    "gl": r"gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|oas|soat)-[\w-]{16,}",
+    "sk-": r"sk-[\w-]{16,}",
+    "k_live_": r"[rs]k_live_\w{16,}",
+    "k_test_": r"[rs]k_test_\w{16,}",
+    "whsec_": r"whsec_[\w+/=]{16,}",
+    "xox": r"xox[a-z]-[\w.-]{10,}",
+    "xapp-": r"xapp-[\w-]{10,}",
+    "AKIA": r"AKIA[A-Z0-9]{16}\b",
+    "ASIA": r"ASIA[A-Z0-9]{16}\b",
+    "AIza": r"AIza[\w-]{30,}",
+    "ya29.": r"ya29\.[\w-]{20,}",
+    "GOCSPX-": r"GOCSPX-[\w-]{20,}",
+    "npm_": r"npm_[A-Za-z0-9]{30,}",
+    "pypi-": r"pypi-[\w-]{40,}",
+    "hf_": r"hf_[A-Za-z0-9]{20,}",
+    "gsk_": r"gsk_[A-Za-z0-9]{20,}",
+    "xai-": r"xai-[A-Za-z0-9]{20,}",
+    "nvapi-": r"nvapi-[\w-]{20,}",
+    "SG.": r"SG\.[\w-]{16,}\.[\w-]{16,}",
+    "dop_v1_": r"dop_v1_[a-f0-9]{32,}",
+    "dckr_": r"dckr_[a-z]+_[\w-]{20,}",
+    "hvs.": r"hvs\.[\w-]{20,}",
+    "shp": r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}",
+    "lin_api_": r"lin_api_[A-Za-z0-9]{20,}",
+    "ATATT3": r"ATATT3[\w=-]{20,}",
+    "tskey-": r"tskey-[\w-]{16,}",
+    "sntry": r"sntry[su]_[\w+/=-]{20,}",
+    "AGE-SECRET-KEY-": r"AGE-SECRET-KEY-1[A-Z0-9]{20,}",
+    "hooks.slack.com/": r"hooks\.slack\.com/(?:services|workflows)/\S{16,}",
+    "/api/webhooks/": r"/api/webhooks/\d+/[\w-]{16,}",
+}
+# What a password begins with that is not to be filled in yet, as in `password=$PASSWORD`.
+_FILLED_IN: Final = r"[^;&\s$\"'`<{%*(/@]"
+# The same for words, in any case of letters: passwords in addresses and connection strings, headers, cookies.
+_WORDS: Final[Mapping[str, str]] = {
+    "://": rf"://[^/\s:@]*:{_FILLED_IN}[^/\s@]*@",
+    "@": r"^[^\s:/@]+:[^\s@]+@(?:tcp|unix)\(",
+    "bearer ": r"\bbearer\s+[\w.~+/=-]{16,}",
+    "basic ": r"\bbasic\s+(?=\S*[\d=+/])[\w+/=-]{12,}",
+    "=": (
+        rf"(?:\b|_)(?:password|passwd|pwd|accountkey|sharedaccesskey|_authtoken)\s*=\s*{_FILLED_IN}"
+        r"|[?&](?:[\w-]{0,32}(?:token|secret|api_?key|signature)|sig|key)=[^&;\s$]{8,}"
+        r"|(?:^|;\s*|cookie:\s*)[\w.-]{0,32}(?:sess|sid|auth|token|csrf|jwt)[\w.-]{0,32}=[^;\s$\"'(]{12,}(?:;|$)"
+    ),
+}
+
+
+def has_credential(text: str) -> bool:
+    """Whether a credential of a known shape stands somewhere in the text; a text without one is cheap to check."""
+    for start, shape in _TOKENS.items():
+        if start in text and re.search(rf"(?<![A-Za-z0-9]){shape}" if start[0].isalpha() else shape, text):
+            return True
+    lower = text.lower()
+    return any(start in lower and re.search(shape, lower) for start, shape in _WORDS.items())
