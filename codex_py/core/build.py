@@ -95,9 +95,7 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
     model = local.model if local else choose_model(config, provider)
     facts = known_facts(config, model, local)
     settings = _model_settings(request, model, facts, local=provider.local and provider.id != OFFLINE_PROVIDER)
-    policy = choose_policy(request.loaded, request.extra_roots)
     tool_env = _tool_env(request, keys := key_names(config, provider), thread_id)
-    withheld = withheld_credentials(config, request.env, keys)
     roles = session_roles(request)
     hooks, approval = _hooks(request, tool_env, stored, thread_id=thread_id)
     place = ToolPlace(provider, approval, request.can_ask, roles.shown())
@@ -110,7 +108,7 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
     return SessionParts(
         thread_id=thread_id,
         provider_name=provider.id,
-        settings=TurnSettings(request.cwd, settings, policy, approval),
+        settings=TurnSettings(request.cwd, settings, choose_policy(request.loaded, request.extra_roots), approval),
         model=client,
         tools=ToolParts(
             tools,
@@ -122,10 +120,10 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
             users_env=lambda: _users_env(request, keys),
             mcp=mcp,
             hooks=hooks,
-            env_notice=withheld.notice,
+            env_notice=withheld_credentials(config, request.env, keys).notice,
         ),
         open_recorder=lambda warn: file.open(thread_id, instructions=settings.instructions, warn=warn),
-        redactor=Redactor((*credentials.secrets, *withheld.values)),
+        redactor=_redactor(request, credentials.secrets, keys),
         snapshot=lambda skills, now: _snapshot(request, now, skills=skills),
         override=lambda op, now: _overridden(request, place, op, now),
         skills=SessionSkills(_skill_settings(request, settings, tool_env, keys=keys, servers=servers), request.cwd),
@@ -224,6 +222,12 @@ def _tool_env(request: SessionRequest, keys: frozenset[str], thread_id: str) -> 
 def _users_env(request: SessionRequest, keys: frozenset[str]) -> dict[str, str]:
     """What the user's own commands run with: all the user has, but for the keys of providers."""
     return tool_environment(request.env, EnvironmentRules(ignore_default_excludes=True), secrets=keys)
+
+
+def _redactor(request: SessionRequest, secrets: tuple[str, ...], keys: frozenset[str]) -> Redactor:
+    """Knows the provider's own `secrets` and those that commands do not get."""
+    withheld = withheld_credentials(request.loaded.config, request.env, keys).values
+    return Redactor((*secrets, *withheld))
 
 
 def _skill_settings(
