@@ -71,7 +71,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
         "server",
     },
 }
-FREE: Final = {"errors", "paths", "log"}
+FREE: Final = {"errors", "paths", "programs", "log"}
 
 MAX_LINES: Final = 400
 MAX_LINES_OF_LISTED: Final = 500

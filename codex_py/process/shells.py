@@ -27,7 +27,7 @@ def user_shell(env: Mapping[str, str]) -> str:
     for name in ("/bin/bash", "/usr/bin/bash", "/bin/zsh"):
         if os.access(name, os.X_OK):
             return name
-    return find_executable("bash", env.get("PATH", "")) or "/bin/sh"
+    return "/bin/sh"
 
 
 def find_shell(name: str, env: Mapping[str, str]) -> str:
@@ -57,3 +57,11 @@ def keep_bundled_tools(script: str, shell: str) -> str:
     if folder is None or Path(shell).name not in _ASSIGNING or find_executable("rg", _USUAL_PATH):
         return script
     return f'PATH="$PATH":{quote_word(str(folder))}; {script}'
+
+
+def with_fixed_path(script: str, shell: str, path: str) -> str:
+    """`script` with `path` as its `PATH`, whatever the profile of the `shell` makes of that; for a shell that assigns.
+
+    The assignment stays on the first line, as in `keep_bundled_tools`.
+    """
+    return f"PATH={quote_word(path)}; {script}" if Path(shell).name in _ASSIGNING else script

@@ -32,6 +32,9 @@ _TOO_WIDE: Final = frozenset(
 _SCRIPT_OPTIONS: Final = frozenset(("-c", "-lc", "-e", "-r", "-m", "-", "--eval", "-p", "--print", "-Command"))
 
 _LEAVE: Final = "it asks to run outside the sandbox"
+_NOT_THE_WORD: Final = (
+    "a rule lets it out of the sandbox by a bare name, which does not cover a program commands may write"
+)
 _PARTIAL: Final = "the sandbox here cannot hold everything"
 
 
@@ -40,7 +43,8 @@ class CommandFacts(Value):
 
     `segments` are the words of each command of a plain script, None when it is not plain; `hidden` are all commands
     found in it anywhere. `safe` are the segments known to only read; `danger` is why it is not to be run unasked.
-    `shortfall` is what the sandbox cannot hold of it, None when it holds all or the user has accepted that.
+    `shortfall` is what the sandbox cannot hold of it, None when it holds all or the user has accepted that. `writable`
+    are the full paths of its programs that sandboxed commands may write, `unagreed` those of them that no rule names.
     """
 
     segments: tuple[Words, ...] | None
@@ -50,6 +54,8 @@ class CommandFacts(Value):
     escalated: bool = False
     justification: str = ""
     shortfall: str | None = None
+    writable: tuple[str, ...] = ()
+    unagreed: tuple[str, ...] = ()
 
 
 class Run(Value):
@@ -86,12 +92,16 @@ def decide_command(
 ) -> Verdict:
     """The verdict on a command, `rules` first, then the guard against accidents, then the policy."""
     verdict = _verdict(facts, rules, policy, sandbox)
+    may_ask = can_ask and asks_about(policy, "sandbox_approval")
+    if isinstance(verdict, Run) and verdict.outside and facts.unagreed:
+        # A rule is about a program. Where nobody can say whether this is it, it stays in the sandbox.
+        verdict = Ask(_NOT_THE_WORD, outside=True, patternable=False) if may_ask or facts.escalated else Run()
     if not isinstance(verdict, Ask):
         return verdict
     if not can_ask or not asks_about(policy, verdict.kind):
         reason = _no_escalation(policy) if verdict.reason == _LEAVE else _refused(verdict, policy)
         return Refuse(reason, verdict)
-    if verdict.outside and not facts.justification.strip():
+    if verdict.outside and facts.escalated and not facts.justification.strip():
         return Refuse("`require_escalated` needs a `justification`: one sentence that tells the user why")
     return verdict
 

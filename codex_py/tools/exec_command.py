@@ -14,7 +14,7 @@ from codex_py.paths import is_folder, is_there
 from codex_py.process.profiles import ShellStart
 from codex_py.process.pty import on_terminal
 from codex_py.process.session import ExecSession
-from codex_py.process.shells import find_shell, keep_bundled_tools, shell_argv, user_shell
+from codex_py.process.shells import find_shell, keep_bundled_tools, shell_argv, user_shell, with_fixed_path
 from codex_py.process.spawn import CommandSpec
 from codex_py.protocol.encoding import decode_json
 from codex_py.protocol.events import CommandFinished, CommandStarted
@@ -131,7 +131,11 @@ def _command_spec(arguments: CommandLine, context: ToolContext, *, workdir: Path
         reason = "is not a folder" if is_there(workdir) else "does not exist"
         raise ToolError(f"cannot run the command: working directory `{workdir}` {reason}")
     shell = find_shell(arguments.shell, context.env) if arguments.shell else user_shell(context.env)
-    script = keep_bundled_tools(arguments.cmd, shell) if login else arguments.cmd
+    script = arguments.cmd
+    if context.fixed_path is not None:
+        script = with_fixed_path(script, shell, context.fixed_path)
+    elif login:
+        script = keep_bundled_tools(script, shell)
     start = context.processes.profiles.start(shell, context.env) if login else ShellStart(login=False)
     argv = shell_argv(shell, start.script(script), login=start.login, no_profile=start.no_profile)
     try:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.errors import ToolError, UserError
-from codex_py.paths import real_path
 from codex_py.process.env import find_executable
 from codex_py.process.quoting import join_words
 from codex_py.process.shells import shell_argv
@@ -38,6 +37,7 @@ from codex_py.tools.danger import find_danger
 from codex_py.tools.grants import Approvals
 from codex_py.tools.hidden_commands import hidden_commands
 from codex_py.tools.known_safe import BUILTINS, is_known_safe
+from codex_py.tools.outside import finder_of, outside_context, unagreed, writable_programs
 from codex_py.tools.plain_script import Words, plain_segments
 from codex_py.tools.spec import ToolContext, ToolOutput
 
@@ -95,12 +95,12 @@ async def guard_command(command: GuardedCommand, context: ToolContext, attempt: 
     """Run `attempt` if the command may run, in the context it may run in; raise `ToolError` if it may not."""
     guard = _CommandGuard(command, context)
     run = await guard.permit()
-    first = await attempt(_context_for(run, context))
+    first = await attempt(guard.context_for(run))
     if not first.denied or not asks_after_denial(context.approval, can_ask=context.ask is not None):
         return first.output
     if not await guard.permit_outside():
         return first.output
-    return (await attempt(_context_for(Run(outside=True), context))).output
+    return (await attempt(guard.context_for(Run(outside=True)))).output
 
 
 class PatchToJudge(NamedTuple):
@@ -181,6 +181,13 @@ class _CommandGuard:
             ask = Ask("the sandbox seems to have stopped it; run it again outside?", outside=True)
             return (await self._asked(ask)).scope is not None
 
+    def context_for(self, run: Run) -> ToolContext:
+        """What it runs in."""
+        context = self._context
+        if run.outside:
+            return outside_context(context, self._facts.writable)
+        return context.replace(env=_without_steering(context.env)) if run.clear_env else context
+
     def _is_saved(self, ask: Ask) -> bool:
         """Whether a hook's yes answers it: not what leads outside, nor what a rule or a danger makes a question."""
         return not ask.outside and ask.kind != "rules" and self._facts.danger is None
@@ -210,7 +217,9 @@ class _CommandGuard:
 
     async def _asked(self, ask: Ask) -> ApprovalReply:
         command, approvals = self._command, self._approvals
-        key = (command.line, command.workdir, ask.outside)
+        # What is agreed to are programs, not their names: another one in the place of the first is another question.
+        writable = self._facts.writable if ask.outside else ()
+        key = (command.line, command.workdir, ask.outside, writable)
         if approvals.is_allowed(key):
             return ApprovalReply("session")
         pattern = self._pattern(ask)
@@ -222,7 +231,7 @@ class _CommandGuard:
             call_id=self._context.call_id,
             command=sanitize_command(command.line),
             cwd=command.workdir,
-            reason=ask.reason,
+            reason="; ".join([ask.reason, *map(_where, writable)]),
             justification=command.justification,
             outside=ask.outside,
             pattern=pattern if len(scopes) > 2 else (),
@@ -258,9 +267,10 @@ class _CommandGuard:
             self._context.emit(Warned(str(error)))
 
     def _pattern(self, ask: Ask) -> Words:
-        if not ask.patternable or self._facts.danger is not None:
+        facts = self._facts
+        if not ask.patternable or facts.danger is not None or (ask.outside and facts.writable):
             return ()
-        return suggest_pattern(self._facts.segments, self._command.wanted_pattern, self._free(ask)) or ()
+        return suggest_pattern(facts.segments, self._command.wanted_pattern, self._free(ask)) or ()
 
     def _free(self, ask: Ask) -> Sequence[Words]:
         """The commands of the script that need no pattern."""
@@ -276,17 +286,26 @@ class _CommandGuard:
 def find_facts(command: GuardedCommand, context: ToolContext) -> CommandFacts:
     """Read the command's script; what a shell that is not known would make of it is not guessed at."""
     variables = context.env
+    hidden = hidden_commands(command.script, str(command.workdir), variables)
     segments = plain_segments(command.script) if _is_trusted(command.shell, context) else None
     safe = [words for words in segments or () if is_known_safe(words) and _is_the_known_one(words[0], context)]
+    writable = writable_programs((*(segments or ()), *hidden), command.shell, context)
     return CommandFacts(
         segments=segments,
-        hidden=hidden_commands(command.script, str(command.workdir), variables),
+        hidden=hidden,
         safe=tuple(safe),
         danger=find_danger(command.script, str(command.workdir), variables) if context.guards_accidents else None,
         escalated=command.escalated and not isinstance(context.sandbox_policy, DangerFullAccess),
         justification=command.justification,
         shortfall=context.shortfall,
+        writable=writable,
+        unagreed=unagreed(writable, context.approvals.rules.executables if context.approvals else {}),
     )
+
+
+def _where(program: str) -> str:
+    name = program.rpartition("/")[2]
+    return sanitize_line(f"`{name}` is `{program}`, which commands in the sandbox may write")
 
 
 def _is_trusted(shell: str, context: ToolContext) -> bool:
@@ -302,13 +321,7 @@ def _is_the_known_one(name: str, context: ToolContext) -> bool:
     path = context.env.get("PATH", "")
     if any(not folder.startswith("/") for folder in path.split(":")):
         return False
-    found = find_executable(name, path)
-    if found is None:
-        return True
-    real = Path(real_path(found))
-    roots = context.sandbox.roots(context.sandbox_policy, context.cwd)
-    writable = [root.path for root in roots if root.path != Path("/")]
-    return not any(real.is_relative_to(folder) for folder in (Path(real_path(context.cwd)), *writable))
+    return finder_of(context).find_untrusted(name) is None
 
 
 def _within_plan(verdict: Verdict) -> Verdict:
@@ -323,12 +336,6 @@ def _within_plan(verdict: Verdict) -> Verdict:
             return Refuse(f"command refused: {reason}; in plan mode nobody is asked: put it into the plan")
         case _:
             return verdict
-
-
-def _context_for(run: Run, context: ToolContext) -> ToolContext:
-    if run.outside:
-        return context.replace(sandbox_policy=DangerFullAccess())
-    return context.replace(env=_without_steering(context.env)) if run.clear_env else context
 
 
 def _without_steering(env: Mapping[str, str]) -> dict[str, str]:

@@ -75,8 +75,9 @@ class ToolContext(Value):
     accepted that. `plan` says that the turn is one of plan mode: nothing may be written, whatever a rule or an answer
     would allow. `guards_accidents` is false where the user has chosen neither a sandbox nor questions: only rules and
     hooks refuse there. `allowed` says that a hook, or the user asked by one, has agreed to the call: that saves the
-    question about it, and lifts no sandbox. `agents` gives what starts agents, `use_skill` the text of a skill by its
-    name.
+    question about it, and lifts no sandbox. `fixed_path` is what a command finds its programs by, whatever a profile
+    says; None where that is left to its shell. `agents` gives what starts agents, `use_skill` the text of a skill by
+    its name.
     Everything here comes from the session, never from the call's arguments.
     """
 
@@ -96,6 +97,7 @@ class ToolContext(Value):
     plan: bool = False
     guards_accidents: bool = True
     allowed: bool = False
+    fixed_path: str | None = None
     agents: Callable[[], AgentSpawner] | None = None
     use_skill: Callable[[str], Awaitable[str]] | None = None
 

@@ -269,6 +269,78 @@ async def test_a_program_from_the_repository_is_not_the_one_that_is_known(place:
     assert len(told.asked) == 1
 
 
+def planted(place: Place, name: str) -> Place:
+    """The place with a virtual environment of the project on the `PATH`, and a program in it that leaves a trace."""
+    program = place.write(f".venv/bin/{name}", "#!/bin/sh\ntouch planted\n")
+    program.chmod(0o755)
+    return place.with_env(PATH=f"{place.repo}/.venv/bin:{place.env['PATH']}")
+
+
+OUTSIDE = {"sandbox_permissions": "require_escalated", "justification": "it has to"}
+LEAVING = 'prefix_rule(pattern = ["{}"], sandbox = "off")\n'
+
+
+def own_rules(place: Place, text: str) -> None:
+    (place.codex_home / "rules").mkdir(mode=0o700)
+    (place.codex_home / "rules/own.rules").write_text(text)
+
+
+async def test_a_rule_about_a_bare_name_does_not_let_a_planted_program_out(place: Place) -> None:
+    place = planted(place, "git")
+    own_rules(place, LEAVING.format("git"))
+    told = await turn(place, run(1, "git status"), answers=(None,), approval="on-request")
+    assert told.asked[0].outside
+    assert f"`git` is `{place.repo}/.venv/bin/git`" in told.asked[0].reason
+    assert not told.asked[0].pattern
+    assert not (place.repo / "planted").exists()
+
+
+async def test_with_nobody_to_ask_a_planted_program_stays_in_the_sandbox(place: Place, tmp_path: Path) -> None:
+    place = planted(place, "git")
+    place.write(".venv/bin/git", f"#!/bin/sh\ntouch {tmp_path}/outside\n")
+    own_rules(place, LEAVING.format("git"))
+    policy = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
+    told = await turn(place, run(1, "git status"), approval="never", can_ask=False, top=policy)
+    assert "Read-only file system" in told.outputs[0] or "Permission denied" in told.outputs[0]
+    assert not (tmp_path / "outside").exists()
+
+
+async def test_a_rule_that_names_the_program_itself_lets_it_out(place: Place) -> None:
+    place = planted(place, "tool")
+    path = f"{place.repo}/.venv/bin/tool"
+    own_rules(place, LEAVING.format("tool") + f'host_executable(name = "tool", paths = ["{path}"])\n')
+    await turn(place, run(1, "tool"), approval="on-request")
+    assert (place.repo / "planted").exists()
+
+
+async def test_a_yes_for_the_session_is_to_the_program_it_named(place: Place) -> None:
+    place = planted(place, "other")
+    plant = f"printf '#!/bin/sh\\ntouch planted\\n' > {place.repo}/.venv/bin/tac && chmod +x {place.repo}/.venv/bin/tac"
+    told = await turn(
+        place,
+        run(1, "tac README.md", **OUTSIDE),
+        run(2, plant),
+        run(3, "tac README.md", **OUTSIDE),
+        answers=("session", None),
+        approval="on-request",
+    )
+    assert [f"`tac` is `{place.repo}/.venv/bin/tac`" in question.reason for question in told.asked] == [False, True]
+    assert "# Demo" in told.outputs[0]
+    assert not (place.repo / "planted").exists()
+
+
+@pytest.mark.parametrize("login", [False, True])
+async def test_a_command_let_out_finds_no_program_where_commands_may_write(place: Place, login: bool) -> None:
+    place = planted(place, "tac")
+    (place.home / ".profile").write_text(f"PATH={place.repo}/.venv/bin:$PATH\n")
+    place.write("name", "tac\n")
+    script = "read -r one < name; $one README.md"  # a word that nobody can look up beforehand
+    told = await turn(place, run(1, script, **OUTSIDE, login=login), answers=("once",), approval="on-request")
+    assert told.asked[0].reason == "it asks to run outside the sandbox"
+    assert "# Demo" in told.outputs[0]
+    assert not (place.repo / "planted").exists()
+
+
 async def test_two_calls_at_once_ask_one_after_the_other(place: Place) -> None:
     both = [run(1, "touch a"), run(2, "touch a")]
     with FakeResponses(both, [say("done")]) as model:

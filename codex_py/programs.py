@@ -1,0 +1,101 @@
+"""Finding the programs that we start for ourselves, outside the sandbox.
+
+A `PATH` may name directories of a project (an activated virtual environment): what lies there comes from a repository
+or from a command of the model, and must not run for us.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from codex_py.errors import UserError
+from codex_py.paths import is_file, is_there, real_path
+
+_MAX_LINKS: Final = 40
+
+
+class ProgramFinder(NamedTuple):
+    """Looks through `path`, a `PATH`, and takes no program that is in an `untrusted` directory or leads through one."""
+
+    path: str
+    untrusted: tuple[str, ...] = ()
+
+    def find(self, name: str) -> str | None:
+        """The full path of the first program of this name that may run; None when there is none."""
+        return next((found for found in self._candidates(name) if not self.is_untrusted(found)), None)
+
+    def find_untrusted(self, name: str) -> str | None:
+        """The program the name leads to, if that is one that may not run for us."""
+        first = next(self._candidates(name), None)
+        return first if first is not None and self.is_untrusted(first) else None
+
+    def find_chosen(self, name: str, setting: str) -> str:
+        """What to start for a program the user has named in a setting; a path stands for itself.
+
+        Raises `UserError` when the only program of this name may not run.
+        """
+        if "/" in name:
+            return name
+        found = self.find(name)
+        if found is None and (passed_over := self.find_untrusted(name)) is not None:
+            raise UserError(
+                f"`{name}` of {setting} is not started: it is `{passed_over}`, which commands of the model may write",
+                hint="install it elsewhere, or give its full path",
+            )
+        return found or name
+
+    def trusted_path(self) -> str:
+        """The `PATH` without the directories that programs are not taken from."""
+        return os.pathsep.join(folder for folder in _directories(self.path) if not self._holds(real_path(folder)))
+
+    def is_untrusted(self, program: str) -> bool:
+        """Whether a program, or a link on the way to it, lies in an untrusted directory."""
+        for _ in range(_MAX_LINKS):
+            parent, name = os.path.split(program)
+            program = os.path.join(real_path(parent), name)  # noqa: PTH118 - start-up: strings
+            if self._holds(program):
+                return True
+            try:
+                target = os.readlink(program)  # noqa: PTH115
+            except OSError:
+                return False
+            program = os.path.join(os.path.dirname(program), target)  # noqa: PTH118, PTH120
+        return True
+
+    def _candidates(self, name: str) -> Iterator[str]:
+        for folder in _directories(self.path):
+            candidate = f"{folder}/{name}"
+            if os.access(candidate, os.X_OK) and is_file(Path(candidate)):
+                yield candidate
+
+    def _holds(self, real: str) -> bool:
+        return any(real == folder or real.startswith(f"{folder}/") for folder in self.untrusted)
+
+
+def program_finder(env: Mapping[str, str], cwd: Path, writable: Iterable[Path] = ()) -> ProgramFinder:
+    """What finds programs for a session in `cwd` whose commands may write below `writable`.
+
+    The directory, its project and the temporary directories are never trusted.
+    """
+    chosen = env.get("TMPDIR", "")
+    temporary = [Path("/tmp"), *([Path(chosen)] if chosen.startswith("/") else [])]
+    folders = [cwd, project_directory(cwd), *temporary, *(cwd / folder for folder in writable)]
+    real = (real_path(folder) for folder in folders)
+    # A session in `/` could trust nothing at all.
+    return ProgramFinder(env.get("PATH", ""), tuple(dict.fromkeys(folder for folder in real if folder != "/")))
+
+
+def project_directory(folder: Path) -> Path:
+    """The real path of the repository that holds the folder, or of the folder itself."""
+    real = Path(real_path(folder))
+    return next(
+        (one for one in (real, *real.parents) if is_file(one / ".git") or is_there(one / ".git" / "HEAD")), real
+    )
+
+
+def _directories(path: str) -> list[str]:
+    """The directories of a `PATH`; a relative one would mean something else in every directory."""
+    return [folder for folder in path.split(os.pathsep) if folder.startswith("/")]
