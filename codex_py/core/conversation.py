@@ -224,10 +224,10 @@ class Conversation:
             self.history.append(*opening)
         self._previous = turn.settings
         await self._hear(waiting)
+        if await self._parts.mcp.meet():
+            self.runs.join()
         self._parts.mcp.begin()
-        last = await self._sample(turn)
-        await self._parts.mcp.settle()
-        return last
+        return await self._sample(turn)
 
     async def _compact_first(self, turn: TurnContext, due: CompactionReason, waiting: Sequence[Said]) -> None:
         """Make room for what the user has said, which is kept when that fails, is interrupted or killed."""

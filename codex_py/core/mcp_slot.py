@@ -132,10 +132,9 @@ class McpSlot:
         if self.servers is not None:
             self.servers.begin()
 
-    async def settle(self) -> None:
-        """A turn is about to end: wait for servers never seen, where there may be no other turn."""
-        if self.servers is not None:
-            await self.servers.settle()
+    async def meet(self) -> bool:
+        """The first request is about to be made: wait for servers never met. Whether there were any."""
+        return self.servers is not None and await self.servers.meet()
 
     async def close(self) -> None:
         """End every server."""

@@ -22,6 +22,7 @@ from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.policy import asks_about
 from codex_py.protocol.questions import Question
 from codex_py.protocol.value import Value
+from codex_py.text.sanitize import sanitize_line
 from codex_py.tools.mcp_tools import McpTools
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 # Starting costs work, and the first request goes out before it.
 _START_AFTER: Final = 0.25
+# How long the first request waits for servers whose tools nobody knows yet.
+_MEET_SECONDS: Final = 10.0
 
 
 class McpSettings(Value):
@@ -76,6 +79,8 @@ class SessionMcp:
         self._door: McpFrontDoor | None = None
         self._untold: list[str] = []
         self._starting: asyncio.Task[None] | None = None
+        # The names of servers that were waited for.
+        self._awaited: set[str] = set()
         self._watch: Watchdog | None = None
 
     def attach(self, door: McpFrontDoor) -> None:
@@ -83,6 +88,9 @@ class SessionMcp:
         self._door = door
         for server in self._settings.servers:
             self._learn(server)
+        if self._unmet():
+            # Its tools are waited for with the first message: it starts while that is typed.
+            self._starting = asyncio.create_task(self._start(0.0))
 
     def begin(self) -> None:
         """Start the servers in a moment; returns at once."""
@@ -106,17 +114,24 @@ class SessionMcp:
                 )
         self.tools.join()
 
-    async def settle(self) -> None:
-        """At the end of a turn that may be the last one: wait for servers never seen, so that the next has their tools.
-
-        A front end with a user before it has more turns, and does not wait.
-        """
-        if self._settings.can_ask:
-            return
-        unseen = [state for state in self.connections.states if not state.seen]
-        if unseen:
-            await self._start(0.0)
-            await self.connections.settle(unseen)
+    async def meet(self) -> bool:
+        """Wait, once and for a limited time, for servers whose tools nobody knows yet. Whether there were any."""
+        unmet = [state for state in self._unmet() if state.server.name not in self._awaited]
+        if not unmet:
+            return False
+        self._awaited.update(state.server.name for state in unmet)
+        await self._start(0.0)
+        waiting = await self.connections.settle(unmet, seconds=0)
+        if waiting:
+            self.warn(f"waiting for {_named(waiting)}, not used before: {_MEET_SECONDS:g} s at most")
+        for state in await self.connections.settle(waiting, seconds=_MEET_SECONDS):
+            name = sanitize_line(state.server.name)
+            self.warn(
+                f"{_named([state])} has not answered within {_MEET_SECONDS:g} s: the turn goes on without its tools"
+                f" (`codex-py mcp test {name}` shows why)"
+            )
+        self.tools.join()
+        return True
 
     async def add(self, servers: Sequence[McpServer]) -> list[McpFailed]:
         """Start more servers and wait for them, signing in where one wants that; their tools can be shown then."""
@@ -196,6 +211,9 @@ class SessionMcp:
         for state in self.connections.states:
             self._learn(state.server)
 
+    def _unmet(self) -> list[ServerState]:
+        return [state for state in self.connections.states if state.catalog is None and state.failure is None]
+
     async def _start(self, delay: float) -> None:
         await asyncio.sleep(delay)
         if self._watch is None and any(state.server.url is None for state in self.connections.states):
@@ -235,6 +253,11 @@ class _Told:
     def save(self, login: Mapping[str, Any]) -> None:
         self._tokens.save(login)
         self._tell()
+
+
+def _named(states: Sequence[ServerState]) -> str:
+    names = ", ".join(f"`{sanitize_line(state.server.name)}`" for state in states)
+    return f"the MCP server{'s' if len(states) > 1 else ''} {names}"
 
 
 def _said(message: Mapping[str, Any]) -> str:

@@ -13,7 +13,13 @@ from typing import Final
 
 _KEPT_BYTES: Final = 64 * 1024
 _CHUNK_BYTES: Final = 64 * 1024
-_LEAVE_SECONDS: Final = 1.0
+# How long it has to end by itself, and then after SIGTERM: a session that ends waits no longer for all its servers.
+_LEAVE_SECONDS: Final = 0.2
+_TERMINATE_SECONDS: Final = 0.1
+# Nothing ignores SIGKILL, but a process may be stuck in the kernel.
+_KILL_SECONDS: Final = 0.5
+# What is left to say of a server that has closed its output.
+_STATUS_SECONDS: Final = 1.0
 _POLL_SECONDS: Final = 0.01
 
 
@@ -60,11 +66,11 @@ class ServerChild:
 
     async def ended(self) -> int | None:
         """The exit status of a server that has closed its output; None when it goes on without one."""
-        await self._is_gone()
+        await self._is_gone(_STATUS_SECONDS)
         return self._process.returncode
 
     async def stop(self) -> None:
-        """Let it leave by itself for a second, then end its whole group. No wait is longer than three seconds."""
+        """Let it end by itself for 0.2 s, 0.1 s more after SIGTERM; then its whole group is killed."""
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._stop())
         # Whoever waits may be cancelled; what has begun goes on.
@@ -73,10 +79,11 @@ class ServerChild:
     async def _stop(self) -> None:
         with suppress(OSError, RuntimeError):
             self.stdin.close()
-        for number in (None, signal.SIGTERM, signal.SIGKILL):
+        steps = (None, _LEAVE_SECONDS), (signal.SIGTERM, _TERMINATE_SECONDS), (signal.SIGKILL, _KILL_SECONDS)
+        for number, seconds in steps:
             if number is not None and not self._signal(number):
                 break
-            if await self._is_gone():
+            if await self._is_gone(seconds):
                 # Its children may still be there: the group is told once more.
                 self._signal(signal.SIGKILL)
                 break
@@ -100,9 +107,9 @@ class ServerChild:
             return False
         return True
 
-    async def _is_gone(self) -> bool:
-        """Whether the process ends soon. Not `wait()`: that waits for the pipes too, which its children may hold."""
-        deadline = asyncio.get_running_loop().time() + _LEAVE_SECONDS
+    async def _is_gone(self, seconds: float) -> bool:
+        """Whether the process ends in time. Not `wait()`: that waits for the pipes too, which its children may hold."""
+        deadline = asyncio.get_running_loop().time() + seconds
         while self._process.returncode is None:
             if asyncio.get_running_loop().time() > deadline:
                 return False

@@ -113,11 +113,12 @@ class McpConnections:
         if state.owner is not None and state.up is not None and not state.up.done():
             state.owner.cancel()
 
-    async def settle(self, states: Sequence[ServerState]) -> None:
-        """Wait until these are up or have failed."""
+    async def settle(self, states: Sequence[ServerState], *, seconds: float | None = None) -> tuple[ServerState, ...]:
+        """Wait until these are up or have failed; gives back those that are not `seconds` later."""
         waiting = [state.up for state in states if state.up is not None]
         if waiting:
-            await asyncio.wait(waiting)
+            await asyncio.wait(waiting, timeout=seconds)
+        return tuple(state for state in states if state.up is not None and not state.up.done())
 
     async def close(self) -> None:
         """End every connection and every process."""

@@ -18,7 +18,7 @@ _SECONDS: Final = 30.0
 # A stream of events may be silent for as long as the call it belongs to, which has a deadline of its own.
 _SILENCE_SECONDS: Final = 3600.0
 # A server that hangs does not answer the farewell either.
-_FAREWELL_SECONDS: Final = 0.5
+_FAREWELL_SECONDS: Final = 0.3
 
 
 @asynccontextmanager

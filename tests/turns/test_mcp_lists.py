@@ -5,8 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.core.build import SessionRequest, open_session
+from codex_py.protocol import events
 from codex_py.protocol.input import TextInput
 from codex_py.protocol.ops import UserTurn
 from tests.support.fake_responses import FakeResponses, call, item, say
@@ -49,17 +52,55 @@ async def test_a_server_that_is_switched_off_adds_nothing(place: Place) -> None:
     assert warnings(watched) == []
 
 
-async def test_a_server_never_seen_joins_at_the_next_turn_with_one_line(place: Place) -> None:
-    with FakeResponses([say("one")], [say("two")], [say("three")]) as model:
-        async with watched_session(place, model, odd("new", "good")) as watched:
+@pytest.mark.parametrize("can_ask", [False, True])
+async def test_the_first_request_waits_for_a_server_never_met_and_says_so(
+    place: Place, tmp_path: Path, can_ask: bool
+) -> None:
+    # It answers nobody before the user has been shown the line.
+    gate = tmp_path / "gate"
+    tables = odd("new", "good", f"gate={gate}") + odd("known", "good")
+    with FakeResponses([say("one")], [say("two")]) as model:
+        place.use_model(model.base_url, tables)
+        learn(place, "known")
+        async with watched_session(place, model, tables, can_ask=can_ask) as watched:
+            watched.on(events.Warned, gate.touch)
             await watched.say("first")
             await watched.say("second")
-            await watched.say("third")
-    first, second, third = (tool_names(request.body) for request in model.requests)
-    assert first[-3:] == RESOURCES
-    assert second == [*first, "mcp__new__destroys", "mcp__new__plain", "mcp__new__reads"]
-    assert third == second
-    assert warnings(watched) == ["the MCP server `new` is connected for the first time: 3 tools join from this turn on"]
+    first, second = (tool_names(request.body) for request in model.requests)
+    shown = [f"mcp__{name}__{tool}" for name in ("known", "new") for tool in ("destroys", "plain", "reads")]
+    assert first[-6:] == shown
+    assert second == first
+    assert [one.message for one in watched.of(events.Warned)] == [
+        "waiting for the MCP server `new`, not used before: 10 s at most"
+    ]
+
+
+async def test_the_first_request_waits_ten_seconds_and_the_turn_goes_on(place: Place) -> None:
+    # A wait without a limit would never end: nor does the server's start.
+    tables = odd("never", "hang", startup_timeout_sec=3600)
+    with FakeResponses([say("one")], [say("two")]) as model:
+        async with watched_session(place, model, tables) as watched:
+            assert isinstance(await watched.say("first"), events.TurnCompleted)
+            assert isinstance(await watched.say("second"), events.TurnCompleted)
+    assert tool_names(model.requests[1].body)[-3:] == RESOURCES
+    assert warnings(watched) == [
+        "the MCP server `never` has not answered within 10 s: the turn goes on without its tools"
+        " (`codex-py mcp test never` shows why)"
+    ]
+
+
+async def test_a_known_server_is_not_waited_for(place: Place, tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text((Path(__file__).parents[1] / "support/mcp/odd_server.py").read_text())
+    tables = server("s", command=sys.executable, args=[str(script), "good"], startup_timeout_sec=3600)
+    with FakeResponses([say("one")]) as model:
+        place.use_model(model.base_url, tables)
+        learn(place, "s")
+        script.write_text("import time\ntime.sleep(600)\n")
+        async with watched_session(place, model, tables) as watched:
+            await watched.say("first")
+    assert tool_names(model.requests[0].body)[-1] == "mcp__s__reads"
+    assert list(watched.of(events.Warned)) == []
 
 
 async def test_what_a_known_server_has_changed_counts_from_the_next_session(place: Place, tmp_path: Path) -> None:

@@ -1,13 +1,15 @@
 """An MCP server over stdio that misbehaves as its first argument says; with `good` it does not.
 
 Written without any SDK, so that nothing in it keeps the protocol by itself. Other arguments: `tools=a,b` names the
-tools, `log=FILE` collects what it was asked, `connectors=tool/id/Name,…` puts tools into connectors.
+tools, `log=FILE` collects what it was asked, `gate=FILE` lets it answer once that is there, `connectors=tool/id/Name,…`
+puts tools into connectors.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -85,6 +87,8 @@ def call(request: dict[str, Any]) -> dict[str, Any] | None:
 def answer(request: dict[str, Any]) -> dict[str, Any] | None:
     match request["method"]:
         case "initialize":
+            while "gate" in OPTIONS and not Path(OPTIONS["gate"]).exists():
+                time.sleep(0.01)
             if MODE == "hang":
                 time.sleep(600)
             version = request["params"]["protocolVersion"]
@@ -111,6 +115,8 @@ def main() -> None:
     if MODE == "stays":
         # Started in a session of its own, and deaf to everything but the strongest signal.
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    if MODE == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for line in sys.stdin:
         request = json.loads(line)
         if "log" in OPTIONS:
@@ -123,6 +129,11 @@ def main() -> None:
             send({"id": request["id"], "result": result})
     if MODE == "stays":
         time.sleep(600)
+    if MODE == "deaf":
+        with Path(OPTIONS["beats"]).open("ab", buffering=0) as beats:
+            while True:
+                beats.write(b".")
+                time.sleep(0.01)
 
 
 if __name__ == "__main__":
