@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
@@ -14,9 +13,11 @@ from codex_py.config.record import Record, Section, settings_of
 from codex_py.config.request import LoadedConfig
 from codex_py.config.schema import Config
 from codex_py.protocol.policy import GranularApproval, approval_payload
+from codex_py.text.credentials import has_credential, is_secret, is_secret_name
+from codex_py.text.masked import masked_words
 
 MASK: Final = "***"
-_SECRET_NAMES: Final = r"key|secret|token|password|passwd|credential|authorization|cookie|\bsig\b|signature"
+_COMMAND_KEYS: Final = frozenset({"args", "notify", "command"})
 _SECRET_TABLES: Final = frozenset({"headers", "http_headers", "env"})
 
 
@@ -57,12 +58,12 @@ def _shown(kind: Kind, value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any
             for name, inner in value.items():
                 yield from _table_leaves(inner, (*path, name))
         case _:
-            yield path, _masked(kind, value)
+            yield path, _masked(kind, value, path)
 
 
 def _entries(kind: MapOf, entries: Mapping[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
     for name, inner in entries.items():
-        if kind.secret_by_name and _is_secret(name):
+        if kind.secret_by_name and is_secret(name, inner):
             yield (*path, name), MASK
         else:
             yield from _shown(kind.kind, inner, (*path, name))
@@ -83,20 +84,18 @@ def _masked_by_name(value: Any, path: KeyPath) -> Any:
         return {name: _masked_by_name(inner, (*path, name)) for name, inner in table.items()}
     if isinstance(value, list):
         return [_masked_by_name(inner, path) for inner in cast("list[Any]", value)]
-    hidden = _is_secret(str(path[-1])) or not _SECRET_TABLES.isdisjoint(path)
-    return MASK if hidden and isinstance(value, str) else _plain(value)
+    hidden = is_secret_name(str(path[-1])) or not _SECRET_TABLES.isdisjoint(path)
+    return MASK if isinstance(value, str) and (hidden or has_credential(value)) else _plain(value)
 
 
-def _is_secret(name: str) -> bool:
-    return re.search(_SECRET_NAMES, name, re.IGNORECASE) is not None
-
-
-def _masked(kind: Kind, value: Any) -> Any:
+def _masked(kind: Kind, value: Any, path: KeyPath) -> Any:
     if kind.secret and value:
         return MASK
     if isinstance(kind, Url) and value:
         return _without_credentials(value)
-    return _plain(value)
+    if isinstance(value, tuple) and path[-1] in _COMMAND_KEYS:
+        return masked_words(cast("tuple[str, ...]", value))
+    return MASK if isinstance(value, str) and has_credential(value) else _plain(value)
 
 
 def _without_credentials(url: str) -> str:

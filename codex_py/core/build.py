@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from codex_py import __version__
+from codex_py.config.secret_values import secret_values
 from codex_py.context.agents_md import load_agents_md
 from codex_py.context.environment import current_environment
 from codex_py.context.initial import ContextSnapshot
@@ -225,9 +226,10 @@ def _users_env(request: SessionRequest, keys: frozenset[str]) -> dict[str, str]:
 
 
 def _redactor(request: SessionRequest, secrets: tuple[str, ...], keys: frozenset[str]) -> Redactor:
-    """Knows the provider's own `secrets` and those that commands do not get."""
-    withheld = withheld_credentials(request.loaded.config, request.env, keys).values
-    return Redactor((*secrets, *withheld))
+    """Knows the provider's own `secrets`, those of the configuration, and those that commands do not get."""
+    config = request.loaded.config
+    withheld = withheld_credentials(config, request.env, keys).values
+    return Redactor((*secrets, *secret_values(config, request.env), *withheld))
 
 
 def _skill_settings(

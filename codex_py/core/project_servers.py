@@ -13,9 +13,11 @@ from typing import NamedTuple
 from codex_py.core.mcp_slot import McpSlot, WaitingServer
 from codex_py.core.server_table import trust_server
 from codex_py.errors import UserError
-from codex_py.mcp.servers import McpServer, is_secret_name, read_server
+from codex_py.mcp.servers import McpServer, read_server
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.questions import ProjectServer, ProjectServersQuestion, Question
+from codex_py.text.credentials import is_secret
+from codex_py.text.masked import MASK
 from codex_py.text.sanitize import sanitize_line
 
 
@@ -57,7 +59,7 @@ def describe_server(server: McpServer, *, changed: bool = False) -> ProjectServe
         cwd=server.cwd,
         passes=tuple(sanitize_line(name) for name in dict.fromkeys(filter(None, passed))),
         sets=tuple(
-            sanitize_line(f"{name}={'*****' if is_secret_name(name) else value}") for name, value in server.env.items()
+            sanitize_line(f"{name}={MASK if is_secret(name, value) else value}") for name, value in server.env.items()
         ),
         changed=changed,
     )

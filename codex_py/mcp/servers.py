@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from codex_py.protocol.encoding import as_object, encode_json
 from codex_py.protocol.value import Value
+from codex_py.text.credentials import is_secret
+from codex_py.text.masked import setting_secrets, url_secrets, word_secrets
 
 # `auto` goes by the tool's own annotations, `prompt` asks about every call, `approve` about none, `writes` about those
 # of tools that do not say they only read.
@@ -102,8 +104,9 @@ class McpServer(Value):
         """The values nobody else may read: what is sent to the server and what it is started with."""
         named = [self.bearer_token_env_var, self.oauth_client_secret_env_var, *self.env_http_headers.values()]
         named += self.env_vars
-        given = [*self.http_headers.values(), *(value for name, value in self.env.items() if is_secret_name(name))]
-        return tuple(filter(None, [*given, *(env.get(name) for name in named if name and is_secret_name(name))]))
+        given = [*setting_secrets(self.http_headers), *setting_secrets(self.env), *word_secrets(self.args)]
+        given += url_secrets(self.url or "")
+        return tuple(filter(None, [*given, *(value for name in named if name and (value := _secret_of(name, env)))]))
 
 
 def read_server(name: str, entry: Mapping[str, Any]) -> McpServer:
@@ -159,6 +162,7 @@ def missing_variables(server: McpServer, env: Mapping[str, str]) -> list[str]:
     return [name for name in needed if name and not env.get(name)]
 
 
-def is_secret_name(name: str) -> bool:
-    """Whether a variable of this name holds something nobody else may read."""
-    return any(word in name.upper() for word in ("KEY", "SECRET", "TOKEN", "PASSWORD", "AUTH"))
+def _secret_of(name: str, env: Mapping[str, str]) -> str:
+    """The value of a variable that a server gets, "" when it is no secret."""
+    value = env.get(name, "")
+    return value if is_secret(name, value) else ""

@@ -59,6 +59,35 @@ _WORDS: Final[Mapping[str, str]] = {
     ),
 }
 
+_SECRET_NAME: Final = (
+    r"(?i)key|secret|token|passw|passphrase|credential|authorization|cookie|signature"
+    r"|(?:^|[^a-z])(?:sig|auth|pass|pwd|dsn|pat|jwt)(?![a-z])"
+)
+_MIN_SEGMENT: Final = 8
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a setting, a variable, a header or a flag of this name holds something nobody else may read."""
+    return re.search(_SECRET_NAME, name) is not None
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Whether the value of a setting is a secret: by its name, its shape, or because it looks random.
+
+    Only such values can be redacted everywhere: words, numbers, paths and plain addresses occur in any text.
+    """
+    return is_secret_name(name) or has_credential(value) or _looks_random(value)
+
+
+def _looks_random(value: str) -> bool:
+    if value.startswith(("/", "~", ".")) or "://" in value or any(map(str.isspace, value)):
+        return False
+    segments = re.split(r"[-_.:,=+/]", value)
+    return any(
+        len(segment) >= _MIN_SEGMENT and re.search(r"[A-Za-z]\d", segment) and re.search(r"\d[A-Za-z]", segment)
+        for segment in segments
+    )
+
 
 def has_credential(text: str) -> bool:
     """Whether a credential of a known shape stands somewhere in the text; a text without one is cheap to check."""

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from codex_py.text.credentials import has_credential, is_secret, is_secret_name
 
 MASK: Final = "*****"
 _USERINFO: Final = re.compile(r"(?<=://)[^/@\s]*@")
 _QUERY: Final = re.compile(r"(?<==)[^&#]+")
-_SECRET_FLAG: Final = re.compile(r"(?i)--?[\w-]*(key|secret|token|password|auth)[\w-]*")
+# `--name=value`, or `NAME=value` as in `env` and `docker run -e`.
+_ASSIGNED: Final = re.compile(r"(--?[\w.-]+|[A-Za-z_]\w*)=(.+)", re.DOTALL)
+_HEADER: Final = re.compile(r"([\w-]+):\s*(\S.*)", re.DOTALL)
+
+
+class _Word(NamedTuple):
+    """A word of a command line as it may be shown, and the secret in it, "" for none."""
+
+    shown: str
+    secret: str = ""
 
 
 def masked_url(url: str) -> str:
@@ -19,15 +31,56 @@ def masked_url(url: str) -> str:
     return head + mark + _QUERY.sub(MASK, query)
 
 
+def url_secrets(url: str) -> tuple[str, ...]:
+    """The password and the secret parameters in an address."""
+    try:
+        parts = urlsplit(url)
+        found = [parts.password or "", *(value for name, value in parse_qsl(parts.query) if is_secret(name, value))]
+    except ValueError:
+        return ()
+    return tuple(value for value in found if value)
+
+
 def masked_words(words: Sequence[str]) -> list[str]:
-    """A command line without the values of flags that are named like secrets."""
-    shown: list[str] = []
+    """A command line without values of flags named like secrets, secret headers and credentials of known shapes."""
+    return [word.shown for word in _words(words)]
+
+
+def word_secrets(words: Sequence[str]) -> tuple[str, ...]:
+    """The secrets that `masked_words` leaves out."""
+    return tuple(word.secret for word in _words(words) if word.secret)
+
+
+def setting_secrets(values: Mapping[str, str]) -> Iterator[str]:
+    """The secrets among the values of a table of variables, headers or parameters; of `Bearer x` also the `x`."""
+    for name, value in values.items():
+        if is_secret(name, value):
+            yield value
+            if " " in value:
+                yield value.rpartition(" ")[2]
+            yield from url_secrets(value)
+
+
+def _words(words: Sequence[str]) -> Iterator[_Word]:
     after_secret = False
     for word in words:
-        flag, equals, _ = word.partition("=")
-        is_secret = _SECRET_FLAG.fullmatch(flag) is not None
-        shown.append(
-            MASK if after_secret and not word.startswith("-") else f"{flag}={MASK}" if is_secret and equals else word
-        )
-        after_secret = is_secret and not equals
-    return shown
+        if after_secret and not word.startswith("--"):
+            after_secret = False
+            yield _Word(MASK, word)
+            continue
+        after_secret = word.startswith("-") and "=" not in word and is_secret_name(word)
+        yield _word(word)
+
+
+def _word(word: str) -> _Word:
+    if (assigned := _ASSIGNED.fullmatch(word)) is not None:
+        name, value = assigned.groups()
+        if is_secret_name(name):
+            return _Word(f"{name}={MASK}", value)
+        inner = _word(value)
+        return _Word(f"{name}={inner.shown}", inner.secret)
+    if (header := _HEADER.fullmatch(word)) is not None and is_secret_name(header[1]):
+        return _Word(f"{header[1]}: {MASK}", header[2])
+    if "://" in word and (shown := masked_url(word)) != word:
+        return _Word(shown, next(iter(url_secrets(word)), ""))
+    return _Word(MASK, word) if has_credential(word) else _Word(word)

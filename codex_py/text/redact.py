@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from binascii import b2a_base64
 from collections.abc import Iterable
+from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
+from urllib.parse import quote, quote_plus
 
 REDACTED: Final = "[redacted]"
 MIN_LENGTH: Final = 8
 MIN_TYPED_LENGTH: Final = 4
 _MAX_DEPTH: Final = 40
+# Up to so many spellings, looking for each is quicker than making a pattern of all.
+_FEW: Final = 200
+_MIN_LINE: Final = 12
 # What a short value must not stand next to. In JSON text a letter before it may be the end of an escape.
 _WORD: Final = "[A-Za-z0-9_]"
 _WORD_START: Final = rf"(?:(?<!{_WORD})|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{{4}}))"
@@ -22,7 +28,9 @@ _CONTEXT: Final = 6
 
 
 class Redactor:
-    """Replaces the secrets it was given by `[redacted]`, also where JSON text escapes them.
+    """Replaces the secrets it was given by `[redacted]`, also where they are escaped in JSON or encoded.
+
+    The encodings are those a command prints with ease: Base64, hexadecimal and percent-encoding.
 
     `secrets` count from 8 characters on, since shorter ones would blot out ordinary words. `typed` are those the user
     typed as secrets: they count from 4 characters on, up to 7 only where they stand as a word of their own.
@@ -33,14 +41,8 @@ class Redactor:
         self._typed = tuple(typed)
         values = {value for secret in (*self._secrets, *self._typed) if len(value := secret.strip()) >= MIN_LENGTH}
         short = {value for secret in self._typed if MIN_TYPED_LENGTH <= len(value := secret.strip()) < MIN_LENGTH}
-        self._anywhere = _spellings(values)
-        self._as_words = _spellings(short)
-        parts = [_regex(self._anywhere)] if self._anywhere else []
-        if self._as_words:
-            parts.append(f"{_WORD_START}(?:{_regex(self._as_words)}){_WORD_END}")
-        pattern = "|".join(parts)
-        self._text = re.compile(pattern) if pattern else None
-        self._bytes = re.compile(pattern.encode("utf-8", "surrogatepass")) if pattern else None
+        self._anywhere = sorted(_spellings(values) | _encodings(values))
+        self._as_words = sorted(_spellings(short))
 
     def with_secrets(self, more: Iterable[str]) -> Redactor:
         """A redactor that knows these as well."""
@@ -52,18 +54,20 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """`text` without the secrets; the same object when there are none in it."""
-        return self._text.sub(REDACTED, text) if self._text else text
+        return self._text.sub(REDACTED, text) if self._may_be_in(text) else text
 
     def redact_bytes(self, raw: bytes) -> bytes:
         """`redact` for UTF-8 bytes; bytes that are no UTF-8 pass."""
-        return self._bytes.sub(REDACTED.encode(), raw) if self._bytes else raw
+        if len(self._anywhere) + len(self._as_words) <= _FEW and not any(word in raw for word in self._as_bytes):
+            return raw
+        return self._bytes.sub(REDACTED.encode(), raw)
 
     def redact_start(self, text: str, start: int, *, is_whole: bool) -> tuple[str, int]:
         """`redact` from `start` on, up to where a secret may begin that goes on behind the end; and that place.
 
         What stands before `start` is only looked at. Behind a text that is whole there is nothing.
         """
-        if self._text is None:
+        if not self._anywhere and not self._as_words:
             return text[start:], len(text)
         parts: list[str] = []
         at, unsure = start, len(text) if is_whole else self._unsure(text, start)
@@ -73,6 +77,31 @@ class Redactor:
             if unsure < at:
                 unsure = self._unsure(text, at)
         return "".join([*parts, text[at:unsure]]), unsure
+
+    def _may_be_in(self, text: str) -> bool:
+        """Whether it is worth while to search; most texts hold no secret, and most sessions never need the pattern."""
+        if len(self._anywhere) + len(self._as_words) > _FEW:
+            return True
+        return any(word in text for word in self._anywhere) or any(word in text for word in self._as_words)
+
+    @cached_property
+    def _pattern(self) -> str:
+        parts = [_regex(self._anywhere)] if self._anywhere else []
+        if self._as_words:
+            parts.append(f"{_WORD_START}(?:{_regex(self._as_words)}){_WORD_END}")
+        return "|".join(parts)
+
+    @cached_property
+    def _text(self) -> re.Pattern[str]:
+        return re.compile(self._pattern)
+
+    @cached_property
+    def _bytes(self) -> re.Pattern[bytes]:
+        return re.compile(self._pattern.encode("utf-8", "surrogatepass"))
+
+    @cached_property
+    def _as_bytes(self) -> list[bytes]:
+        return [word.encode("utf-8", "surrogatepass") for word in (*self._anywhere, *self._as_words)]
 
     def _unsure(self, text: str, start: int) -> int:
         """The first place, not before `start`, from which the text to its end is the beginning of a secret.
@@ -113,12 +142,38 @@ class HeldBack:
         return shown
 
 
-def _spellings(values: Iterable[str]) -> list[str]:
-    """The values as they are and as JSON text has them, sorted."""
+def _spellings(values: Iterable[str]) -> set[str]:
+    """The values as they are and as JSON text has them."""
     found: set[str] = set()
     for value in values:
         found |= {value, json.dumps(value, ensure_ascii=False)[1:-1], json.dumps(value)[1:-1]}
-    return sorted(found)
+    return found
+
+
+def _encodings(values: Iterable[str]) -> set[str]:
+    """The values in Base64, hexadecimal and percent-encoding, also as a part of more that was encoded with them."""
+    found: set[str] = set()
+    for value in values:
+        raw = value.encode("utf-8", "surrogatepass")
+        for before in range(3):
+            # The characters that depend on the value alone, whatever was encoded before and behind it.
+            whole = _base64(bytes(before) + raw)
+            found.add(whole[(0, 2, 3)[before] : (before + len(raw)) * 4 // 3])
+        found |= {_base64(raw), raw.hex(), raw.hex().upper(), quote(raw, safe=""), quote_plus(raw)}
+        found |= _wrapped(_base64(raw), 76) | _wrapped(_base64(raw), 64) | _wrapped(raw.hex(), 60)
+    lower = {re.sub("%..", lambda escape: escape[0].lower(), word) for word in found if "%" in word}
+    safe = {word.replace("+", "-").replace("/", "_") for word in found if "+" in word or "/" in word}
+    return found | lower | safe
+
+
+def _base64(raw: bytes) -> str:
+    return b2a_base64(raw, newline=False).decode()
+
+
+def _wrapped(encoded: str, width: int) -> set[str]:
+    """The lines that `base64` and `xxd -p` print of a long value, without a short last one."""
+    lines = [encoded[start : start + width] for start in range(0, len(encoded), width)]
+    return {line for line in lines if len(line) >= _MIN_LINE} if len(lines) > 1 else set()
 
 
 def _regex(words: list[str], start: int = 0, depth: int = 0) -> str:

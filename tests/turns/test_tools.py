@@ -323,3 +323,19 @@ async def test_a_variable_with_a_credential_can_be_allowed(place: Place) -> None
             await watched.say("go")
     assert "DATABASE_URL=postgres://app:hunter2-hunter2@db" in model.requests[1].output_of("c1")
     assert watched.of(events.Warned) == []
+
+
+async def test_secrets_of_the_settings_are_hidden_however_a_command_prints_them(place: Place) -> None:
+    secret = "hunter2-hunter2-hunter2"
+    encoded = base64.b64encode(f"key={secret}\n".encode()).decode()
+    place.write("leaks.txt", f"{secret}\n{encoded}\n{secret.encode().hex()}\n")
+    settings = f'[mcp_servers.off]\nenabled = false\ncommand = "serve"\nargs = ["--token", "{secret}"]\n'
+    with FakeResponses([call("c1", "exec_command", {"cmd": "cat leaks.txt"})], [say("done")]) as model:
+        async with watched_session(place, model, settings) as watched:
+            await watched.say("go")
+    output = model.requests[1].output_of("c1")
+    assert output.count("[redacted]") == 3
+    for place_of_it in (output, repr(watched.seen), place.rollouts()[0].read_text()):
+        assert secret not in place_of_it
+        assert encoded[8:-4] not in place_of_it
+        assert secret.encode().hex() not in place_of_it

@@ -12,6 +12,7 @@ import pytest
 from codex_py.cli.config import show_config
 from codex_py.config.effective import effective_values
 from codex_py.config.load import LoadedConfig
+from codex_py.config.secret_values import secret_values
 from tests.unit.config_builders import Machine, make_machine
 
 SECRET = "hunter2"
@@ -93,6 +94,7 @@ def test_json_has_values_layers_and_trust(machine: Machine) -> None:
 def test_secrets_are_masked_everywhere(machine: Machine) -> None:
     machine.user(
         f"""
+        notify = ["tell", "--token", "{SECRET}"]
         [model_providers.p]
         base_url = "https://user:{SECRET}@h.example/v1?key={SECRET}"
         experimental_bearer_token = "{SECRET}"
@@ -104,15 +106,17 @@ def test_secrets_are_masked_everywhere(machine: Machine) -> None:
         A = "{SECRET}"
         [mcp_servers.s]
         command = "serve"
-        env = {{ TOKEN = "{SECRET}" }}
+        args = ["--token", "{SECRET}", "--api-key={SECRET}", "-H", "Authorization: {SECRET}"]
+        env = {{ TOKEN = "{SECRET}", PLAIN = "{SECRET}" }}
         [mcp_servers.r]
-        url = "https://h.example/mcp"
+        url = "https://u:{SECRET}@h.example/mcp?token={SECRET}"
         http_headers = {{ x = "{SECRET}" }}
         [otel.exporter.otlp-http]
         headers = {{ x = "{SECRET}" }}
         [plugins]
         some_password = "{SECRET}"
         list = [{{ api_token = "{SECRET}", fine = 1 }}]
+        address = "postgres://u:{SECRET}@h/db"
         """
     )
     loaded = machine.load()
@@ -127,6 +131,39 @@ def test_secrets_are_masked_everywhere(machine: Machine) -> None:
     assert values["model_providers.p.env_http_headers.x-api-key"] == "P_HEADER"
     assert values["mcp_servers.s.command"] == "serve"
     assert values["plugins.list"] == [{"api_token": "***", "fine": 1}]
+
+
+def test_the_secrets_of_a_configuration_are_known(machine: Machine) -> None:
+    machine.user(
+        """
+        [model_providers.p]
+        base_url = "https://user:secret-01@h.example/v1"
+        experimental_bearer_token = "secret-02"
+        http_headers = { authorization = "Bearer secret-03", x-team = "core" }
+        query_params = { "api-key" = "secret-04", "api-version" = "2026-01-01" }
+        env_http_headers = { x-org = "ORG" }
+        [model_providers.p.auth]
+        command = "print-it"
+        args = ["--password", "secret-05"]
+        [shell_environment_policy.set]
+        A_TOKEN = "secret-06"
+        CI = "1"
+        [mcp_servers.s]
+        command = "serve"
+        args = ["--token", "secret-07", "--stdio"]
+        env = { TOKEN = "secret-08", NODE_ENV = "production", ID = "a1b2c3d4e5f6" }
+        [mcp_servers.off]
+        enabled = false
+        url = "https://h.example/mcp?token=secret-09"
+        http_headers = { X-Api-Key = "secret-10" }
+        bearer_token_env_var = "MINE"
+        [plugins]
+        some_password = "secret-11"
+        """
+    )
+    env = {"ORG": "secret-12", "MINE": "secret-13", "OTHER": "secret-14"}
+    found = secret_values(machine.load().config, env)
+    assert sorted(found) == sorted(["Bearer secret-03", "a1b2c3d4e5f6", *(f"secret-{n:02}" for n in range(1, 14))])
 
 
 def test_nothing_steers_the_terminal(machine: Machine) -> None:

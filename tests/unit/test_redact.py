@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import base64
 import json
 import random
 import string
+import urllib.parse
 
 import pytest
 
@@ -141,3 +143,39 @@ def test_a_long_text_in_pieces_is_not_kept() -> None:
     shown = in_pieces(["a" * 50] * 200, redactor)
     assert "".join(shown) == "a" * 10_000
     assert max(map(len, shown)) == 2000
+
+
+@pytest.mark.parametrize("secret", [KEY, "pä/ss+wö?rd&=%", "12345678", "x" * 200 + "?" * 9])
+@pytest.mark.parametrize("before", ["", "a", "ab", "KEY="])
+def test_a_secret_is_found_in_the_encodings_that_a_command_prints(secret: str, before: str) -> None:
+    raw = f"{before}{secret}\n".encode()
+    urlsafe = base64.urlsafe_b64encode(raw).decode()
+    for encoded in (
+        base64.b64encode(raw).decode(),
+        urlsafe,
+        raw.hex(),
+        raw.hex().upper(),
+        urllib.parse.quote(raw, safe=""),
+        urllib.parse.quote_plus(raw),
+        urllib.parse.quote(raw, safe="").lower().replace(secret.lower(), secret),
+    ):
+        shown = Redactor([secret]).redact(f"out: {encoded}!")
+        assert "[redacted]" in shown
+        # What is left is what stood around it, and at most the two characters that hold bits of both.
+        assert len(shown) <= len("out: [redacted]!") + len(before) * 3 + 6
+        assert Redactor([secret]).redact_bytes(f"out: {encoded}!".encode()) == shown.encode()
+
+
+@pytest.mark.parametrize("width", [76, 64])
+def test_a_long_secret_is_found_in_wrapped_lines(width: int) -> None:
+    secret = "".join(random.Random(7).choices(string.ascii_letters + string.digits, k=164))
+    encoded = base64.b64encode(secret.encode()).decode()
+    lines = [encoded[start : start + width] for start in range(0, len(encoded), width)]
+    shown = Redactor([secret]).redact("\n".join(lines))
+    assert not [line for line in lines if len(line) >= 12 and line in shown]
+
+
+def test_an_encoded_secret_is_held_back_while_it_comes() -> None:
+    encoded = base64.b64encode(KEY.encode()).decode()
+    shown = in_pieces(["it is ", *encoded, " there"], Redactor([KEY]))
+    assert "".join(shown) == "it is [redacted] there"
