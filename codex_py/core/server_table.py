@@ -16,8 +16,8 @@ from codex_py.config.load import LoadedConfig
 from codex_py.config.mcp_sections import mcp_server_problem
 from codex_py.config.trust import real_path
 from codex_py.core.mcp_slot import Entry, ServerTable, WaitingServer
-from codex_py.hooks.trust import named_contents
 from codex_py.mcp.servers import read_server
+from codex_py.process.named_files import named_contents
 from codex_py.protocol.encoding import as_object
 from codex_py.skills.plugin_servers import plugin_servers
 from codex_py.skills.plugins import enabled_plugins

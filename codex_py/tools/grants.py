@@ -37,7 +37,7 @@ class Approvals:
         self.warnings = warnings
         self.lock = asyncio.Lock()
         self._store = store
-        self._allowed: set[Hashable] = set()
+        self._allowed: dict[Hashable, tuple[str, ...]] = {}
 
     @property
     def can_store(self) -> bool:
@@ -48,23 +48,37 @@ class Approvals:
         """Whether the user has said yes to exactly this for the session."""
         return key in self._allowed
 
-    def allow(self, key: Hashable) -> None:
-        """Remember a yes until the session ends."""
-        self._allowed.add(key)
+    def allowed_files(self, key: Hashable) -> tuple[str, ...] | None:
+        """The files a yes for the session is bound to, as `bound_files` gives them; None where there is no such yes."""
+        return self._allowed.get(key)
 
-    def allow_pattern(self, pattern: Words, scope: Literal["project", "always"], *, sandbox_off: bool) -> None:
+    def allow(self, key: Hashable, files: tuple[str, ...] = ()) -> None:
+        """Remember a yes until the session ends."""
+        self._allowed[key] = files
+
+    def allow_pattern(
+        self,
+        pattern: Words,
+        scope: Literal["project", "always"],
+        *,
+        sandbox_off: bool,
+        files: tuple[str, ...] | None = None,
+    ) -> None:
         """Remember a yes to every command that begins with `pattern`, and write it down.
 
-        Raises `UserError` when it cannot be written; it holds for the session then.
+        With `files` it holds while these stay the same. Raises `UserError` when it cannot be written; it holds for the
+        session then.
         """
-        rule = PrefixRule(tuple((word,) for word in pattern), sandbox_off=sandbox_off)
-        self.rules = self.rules.joined(RuleBook((rule,)))
+        rule = PrefixRule(tuple((word,) for word in pattern), sandbox_off=sandbox_off, files=files)
+        # One for the same words, kept for files that have changed since, is replaced.
+        others = tuple(one for one in self.rules.rules if one.files is None or one.pattern != rule.pattern)
+        self.rules = self.rules.replace(rules=(*others, rule))
         if self._store is None:
             return
         file = self._store.always if scope == "always" else self._store.project_file
         about = "" if scope == "always" else f" in `{self._store.project}`"
         try:
-            _append(file, rule_line(pattern, sandbox_off=sandbox_off), about)
+            _append(file, rule_line(pattern, sandbox_off=sandbox_off, files=files), about)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise UserError(f"cannot keep the rule in `{file}`: {reason}; it holds for this session") from error

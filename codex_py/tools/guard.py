@@ -21,7 +21,7 @@ from codex_py.protocol.policy import DangerFullAccess
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope, read_reply
 from codex_py.protocol.value import Value
 from codex_py.sandbox.denial import looks_denied
-from codex_py.text.sanitize import sanitize, sanitize_command, sanitize_line
+from codex_py.text.sanitize import sanitize_command, sanitize_line
 from codex_py.tools.approval import (
     Ask,
     CommandFacts,
@@ -30,9 +30,9 @@ from codex_py.tools.approval import (
     Verdict,
     asks_after_denial,
     decide_command,
-    decide_patch,
     suggest_pattern,
 )
+from codex_py.tools.bound_files import RulesInForce, bound_files, changed_files, rules_in_force
 from codex_py.tools.danger import find_danger
 from codex_py.tools.grants import Approvals
 from codex_py.tools.hidden_commands import hidden_commands
@@ -42,6 +42,8 @@ from codex_py.tools.plain_script import Words, plain_segments
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 _LONG_SCRIPT: Final = 4096
+# So often a question is put again because a file changed meanwhile.
+_MOST_ASKED: Final = 3
 _DECLINED: Final = "declined by the user"
 _GO_ON: Final = "do not try it again in another way; go on without it, or ask what to do"
 PLANNING: Final = "in plan mode nothing is written until the user has accepted the plan"
@@ -96,56 +98,13 @@ async def guard_command(command: GuardedCommand, context: ToolContext, attempt: 
     guard = _CommandGuard(command, context)
     run = await guard.permit()
     first = await attempt(guard.context_for(run))
+    if not run.outside:
+        await guard.keep_own_changes()
     if not first.denied or not asks_after_denial(context.approval, can_ask=context.ask is not None):
         return first.output
     if not await guard.permit_outside():
         return first.output
     return (await attempt(guard.context_for(Run(outside=True)))).output
-
-
-class PatchToJudge(NamedTuple):
-    """A patch as written, and the real paths of the files it names."""
-
-    text: str
-    files: tuple[Path, ...]
-
-
-async def permit_patch(outside: str | None, patch: PatchToJudge, context: ToolContext) -> str | None:
-    """Ask about a patch where that is needed; None when it may be written, else why not.
-
-    `outside` is why the sandbox would refuse it, None when it would not.
-    """
-    if context.plan:
-        return f"patch refused: {PLANNING}; put what you would change into the plan"
-    approvals = context.approvals or Approvals()
-    async with approvals.lock:
-        if context.allowed and outside is None:
-            return None
-        verdict = decide_patch(outside, policy=context.approval, can_ask=context.ask is not None)
-        match verdict:
-            case Run():
-                return None
-            case Refuse(reason):
-                return reason
-            case Ask():
-                pass
-        keys = [("patch", file) for file in patch.files]
-        if all(approvals.is_allowed(key) for key in keys):
-            return None
-        question = ApprovalQuestion(
-            id=uuid7(),
-            call_id=context.call_id,
-            command=sanitize(patch.text),
-            cwd=context.cwd,
-            reason=verdict.reason,
-            outside=verdict.outside,
-            files=patch.files,
-        )
-        reply = await put_question(question, context)
-        if reply.scope == "session":
-            for key in keys:
-                approvals.allow(key)
-        return None if reply.scope else f"patch rejected: {declined_because(reply)}"
 
 
 class _CommandGuard:
@@ -156,11 +115,13 @@ class _CommandGuard:
         self._context = context
         self._approvals = context.approvals or Approvals()
         self._facts = CommandFacts(None)
+        self._rules = RulesInForce(self._approvals.rules)
 
     async def permit(self) -> Run:
         """How it may run, the user asked where that is needed. Raises `ToolError`."""
         self._facts = await self._find_facts()
         async with self._approvals.lock:
+            self._rules = await self._rules_now()
             verdict = _within_plan(self._decide()) if self._context.plan else self._decide()
             match verdict:
                 case Run():
@@ -204,7 +165,7 @@ class _CommandGuard:
         context = self._context
         return decide_command(
             self._facts,
-            self._approvals.rules,
+            self._rules.rules,
             policy=context.approval,
             sandbox=context.sandbox_policy,
             can_ask=can_ask,
@@ -215,13 +176,32 @@ class _CommandGuard:
             return find_facts(self._command, self._context)
         return await asyncio.to_thread(find_facts, self._command, self._context)
 
+    async def keep_own_changes(self) -> None:
+        """What the command has done to the files it names, inside the sandbox, does not end a yes for the session."""
+        key = self._key(outside=False)
+        if self._approvals.is_allowed(key) and not isinstance(self._context.sandbox_policy, DangerFullAccess):
+            self._approvals.allow(key, await self._files([self._command.script]))
+
     async def _asked(self, ask: Ask) -> ApprovalReply:
-        command, approvals = self._command, self._approvals
-        # What is agreed to are programs, not their names: another one in the place of the first is another question.
-        writable = self._facts.writable if ask.outside else ()
-        key = (command.line, command.workdir, ask.outside, writable)
-        if approvals.is_allowed(key):
+        """The answer of the user, now or earlier in the session, about the files as they are when it is given."""
+        files = await self._files([self._command.script])
+        allowed = self._approvals.allowed_files(self._key(outside=ask.outside))
+        if allowed == files:
             return ApprovalReply("session")
+        since = "since you allowed it for this session"
+        changed = self._rules.changed if allowed is None else changed_files(allowed, files)
+        if allowed is None:
+            since = "since you made a rule for it"
+        for _ in range(_MOST_ASKED):
+            reply = await self._put(ask, f"{changed} changed {since}: " if changed else "")
+            now = await self._files([self._command.script])
+            if reply.scope is None or now == files:
+                return await self._kept(reply, ask, files)
+            changed, since, files = changed_files(files, now), "while you were asked", now
+        return ApprovalReply(refusal=f"refused: {changed} changed each time the user was asked about it")
+
+    async def _put(self, ask: Ask, news: str) -> ApprovalReply:
+        command, approvals = self._command, self._approvals
         pattern = self._pattern(ask)
         scopes: tuple[ApprovalScope, ...] = ("once", "session")
         if pattern and approvals.can_store:
@@ -231,21 +211,42 @@ class _CommandGuard:
             call_id=self._context.call_id,
             command=sanitize_command(command.line),
             cwd=command.workdir,
-            reason="; ".join([ask.reason, *map(_where, writable)]),
+            reason=news + "; ".join([ask.reason, *map(_where, self._writable(outside=ask.outside))]),
             justification=command.justification,
             outside=ask.outside,
             pattern=pattern if len(scopes) > 2 else (),
             scopes=scopes,
         )
-        reply = await put_question(question, self._context)
+        return await put_question(question, self._context)
+
+    async def _kept(self, reply: ApprovalReply, ask: Ask, files: tuple[str, ...]) -> ApprovalReply:
+        """Remember a yes for as long as the user said."""
         match reply.scope:
             case "session":
-                approvals.allow(key)
+                self._approvals.allow(self._key(outside=ask.outside), files)
             case "project" | "always" as scope:
-                self._keep(self._wanted(reply, pattern, ask), scope, sandbox_off=ask.outside)
+                await self._keep(self._wanted(reply, self._pattern(ask), ask), scope, sandbox_off=ask.outside)
             case "once" | None:
                 pass
         return reply
+
+    def _key(self, *, outside: bool) -> tuple[str, Path, bool, Words]:
+        return (self._command.line, self._command.workdir, outside, self._writable(outside=outside))
+
+    def _writable(self, *, outside: bool) -> Words:
+        # What is agreed to are programs, not their names: another one in the place of the first is another question.
+        return self._facts.writable if outside else ()
+
+    async def _files(self, words: Sequence[str]) -> tuple[str, ...]:
+        return await asyncio.to_thread(bound_files, words, self._command.workdir, self._context)
+
+    async def _rules_now(self) -> RulesInForce:
+        rules = self._approvals.rules
+        if all(rule.files is None for rule in rules.rules):
+            return RulesInForce(rules)
+        return await asyncio.to_thread(
+            rules_in_force, rules, self._facts.segments, self._command.workdir, self._context
+        )
 
     def _wanted(self, reply: ApprovalReply, offered: Words, ask: Ask) -> Words:
         """The pattern as the user has edited it, unless it does not cover this command or allows far more."""
@@ -257,12 +258,16 @@ class _CommandGuard:
         self._context.emit(Warned(f"`{shown}` is not kept: it does not fit this command, or allows far more than it"))
         return ()
 
-    def _keep(self, pattern: Words, scope: ApprovalScope, *, sandbox_off: bool) -> None:
+    async def _keep(self, pattern: Words, scope: ApprovalScope, *, sandbox_off: bool) -> None:
         if not pattern:
             return
+        kept = "always" if scope == "always" else "project"
+        # Inside a sandbox that holds, the sandbox is what counts.
+        context = self._context
+        is_held = not (sandbox_off or context.shortfall or isinstance(context.sandbox_policy, DangerFullAccess))
+        files = None if is_held else await self._files(pattern)
         try:
-            kept = "always" if scope == "always" else "project"
-            self._approvals.allow_pattern(pattern, kept, sandbox_off=sandbox_off)
+            self._approvals.allow_pattern(pattern, kept, sandbox_off=sandbox_off, files=files)
         except UserError as error:
             self._context.emit(Warned(str(error)))
 

@@ -19,7 +19,7 @@ from codex_py.protocol.events import FileChange, PatchFinished, PatchRejected, P
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy
 from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot, is_writable
 from codex_py.text.diff import unified_diff
-from codex_py.tools.guard import PatchToJudge, permit_patch
+from codex_py.tools.patch_approval import PatchToJudge, permit_patch
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 _BY_SETTINGS: Final = "rejected by user approval settings"

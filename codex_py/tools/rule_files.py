@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import shlex
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 from codex_py.errors import CodexError
@@ -20,7 +20,7 @@ from codex_py.tools.rules import STRICTNESS, PrefixRule, RuleBook
 MAX_FILE_BYTES: Final = 256 * 1024
 # Loops may stand in loops.
 _MAX_STATEMENTS: Final = 10_000
-_RULE_KEYS: Final = ("pattern", "decision", "justification", "match", "not_match", "sandbox")
+_RULE_KEYS: Final = ("pattern", "decision", "justification", "match", "not_match", "sandbox", "files")
 _HOST_KEYS: Final = ("name", "paths")
 
 
@@ -55,11 +55,15 @@ def parse_rules(text: str) -> RuleBook:
     return book
 
 
-def rule_line(pattern: Words, *, sandbox_off: bool) -> str:
+def rule_line(pattern: Words, *, sandbox_off: bool, files: Sequence[str] | None = None) -> str:
     """The line for a rule that allows a pattern, as a person would write it."""
-    words = ", ".join(encode_json(word).decode() for word in pattern)
     ending = ', sandbox = "off"' if sandbox_off else ""
-    return f'prefix_rule(pattern = [{words}], decision = "allow"{ending})\n'
+    ending += "" if files is None else f", files = [{_listed(files)}]"
+    return f'prefix_rule(pattern = [{_listed(pattern)}], decision = "allow"{ending})\n'
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(encode_json(word).decode() for word in words)
 
 
 def _tree(text: str) -> ast.Module:
@@ -178,9 +182,12 @@ def _prefix_rule(given: Mapping[str, Any], line: int) -> _Rule:
     justification = given.get("justification") or ""
     if not isinstance(justification, str):
         raise RuleError(f"line {line}: `justification` must be a string")
-    rule = PrefixRule(
-        tuple(_place(part, line) for part in cast("list[Any]", pattern)), decision, justification, sandbox == "off"
-    )
+    files = given.get("files")
+    if files is not None and (decision != "allow" or (files != [] and _words(files) is None)):
+        raise RuleError(f"line {line}: `files` is a list of strings, for the decision `allow`")
+    places = tuple(_place(part, line) for part in cast("list[Any]", pattern))
+    bound = None if files is None else tuple(files)
+    rule = PrefixRule(places, decision, justification, sandbox == "off", bound)
     return _Rule(rule, line, _examples(given, "match", line), _examples(given, "not_match", line))
 
 

@@ -22,13 +22,16 @@ _SYSTEM_FOLDERS: Final = frozenset(("/bin", "/sbin", "/usr/bin", "/usr/sbin"))
 class PrefixRule(Value):
     """A rule for commands that begin with `pattern`: at each place one of a few words.
 
-    `sandbox_off` lets an allowed command run outside the sandbox; allowing alone only saves the question.
+    `sandbox_off` lets an allowed command run outside the sandbox; allowing alone only saves the question. `files` are
+    those the pattern named when the user agreed, each as `sha256:HASH PATH`: the rule holds while they stay the same.
+    None binds it to no file.
     """
 
     pattern: tuple[tuple[str, ...], ...]
     decision: Decision = "allow"
     justification: str = ""
     sandbox_off: bool = False
+    files: tuple[str, ...] | None = None
 
     def fits(self, words: Sequence[str]) -> bool:
         """Whether a command begins with the pattern, word for word."""
