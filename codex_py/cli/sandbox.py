@@ -16,11 +16,12 @@ from typing import Final
 from codex_py.cli.options import SANDBOX_MODES, Parser, add_config_flags, find_folders
 from codex_py.cli.settings import request_for, working_directory
 from codex_py.config.load import load_config
-from codex_py.core.sandbox_policy import choose_policy, own_secrets
+from codex_py.core.sandbox_policy import choose_policy
+from codex_py.core.session_sandbox import make_sandbox
 from codex_py.errors import ToolError, UsageError, UserError
 from codex_py.paths import codex_home
 from codex_py.sandbox.backends import BACKENDS
-from codex_py.sandbox.command import Sandbox, Wrapped
+from codex_py.sandbox.command import Wrapped
 from codex_py.text.sanitize import sanitize_line
 
 _DESCRIPTION: Final = """Run a command in the sandbox that the model's commands run in.
@@ -111,9 +112,7 @@ def _wrap(given: argparse.Namespace, command: Sequence[str]) -> Wrapped:
         _warn(warning)
     policy = choose_policy(loaded, find_folders(given.add_dir))
     backends = (given.backend,) if given.backend else BACKENDS
-    sandbox = Sandbox(
-        os.environ, deny_read=loaded.config.sandbox.deny_read, secrets=own_secrets(home), home=home, backends=backends
-    )
+    sandbox = make_sandbox(loaded, home=home, env=os.environ, backends=backends)
     shortfall = sandbox.shortfall(policy, cwd)
     if shortfall is not None:
         _warn(shortfall)

@@ -189,6 +189,17 @@ class ListOf(Kind):
         return tuple(self.kind.build(part) for part in checked)
 
 
+class PathsOrAll(Kind):
+    """A list of paths, or `true` for all there are; `false` is none."""
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> Any:
+        if isinstance(value, bool):
+            return True if value else ()
+        if not isinstance(value, list | tuple):
+            raise WrongValue(path, value, "allowed are a list of paths, `true` and `false`")
+        return ListOf(FilePath()).check(cast("object", value), path, reading)
+
+
 class TextOrTexts(Kind):
     """One string or a list of them; always a tuple afterwards."""
 

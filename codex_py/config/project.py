@@ -122,6 +122,10 @@ def _only(wanted: bool) -> _Rule:
     return rule
 
 
+def _none(_: Any, value: Any) -> Any:
+    return value if value == () else None
+
+
 def _added(before: Any, value: Any) -> Any:
     have = cast("tuple[str, ...]", before or ())
     return (*have, *(one for one in value if one not in have))
@@ -137,6 +141,8 @@ _TIGHTER: Final[Mapping[KeyPath, _Rule]] = {
     ("sandbox_workspace_write", "exclude_slash_tmp"): _only(True),
     ("sandbox", "allow_partial"): _only(False),
     ("sandbox", "deny_read"): _added,
+    ("sandbox", "allow_read"): _none,
+    ("sandbox", "allow_unix_sockets"): _none,
     ("shell_environment_policy", "inherit"): _not_looser(ENVIRONMENT_STARTS),
     ("shell_environment_policy", "ignore_default_excludes"): _only(False),
     ("shell_environment_policy", "exclude"): _added,

@@ -15,6 +15,7 @@ from codex_py.config.kinds import (
     ListOf,
     MapOf,
     OneOf,
+    PathsOrAll,
     Pattern,
     Reading,
     Seconds,
@@ -164,8 +165,21 @@ class SandboxRules(Record):
 
     deny_read: tuple[str, ...] = setting(
         ListOf(Pattern()),
-        "paths and patterns commands must not read; `auth.json` in $CODEX_HOME always is one",
-        default=("~/.ssh", "~/.aws", "~/.gnupg"),
+        "paths and patterns commands must not read, beside those that are denied by default",
+        default=(),
+        sample=("**/.env", "~/notes"),
+    )
+    allow_read: tuple[str, ...] = setting(
+        ListOf(Pattern()),
+        "paths denied by default that commands may read; `codex-py sandbox explain` lists them",
+        default=(),
+        sample=("~/.npmrc",),
+    )
+    allow_unix_sockets: Literal[True] | tuple[Path, ...] = setting(
+        PathsOrAll(),
+        "Unix sockets that commands may connect to with `workspace-write`: a list of paths, or `true` for all",
+        default=(),
+        sample=("~/.ssh/agent.sock",),
     )
     allow_partial: bool = setting(
         Flag(),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codex_py.config.load import LoadedConfig
 from codex_py.core.approval_rules import load_approvals
-from codex_py.core.sandbox_policy import own_secrets
+from codex_py.core.session_sandbox import make_sandbox
 from codex_py.process.manager import ProcessManager
 from codex_py.protocol.policy import SandboxPolicy
 from codex_py.protocol.value import Value
@@ -38,7 +38,7 @@ def load_hands(
 ) -> Hands:
     """Reads the `.rules` files; `ignore_rules` leaves them out."""
     return Hands(
-        sandbox=Sandbox.detect(env, deny_read=loaded.config.sandbox.deny_read, secrets=own_secrets(home), home=home),
+        sandbox=make_sandbox(loaded, home=home, env=env),
         processes=ProcessManager(),
         approvals=load_approvals(loaded, home=home, cwd=cwd, ignore_rules=ignore_rules),
         allow_partial=loaded.config.sandbox.allow_partial,

@@ -1,4 +1,4 @@
-"""What the settings let a session's commands do: the policy, and what they must not read under any."""
+"""What the settings let a session's commands do."""
 
 from __future__ import annotations
 
@@ -27,8 +27,3 @@ def choose_policy(loaded: LoadedConfig, extra_roots: Sequence[Path] = ()) -> San
                 exclude_tmpdir_env_var=rules.exclude_tmpdir_env_var,
                 exclude_slash_tmp=rules.exclude_slash_tmp,
             )
-
-
-def own_secrets(home: Path) -> tuple[Path, ...]:
-    """Files of ours that no sandboxed command reads, whatever the settings say."""
-    return (home / "auth.json", home / "mcp-auth.json")

@@ -12,11 +12,12 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.config.load import LoadedConfig
 from codex_py.core.command_env import command_env, key_names
-from codex_py.core.sandbox_policy import choose_policy, own_secrets
+from codex_py.core.sandbox_policy import choose_policy
+from codex_py.core.session_sandbox import make_sandbox
 from codex_py.errors import ToolError, UserError
 from codex_py.protocol.policy import SandboxPolicy
 from codex_py.protocol.value import Value
-from codex_py.sandbox.command import Sandbox, Wrapped
+from codex_py.sandbox.command import Wrapped
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 
@@ -103,7 +104,7 @@ class SingleCommand:
     def _wrap(self, home: Path, env: Mapping[str, str]) -> Wrapped:
         wanted, loaded = self._wanted, self._loaded
         policy = choose_policy(loaded) if wanted.policy is None else wanted.policy
-        sandbox = Sandbox.detect(env, deny_read=loaded.config.sandbox.deny_read, secrets=own_secrets(home), home=home)
+        sandbox = make_sandbox(loaded, home=home, env=env)
         try:
             return sandbox.wrap(wanted.argv, policy=policy, cwd=wanted.cwd, workdir=wanted.cwd)
         except ToolError as error:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from codex_py.errors import ToolError
 from codex_py.paths import make_private_dir, real_path
@@ -16,14 +16,18 @@ from codex_py.protocol.policy import DangerFullAccess, NetworkAccess, ReadOnly, 
 from codex_py.protocol.value import Value
 from codex_py.sandbox.backends import BACKENDS, Backend, BackendName, make_backend
 from codex_py.sandbox.layout import Mount, holds_roots, plan_mounts
+from codex_py.sandbox.limits import NO_LIMITS, Limits
 from codex_py.sandbox.linux import open_filter, project_of
 from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
 from codex_py.sandbox.pins import Pins
 from codex_py.sandbox.placeholders import hold_all
 from codex_py.sandbox.policy import WritableRoot, writable_roots
-from codex_py.sandbox.screens import lay_screens, open_copies, places_of
-from codex_py.sandbox.unreadable import find_unreadable, is_readable, without_nested
+from codex_py.sandbox.screens import existing_places, lay_screens, open_copies
+from codex_py.sandbox.unreadable import CannotDeny, ReadRules, find_unreadable, is_readable, without_nested
 
+_LISTED_SOCKETS: Final = (
+    "`sandbox.allow_unix_sockets` lists some sockets, but here commands reach all or none, so they reach all"
+)
 _ADVICE: Final = {
     "linux": "install bubblewrap (`apt install bubblewrap`) and allow user namespaces",
     "darwin": "`/usr/bin/sandbox-exec` is part of macOS and must be executable",
@@ -60,7 +64,7 @@ class Sandbox:
 
     `deny_read` are paths and patterns that no sandboxed command reads; `secrets` are files that none reads either,
     there or not and whoever replaces them meanwhile; `home` is our own, which none writes. What is relative starts at
-    the session's folder. `backends` are tried in their order.
+    the session's folder. `limits` are further settings of the user's; `backends` are tried in their order.
     """
 
     def __init__(
@@ -70,17 +74,20 @@ class Sandbox:
         deny_read: Sequence[str] = (),
         secrets: Sequence[Path] = (),
         home: Path | None = None,
+        limits: Limits = NO_LIMITS,
         backends: Sequence[BackendName] = BACKENDS,
     ) -> None:
         self._env = env
         self._home = home
         self._deny_read = tuple(deny_read)
         self._secrets = tuple(secrets)
+        self._limits = limits
         self._names = tuple(backends)
         self._lock = threading.Lock()
         self._probed: dict[BackendName, tuple[Backend, str | None]] = {}
         self._roots: dict[tuple[SandboxPolicy, Path], tuple[WritableRoot, ...]] = {}
-        self._unreadable: dict[Path, tuple[Path, ...]] = {}
+        self._unreadable: dict[Path, tuple[Path, ...] | SandboxUnavailable] = {}
+        self._read_rules: dict[Path, ReadRules] = {}
         self._pins: dict[tuple[SandboxPolicy, Path], Pins] = {}
         self._hidden_pins: dict[Path, Pins] = {}
 
@@ -109,20 +116,36 @@ class Sandbox:
         return known
 
     def unreadable(self, policy: SandboxPolicy, cwd: Path) -> tuple[Path, ...]:
-        """The real paths no command reads; looked up on disk once for a folder. None with full access."""
+        """The real paths no command reads; looked up on disk once for a folder. None with full access.
+
+        Raises `SandboxUnavailable` when not all of them could be hidden.
+        """
         if isinstance(policy, DangerFullAccess):
             return ()
         known = self._unreadable.get(cwd)
         if known is None:
-            places = {place for secret in self._secrets for place in places_of(cwd / secret)}
-            known = without_nested(places.union(find_unreadable(self._deny_read, cwd, self._env)))
-            self._hidden_pins[cwd] = Pins(known)
-            self._unreadable[cwd] = known
+            known = self._unreadable[cwd] = self._find_unreadable(cwd)
+        if isinstance(known, SandboxUnavailable):
+            raise known
         return known
 
+    def _find_unreadable(self, cwd: Path) -> tuple[Path, ...] | SandboxUnavailable:
+        try:
+            found = find_unreadable(self._deny_read, cwd, self._env)
+        except CannotDeny as error:
+            return SandboxUnavailable(str(error))
+        found = without_nested({*found, *existing_places(cwd / secret for secret in self._secrets)})
+        self._hidden_pins[cwd] = Pins(found)
+        return found
+
     def may_read(self, path: Path, policy: SandboxPolicy, cwd: Path) -> bool:
-        """Whether a tool may read the absolute `path` for the model."""
-        return is_readable(path, self.unreadable(policy, cwd))
+        """Whether a tool may read the absolute `path` for the model; also what appeared since the session began."""
+        if isinstance(policy, DangerFullAccess):
+            return True
+        rules = self._read_rules.get(cwd)
+        if rules is None:
+            rules = self._read_rules[cwd] = ReadRules(self._deny_read, cwd, self._env, secrets=self._secrets)
+        return rules.allows(path) and is_readable(path, self.unreadable(policy, cwd))
 
     def prepare(self, policy: SandboxPolicy, cwd: Path) -> None:
         """Do ahead of time, once, what the first `wrap` would have to; for a thread, while the network is waited for.
@@ -143,14 +166,20 @@ class Sandbox:
         approved automatically. None also where no sandbox works: there nothing is run."""
         if isinstance(policy, DangerFullAccess) or sys.platform != "linux":
             return None
-        roots = self.roots(policy, cwd)
-        protected = {path for root in roots for path in root.protected}.union(self._pins[policy, cwd].paths())
-        # Of all mounts only links decide about the backend; looking for them is much less than planning all.
-        links = [Mount("link", path) for path in protected if os.path.islink(path)]  # noqa: PTH114
         try:
-            return self._backend(policy, cwd, links).shortfall
+            roots = self.roots(policy, cwd)
+            protected = {path for root in roots for path in root.protected}.union(self._pins[policy, cwd].paths())
+            # Of all mounts only links decide about the backend; looking for them is much less than planning all.
+            links = [Mount("link", path) for path in protected if os.path.islink(path)]  # noqa: PTH114
+            shortfall = self._backend(policy, cwd, links).shortfall
         except SandboxUnavailable:
             return None
+        sockets = self._unix_sockets(policy)
+        listed = _LISTED_SOCKETS if sockets and sockets is not True else None
+        return "; ".join(filter(None, (shortfall, listed))) or None
+
+    def _unix_sockets(self, policy: SandboxPolicy) -> Literal[True] | tuple[Path, ...]:
+        return self._limits.unix_sockets if isinstance(policy, WorkspaceWrite) else ()
 
     def backend_name(self, policy: SandboxPolicy, cwd: Path) -> str:
         """What holds the commands of this policy here. Raises `SandboxUnavailable` as `wrap` would."""
@@ -178,7 +207,7 @@ class Sandbox:
         env: dict[str, str] = {} if network is True else {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}
         roots = self.roots(policy, cwd)
         if sys.platform == "darwin":
-            options = seatbelt_argv(roots, network, self.unreadable(policy, cwd))
+            options = seatbelt_argv(roots, network, self.unreadable(policy, cwd), self._unix_sockets(policy))
             return Wrapped((*options, *argv), {**env, "CODEX_SANDBOX": "seatbelt"}, True)
         self._make_folders(cwd)
         mounts = self._mounts(policy, cwd)
@@ -190,7 +219,8 @@ class Sandbox:
         if not backend.contains and network == "loopback":
             network = False  # there is no network of one's own
         try:
-            return _wrapped(backend, argv, mounts, network=network, workdir=workdir).replace(env=env)
+            fd = open_filter(network, unix_sockets=bool(self._unix_sockets(policy)))
+            return _wrapped(backend, argv, mounts, network=network, workdir=workdir, filter_fd=fd).replace(env=env)
         except OSError as error:
             raise SandboxUnavailable(f"cannot set up the sandbox, so the command is not run: {error}") from error
 
@@ -215,16 +245,24 @@ class Sandbox:
         with self._lock:
             for name in self._names:
                 backend, failure = self._probed.get(name) or self._probe(name, roots, cwd)
-                beyond = next((mount for mount in mounts if not backend.can_hold(mount)), None)
-                if failure is None and beyond is None:
+                failure = failure or _beyond(backend, mounts)
+                if failure is None:
                     return backend
-                reasons.append(failure or f"{name} cannot hold `{beyond.path if beyond else ''}`, a symbolic link")
+                reasons.append(failure)
         raise _unavailable("; ".join(reasons))
 
     def _probe(self, name: BackendName, roots: Sequence[WritableRoot], cwd: Path) -> tuple[Backend, str | None]:
         backend = make_backend(name, self._env)
         self._probed[name] = backend, backend.probe([*project_of(cwd), *roots])
         return self._probed[name]
+
+
+def _beyond(backend: Backend, mounts: Sequence[Mount]) -> str | None:
+    """Why a backend that works cannot make these mounts."""
+    if len(mounts) > backend.max_mounts:
+        return f"{backend.name} cannot hold {len(mounts)} paths"
+    beyond = next((mount for mount in mounts if not backend.can_hold(mount)), None)
+    return None if beyond is None else f"{backend.name} cannot hold `{beyond.path}`, a symbolic link"
 
 
 def _without(root: WritableRoot, unreadable: Sequence[Path]) -> WritableRoot:
@@ -270,20 +308,25 @@ def _close(fds: Iterable[int]) -> None:
 
 
 def _wrapped(
-    backend: Backend, argv: Sequence[str], mounts: Sequence[Mount], *, network: NetworkAccess, workdir: Path
+    backend: Backend,
+    argv: Sequence[str],
+    mounts: Sequence[Mount],
+    *,
+    network: NetworkAccess,
+    workdir: Path,
+    filter_fd: int,
 ) -> Wrapped:
     missing = [mount.path for mount in mounts if mount.kind == "missing"] if backend.contains else []
-    holder, held = hold_all(missing)
-    kept = [mount for mount in mounts if mount.kind != "missing" or mount.path in held]
     try:
-        fd = open_filter(network)
+        holder, held = hold_all(missing)
     except BaseException:
-        holder.release()
+        os.close(filter_fd)
         raise
+    kept = [mount for mount in mounts if mount.kind != "missing" or mount.path in held]
     if backend.copies:
         kept = open_copies(kept)
-    fds = (fd, *(mount.fd for mount in kept if mount.fd is not None))
-    options = backend.options(kept, network=network, workdir=workdir, filter_fd=fd)
+    fds = (filter_fd, *(mount.fd for mount in kept if mount.fd is not None))
+    options = backend.options(kept, network=network, workdir=workdir, filter_fd=filter_fd)
     return Wrapped(
         (*options, *argv),
         {},

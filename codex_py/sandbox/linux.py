@@ -85,10 +85,10 @@ def _showing(mount: Mount) -> tuple[str, ...]:
     return ("--ro-bind-try" if mount.kind == "shown" else "--bind-try", path, path)
 
 
-def open_filter(network: NetworkAccess) -> int:
+def open_filter(network: NetworkAccess, *, unix_sockets: bool = False) -> int:
     """The filter for this machine in a descriptor of its own, to be read once from the start."""
     fd = os.memfd_create("filter", os.MFD_CLOEXEC)
-    os.write(fd, build_filter(os.uname().machine, network))
+    os.write(fd, build_filter(os.uname().machine, network, unix_sockets=unix_sockets))
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
+from codex_py.paths import real_path
 from codex_py.protocol.policy import NetworkAccess
 from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot
 
@@ -91,6 +92,9 @@ _NETWORK: Final = """\
   (global-name "com.apple.SystemConfiguration.configd"))
 """
 
+# Names are looked up through this one.
+_NAME_SERVICE: Final = "/private/var/run/mDNSResponder"
+
 _LOOPBACK: Final = """\
 (allow system-socket (socket-domain AF_INET) (socket-domain AF_INET6))
 (allow network-bind (local ip "localhost:*"))
@@ -99,9 +103,16 @@ _LOOPBACK: Final = """\
 """
 
 
-def seatbelt_argv(roots: Sequence[WritableRoot], network: NetworkAccess, unreadable: Sequence[Path] = ()) -> list[str]:
+def seatbelt_argv(
+    roots: Sequence[WritableRoot],
+    network: NetworkAccess,
+    unreadable: Sequence[Path] = (),
+    sockets: Literal[True] | Sequence[Path] = (),
+) -> list[str]:
     """The options of one sandboxed command, up to and including `--`."""
-    argv = [SANDBOX_EXEC, "-p", seatbelt_profile(roots, network, unreadable)]
+    argv = [SANDBOX_EXEC, "-p", seatbelt_profile(roots, network, unreadable, sockets)]
+    if sockets is not True:
+        argv += (f"-DUNIX_SOCKET_{index}={real_path(path)}" for index, path in enumerate(sockets))
     for index, root in enumerate(roots):
         argv.append(f"-DWRITABLE_ROOT_{index}={root.path}")
         argv += (f"-DWRITABLE_ROOT_{index}_RO_{at}={path}" for at, path in enumerate(_kept(root, roots)))
@@ -110,7 +121,12 @@ def seatbelt_argv(roots: Sequence[WritableRoot], network: NetworkAccess, unreada
     return [*argv, "--"]
 
 
-def seatbelt_profile(roots: Sequence[WritableRoot], network: NetworkAccess, unreadable: Sequence[Path] = ()) -> str:
+def seatbelt_profile(
+    roots: Sequence[WritableRoot],
+    network: NetworkAccess,
+    unreadable: Sequence[Path] = (),
+    sockets: Literal[True] | Sequence[Path] = (),
+) -> str:
     """The profile text. Paths are parameters of it, so that no folder's name can change its meaning."""
     parts = [_BASE, _sysctl_rule()]
     for index, root in enumerate(roots):
@@ -130,9 +146,23 @@ def seatbelt_profile(roots: Sequence[WritableRoot], network: NetworkAccess, unre
         parts.append(_NETWORK)
     elif network == "loopback":
         parts.append(_LOOPBACK)
+    parts.append(_socket_rules(network, sockets))
     # Last, because the last rule that matches wins.
     parts += (_denial(index, path, roots) for index, path in enumerate(unreadable))
     return "".join(parts)
+
+
+def _socket_rules(network: NetworkAccess, sockets: Literal[True] | Sequence[Path]) -> str:
+    """Which Unix sockets can be connected to; whether others can be made is a matter of what may be written."""
+    if sockets is True:
+        return "(allow system-socket (socket-domain AF_UNIX))\n(allow network-outbound (remote unix-socket))\n"
+    places = [f'(param "UNIX_SOCKET_{index}")' for index, _ in enumerate(sockets)]
+    rules = ["(allow system-socket (socket-domain AF_UNIX))\n"] if sockets else []
+    if network is True:
+        rules.append("(deny network-outbound (remote unix-socket))\n")
+        places.append(f'"{_NAME_SERVICE}"')
+    rules += (f"(allow network-outbound (literal {place}))\n" for place in places)
+    return "".join(rules)
 
 
 def _other_case_rule() -> str:

@@ -1,4 +1,4 @@
-"""Hiding a file together with its name, whoever replaces it and whenever it comes.
+"""Hiding files and folders of ours together with their names, whoever replaces them and whenever they come.
 
 A mount on a file is gone once another program renames a new file over it, and on a missing file there is none. So an
 empty folder takes the place of the file's own for one command, and everything else of that folder is put into it.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,10 +22,32 @@ _COPIED_BYTES: Final = 64 << 10
 _MOST_COPIES: Final = 64
 
 
-def places_of(secret: Path) -> tuple[Path, ...]:
-    """The real places of a file that may be missing: its own, and where it leads as a link."""
-    own = Path(os.path.realpath(secret.parent), secret.name)
-    return tuple(dict.fromkeys([own, Path(os.path.realpath(secret))]))
+def places_of(secrets: Iterable[Path]) -> list[Path]:
+    """The real places of files that may be missing: their own, and where those that are links lead.
+
+    A name that starts with `*` stands for all that end alike.
+    """
+    places: dict[Path, None] = {}
+    parents: dict[Path, str] = {}
+    for secret in secrets:
+        parent = secret.parent
+        if parent not in parents:
+            parents[parent] = os.path.realpath(parent)
+        own = f"{parents[parent]}/{secret.name}"
+        places[Path(own)] = None
+        if os.path.islink(own):  # noqa: PTH114
+            places[Path(os.path.realpath(own))] = None
+    return list(places)
+
+
+def existing_places(secrets: Iterable[Path]) -> Iterator[Path]:
+    """Those places, there or not, and what is there by now for a name that starts with `*`."""
+    for place in places_of(secrets):
+        if not place.name.startswith("*"):
+            yield place
+            continue
+        with suppress(OSError):
+            yield from (path for path in place.parent.iterdir() if path.name.endswith(place.name[1:]))
 
 
 def lay_screens(mounts: Iterable[Mount], secrets: Iterable[Path]) -> list[Mount]:
@@ -34,9 +57,8 @@ def lay_screens(mounts: Iterable[Mount], secrets: Iterable[Path]) -> list[Mount]
     """
     laid = {mount.path: mount for mount in mounts}
     names: dict[Path, set[str]] = {}
-    for secret in secrets:
-        for place in places_of(secret):
-            names.setdefault(place.parent, set()).add(place.name)
+    for place in places_of(secrets):
+        names.setdefault(place.parent, set()).add(place.name)
     for folder, hidden in names.items():
         laid |= {mount.path: mount for mount in _screen(folder, hidden, laid)}
     return in_order(laid.values())
@@ -65,13 +87,14 @@ def _screen(folder: Path, hidden: Collection[str], laid: Mapping[Path, Mount]) -
     entries = _entries(folder)
     if entries is None:
         return []
-    drafts = tuple(draft_of(folder / name, "").name for name in hidden)
+    drafts = tuple(draft_of(folder / name, "").name for name in hidden if not name.startswith("*"))
+    endings = tuple(name.removeprefix("*") for name in hidden if name.startswith("*"))
     mounts = [Mount("screen", folder)]
     for entry in entries:
         path = Path(entry.path)
         known = laid.get(path)
-        if entry.name in hidden:
-            mounts.append(Mount("hidden-file", path))
+        if entry.name in hidden or (endings and entry.name.endswith(endings)):
+            mounts.append(Mount("hidden-folder" if entry.is_dir() else "hidden-file", path))
         elif entry.name.startswith(drafts):
             continue
         elif known is None:

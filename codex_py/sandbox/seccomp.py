@@ -1,8 +1,8 @@
 """The system call filter of the Linux sandbox, as a classic BPF program for `bwrap --seccomp`.
 
 Everything is allowed but what is listed: what could reach into other processes, change mounts or namespaces, push
-characters into a terminal, or, with the network off, make a socket. Socket pairs keep working (event loops wake
-themselves through one), so `sendto` passes when it carries no address.
+characters into a terminal, make a Unix socket, or, with the network off, any socket. Socket pairs keep working (event
+loops wake themselves through one), so `sendto` passes when it carries no address.
 """
 
 from __future__ import annotations
@@ -155,8 +155,11 @@ def call_number(machine: str, name: str) -> int:
     return _MACHINES[machine][1][name]
 
 
-def build_filter(machine: str, network: NetworkAccess) -> bytes:
-    """The program for `machine`: an array of `struct sock_filter`. Raises `KeyError` for a machine without a table."""
+def build_filter(machine: str, network: NetworkAccess, *, unix_sockets: bool = False) -> bytes:
+    """The program for `machine`: an array of `struct sock_filter`. Raises `KeyError` for a machine without a table.
+
+    A filter cannot see the path that a socket connects to, so `unix_sockets` opens all of them or none.
+    """
     audit, numbers = _MACHINES[machine]
     program = _Program(numbers)
     program.load(_MACHINE)
@@ -172,25 +175,26 @@ def build_filter(machine: str, network: NetworkAccess) -> bytes:
     program.refuse_bits("clone", _NEW_NAMESPACE)
     program.refuse_bits("unshare", _NEW_NAMESPACE | _NEW_TIME)
     program.refuse_values("ioctl", 1, (_TIOCSTI, _TIOCLINUX))
-    _limit_network(program, network)
+    _limit_network(program, network, unix_sockets=unix_sockets)
     program.add(_RETURN, _ALLOW)
     return bytes(program.code)
 
 
-def _limit_network(program: _Program, network: NetworkAccess) -> None:
+def _limit_network(program: _Program, network: NetworkAccess, *, unix_sockets: bool) -> None:
     if network is True:
-        program.refuse_values("socket", 0, (_AF_VSOCK,))
-        return
-    if network == "loopback":
-        program.refuse_others("socket", 0, (_AF_INET, _AF_INET6))
+        program.refuse_values("socket", 0, (_AF_VSOCK,) if unix_sockets else (_AF_VSOCK, _AF_UNIX))
+    elif network == "loopback" or unix_sockets:
+        inet = (_AF_INET, _AF_INET6) if network == "loopback" else ()
+        program.refuse_others("socket", 0, (*inet, _AF_UNIX) if unix_sockets else inet)
     else:
         program.refuse("socket")
         for name in _NETWORK_CALLS:
             program.refuse(name)
         program.refuse_address("sendto")
     program.refuse_others("socketpair", 0, (_AF_UNIX,))
-    # A datagram socket may send to any path even when it is one of a pair, and sendmsg hides its address in memory.
-    program.refuse_values("socketpair", 1, (_SOCK_DGRAM,), mask=_SOCK_TYPE_MASK)
+    if not unix_sockets:
+        # A datagram socket may send to any path even when it is one of a pair, and sendmsg hides its address in memory.
+        program.refuse_values("socketpair", 1, (_SOCK_DGRAM,), mask=_SOCK_TYPE_MASK)
 
 
 class _Program:

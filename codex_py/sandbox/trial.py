@@ -25,12 +25,17 @@ from codex_py.sandbox.command import Sandbox, SandboxUnavailable, Wrapped
 
 # What a sandbox on trial must have been told to deny reading.
 UNREADABLE: Final = ("../secret", "**/.env")
-SECRETS: Final = (Path("../home/auth.json"), Path("../late/auth.json"), Path("tools/own/auth.json"))
+SECRETS: Final = (
+    *(Path("../home", name) for name in ("auth.json", "config.toml", "*.config.toml", "sessions")),
+    Path("../late/auth.json"),
+    Path("tools/own/auth.json"),
+)
 HOME: Final = Path("tools/own")
 
 # What is not held, and why that is known and accepted.
 _NO_MOUNTS: Final = "Landlock grants rights by folder and cannot take one back below it"
 _NO_ATTRIBUTES: Final = "Landlock has no say over modes, owners, times and attributes"
+_NO_NAMES: Final = "Landlock would have to hide the names of everything else too"
 _NO_PROCESSES: Final = "without namespaces all processes are seen"
 EXCUSED: Final[dict[str, dict[str, str]]] = {
     "bubblewrap": {
@@ -65,7 +70,8 @@ EXCUSED: Final[dict[str, dict[str, str]]] = {
         "change the mode of our home": _NO_MOUNTS,
         "put another home in the place of ours": _NO_MOUNTS,
         "move away a folder that leads to our home": _NO_MOUNTS,
-        "list a folder of secrets": "Landlock would have to hide the names of everything else too",
+        "list a folder of secrets": _NO_NAMES,
+        "list the sessions of other projects": _NO_NAMES,
         "see a process outside": _NO_PROCESSES,
         "hold a process outside": _NO_PROCESSES,
         "bind a process outside to its processors": _NO_PROCESSES,
@@ -258,11 +264,20 @@ def _terminal(stack: ExitStack) -> str:
 
 def _furnish(top: Path) -> None:
     own = f"work/{HOME}"
-    folders = ("work/.git/hooks", "work/sub/.git/hooks", "outside/empty", "secret", "home/skills", "late")
+    folders = (
+        "work/.git/hooks",
+        "work/sub/.git/hooks",
+        "outside/empty",
+        "secret",
+        "home/skills",
+        "home/sessions",
+        "late",
+    )
     for folder in (*folders, f"{own}/skills", f"{own}/rules"):
         (top / folder).mkdir(parents=True)
     kept = ("work/.git/config", "work/sub/.git/HEAD", "work/.env", "outside/kept", "secret/key")
     kept += (f"{own}/config.toml", f"{own}/auth.json")
+    kept += ("home/config.toml", "home/work.config.toml", "home/sessions/other.jsonl")
     for name in (*kept, *(f"home/{login}" for login in ("auth.json", ".auth-draft", ".auth-next"))):
         (top / name).write_text(f"{name}\n")
 

@@ -1,21 +1,71 @@
-"""Which paths commands must not read: the user's patterns, looked up on disk once for a session's folder."""
+"""Which paths commands must not read: the user's patterns, looked up on disk once for a session's directory.
+
+`ReadRules` is what readers of our own ask: it looks nothing up, so no limit applies to it.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from codex_py.errors import ToolError
 from codex_py.paths import real_path
+from codex_py.sandbox.denials import expand_home
 from codex_py.sandbox.policy import leads_to
+from codex_py.sandbox.screens import places_of
 
-# How far a pattern with wildcards is looked up below its fixed part; breadth first.
-_SCANNED_ENTRIES: Final = 20_000
-_MOST_MATCHES: Final = 256
+# How far a pattern with wildcards is looked up below its fixed part, and how many paths a sandbox can hide.
+_MAX_ENTRIES: Final = 500_000
+_MAX_MATCHES: Final = 2_000
 _WILDCARDS: Final = frozenset("*?[")
+
+
+class CannotDeny(ToolError):
+    """A pattern of `sandbox.deny_read` that cannot be held, so that no command may run."""
+
+
+class ReadRules:
+    """Whether a path may be read for the model. Looks at the disk only to follow links; build it once, ask often.
+
+    `patterns` are those of `sandbox.deny_read`, default denials included; relative ones start at `cwd`. `secrets` are
+    plain paths, but for a name that starts with `*`, which stands for all that end alike.
+    """
+
+    def __init__(
+        self, patterns: Sequence[str], cwd: Path, env: Mapping[str, str], *, secrets: Iterable[Path] = ()
+    ) -> None:
+        places = places_of(cwd / secret for secret in secrets)
+        self._paths = {place for place in places if not place.name.startswith("*")}
+        self._endings = [(place.parent, place.name[1:]) for place in places if place.name.startswith("*")]
+        self._patterns: list[tuple[str, re.Pattern[str]]] = []
+        for pattern in patterns:
+            absolute = _absolute(pattern, cwd, env)
+            if _has_wildcards(absolute):
+                top, wanted = _split(absolute)
+                expression = f"(?:{_expression(wanted)})(?:/.*)?"
+                self._patterns.append((real_path(top), re.compile(expression, re.DOTALL)))
+            if not _has_wildcards(absolute) or os.path.lexists(absolute):
+                self._paths.update(leads_to(Path(absolute)))
+
+    def allows(self, path: Path) -> bool:
+        """Whether neither the absolute `path` nor where it leads is denied; `path` need not exist."""
+        named = Path(real_path(path.parent), path.name)
+        return all(self._allows(place) for place in dict.fromkeys((named, Path(real_path(path)))))
+
+    def _allows(self, path: Path) -> bool:
+        if any(path.is_relative_to(denied) for denied in self._paths):
+            return False
+        if any(path.parent == folder and path.name.endswith(ending) for folder, ending in self._endings):
+            return False
+        text = str(path)
+        return not any(
+            text.startswith(f"{top.rstrip('/')}/") and wanted.fullmatch(text[len(top.rstrip("/")) + 1 :])
+            for top, wanted in self._patterns
+        )
 
 
 def find_unreadable(patterns: Sequence[str], cwd: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
@@ -23,12 +73,13 @@ def find_unreadable(patterns: Sequence[str], cwd: Path, env: Mapping[str, str]) 
 
     `~` is the user's home, relative patterns start at `cwd`. `*` and `?` match within a name, `**` any folders between.
     A path that is not there counts when its pattern has no wildcard and a file can have its name: it may come later.
+    Raises `CannotDeny` when there is more to find than can be looked through or hidden.
     """
     found: set[Path] = set()
     for pattern in patterns:
-        absolute = os.path.normpath(cwd / _expanded(pattern, env))
-        if not _WILDCARDS.isdisjoint(absolute) and not os.path.lexists(absolute):
-            found.update(_matches(absolute))
+        absolute = _absolute(pattern, cwd, env)
+        if _has_wildcards(absolute) and not os.path.lexists(absolute):
+            found.update(_matches(absolute, pattern))
         else:
             found.update(leads_to(Path(absolute)))
     return without_nested(found)
@@ -45,28 +96,35 @@ def is_readable(path: Path, unreadable: Sequence[Path]) -> bool:
     return not any(real.is_relative_to(one) for one in unreadable)
 
 
-def _expanded(pattern: str, env: Mapping[str, str]) -> str:
-    if pattern == "~" or pattern.startswith("~/"):
-        return (env.get("HOME") or str(Path.home())) + pattern[1:]
-    return pattern
+def _absolute(pattern: str, cwd: Path, env: Mapping[str, str]) -> str:
+    return os.path.normpath(cwd / expand_home(pattern, env))
 
 
-def _matches(pattern: str) -> Iterator[Path]:
+def _has_wildcards(text: str) -> bool:
+    return not _WILDCARDS.isdisjoint(text)
+
+
+def _split(pattern: str) -> tuple[str, list[str]]:
+    """The directory where a pattern's wildcards start, and the names from there on."""
     parts = pattern.split("/")
-    fixed = next(index for index, part in enumerate(parts) if not _WILDCARDS.isdisjoint(part))
-    wanted = _compiled(parts[fixed:])
-    top = "/".join(parts[:fixed]) or "/"
-    deep = "**" in parts or len(parts) - fixed > 1
+    fixed = next(index for index, part in enumerate(parts) if _has_wildcards(part))
+    return "/".join(parts[:fixed]) or "/", parts[fixed:]
+
+
+def _matches(absolute: str, pattern: str) -> Iterator[Path]:
+    top, parts = _split(absolute)
+    wanted = re.compile(_expression(parts), re.DOTALL)
+    real = real_path(top)
     count = 0
-    for path in _below(real_path(top), deep=deep):
+    for path in _below(real, pattern, deep="**" in parts or len(parts) > 1):
         if wanted.fullmatch(path):
-            yield Path(real_path(f"{real_path(top)}/{path}"))
+            yield Path(real_path(f"{real}/{path}"))
             count += 1
-            if count == _MOST_MATCHES:
-                return
+            if count > _MAX_MATCHES:
+                raise _cannot_deny(pattern, f"matches more than {_MAX_MATCHES:,} paths")
 
 
-def _below(top: str, *, deep: bool) -> Iterator[str]:
+def _below(top: str, pattern: str, *, deep: bool) -> Iterator[str]:
     """Names of everything below `top`, relative to it; links are not followed."""
     folders = deque([""])
     seen = 0
@@ -76,8 +134,8 @@ def _below(top: str, *, deep: bool) -> Iterator[str]:
             with os.scandir(f"{top}/{folder}") as listing:
                 for entry in listing:
                     seen += 1
-                    if seen > _SCANNED_ENTRIES:
-                        return
+                    if seen > _MAX_ENTRIES:
+                        raise _cannot_deny(pattern, f"has to be looked for among more than {_MAX_ENTRIES:,} files")
                     yield folder + entry.name
                     if deep and entry.is_dir(follow_symlinks=False):
                         folders.append(f"{folder}{entry.name}/")
@@ -85,7 +143,14 @@ def _below(top: str, *, deep: bool) -> Iterator[str]:
             continue
 
 
-def _compiled(parts: Sequence[str]) -> re.Pattern[str]:
+def _cannot_deny(pattern: str, reason: str) -> CannotDeny:
+    return CannotDeny(
+        f"no command is run: `{pattern}` in `sandbox.deny_read` {reason}, and some would stay readable; "
+        "name the directories that hold them instead"
+    )
+
+
+def _expression(parts: Sequence[str]) -> str:
     text = ""
     for index, part in enumerate(parts):
         last = index == len(parts) - 1
@@ -93,7 +158,7 @@ def _compiled(parts: Sequence[str]) -> re.Pattern[str]:
             text += ".*" if last else "(?:[^/]+/)*"
         else:
             text += _name_expression(part) + ("" if last else "/")
-    return re.compile(text, re.DOTALL)
+    return text
 
 
 def _name_expression(part: str) -> str:

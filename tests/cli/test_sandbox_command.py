@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from codex_py.sandbox.backends import BACKENDS, BackendName
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.process import COMMAND, Finished, run, start
 
 NETWORK = "sandbox_workspace_write.network_access=true"
-READABLE = "sandbox.deny_read=[]"
+READABLE = 'sandbox.allow_read=["~/.codex"]'
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the backends are Linux's")
 
@@ -132,15 +133,33 @@ def test_a_login_that_is_replaced_while_a_command_runs_stays_hidden(place: Place
     assert (ended.out, ended.err.count("Permission denied")) == ("be brief\n", 2)
 
 
-def test_the_users_own_list_replaces_the_usual_one_but_for_our_keys(place: Place) -> None:
+def test_a_list_of_the_users_own_is_added_to_the_default_one(place: Place) -> None:
     (place.codex_home / "auth.json").write_text("key")
     (place.home / ".ssh").mkdir()
-    (place.home / ".ssh" / "config").write_text("readable")
+    (place.home / ".ssh" / "config").write_text("hidden")
     place.write("secrets/token.txt", "secret")
     place.configure('sandbox.deny_read = ["secrets/*.txt"]\n')
-    assert sh(place, "cat ~/.ssh/config").out == "readable"
-    ended = sh(place, "cat ~/.codex/auth.json secrets/token.txt")
-    assert (ended.out, ended.err.count("Permission denied")) == ("", 2)
+    ended = sh(place, "cat ~/.ssh/config ~/.codex/auth.json secrets/token.txt")
+    assert (ended.out, ended.err.count("Permission denied")) == ("", 3)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_commands_see_no_credentials_settings_and_sessions_unless_allowed(place: Place, backend: BackendName) -> None:
+    secrets = (".npmrc", ".netrc", ".config/gh/hosts.yml", ".kube/config", ".codex/sessions/2026/other.jsonl")
+    for name in secrets:
+        (place.home / name).parent.mkdir(parents=True, exist_ok=True)
+        (place.home / name).write_text(f"content of {name}\n")
+    place.configure("# settings\n")
+    read = " ".join(f"~/{name}" for name in (*secrets, ".codex/config.toml"))
+    ended = sh(place, f"cat {read}", "--backend", backend)
+    assert (ended.out, ended.err.count("Permission denied")) == ("", 6)
+    allowed = (
+        "-c",
+        'sandbox.allow_read=["~/.npmrc", "~/.codex/sessions", "~/.codex/config.toml", "~/.codex/auth.json"]',
+    )
+    ended = sh(place, f"cat {read}; cat ~/.codex/auth.json", "--backend", backend, *allowed)
+    assert ended.out.startswith("content of .npmrc\ncontent of .codex/sessions/2026/other.jsonl\n# settings\n")
+    assert "key" not in ended.out
 
 
 def test_a_chosen_backend_is_used_or_nothing_is_run(place: Place) -> None:

@@ -128,6 +128,15 @@ def test_nothing_succeeds_but_what_is_listed_with_a_reason(backend: BackendName,
     assert [outcome.name for outcome in outcomes if outcome.is_fault] == []
 
 
+@pytest.mark.parametrize("backend", get_args(BackendName))
+def test_an_open_network_opens_no_unix_socket(backend: BackendName) -> None:
+    outcomes = {outcome.name: outcome.refusal for outcome in trial(backend, network=True)}
+    for name in ("a socket file", "an abstract socket"):
+        assert outcomes[f"connect to {name}"] == "EPERM", name
+    assert outcomes["send to a socket file from one of a pair"] == "EPERM"
+    assert outcomes["connect to a port of the machine"] is None
+
+
 def test_a_backend_with_namespaces_holds_everything() -> None:
     assert EXCUSED["namespaces"] == {}
     assert [outcome.name for outcome in trial("namespaces") if outcome.refusal is None] == []

@@ -149,3 +149,12 @@ def test_our_home_and_the_folders_that_lead_to_it_stay_where_they_are() -> None:
         "-DWRITABLE_ROOT_0_WAY_0=/r/a",
         "--",
     ]
+
+
+def test_only_listed_unix_sockets_can_be_connected_to() -> None:
+    listed = seatbelt_profile((REPO,), False, (), (Path("/r/agent.sock"),))
+    assert listed.endswith(
+        '(allow system-socket (socket-domain AF_UNIX))\n(allow network-outbound (literal (param "UNIX_SOCKET_0")))\n'
+    )
+    assert "-DUNIX_SOCKET_0=/r/agent.sock" in seatbelt_argv((REPO,), False, (), (Path("/r/agent.sock"),))
+    assert "(deny network-outbound (remote unix-socket))" not in seatbelt_profile((REPO,), True, (), True)

@@ -60,10 +60,13 @@ NETWORK_OFF = frozenset(("socket", "connect", "accept", "accept4", "bind", "list
 
 
 def _verdict(machine: str, network: NetworkAccess, call: str | int, *arguments: int, audit: int | None = None) -> int:
+    return _run(build_filter(machine, network), _call(machine, call, *arguments, audit=audit))
+
+
+def _call(machine: str, call: str | int, *arguments: int, audit: int | None = None) -> bytes:
     number = call if isinstance(call, int) else CALLS[call][MACHINES.index(machine)]
     words = [*arguments, *[0] * (6 - len(arguments))]
-    seen = struct.pack("<iIQ6Q", number, AUDIT[machine] if audit is None else audit, 0, *words)
-    return _run(build_filter(machine, network), seen)
+    return struct.pack("<iIQ6Q", number, AUDIT[machine] if audit is None else audit, 0, *words)
 
 
 def _run(program: bytes, seen: bytes) -> int:
@@ -139,9 +142,22 @@ def test_loopback_means_internet_sockets_and_no_others(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_with_the_network_on_only_the_machine_under_us_is_out_of_reach(machine: str) -> None:
+def test_with_the_network_on_unix_sockets_and_the_machine_under_us_are_out_of_reach(machine: str) -> None:
     verdicts = {family: _verdict(machine, True, "socket", family, 1) for family in (1, 2, 10, 40)}
-    assert verdicts == {1: ALLOW, 2: ALLOW, 10: ALLOW, 40: EPERM}
+    assert verdicts == {1: EPERM, 2: ALLOW, 10: ALLOW, 40: EPERM}
+    assert _verdict(machine, True, "socketpair", 1, 2) == EPERM
+    assert _verdict(machine, True, "socketpair", 1, 1) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_allowed_unix_sockets_open_no_others(machine: str) -> None:
+    def verdicts(network: NetworkAccess) -> dict[int, int]:
+        program = build_filter(machine, network, unix_sockets=True)
+        return {family: _run(program, _call(machine, "socket", family, 1)) for family in (1, 2, 10, 16, 40)}
+
+    assert verdicts(False) == {1: ALLOW, 2: EPERM, 10: EPERM, 16: EPERM, 40: EPERM}
+    assert verdicts("loopback") == {1: ALLOW, 2: ALLOW, 10: ALLOW, 16: EPERM, 40: EPERM}
+    assert verdicts(True) == {1: ALLOW, 2: ALLOW, 10: ALLOW, 16: ALLOW, 40: EPERM}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -149,10 +165,9 @@ def test_with_the_network_on_only_the_machine_under_us_is_out_of_reach(machine: 
 def test_of_all_system_calls_just_these_are_refused(machine: str, network: NetworkAccess) -> None:
     """Without arguments, so those that only some arguments make dangerous are not among them."""
     expected = {*REFUSED, *(NETWORK_OFF if network is False else ())}
+    expected.add("socketpair")  # of the family 0
     if network == "loopback":
-        expected |= {"socket", "socketpair"}  # of the family 0
-    elif network is False:
-        expected |= {"socketpair"}
+        expected.add("socket")
     found: dict[str, int] = {}
     for name, numbers in TABLE.items():
         number = numbers[MACHINES.index(machine)]

@@ -14,7 +14,7 @@ from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, 
 from codex_py.sandbox.backends import BACKENDS, BackendName
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.policy import is_writable
-from codex_py.sandbox.unreadable import find_unreadable, is_readable
+from codex_py.sandbox.unreadable import ReadRules, find_unreadable, is_readable
 from tests.unit.command_builders import Session, output_of
 
 WORKSPACE = WorkspaceWrite(exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
@@ -167,3 +167,66 @@ def test_a_command_does_not_start_in_a_denied_folder(top: Path) -> None:
     sandbox = Sandbox({"HOME": str(top), "PATH": os.environ["PATH"]}, deny_read=["~/keys"])
     with pytest.raises(ToolError, match="must not be read"):
         sandbox.wrap(["/bin/true"], policy=ReadOnly(), cwd=top / "repo", workdir=top / "keys")
+
+
+@on_linux
+@pytest.mark.parametrize("backend", BACKENDS)
+async def test_a_pattern_hides_all_of_many_files(session: Session, backend: BackendName) -> None:
+    for number in range(320):
+        (session.cwd / f"p{number}").mkdir()
+        (session.cwd / f"p{number}" / ".env").write_text("secret\n")
+    user = {"PATH": os.environ["PATH"], "HOME": str(session.cwd.parent)}
+    # Where bubblewrap is too slow for so many, namespaces take over.
+    backends: tuple[BackendName, ...] = ("bubblewrap", "namespaces") if backend == "bubblewrap" else (backend,)
+    session.sandbox = Sandbox(user, deny_read=["**/.env"], backends=backends)
+    assert await _out(session, "cat p*/.env 2>&- | wc -c; cat p319/.env") == "0\ncat: p319/.env: Permission denied"
+
+
+@on_linux
+async def test_a_pattern_finds_what_lies_behind_many_files(session: Session) -> None:
+    bulk = session.cwd / "a" / "bulk"
+    bulk.mkdir()
+    for number in range(21_000):
+        (bulk / str(number)).touch()
+    (bulk / "z").mkdir()
+    (bulk / "z" / ".env").write_text("secret\n")
+    deny(session, "**/.env")
+    assert "Permission denied" in await _out(session, "cat a/bulk/z/.env")
+
+
+@on_linux
+async def test_no_command_runs_when_a_pattern_matches_more_than_can_be_hidden(session: Session) -> None:
+    for number in range(2_001):
+        (session.cwd / f"{number}.key").touch()
+    deny(session, "*.key")
+    said = await session.exec("true")
+    assert said.startswith("error: no command is run: `*.key` in `sandbox.deny_read` matches more than 2,000 paths")
+    # Readers of ours need no list.
+    rules = ReadRules(["*.key"], session.cwd, {})
+    assert not rules.allows(session.cwd / "2000.key")
+    assert rules.allows(session.cwd / "a" / "y.txt")
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("repo/.env", False),
+        ("repo/a/b/.env", False),
+        ("repo/new/.env", False),
+        ("repo/.env/inside", False),
+        ("repo/.envrc", True),
+        ("keys/id", False),
+        ("keys2/id", True),
+        ("home/config.toml", False),
+        ("home/work.config.toml", False),
+        ("home/AGENTS.md", True),
+    ],
+)
+def test_readers_ask_rules_that_look_nothing_up(top: Path, path: str, allowed: bool) -> None:
+    rules = ReadRules(
+        ["**/.env", "~/keys"],
+        top / "repo",
+        {"HOME": str(top)},
+        secrets=[Path("../home/config.toml"), Path("../home/*.config.toml")],
+    )
+    assert rules.allows(top / path) is allowed

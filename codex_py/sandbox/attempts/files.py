@@ -202,6 +202,12 @@ def _replaced_settings(arena: Arena) -> None:
     Path(arena.work, "settings").rename(f"{arena.own}/config.toml")
 
 
+def _settings_by_link(arena: Arena) -> None:
+    link = Path(arena.work, "link-to-settings")
+    link.symlink_to(f"{arena.home}/config.toml")
+    _read(str(link))
+
+
 def _swapped_home(arena: Arena) -> None:
     moved = Path(arena.own).rename(f"{arena.work}/old-home")
     Path(arena.own).mkdir()
@@ -315,6 +321,11 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("read a replaced login through a hard link", _login_hard_link),
     ("read a login that is being written", lambda arena: _read(f"{arena.home}/.auth-next")),
     ("read a login that came later", lambda arena: _read(f"{arena.late}/auth.json")),
+    ("read our settings", lambda arena: _read(f"{arena.home}/config.toml")),
+    ("read the settings of a profile", lambda arena: _read(f"{arena.home}/work.config.toml")),
+    ("read a session of another project", lambda arena: _read(f"{arena.home}/sessions/other.jsonl")),
+    ("list the sessions of other projects", lambda arena: os.listdir(f"{arena.home}/sessions")),  # noqa: PTH208
+    ("read our settings by a link", _settings_by_link),
     ("put a login in the place of ours", lambda arena: _write(f"{arena.home}/auth.json")),
     ("read the login in our home", lambda arena: _read(f"{arena.own}/auth.json")),
     ("write into our settings", _in(_own("config.toml"), _write)),

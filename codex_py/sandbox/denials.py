@@ -1,0 +1,138 @@
+"""What commands must not read unless a setting allows it: one table of well-known places for credentials."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+_LOGINS: Final = "logins of"
+_PASSWORDS: Final = "a password manager"
+_BROWSER: Final = "cookies and passwords of a browser"
+
+
+class DefaultDenial(NamedTuple):
+    """A path below the home directory, what is in it, and the environment variable that moves it, if any."""
+
+    path: str
+    content: str
+    variable: str = ""
+
+
+DEFAULT_DENIALS: Final = (
+    DefaultDenial("~/.ssh", "SSH keys"),
+    DefaultDenial("~/.gnupg", "GnuPG keys", "GNUPGHOME"),
+    DefaultDenial("~/.aws", "credentials of AWS"),
+    DefaultDenial("~/.aws/credentials", "credentials of AWS", "AWS_SHARED_CREDENTIALS_FILE"),
+    DefaultDenial("~/.azure", f"{_LOGINS} Azure", "AZURE_CONFIG_DIR"),
+    DefaultDenial("~/.config/gcloud", f"{_LOGINS} Google Cloud", "CLOUDSDK_CONFIG"),
+    DefaultDenial("~/.kube", f"{_LOGINS} Kubernetes clusters"),
+    DefaultDenial("~/.kube/config", f"{_LOGINS} Kubernetes clusters", "KUBECONFIG"),
+    DefaultDenial("~/.docker/config.json", f"{_LOGINS} container registries"),
+    DefaultDenial("~/.config/containers/auth.json", f"{_LOGINS} container registries", "REGISTRY_AUTH_FILE"),
+    DefaultDenial("~/.git-credentials", f"{_LOGINS} git servers"),
+    DefaultDenial("~/.config/git/credentials", f"{_LOGINS} git servers"),
+    DefaultDenial("~/.config/gh/hosts.yml", f"{_LOGINS} GitHub"),
+    DefaultDenial("~/.config/hub", f"{_LOGINS} GitHub"),
+    DefaultDenial("~/.config/glab-cli", f"{_LOGINS} GitLab"),
+    DefaultDenial("~/.netrc", "passwords by host", "NETRC"),
+    DefaultDenial("~/.npmrc", "tokens of npm", "NPM_CONFIG_USERCONFIG"),
+    DefaultDenial("~/.pypirc", "tokens of PyPI"),
+    DefaultDenial("~/.cargo/credentials", "tokens of cargo"),
+    DefaultDenial("~/.cargo/credentials.toml", "tokens of cargo"),
+    DefaultDenial("~/.gem/credentials", "tokens of RubyGems"),
+    DefaultDenial("~/.terraform.d/credentials.tfrc.json", "tokens of Terraform"),
+    DefaultDenial("~/.vault-token", "a token of Vault"),
+    DefaultDenial("~/.cache/huggingface/token", "a token of Hugging Face"),
+    DefaultDenial("~/.config/rclone/rclone.conf", "passwords of rclone", "RCLONE_CONFIG"),
+    DefaultDenial("~/.pgpass", "passwords of PostgreSQL", "PGPASSFILE"),
+    DefaultDenial("~/.my.cnf", "passwords of MySQL"),
+    DefaultDenial("~/.codex/auth.json", f"{_LOGINS} Codex CLI"),
+    DefaultDenial("~/.codex/config.toml", "settings with secrets of other services"),
+    DefaultDenial("~/.codex/sessions", "sessions of other projects"),
+    DefaultDenial("~/.codex/history.jsonl", "messages to other projects"),
+    DefaultDenial("~/.claude/.credentials.json", f"{_LOGINS} Claude Code"),
+    DefaultDenial("~/.gemini/oauth_creds.json", f"{_LOGINS} Gemini CLI"),
+    DefaultDenial("~/.password-store", _PASSWORDS, "PASSWORD_STORE_DIR"),
+    DefaultDenial("~/.local/share/keyrings", _PASSWORDS),
+    DefaultDenial("~/.local/share/kwalletd", _PASSWORDS),
+    DefaultDenial("~/.config/op", _PASSWORDS),
+    DefaultDenial("~/.config/Bitwarden", _PASSWORDS),
+    DefaultDenial("~/.config/Bitwarden CLI", _PASSWORDS),
+    DefaultDenial("~/.mozilla", _BROWSER),
+    DefaultDenial("~/.config/google-chrome", _BROWSER),
+    DefaultDenial("~/.config/chromium", _BROWSER),
+    DefaultDenial("~/.config/BraveSoftware", _BROWSER),
+    DefaultDenial("~/.config/microsoft-edge", _BROWSER),
+    DefaultDenial("~/Library/Keychains", _PASSWORDS),
+    DefaultDenial("~/Library/Cookies", _BROWSER),
+    DefaultDenial("~/Library/Application Support/Google/Chrome", _BROWSER),
+    DefaultDenial("~/Library/Application Support/Firefox", _BROWSER),
+)
+
+# In CODEX_HOME: a name, or `*` and the end of one.
+OWN_SECRETS: Final[Mapping[str, str]] = {
+    "auth.json": "your login",
+    "mcp-auth.json": f"{_LOGINS} MCP servers",
+    "config.toml": "settings with secrets of other services",
+    "*.config.toml": "settings with secrets of other services",
+    "trusted_hooks.json": "which hooks run",
+    "history.jsonl": "messages to other projects",
+    "sessions": "sessions of other projects",
+    "archived_sessions": "sessions of other projects",
+    "cache": "titles of sessions, tools of MCP servers",
+    "log": "logs",
+}
+# These stay denied whatever `allow_read` says.
+ALWAYS_DENIED: Final = ("auth.json", "mcp-auth.json")
+
+
+def default_denials(env: Mapping[str, str], allowed: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The paths of the table, where the environment puts them, and what is in each; without the `allowed` ones.
+
+    A path is allowed by its own name or by that of a directory above it.
+    """
+    opened = [_absolute(path, env) for path in allowed]
+    for denial in DEFAULT_DENIALS:
+        for path in dict.fromkeys(_places(denial, env)):
+            if not any(is_at_or_below(path, one) for one in opened):
+                yield path, denial.content
+
+
+def own_secrets(home: Path, allowed: Sequence[str], env: Mapping[str, str]) -> tuple[Path, ...]:
+    """The files and directories of `home`, our own, that no command reads."""
+    opened = [_absolute(path, env) for path in allowed]
+    return tuple(
+        home / name
+        for name in OWN_SECRETS
+        if name in ALWAYS_DENIED or not any(is_at_or_below(str(home / name), one) for one in opened)
+    )
+
+
+def is_at_or_below(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory.rstrip('/')}/")
+
+
+def _places(denial: DefaultDenial, env: Mapping[str, str]) -> Iterator[str]:
+    usual = _absolute(denial.path, env)
+    yield usual
+    config = env.get("XDG_CONFIG_HOME", "")
+    if config.startswith("/") and denial.path.startswith("~/.config/"):
+        yield os.path.normpath(config + denial.path.removeprefix("~/.config"))
+    if denial.variable:
+        # KUBECONFIG may name several files.
+        for moved in env.get(denial.variable, "").split(os.pathsep):
+            if moved.startswith("/"):
+                yield os.path.normpath(moved)
+
+
+def _absolute(path: str, env: Mapping[str, str]) -> str:
+    return os.path.normpath(expand_home(path, env))
+
+
+def expand_home(path: str, env: Mapping[str, str]) -> str:
+    """`~` as the user's home; anything else stays as it is."""
+    if path == "~" or path.startswith("~/"):
+        return (env.get("HOME") or str(Path.home())) + path[1:]
+    return path
