@@ -16,7 +16,7 @@ from codex_py.rollout.files import session_names
 from codex_py.rollout.summary import SessionSummary, read_summary
 from codex_py.text.checked_file import load_checked, save_checked
 
-_KIND: Final = b"codex-py sessions 3"
+_KIND: Final = b"codex-py sessions 4"
 _MAX_BYTES: Final = 256 * 1024 * 1024
 _FIELDS: Final = len(SessionSummary._fields) - 2
 _DAMAGE: Final = (ValueError, TypeError, LookupError, RecursionError)

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.config.schema import APPROVAL_POLICIES
 from codex_py.core.offered_sessions import (
     SessionSummary,
     archive_session,
@@ -27,7 +26,6 @@ from codex_py.server.app.openings import read_live_override, read_opening
 from codex_py.server.app.settings import told_opening
 from codex_py.server.app.threads_told import NOT_LOADED, told_live, told_stored
 from codex_py.server.app.turns import past_turn
-from codex_py.server.host import Opening
 from codex_py.server.live_thread import LiveThread
 from codex_py.server.messages import RpcError
 from codex_py.server.params import Params, here
@@ -53,10 +51,7 @@ async def resume(desk: Desk, params: Params) -> Answered:
     if stored.archived:
         raise RpcError(f"session {thread_id} is archived: `thread/unarchive` brings it back")
     target = ResumeTarget(thread_id=thread_id, any_directory=True)
-    opening = read_opening(params, cwd=_folder(stored), originator=desk.name, target=target)
-    opening = opening.replace(settings={**_last_settings(stored), **_last_model(stored, opening), **opening.settings})
-    thread = await desk.open(opening)
-    return await _opened(desk, thread, stored, turns=not params.flag("excludeTurns"))
+    return await _reopen(desk, params, stored, target)
 
 
 async def fork(desk: Desk, params: Params) -> Answered:
@@ -64,9 +59,7 @@ async def fork(desk: Desk, params: Params) -> Answered:
     thread_id = _thread_id(params)
     stored = await _stored(desk, thread_id)
     target = ResumeTarget(thread_id=thread_id, any_directory=True, fork=True, turn=await _turn_number(stored, params))
-    opening = read_opening(params, cwd=_folder(stored), originator=desk.name, target=target)
-    thread = await desk.open(opening.replace(settings={**_last_settings(stored), **opening.settings}))
-    return await _opened(desk, thread, stored, turns=not params.flag("excludeTurns"))
+    return await _reopen(desk, params, stored, target)
 
 
 async def read(desk: Desk, params: Params) -> Answered:
@@ -146,6 +139,15 @@ async def turns_list(desk: Desk, params: Params) -> Answered:
     return Answered({"data": turns[start_at:end], "nextCursor": following, "backwardsCursor": None})
 
 
+async def _reopen(desk: Desk, params: Params, stored: SessionSummary, target: ResumeTarget) -> Answered:
+    """Open a stored thread. Only its conversation comes from the file, which may be somebody else's.
+
+    As in `exec resume`, approvals, sandbox, model, provider and directory are the client's or the user's own.
+    """
+    thread = await desk.open(read_opening(params, cwd=here(), originator=desk.name, target=target))
+    return await _opened(desk, thread, stored, turns=not params.flag("excludeTurns"))
+
+
 async def _opened(desk: Desk, thread: LiveThread, stored: SessionSummary | None, *, turns: bool) -> Answered:
     """The answer to opening a thread; `stored` is what it goes on with. One that cannot be told of is closed again."""
     try:
@@ -201,19 +203,6 @@ def _first_turns(turns: Sequence[PastTurn], number: int) -> Sequence[PastTurn]:
     return turns[: said[number - 1] + 1] if number <= len(said) else turns
 
 
-def _last_settings(stored: SessionSummary) -> dict[str, Any]:
-    """What a thread was left with, and goes on with unless the client wants something else."""
-    return {"approval_policy": stored.approval} if stored.approval in APPROVAL_POLICIES else {}
-
-
-def _last_model(stored: SessionSummary, opening: Opening) -> dict[str, Any]:
-    """The same of its model, which brings its effort along; nothing where the client names another one."""
-    if "model" in opening.settings or opening.settings.get("model_provider", stored.provider) != stored.provider:
-        return {}
-    given = {"model": stored.model, "model_reasoning_effort": stored.effort, "model_provider": stored.provider}
-    return {key: value for key, value in given.items() if value}
-
-
 async def _stored(desk: Desk, thread_id: str) -> SessionSummary:
     """What is stored of a thread. Raises `UserError`."""
     home = desk.host.home
@@ -255,12 +244,6 @@ def _thread_id(params: Params) -> str:
     if not is_uuid(thread_id):
         raise RpcError(f"invalid thread id: `{thread_id[:_SHOWN]}`")
     return thread_id
-
-
-def _folder(stored: SessionSummary) -> Path:
-    """Where a stored thread worked last, or here when that is gone."""
-    folder = Path(stored.cwd)
-    return folder if stored.cwd and folder.is_dir() else here()
 
 
 def _cursor(params: Params) -> int:
