@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from codex_py.rollout.lineage import history_lines, lower
-from codex_py.rollout.records import decode_record
-from codex_py.rollout.replay import HEAD
+from codex_py.rollout.lines import decode_record, ordinal_of, read_head
 
 
 def inherited_lines(path: Path, *, before: int) -> Iterator[bytes]:
@@ -20,10 +19,9 @@ def inherited_lines(path: Path, *, before: int) -> Iterator[bytes]:
     """
     following = 0
     for line, bound in history_lines(path):
-        head = HEAD.match(line)
+        head = read_head(line)
         if head is not None and line.endswith(b"}\n"):
-            kind = head[2].decode()
-            ordinal = following if head[1] is None else int(head[1])
+            kind, ordinal = head["type"].decode(), ordinal_of(head, following)
         else:
             record = decode_record(line, following)
             if record is None:

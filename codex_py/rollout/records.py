@@ -5,27 +5,14 @@ Damage is passed over, as it is when a session is resumed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
 
-from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.encoding import as_list, as_object
 from codex_py.rollout.lineage import history_lines
-from codex_py.rollout.replay import records_within
+from codex_py.rollout.lines import Record, decode_record, read_head, records_within
 
-_KIND: Final = re.compile(rb'"type":"(\w{1,40})"')
-# Where the kind of a record stands in either program's lines.
-_HEAD_BYTES: Final = 120
-
-
-class Record(NamedTuple):
-    """One line. `ordinal` counts from the last one that was told where a line tells none."""
-
-    timestamp: str
-    ordinal: int
-    kind: str
-    payload: dict[str, Any]
+__all__ = ["Record", "read_records", "user_text"]
 
 
 def read_records(path: Path, *, kinds: frozenset[bytes] = frozenset()) -> Iterator[Record]:
@@ -55,21 +42,8 @@ def user_text(record: Record) -> str | None:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def decode_record(line: bytes, following: int) -> Record | None:
-    """A line as a record, which gets the ordinal `following` when it tells none; None for what is no record."""
-    try:
-        value = as_object(decode_json(line))
-    except ValueError:
-        return None
-    kind, payload, ordinal = value.get("type"), as_object(value.get("payload")), value.get("ordinal")
-    if not isinstance(kind, str) or not payload:
-        return None
-    return Record(str(value.get("timestamp", "")), ordinal if isinstance(ordinal, int) else following, kind, payload)
-
-
 def _records_of(line: bytes, kinds: frozenset[bytes], following: int) -> Iterator[Record]:
-    head = _KIND.search(line, 0, _HEAD_BYTES)
-    if kinds and head is not None and head[1] not in kinds and line.endswith(b"}\n"):
+    if kinds and (head := read_head(line)) is not None and head["type"] not in kinds and line.endswith(b"}\n"):
         return
     record = decode_record(line, following)
     if record is not None:

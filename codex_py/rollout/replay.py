@@ -6,27 +6,21 @@ Lines can be torn, foreign or hostile. What is not a whole record is skipped and
 from __future__ import annotations
 
 import json
-import re
 from collections import deque
 from collections.abc import Callable, Iterable
-from itertools import pairwise
 from typing import Any, Final, cast
 
-from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
+from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.items import ResponseItem, exchange_of, message
 from codex_py.protocol.usage import TokenUsage
 from codex_py.rollout.format import read_usage
+from codex_py.rollout.lines import Head, ordinal_of, read_head, records_within, replacement_start
 
-HEAD: Final = re.compile(
-    rb'\{"timestamp":"[0-9TZ:.+-]{19,40}",(?:"ordinal":([0-9]{1,15}),)?"type":"(\w{1,40})","payload":'
-)
 # A line that holds an item in our own encoding: a time stamp of 24 characters, the ordinal, then the payload.
 _ITEM_START: Final = b'{"timestamp":"'
 _ITEM_ORDINAL: Final = len('{"timestamp":"2026-11-21T22:02:11.207Z","ordinal":')
 _ITEM_MARK: Final = b',"type":"response_item","payload":{"type":"'
 _ITEM_PAYLOAD: Final = len(',"type":"response_item","payload":')
-# The line of a compaction as far as its first item, written by this program.
-_REPLACEMENT: Final = re.compile(HEAD.pattern + rb'\{"message":"[^"\\]*+(?:\\.[^"\\]*+)*+","replacement_history":\[')
 _TYPE_FIRST: Final = '{"type":"'
 # Bookkeeping of Codex CLI inside an item; providers other than its own refuse it.
 _PASSTHROUGH: Final = "internal_chat_message_metadata_passthrough"
@@ -97,9 +91,9 @@ class Replay:
     def skim(self, lines: Iterable[bytes]) -> None:
         """Take lines whose items a later compaction replaces: those are passed over, everything else counts."""
         for line in lines:
-            head = HEAD.match(line)
-            if head is not None and head[2] == b"response_item" and line.endswith(b"}\n"):
-                ordinal = self.next_ordinal if head[1] is None else int(head[1])
+            head = read_head(line)
+            if head is not None and head["type"] == b"response_item" and line.endswith(b"}\n"):
+                ordinal = ordinal_of(head, self.next_ordinal)
                 self.next_ordinal = max(self.next_ordinal, ordinal + 1)
             else:
                 self.feed(line)
@@ -155,22 +149,20 @@ class Replay:
             if not line.endswith(b"\n"):
                 # The line most likely to be torn, so a cheap look is not enough.
                 decode_json(line)
-            head = HEAD.match(line)
-            if head is None:
-                line = _normalised(line)
-                head = HEAD.match(line)
+            head = read_head(line)
             if head is None:
                 return False
-            ordinal = self.next_ordinal if head[1] is None else int(head[1])
+            ordinal = ordinal_of(head, self.next_ordinal)
             if before is None or ordinal < before:
-                self._apply(head[2], line, head.end())
+                self._apply(head)
                 self.next_ordinal = max(self.next_ordinal, ordinal + 1)
         except (ValueError, RecursionError):
             return False
         return True
 
-    def _apply(self, kind: bytes, line: bytes, start: int) -> None:
-        match kind:
+    def _apply(self, head: Head) -> None:
+        line = head.string
+        match head["type"]:
             case b"response_item":
                 if (item := _item_at(line)) is not None:
                     self.items.append(item)
@@ -185,7 +177,7 @@ class Replay:
                 self._early.append((len(self.items), _item_from(_payload_of(line))))
             case b"early_input":
                 self.unheard.append(_item_from(_payload_of(line)))
-            case b"event_msg" if self.unheard and line.startswith(b'{"type":"user_message"', start):
+            case b"event_msg" if self.unheard and head["payload_type"] == b"user_message":
                 # It has found its place in the history, whatever became of that since.
                 self.unheard.pop(0)
             case b"turn_context":
@@ -193,7 +185,7 @@ class Replay:
                 self._contexts.append(_ended(line))
             case b"token_usage_record":
                 self._note_counts(line)
-            case b"event_msg" if line.startswith(b'{"type":"token_count"', start):
+            case b"event_msg" if head["payload_type"] == b"token_count":
                 self._note_counts(line)
             case _:
                 _ended(line)
@@ -231,12 +223,12 @@ def _items_in(line: bytes) -> list[ResponseItem]:
 
     The line is known to be JSON.
     """
-    begun = _REPLACEMENT.match(line)
-    if begun is None or _PASSTHROUGH_BYTES in line:
+    start = replacement_start(line)
+    if start is None or _PASSTHROUGH_BYTES in line:
         return []
     text = line.decode()
     # What stands before the items is ASCII only when the summary is.
-    place = len(line[: begun.end()].decode())
+    place = len(line[:start].decode())
     items: list[ResponseItem] = []
     while text.startswith(_TYPE_FIRST, place):
         end = _scan(text, place)[1]
@@ -258,29 +250,6 @@ def _item_from(value: dict[str, Any]) -> ResponseItem:
     return item
 
 
-def records_within(line: bytes) -> list[bytes]:
-    """Where records may stand in a damaged line that holds more than one: a write that followed a torn one without a
-    newline, or a newline that was lost. (Inside JSON text the quotes of a record's head are escaped.)"""
-    starts = [head.start() for head in HEAD.finditer(line)]
-    if starts == [0]:
-        return []
-    return [line[start:end] + b"\n" for start, end in pairwise([*starts, len(line)])]
-
-
-def _normalised(line: bytes) -> bytes:
-    """A record in another layout, with the keys this module looks for in front."""
-    record = as_object(decode_json(line))
-    ordinal = record.get("ordinal")
-    return encode_json(
-        {
-            "timestamp": record.get("timestamp"),
-            **({"ordinal": ordinal} if isinstance(ordinal, int) else {}),
-            "type": record.get("type"),
-            "payload": record.get("payload"),
-        }
-    )
-
-
 def _payload_of(line: bytes) -> dict[str, Any]:
     payload = as_object(as_object(decode_json(line)).get("payload"))
     if not payload:
@@ -289,10 +258,10 @@ def _payload_of(line: bytes) -> dict[str, Any]:
 
 
 def _ended(line: bytes) -> bytes:
-    """A line that is looked into later or never; a cheap look tells most torn ones."""
-    if line.endswith(b"}}\n") or line.rstrip().endswith(b"}}"):
-        return line
-    raise ValueError("torn")
+    """A line that is looked into later or never; a cheap look tells most whole ones. Raise `ValueError` if torn."""
+    if not line.rstrip().endswith(b"}}"):
+        decode_json(line)
+    return line
 
 
 def _readable(lines: deque[bytes]) -> list[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
@@ -13,24 +14,22 @@ from codex_py.protocol.readable import is_host_text
 from codex_py.rollout.files import is_archived, thread_of
 from codex_py.rollout.format import SessionMeta, read_usage
 from codex_py.rollout.lineage import MAX_LINE, open_stored, read_meta
-from codex_py.rollout.records import Record, decode_record, user_text
+from codex_py.rollout.lines import Record, decode_record, read_head
+from codex_py.rollout.records import user_text
 from codex_py.text.jsonl import read_lines, read_lines_backwards
 
 MAX_PROMPT: Final = 1000
 _FRONT_BYTES: Final = 4 * 1024 * 1024
 _BACK_BYTES: Final = 64 * 1024 * 1024
 _MAX_LINE: Final = 1024 * 1024
-_HEAD: Final = re.compile(rb'\{"timestamp":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z)"')
-_HEAD_BYTES: Final = 160
-_TURN_CONTEXT: Final = b'"type":"turn_context"'
-_TOKEN_COUNT: Final = b'"type":"token_count"'
+_STAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z")
 
 
 class SessionSummary(NamedTuple):
     """A stored session. `updated` is the time stamp of its last record, `cwd` where its last turn worked, `tokens` its
     total; `base` is the session whose file this one cannot do without, `parent` the one that started it as an agent
-    called `nickname`. `approval` is the word of its last turn's policy, empty for a table. `originator` and `version`
-    are those of the program that began it. Texts that are not known are empty.
+    called `nickname`. `originator` and `version` are those of the program that began it. Texts that are not known are
+    empty.
     """
 
     path: Path
@@ -50,7 +49,6 @@ class SessionSummary(NamedTuple):
     originator: str = ""
     version: str = ""
     effort: str = ""
-    approval: str = ""
     commit: str = ""
     repository: str = ""
     nickname: str = ""
@@ -74,14 +72,12 @@ def read_summary(path: Path) -> SessionSummary | None:
 def _summary(path: Path, stream: BinaryIO) -> SessionSummary | None:
     meta = read_meta(path, stream.readline(MAX_LINE))
     updated, tokens, context = _newest(stream.fileno())
-    if not updated:
-        return None
     return SessionSummary(
         path=path,
         id=thread_of(path) or meta.id,
         cwd=_text(context.get("cwd")) or meta.cwd,
         created=meta.timestamp,
-        updated=updated,
+        updated=updated or _stamp(meta.timestamp),
         first_prompt=_first_prompt(stream)[:MAX_PROMPT],
         tokens=tokens,
         model=_text(context.get("model")),
@@ -94,7 +90,6 @@ def _summary(path: Path, stream: BinaryIO) -> SessionSummary | None:
         originator=meta.originator,
         version=meta.cli_version,
         effort=_text(context.get("effort")),
-        approval=_text(context.get("approval_policy")),
         commit=(meta.git.commit_hash if meta.git else None) or "",
         repository=(meta.git.repository_url if meta.git else None) or "",
         nickname=meta.subagent.nickname if meta.subagent else "",
@@ -110,13 +105,15 @@ def _first_prompt(stream: BinaryIO) -> str:
     """What the user said first; in a file that tells no such event, the first message of theirs."""
     fallback = ""
     for line in _front(stream):
-        head = line[:_HEAD_BYTES]
-        if b'"event_msg"' in head and (b"user_message" in head or b"item_completed" in head):
+        head = read_head(line)
+        if head is None:
+            continue
+        if head["type"] == b"event_msg" and head["payload_type"] in (b"user_message", b"item_completed"):
             record = decode_record(line, 0)
             text = user_text(record) if record else None
             if text is not None:
                 return text
-        elif not fallback and b'"response_item"' in head and b'"user"' in line[: _HEAD_BYTES * 2]:
+        elif not fallback and head["type"] == b"response_item" and head["payload_type"] in (b"message", None):
             fallback = _message_text(decode_record(line, 0))
     return fallback
 
@@ -142,13 +139,12 @@ def _newest(descriptor: int) -> tuple[str, int, dict[str, object]]:
     read = 0
     for line in read_lines_backwards(descriptor, limit=_MAX_LINE):
         read += len(line)
-        stamp = None if updated else _HEAD.match(line)
-        if stamp:
-            updated = stamp[1].decode()
-        head = line[:_HEAD_BYTES]
-        if tokens is None and _TOKEN_COUNT in head:
+        head = read_head(line)
+        if not updated and head is not None:
+            updated = _stamp(head["timestamp"].decode())
+        if tokens is None and head is not None and head["payload_type"] == b"token_count":
             tokens = _tokens(decode_record(line, 0))
-        elif context is None and _TURN_CONTEXT in head:
+        elif context is None and head is not None and head["type"] == b"turn_context":
             context = _settings(decode_record(line, 0))
         if (updated and tokens is not None and context is not None) or read > _BACK_BYTES:
             break
@@ -164,6 +160,18 @@ def _settings(record: Record | None) -> dict[str, object] | None:
     """The payload of a `turn_context`; a message can contain that word too."""
     is_context = record is not None and record.kind == "turn_context" and isinstance(record.payload.get("cwd"), str)
     return dict(record.payload) if record is not None and is_context else None
+
+
+def _stamp(text: str) -> str:
+    """A time stamp as it sorts among others, in UTC; empty for what is none."""
+    if _STAMP.fullmatch(text):
+        return text
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        return ""
+    when = when.astimezone(UTC) if when.tzinfo else when
+    return when.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def _text(value: object) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import Any
+
+import pytest
 
 from tests.support.agents import cast, spawn, wait
 from tests.support.app_client import AppClient, app_server, command, refusal
@@ -96,6 +99,29 @@ def test_a_thread_of_the_server_goes_on_elsewhere_and_the_other_way_round(place:
     assert model.requests[2].texts("assistant") == ["one", "two"]
     assert [len(turn["items"]) for turn in resumed["thread"]["turns"]] == [2, 2]
     assert resumed["cwd"] == str(place.repo)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_stored_thread_is_json_however_its_lines_are_laid_out(place: Place, reverse: bool) -> None:
+    with FakeResponses([say("one")], [say("two")], [say("three")], excuse={"threads", "tools"}) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", "first")
+        [path] = place.rollouts()
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        lines = [dict(reversed(line.items())) for line in lines] if reverse else lines
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        thread = path.stem[-36:]
+        with app_server(place) as client:
+            [listed] = client.ask("thread/list", sourceKinds=["exec"])["data"]
+            resumed = client.ask("thread/resume", threadId=thread)
+            client.turn(thread, "second")
+            client.close()
+        ended = run(place, "exec", "resume", "--last", "third")
+
+    assert (listed["id"], listed["preview"], listed["model"]) == (thread, "first", MODEL)
+    assert [turn["status"] for turn in resumed["thread"]["turns"]] == ["completed"]
+    assert model.requests[2].texts("assistant") == ["one", "two"]
+    assert (ended.status, ended.out, "damaged" in ended.err) == (0, "three\n", False)
 
 
 def test_a_live_thread_that_is_resumed_takes_other_settings(place: Place) -> None:
