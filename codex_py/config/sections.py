@@ -248,6 +248,9 @@ class Skills(Record):
     extra_user_roots: tuple[str, ...] = setting(
         ListOf(FolderText()), "more folders of the user's own skills", default=()
     )
+    follow_links: bool = setting(
+        Flag(), "follow links out of the folders with your own skills, wherever they lead", default=False
+    )
     bundled: BundledSkills = setting(
         Section(BundledSkills), "the skills of the program itself", default=BundledSkills()
     )

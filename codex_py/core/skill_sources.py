@@ -28,6 +28,7 @@ def skill_sources(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[s
         extra_roots=tuple(Path(folder) for folder in config.skills.roots),
         extra_user_roots=tuple(Path(folder) for folder in config.skills.extra_user_roots),
         bundled=config.skills.bundled.enabled,
+        follow_links=config.skills.follow_links,
     )
 
 

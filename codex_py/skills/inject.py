@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import Final, NamedTuple
 
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.skills.model import Skill
-from codex_py.text.regular_file import FileHead, FileRefused, read_inside, read_trusted
+from codex_py.text.regular_file import FileHead, FileRefused, read_inside
 from codex_py.text.sanitize import sanitize_line
 
 MAX_BODY_BYTES: Final = 256 * 1024
 # How far back from the limit the end of a line is looked for.
 _LINE_BYTES: Final = 4096
+_END: Final = re.compile(r"<(/\s*skill(?:-loaded)?\s*>)", re.IGNORECASE)
 
 
 class Injected(NamedTuple):
@@ -39,23 +41,32 @@ def skill_item(skill: Skill) -> Injected:
 
 def skill_body(skill: Skill) -> str:
     """What `skill_item` puts before the model of a skill's file, read now. Raises `FileRefused`."""
-    path, inside = skill.canonical_path, skill.root.inside
-    limit = MAX_BODY_BYTES + 1
-    head = read_inside(inside, path, limit) if inside else read_trusted(path, limit)
+    path = skill.canonical_path
+    # Without links: one that was put in the file's place since the search could lead anywhere.
+    head = read_inside(skill.root.inside or path.parent, path, MAX_BODY_BYTES + 1)
     if head is None:
         raise FileRefused("no such file")
     return _text(head, str(path))
 
 
 def render_skill(name: str, path: str, body: str) -> str:
-    """The text of a skill's message; other programs know it by these tags."""
-    return f"<skill>\n<name>{sanitize_line(name)}</name>\n<path>{sanitize_line(path)}</path>\n{body}\n</skill>"
+    """The text of a skill's message; other programs know it by these tags.
+
+    A closing tag inside is written `<\\/skill>`, so that the message ends where the skill does; all else is as it was.
+    """
+    inner = f"<name>{sanitize_line(name)}</name>\n<path>{sanitize_line(path)}</path>\n{body}"
+    return f"<skill>\n{_without_end(inner)}\n</skill>"
 
 
 def render_loaded(name: str, path: str, body: str) -> str:
     """A skill as the output of a tool: the prefix of the conversation stays as it was."""
     shown = sanitize_line(name).replace('"', "'")
-    return f'<skill-loaded name="{shown}">\n<path>{sanitize_line(path)}</path>\n{body}\n</skill-loaded>'
+    inner = _without_end(f"<path>{sanitize_line(path)}</path>\n{body}")
+    return f'<skill-loaded name="{_without_end(shown)}">\n{inner}\n</skill-loaded>'
+
+
+def _without_end(text: str) -> str:
+    return _END.sub(r"<\\\1", text)
 
 
 def _text(head: FileHead, path: str) -> str:

@@ -25,7 +25,25 @@ _OUR_PRODUCT: Final = "codex"
 
 
 class MetadataRefused(CodexError):
-    """The metadata cannot be used; the message says why."""
+    """The metadata cannot be used; the message says why.
+
+    With `policy_known`, `allow_implicit` is what the file says in spite of that, None when it does not say.
+    """
+
+    def __init__(self, message: str, *, policy_known: bool = False, allow_implicit: bool | None = None) -> None:
+        super().__init__(message)
+        self._policy_known = policy_known
+        self._allow_implicit = allow_implicit
+
+    @property
+    def allow_implicit(self) -> bool | None:
+        """What holds of the policy: a restriction that cannot be read is taken to be there."""
+        return self._allow_implicit if self._policy_known else False
+
+    @property
+    def remark(self) -> str:
+        """The message, and what follows from it for the user."""
+        return str(self) if self._policy_known else f"{self}; until it is corrected, the model cannot choose this skill"
 
 
 class Metadata(NamedTuple):
@@ -65,12 +83,16 @@ def read_metadata(mapping: dict[str, YamlValue]) -> Metadata:
     A text that is empty or too long leaves its field out, and a dependency without `type` or `value` is dropped.
     """
     policy = _mapping(mapping.get("policy"), "policy")
-    return Metadata(
-        _interface(_mapping(mapping.get("interface"), "interface")),
-        _dependencies(_mapping(mapping.get("dependencies"), "dependencies")),
-        _boolean(policy.get("allow_implicit_invocation"), "policy.allow_implicit_invocation"),
-        _products(policy.get("products")),
-    )
+    allow_implicit = _boolean(policy.get("allow_implicit_invocation"), "policy.allow_implicit_invocation")
+    try:
+        return Metadata(
+            _interface(_mapping(mapping.get("interface"), "interface")),
+            _dependencies(_mapping(mapping.get("dependencies"), "dependencies")),
+            allow_implicit,
+            _products(policy.get("products")),
+        )
+    except MetadataRefused as error:
+        raise MetadataRefused(str(error), policy_known=True, allow_implicit=allow_implicit) from None
 
 
 def as_text(value: YamlValue, name: str) -> str | None:

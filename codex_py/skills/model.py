@@ -110,13 +110,15 @@ class _Catalogued(NamedTuple):
     problems: tuple[SkillProblem, ...] = ()
     remarks: tuple[SkillProblem, ...] = ()
     notes: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
 
 
 class SkillCatalog(_Catalogued):
     """Every skill found, enabled or not, in catalogue order: repo, user, system, admin; then by name; then by path.
 
     `disabled` holds canonical paths. `problems` are the skills that could not be loaded, `remarks` the files that were
-    ignored while their skill was loaded, `notes` one line for each limit the search ran into.
+    ignored while their skill was loaded, `notes` one line for each limit the search ran into, `replaced` the names of
+    bundled skills that are left out because another skill has the name.
     """
 
     def is_enabled(self, skill: Skill) -> bool:

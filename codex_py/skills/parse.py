@@ -132,8 +132,11 @@ def _with_extras(skill: SkillText, mapping: dict[str, YamlValue]) -> SkillText:
     try:
         metadata = read_metadata(mapping)
     except MetadataRefused as error:
-        remarks.append(f"ignored `interface`, `dependencies` and `policy`: {error}")
-    if _flag(mapping, "disable-model-invocation", remarks):
+        remarks.append(f"ignored `interface`, `dependencies` and `policy`: {error.remark}")
+        metadata = Metadata(allow_implicit=error.allow_implicit)
+    known = len(remarks)
+    # A restriction that cannot be read is taken to be there.
+    if _flag(mapping, "disable-model-invocation", remarks) or len(remarks) > known:
         metadata = metadata._replace(allow_implicit=False)
     return skill._replace(
         metadata=metadata,

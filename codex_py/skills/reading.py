@@ -28,7 +28,9 @@ def read_record(found: FoundFile, inside: Path | None) -> SkillRecord:
         try:
             metadata = _read_metadata(metadata_path(found), inside).over(metadata)
         except MetadataRefused as error:
-            metadata_remark = str(error)
+            metadata_remark = error.remark
+            if error.allow_implicit is not None:
+                metadata = metadata._replace(allow_implicit=error.allow_implicit)
     return SkillRecord(
         found,
         name=name,

@@ -27,4 +27,7 @@ def load_warnings(catalog: SkillCatalog) -> tuple[str, ...]:
     if notes:
         others = len(notes) - 1
         lines.append(notes[0] + (f", and {others} more of this kind ({_MORE})" if others else ""))
+    if catalog.replaced:
+        names = ", ".join(f"`{name}`" for name in catalog.replaced)
+        lines.append(f"your own or the project's {names} is used instead of the bundled skill of that name")
     return tuple(sanitize_line(line) for line in lines)

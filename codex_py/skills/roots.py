@@ -28,7 +28,8 @@ class SkillRootsRequest(Value):
     """What decides where skills are looked for.
 
     `home` is CODEX_HOME; `project_config_dirs` are the `.codex` folders of the project, nearest to `cwd` first;
-    `project_root` is None outside a project. Without `bundled` the system roots are left out.
+    `project_root` is None outside a project. Without `bundled` the system roots are left out. With
+    `follow_links`, links in the user's own roots may lead anywhere.
     """
 
     home: Path
@@ -41,6 +42,7 @@ class SkillRootsRequest(Value):
     extra_roots: tuple[Path, ...] = ()
     extra_user_roots: tuple[Path, ...] = ()
     bundled: bool = True
+    follow_links: bool = False
 
 
 def skill_roots(request: SkillRootsRequest) -> tuple[SkillRoot, ...]:

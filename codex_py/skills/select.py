@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Sequence
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -15,6 +16,10 @@ from codex_py.text.sanitize import sanitize_line
 
 _MAX_NOTICES: Final = 8
 _MAX_CHOICES: Final = 4
+# How alike a mention and a name are, by difflib's ratio, for the mention to be a mistake.
+_NEAR: Final = 0.85
+_MIN_NEAR: Final = 4
+_MAX_COMPARED: Final = 20
 
 
 class Selection(NamedTuple):
@@ -64,6 +69,7 @@ class _Chosen:
         self._ambiguous: dict[str, str] = {}
         self._notices: dict[str, None] = {}
         self._untold = 0
+        self._compared = 0
 
     def pick(self, picked: SkillInput) -> None:
         self._blocked.add(picked.name)
@@ -102,7 +108,8 @@ class _Chosen:
     def note_unknown(self, runs: Iterable[str]) -> None:
         for run in runs:
             if not (name := longest_known(run.lower(), self._by_case, self._lengths)):
-                self._note_not_loaded(run)
+                if not self._note_not_loaded(run):
+                    self._note_near(run)
                 continue
             names = self._by_case[name]
             if not self._blocked.intersection(names):
@@ -110,11 +117,24 @@ class _Chosen:
                 written = _shown(run[: len(name)])
                 self._ambiguous[names[0]] = f"`${written}` is the name of no skill; you could mean {choices}"
 
-    def _note_not_loaded(self, run: str) -> None:
+    def _note_near(self, run: str) -> None:
+        """A line when the run is nearly a name; `$HOME`, `$1` and short words are taken for variables of the shell."""
+        run = run.rstrip(":")
+        if len(run) < _MIN_NEAR or run.isupper() or not run[0].isalpha() or self._compared == _MAX_COMPARED:
+            return
+        self._compared += 1
+        near = get_close_matches(run.lower(), self._by_case, 1, _NEAR)
+        if near and not self._blocked.intersection(names := self._by_case[near[0]]):
+            choices = _choices([skill for name in names for skill in self._catalog.find(name)])
+            self._ambiguous[f"${run}"] = f"`${_shown(run)}` is the name of no skill; did you mean {choices}?"
+
+    def _note_not_loaded(self, run: str) -> bool:
         name = run if run in self._not_loaded else run.partition(":")[0]
         if problem := self._not_loaded.get(name):
             reason = f"`{_shown(str(problem.path))}` could not be loaded: {sanitize_line(problem.message)}"
             self._notices[f"`${_shown(name)}` selects nothing: {reason}"] = None
+            return True
+        return False
 
     def notices(self) -> tuple[str, ...]:
         """At most eight lines; the last one says how many more there would be."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
+from codex_py.paths import real_path
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot, catalogue_key
-from codex_py.skills.record import Scan, remarks_of, skill_of
+from codex_py.skills.record import FoundFile, Scan, remarks_of, skill_of
 from codex_py.skills.roots import SYSTEM_FOLDERS, SkillRootsRequest, skill_roots
 from codex_py.skills.rules import SkillRule, apply_rules
 from codex_py.skills.stamps import are_current
@@ -20,7 +21,7 @@ _MAX_KEPT: Final = 64
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
-_Key: TypeAlias = tuple[tuple[SkillRoot, ...], tuple[SkillRule, ...]]
+_Key: TypeAlias = tuple[tuple[SkillRoot, ...], tuple[SkillRule, ...], bool]
 
 
 class SkillService:
@@ -50,10 +51,10 @@ class SkillService:
         own_first = sorted(roots, key=lambda root: root.scope == "repo")
         found = {root: self._scan(root, until, force_reload=force_reload) for root in own_first}
         scans = tuple(found[root] for root in roots)
-        key = (roots, tuple(rules))
+        key = (roots, tuple(rules), request.follow_links)
         known = self._assembled.get(key)
         if known is None or any(old is not new for old, new in zip(known[0], scans, strict=True)):
-            known = (scans, assemble(scans, rules))
+            known = (scans, assemble(scans, rules, follow_links=request.follow_links))
             _keep(self._assembled, key, known)
         return known[1]
 
@@ -71,19 +72,27 @@ class SkillService:
         return earlier
 
 
-def assemble(scans: Iterable[Scan], rules: Sequence[SkillRule] = ()) -> SkillCatalog:
-    """One catalogue of the scans of all roots, in their order: the first root to reach a file has it."""
+def assemble(scans: Sequence[Scan], rules: Sequence[SkillRule] = (), *, follow_links: bool = False) -> SkillCatalog:
+    """One catalogue of the scans of all roots, in their order: the first root to reach a file has it.
+
+    Without `follow_links`, a link in one of the user's roots counts only when it leads into a root.
+    """
     skills: list[Skill] = []
     problems: list[SkillProblem] = []
     remarks: list[SkillProblem] = []
     notes: list[str] = []
     seen: set[str] = set()
+    tops = [scan.root.path for scan in scans]
+    outside: dict[str, SkillProblem] = {}
     for scan in scans:
         scope = scan.root.scope
         problems.extend(scan.refused)
         notes.extend(scan.notes)
         for record in scan.records:
             if record.file.real in seen:
+                continue
+            if not follow_links and (link := _link_outside(record.file, scan.root, tops)):
+                outside.setdefault(link, SkillProblem(Path(link), _outside(link), scope))
                 continue
             seen.add(record.file.real)
             if record.error:
@@ -92,10 +101,31 @@ def assemble(scans: Iterable[Scan], rules: Sequence[SkillRule] = ()) -> SkillCat
             if record.ours:
                 skills.append(skill_of(record, scan.root))
             remarks.extend(SkillProblem(Path(path), remark, scope) for path, remark in remarks_of(record))
+    problems.extend(outside.values())
     skills = _without_doubles(skills)
     skills.sort(key=catalogue_key)
     disabled = apply_rules(skills, rules)
-    return SkillCatalog(tuple(skills), disabled, tuple(problems), tuple(remarks), tuple(notes))
+    skills, replaced = _without_replaced(skills, disabled)
+    return SkillCatalog(tuple(skills), disabled, tuple(problems), tuple(remarks), tuple(notes), replaced)
+
+
+def _link_outside(file: FoundFile, root: SkillRoot, tops: Sequence[Path]) -> str:
+    """The link below one of the user's roots through which a file outside of all roots was found; "" for none."""
+    if file.path == file.real or root.scope != "user":
+        return ""
+    allowed = (*tops, root.plugin_root) if root.plugin_root else tops
+    if any(Path(file.real).is_relative_to(top) for top in allowed):
+        return ""
+    reached = (folder for folder in reversed(Path(file.path).parents) if folder.is_relative_to(root.path))
+    return next((str(place) for place in reached if place.is_symlink()), file.path)
+
+
+def _outside(link: str) -> str:
+    target = real_path(link)
+    return (
+        f"a link to `{target}`, which is in no directory with skills: put the skill itself there, add `{target}` to"
+        " `skills.extra_user_roots`, or set `skills.follow_links = true`"
+    )
 
 
 def _without_doubles(skills: list[Skill]) -> list[Skill]:
@@ -107,6 +137,15 @@ def _without_doubles(skills: list[Skill]) -> list[Skill]:
         for skill in skills
         if skill.scope != "system" or skill.name not in ours or skill.root.path.name == SYSTEM_FOLDERS[-1]
     ]
+
+
+def _without_replaced(skills: list[Skill], disabled: frozenset[Path]) -> tuple[list[Skill], tuple[str, ...]]:
+    """The skills without the bundled ones whose name somebody else's enabled skill has, and these names."""
+    others = {skill.name for skill in skills if skill.scope != "system" and skill.canonical_path not in disabled}
+    replaced = tuple(skill.name for skill in skills if skill.scope == "system" and skill.name in others)
+    if not replaced:
+        return skills, ()
+    return [skill for skill in skills if skill.scope != "system" or skill.name not in others], replaced
 
 
 def _keep(kept: dict[_K, _V], key: _K, value: _V) -> None:

@@ -15,7 +15,7 @@ from codex_py.skills.model import SkillProblem, SkillRoot, ToolDependency
 from codex_py.skills.record import FoundFile, InterfaceText, Scan, SkillRecord
 from codex_py.text.checked_file import load_checked, save_checked
 
-_KIND: Final = b"codex-py skills 2"
+_KIND: Final = b"codex-py skills 3"
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _MAX_FILES: Final = 64
 # By place; the first field has no default.

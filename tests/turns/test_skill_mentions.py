@@ -59,7 +59,7 @@ async def test_a_name_or_a_link_selects_wherever_it_stands(place: Place) -> None
     messages = [text.format(path=lint) if "{path}" in text else text for text in SELECTING]
     talked = await ask(place, *messages)
     assert talked.last.body == whole_body(place, talked.last, *turns(messages, lambda _: [injected(lint)]))
-    assert talked.warnings == []
+    assert talked.warnings == ["`$lint-al` is the name of no skill; did you mean `$lint-all` (repo)?"]
 
 
 async def test_what_is_no_name_and_no_link_selects_nothing(place: Place) -> None:
@@ -69,7 +69,20 @@ async def test_what_is_no_name_and_no_link_selects_nothing(place: Place) -> None
     messages = [text.replace("{path}", str(lint)).replace("{folder}", str(lint.parent)) for text in NOT_SELECTING]
     talked = await ask(place, *messages)
     assert talked.last.body == whole_body(place, talked.last, *turns(messages, lambda _: []))
-    assert talked.warnings == []
+    assert talked.warnings == [
+        f"`${written}` is the name of no skill; did you mean `${name}` (repo)?"
+        for written, name in (("lint-", "lint"), ("lint_", "lint"), ("lint-al", "lint-all"), ("lint2", "lint"))
+    ]
+
+
+async def test_what_is_nearly_a_name_is_reported_and_a_shell_variable_is_not(place: Place) -> None:
+    for name in ("fix-tests", "homes", "name", "costs"):
+        add_skill(repo_root(place), name)
+    prompt = "$fix-test: then $HOME $PATH $1 $10 $nam $? $_ $NAMES $FIX_TESTS ${fix-test} $(fix-test) cost$ 5$"
+    talked = await ask(place, prompt)
+    assert talked.warnings == [
+        "`$fix-test` is the name of no skill; did you mean `$fix-tests` (repo)?",
+    ]
 
 
 async def test_the_longest_known_name_is_meant(place: Place) -> None:
@@ -201,7 +214,10 @@ async def test_a_skill_is_given_as_it_is_and_what_it_mentions_is_not(place: Plac
     place.write("AGENTS.md", "")
     talked = await ask(place, "$lint", "and without")
     assert talked.last.body == whole_body(
-        place, talked.last, injected(lint), user("$lint"), said("answer 1"), user("and without")
+        place,
+        talked.last,
+        injected(lint, text=lint.read_bytes().decode().replace("</skill>", "<\\/skill>")),
+        *(user("$lint"), said("answer 1"), user("and without")),
     )
 
 

@@ -219,10 +219,28 @@ async def test_what_hides_a_skill_from_the_list_leaves_it_to_be_named(place: Pla
     talked = await talk(place, prompt)
     [request] = talked.requests
     given = [injected(path) for path in (by_file, by_key, by_policy)]
-    lines = [line(name, f"r0/{name}/SKILL.md") for name in ("broken", "plain", "shown")]
-    listed = skill_list(*lines, roots=(root,))
+    listed = skill_list(*(line(name, f"{root}/{name}/SKILL.md") for name in ("plain", "shown")))
     assert request.body == whole_body(place, request, *given, user(prompt), skills=listed)
     assert talked.warnings == [
         f"ignored metadata {broken.parent}/agents/openai.yaml: "
-        "`policy.allow_implicit_invocation` is neither `true` nor `false`"
+        "`policy.allow_implicit_invocation` is neither `true` nor `false`; "
+        "until it is corrected, the model cannot choose this skill"
     ]
+
+
+async def test_a_skill_whose_restrictions_cannot_be_read_is_not_offered_to_the_model(place: Place) -> None:
+    root = repo_root(place)
+    said, garbled, undecodable, quoted, _ = (
+        add_skill(root, name) for name in ("said", "garbled", "undecodable", "quoted", "plain")
+    )
+    add_metadata(said, "interface: [x]\npolicy: {allow_implicit_invocation: false}\n")
+    add_metadata(garbled, "policy: {allow_implicit_invocation: true\ninterface: [\n")
+    add_metadata(undecodable, "interface: {}\n")
+    (undecodable.parent / "agents/openai.yaml").write_bytes(b"policy: \xff\n")
+    quoted.write_text(skill_text("quoted", more="disable-model-invocation: maybe\n"))
+    talked = await talk(place, "$garbled")
+    [request] = talked.requests
+    listed = skill_list(line("plain", f"{root}/plain/SKILL.md"))
+    assert request.body == whole_body(place, request, injected(garbled), user("$garbled"), skills=listed)
+    assert len(talked.warnings) == 1
+    assert "and that of 3 more (`codex-py skills doctor` tells all)" in talked.warnings[0]

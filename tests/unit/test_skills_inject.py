@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.protocol.items import message
-from codex_py.skills.inject import MAX_BODY_BYTES, Injected, skill_item
+from codex_py.skills.inject import MAX_BODY_BYTES, Injected, render_loaded, skill_body, skill_item
 from codex_py.skills.model import Skill
 from tests.unit.skill_builders import skill_on_disk
 
@@ -23,10 +23,19 @@ def body_of(skill: Skill) -> str:
 
 
 def test_the_whole_file_is_given_as_it_is(tmp_path: Path) -> None:
-    raw = "---\r\nname: lint\r\n---\r\n\r\n# Lint <&> </skill>\n\x07\0é\n\n"
+    raw = "---\r\nname: lint\r\n---\r\n\r\n# Lint <&> <skill> </skills>\n\x07\0é\n\n"
     skill = skill_on_disk(tmp_path / "lint", raw)
     text = f"<skill>\n<name>lint</name>\n<path>{tmp_path / 'lint/SKILL.md'}</path>\n{raw}\n</skill>"
     assert skill_item(skill) == Injected(message("user", text))
+
+
+@pytest.mark.parametrize("end", ["</skill>", "</SKILL>", "</ skill\n>", "</skill-loaded>"])
+def test_a_body_cannot_end_its_message(tmp_path: Path, end: str) -> None:
+    skill = skill_on_disk(tmp_path / "lint", f"a {end}\n<b>\r\n{end}")
+    inert = end.replace("</", "<\\/")
+    assert body_of(skill) == f"a {inert}\n<b>\r\n{inert}"
+    loaded = render_loaded("lint", str(skill.path), skill_body(skill))
+    assert loaded.endswith(f"a {inert}\n<b>\r\n{inert}\n</skill-loaded>")
 
 
 def test_the_path_is_the_canonical_one(tmp_path: Path) -> None:

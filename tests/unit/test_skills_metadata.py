@@ -90,6 +90,25 @@ def test_one_wrong_value_drops_the_file_as_a_whole(text: str, reason: str) -> No
     assert str(caught.value) == reason
 
 
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("interface: [x]\npolicy: {allow_implicit_invocation: false}", False),
+        ("dependencies: {tools: [x]}\npolicy: {allow_implicit_invocation: false, products: x}", False),
+        ("interface: [x]\npolicy: {allow_implicit_invocation: true}", True),
+        ("interface: [x]", None),
+        ("interface: [x]\npolicy: {allow_implicit_invocation: 'false'}", False),
+        ("policy: [allow_implicit_invocation, false]", False),
+        ("policy: {allow_implicit_invocation: false}\ninterface: [", False),
+        ("- policy", False),
+    ],
+)
+def test_a_restriction_holds_in_a_file_that_is_broken_elsewhere(text: str, allowed: bool | None) -> None:
+    with pytest.raises(MetadataRefused) as caught:
+        parse_metadata(text)
+    assert caught.value.allow_implicit is allowed
+
+
 @pytest.mark.parametrize(("products", "ours"), [("[]", True), ("[codex]", True), ("[chatgpt, ATLAS]", False)])
 def test_a_skill_may_be_for_other_programs_only(products: str, ours: bool) -> None:
     assert parse_metadata(f"policy: {{products: {products}}}").for_this_program is ours

@@ -62,6 +62,9 @@ def metadata(folder: Path, text: str) -> Path:
     return file
 
 
+CLOSED = "until it is corrected, the model cannot choose this skill"
+
+
 def age(top: Path) -> None:
     """Make everything look as if it was written a while ago, as it is at an ordinary start."""
     for path in (top, *top.rglob("*")):
@@ -118,16 +121,32 @@ def test_a_catalogue_from_the_cache_is_the_same(place: Workplace) -> None:
 
 
 def test_catalogue_order_is_scope_then_name_then_path(place: Workplace) -> None:
-    for folder in (place.user, place.repo, place.user / SYSTEM_FOLDERS[0], place.top / "etc" / "skills"):
+    for folder in (place.user, place.repo, place.top / "etc" / "skills"):
         write(folder, "b")
         write(folder, "a")
+    for name in ("s-b", "s-a"):
+        write(place.user / SYSTEM_FOLDERS[0], name)
     write(place.user / "x", "a")
     catalog = place.load()
     assert [(skill.scope, skill.name) for skill in catalog.skills] == [
         *(("repo", "a"), ("repo", "b"), ("user", "a"), ("user", "a"), ("user", "b")),
-        *(("system", "a"), ("system", "b"), ("admin", "a"), ("admin", "b")),
+        *(("system", "s-a"), ("system", "s-b"), ("admin", "a"), ("admin", "b")),
     ]
     assert [skill.path.parent.parent.name for skill in catalog.find("a")[1:3]] == ["skills", "x"]
+
+
+def test_a_bundled_skill_gives_way_to_another_of_its_name(place: Workplace) -> None:
+    for name in ("a", "b", "c"):
+        write(place.user / SYSTEM_FOLDERS[0], name)
+    write(place.repo, "a")
+    own = write(place.user, "b")
+    catalog = place.load()
+    assert [(skill.scope, skill.name) for skill in catalog.skills] == [("repo", "a"), ("user", "b"), ("system", "c")]
+    assert load_warnings(catalog) == (
+        "your own or the project's `a`, `b` is used instead of the bundled skill of that name",
+    )
+    off = place.load(SkillRule(path=own))
+    assert [(skill.scope, skill.name) for skill in off.enabled()] == [("repo", "a"), ("system", "b"), ("system", "c")]
 
 
 def test_a_file_that_two_roots_reach_belongs_to_the_first(place: Workplace) -> None:
@@ -185,8 +204,8 @@ def test_metadata_may_be_a_link_and_no_device(place: Workplace) -> None:
     catalog = place.load()
     assert [skill.interface for skill in catalog.skills] == [Interface("Shared"), None, None]
     assert [(str(one.path.parent.parent.name), one.message) for one in catalog.remarks] == [
-        ("b", "not a regular file"),
-        ("c", "no such file or directory"),
+        ("b", f"not a regular file; {CLOSED}"),
+        ("c", f"no such file or directory; {CLOSED}"),
     ]
 
 
@@ -196,7 +215,7 @@ def test_metadata_of_a_project_does_not_lead_out_of_it(place: Workplace) -> None
     (place.repo / "a" / "agents" / "openai.yaml").symlink_to(place.top / "secret.yaml")
     catalog = place.load()
     assert catalog.skills[0].interface is None
-    assert [one.message for one in catalog.remarks] == ["a link that leads out of the project"]
+    assert [one.message for one in catalog.remarks] == [f"a link that leads out of the project; {CLOSED}"]
 
 
 def test_a_skill_for_other_programs_is_not_there_at_all(place: Workplace) -> None:
@@ -271,6 +290,46 @@ def test_a_change_counts_on_the_next_turn(place: Workplace, change: Callable[[Wo
     after = (place.start() if restart else service).catalog(request)
     assert after != before
     assert after == SkillService().catalog(request)
+
+
+def test_a_link_in_the_users_skills_leads_to_other_skills_only(place: Workplace) -> None:
+    write(place.top / "src", "away", "x")
+    (place.top / "notes.md").write_text("---\nname: notes\ndescription: private\n---\n")
+    inside, shared = write(place.user, "real"), write(place.repo, "shared")
+    (place.user / "within").symlink_to(inside.parent)
+    (place.user / "of-the-project").symlink_to(shared.parent)
+    (place.user / "away").symlink_to(place.top / "src" / "away")
+    (place.user / "all").symlink_to(place.top / "src")
+    (place.user / "notes").mkdir()
+    (place.user / "notes" / "SKILL.md").symlink_to(place.top / "notes.md")
+    catalog = place.load()
+    assert names(catalog) == ["real", "shared"]
+    remedy = (
+        "which is in no directory with skills: put the skill itself there, add `{}` to `skills.extra_user_roots`,"
+        " or set `skills.follow_links = true`"
+    )
+    assert load_warnings(catalog) == tuple(
+        f"failed to load skill {link}: a link to `{target}`, {remedy.format(target)}"
+        for link, target in {
+            place.user / "away": place.top / "src/away",
+            place.user / "notes/SKILL.md": place.top / "notes.md",
+        }.items()
+    )
+    followed = place.request().replace(follow_links=True)
+    assert names(place.start().catalog(followed)) == ["away", "notes", "real", "shared"]
+    added = place.request().replace(extra_user_roots=(place.top / "src",))
+    assert names(place.start().catalog(added)) == ["away", "real", "shared"]
+
+
+def test_a_plugins_links_stay_in_the_plugin(place: Workplace) -> None:
+    plugin = place.top / "plugins" / "p"
+    write(plugin / "common", "a")
+    write(place.top / "src", "b")
+    (plugin / "skills").mkdir()
+    (plugin / "skills" / "a").symlink_to(plugin / "common" / "a")
+    (plugin / "skills" / "b").symlink_to(place.top / "src" / "b")
+    plugins = (PluginSkills(plugin / "skills", plugin, "p@m", "p"),)
+    assert names(place.start().catalog(place.request().replace(plugin_roots=plugins))) == ["p:a"]
 
 
 def test_metadata_edited_in_place_counts_on_the_next_turn(place: Workplace) -> None:
