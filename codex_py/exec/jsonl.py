@@ -63,8 +63,8 @@ class JsonlPrinter:
                 yield schema.error(message)
                 yield schema.turn_failed(message, self._skills)
             case events.TurnInterrupted():
+                # No `turn.failed`: clients that stopped the run would take it for an error of the model.
                 yield from self._todo_ended()
-                yield schema.turn_failed("interrupted", self._skills)
             case events.Retrying():
                 yield schema.error(describe_retry(event))
             case _:

@@ -89,7 +89,8 @@ def test_a_signal_during_a_command_kills_it_and_answers_the_call(
 
     assert ended.status == code
     assert not ended.has_traceback
-    assert [event["type"] for event in ended.events][:3] == ["thread.started", "turn.started", "item.started"]
+    kinds = ["thread.started", "turn.started", "item.started", "item.completed"]
+    assert [event["type"] for event in ended.events] == kinds
     assert (resumed.status, resumed.stdout) == (0, b"back again\n")
     then = [one for one in model.requests[1].input if one["type"] != "message"]
     assert [one["type"] for one in then] == ["function_call", "function_call_output"]

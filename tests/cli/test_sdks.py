@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -110,6 +111,16 @@ def test_an_abort_stops_the_turn_and_the_thread_goes_on(sdk: list[str], place: P
     assert kinds(aborted)[:3] == ["thread.started", "turn.started", "item.started"]
     assert again["error"] is None, again
     assert "aborted" in model.requests[1].output_of("c1")
+
+
+def test_a_run_that_its_caller_aborts_is_an_abort_error(sdk: list[str], place: Place) -> None:
+    line = place.repo / "line"
+    os.mkfifo(line)
+    sleeper = call("c1", "exec_command", {"cmd": "echo up > line; sleep 1000"})
+    with FakeResponses([sleeper]) as model:
+        seen = drive(sdk, place, model, "wait", abortOn=str(line), thread={"sandboxMode": "workspace-write"})
+
+    assert seen["error"]["name"] == "AbortError", seen["error"]
 
 
 def test_a_turn_that_is_compacted_in_its_middle_goes_on(sdk: list[str], place: Place) -> None:
