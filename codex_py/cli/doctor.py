@@ -17,27 +17,29 @@ from codex_py.cli.typer_command import run_command
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.config.permissions import weak_permissions
 from codex_py.core.model_connection import login_rules
-from codex_py.errors import UserError
+from codex_py.errors import LoginNeeded, UserError
 from codex_py.model.auth import find_credentials
 from codex_py.model.providers import resolve_provider, shown_url
 from codex_py.paths import codex_home
 from codex_py.protocol.policy import ReadOnly
+from codex_py.sandbox.advice import missing_sandbox, next_steps
 from codex_py.sandbox.backends import BACKENDS, Backend, BackendName, make_backend
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
 from codex_py.sandbox.trial import HOME, SECRETS, UNREADABLE, Outcome, run_trial
 from codex_py.text.sanitize import sanitize_line
 
 _OFFLINE: Final = "offline"
-_NO_SANDBOX_ADVICE: Final = "install bubblewrap; in a container also allow user namespaces, or Landlock and seccomp"
+_REPORT_IT: Final = "run nothing here that you do not trust, and report this as a bug of codex-py"
 _MARKS: Final = {True: "ok", False: "FAULT", None: "note"}
 
 
 class Finding(NamedTuple):
-    """One line of the report. `fine` is None for what is worth knowing and no fault."""
+    """One line of the report. `fine` is None for what is worth knowing and no fault; `next` is what to do about one."""
 
     subject: str
     text: str
     fine: bool | None = True
+    next: str = ""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -53,41 +55,52 @@ def doctor(
 ) -> int:
     """Check versions, settings and login, and try more than a hundred ways out of the sandbox.
 
-    Nothing is sent anywhere. The exit status is 1 when something is wrong.
+    Nothing is sent anywhere. The exit status is 1 when something does not work, also when the sandbox is incomplete;
+    the last line is the next step.
     """
     names: tuple[BackendName, ...] = BACKENDS if sys.platform == "linux" else ()
     backends: dict[BackendName, Backend] = {name: make_backend(name, os.environ) for name in names}
     failures: dict[BackendName, str | None] = {name: backend.probe(()) for name, backend in backends.items()}
     working: list[BackendName] = [name for name, failure in failures.items() if failure is None]
-    findings = [*_surroundings(), *_sandbox_findings(failures, backends)]
+    surroundings = _Surroundings()
+    findings = [*surroundings.findings(), *_sandbox_findings(failures, backends, accepted=surroundings.allow_partial)]
     trials: dict[BackendName, list[Outcome]] = {
         name: _trial(name) for name in (working if every_backend else working[:1])
     }
-    faults = sum(finding.fine is False for finding in findings)
-    faults += sum(outcome.is_fault for outcomes in trials.values() for outcome in outcomes)
+    faults = [finding.next or finding.text for finding in findings if finding.fine is False]
+    faults += [_REPORT_IT for outcomes in trials.values() for outcome in outcomes if outcome.is_fault]
     if as_json:
-        print(json.dumps(_as_object(findings, trials), indent=2))
+        print(json.dumps({**_as_object(findings, trials), "next": faults[0] if faults else None}, indent=2))
     else:
         _show(findings, trials, sys.stdout)
+        if faults:
+            print(f"\nnext: {sanitize_line(faults[0])}")
     return 1 if faults else 0
 
 
-def _surroundings() -> Iterator[Finding]:
-    system = f"{platform.system()} {platform.release()} {platform.machine()}"
-    yield Finding("version", f"codex-py {__version__}, Python {platform.python_version()}, {system}")
-    try:
-        home = codex_home(os.environ)
-        loaded = load_config(ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ))
-    except UserError as error:
-        yield Finding("settings", str(error), False)
-        return
-    weakness = weak_permissions(home / "config.toml")
-    yield Finding("home", weakness or f"`{home}`", weakness is None)
-    files = ", ".join(f"`{layer.path}`" for layer in loaded.layers if layer.path is not None)
-    yield Finding("settings", f"read from {files}" if files else "all as they come")
-    for warning in loaded.warnings:
-        yield Finding("settings", warning, None)
-    yield _login(loaded, home)
+class _Surroundings:
+    """The machine and the settings; `allow_partial` is known once its findings were asked for."""
+
+    def __init__(self) -> None:
+        self.allow_partial = False
+
+    def findings(self) -> Iterator[Finding]:
+        system = f"{platform.system()} {platform.release()} {platform.machine()}"
+        yield Finding("version", f"codex-py {__version__}, Python {platform.python_version()}, {system}")
+        try:
+            home = codex_home(os.environ)
+            loaded = load_config(ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ))
+        except UserError as error:
+            yield Finding("settings", str(error), False, error.hint or "")
+            return
+        self.allow_partial = loaded.config.sandbox.allow_partial
+        weakness = weak_permissions(home / "config.toml")
+        yield Finding("home", weakness or f"`{home}`", weakness is None)
+        files = ", ".join(f"`{layer.path}`" for layer in loaded.layers if layer.path is not None)
+        yield Finding("settings", f"read from {files}" if files else "defaults (no config file)")
+        for warning in loaded.warnings:
+            yield Finding("settings", warning, None)
+        yield _login(loaded, home)
 
 
 def _login(loaded: LoadedConfig, home: Path) -> Finding:
@@ -105,14 +118,16 @@ def _login(loaded: LoadedConfig, home: Path) -> Finding:
         if provider.auth_command:
             return Finding("login", f"{about}: a command gives the key; it was not run", None)
         source = find_credentials(provider, env=os.environ, home=home, rules=login_rules(config)).source
-    except UserError as error:
+    except LoginNeeded as error:
         # Not a fault: without a key there is the offline model.
         return Finding("login", str(error), None)
+    except UserError as error:
+        return Finding("login", str(error), False, error.hint or "")
     return Finding("login", f"{about}: key from {source}" if source else f"{about}: no key is sent")
 
 
 def _sandbox_findings(
-    failures: Mapping[BackendName, str | None], backends: Mapping[BackendName, Backend]
+    failures: Mapping[BackendName, str | None], backends: Mapping[BackendName, Backend], *, accepted: bool
 ) -> Iterator[Finding]:
     if sys.platform != "linux":
         try:
@@ -121,6 +136,7 @@ def _sandbox_findings(
         except SandboxUnavailable as error:
             yield Finding("sandbox", str(error), False)
         return
+    reasons = [failure for failure in failures.values() if failure is not None]
     first = next((name for name, failure in failures.items() if failure is None), None)
     for name, failure in failures.items():
         if failure is not None:
@@ -128,10 +144,18 @@ def _sandbox_findings(
         elif name != first:
             yield Finding("sandbox", f"{name}: would work too")
         else:
-            shortfall = backends[name].shortfall
-            yield Finding("sandbox", f"{name}: in use" + (f"; {shortfall}" if shortfall else ""), not shortfall or None)
+            yield _in_use(name, backends[name].shortfall, reasons, accepted=accepted)
     if first is None:
-        yield Finding("sandbox", f"nothing can hold commands here, so none is run: {_NO_SANDBOX_ADVICE}", False)
+        text = missing_sandbox(reasons, partial=False)
+        yield Finding("sandbox", text, False, next_steps(reasons, partial=False))
+
+
+def _in_use(name: BackendName, shortfall: str | None, reasons: Sequence[str], *, accepted: bool) -> Finding:
+    if shortfall is None:
+        return Finding("sandbox", f"{name}: in use")
+    if accepted:
+        return Finding("sandbox", f"{name}: in use, as `sandbox.allow_partial` accepts; {shortfall}", None)
+    return Finding("sandbox", f"{name}: incomplete; {shortfall}", False, next_steps(reasons, partial=True))
 
 
 def _trial(name: BackendName) -> list[Outcome]:

@@ -377,6 +377,8 @@ class Agents:
             match event:
                 case events.AgentChanged():
                     self._door.emit(event)
+                case events.Warned(code="sandbox_missing"):
+                    self._door.emit(event)
                 case events.Warned(message):
                     self._door.warn_for(agent.state.title, message)
                 case _:

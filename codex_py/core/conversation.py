@@ -370,6 +370,9 @@ class Conversation:
         self._emit(events.TurnInterrupted(turn.turn_id))
 
     def _emit_of_tool(self, event: events.Event) -> None:
+        if isinstance(event, events.Warned):
+            self._listeners.warned_once(event)
+            return
         self._emit(event)
         if isinstance(event, events.CommandStarted) and not event.by_user:
             for use in self._parts.skills.used_by(event.command, event.cwd):

@@ -31,15 +31,19 @@ class Listeners:
         """Tell the user something; the work goes on."""
         self.emit(Warned(message))
 
+    def warned_once(self, event: Warned) -> None:
+        """Emit the warning, unless the same message was emitted by this or by `warn_once` before."""
+        if event.message not in self._warned:
+            self._warned.add(event.message)
+            self.emit(event)
+
     def has_warned(self, message: str) -> bool:
         """Whether `warn_once` has told this."""
         return message in self._warned
 
     def warn_once(self, message: str) -> None:
         """`warn`, unless the same was told before."""
-        if message not in self._warned:
-            self._warned.add(message)
-            self.warn(message)
+        self.warned_once(Warned(message))
 
     def _tell(self, event: Event) -> None:
         for listener in tuple(self._listeners):

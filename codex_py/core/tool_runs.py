@@ -124,10 +124,12 @@ class ToolRuns:
             # Shielded, because an interrupted call must not take this from the next one.
             hands = await asyncio.shield(self.warm_up(turn.sandbox_policy, turn.cwd))
         policy = self._granted or turn.sandbox_policy
-        shortfall = hands.sandbox.shortfall(policy, turn.cwd)
-        for warning in (*filter(None, [shortfall, self._parts.env_notice]), *hands.approvals.warnings):
-            self._warn(warning)
         parts = self._parts
+        shortfall = hands.sandbox.shortfall(policy, turn.cwd)
+        # Where nobody can be asked, the refusal of the first command says it.
+        shown = shortfall if hands.allow_partial or parts.can_ask else None
+        for warning in (*filter(None, [shown, parts.env_notice]), *hands.approvals.warnings):
+            self._warn(warning)
         announcements, hooks = _Announcements(self._emit), parts.hooks
         context = ToolContext(
             call_id=call.call_id,

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from codex_py.core.session import Session
 from codex_py.errors import UserError
+from codex_py.exec.ending import Ending
 from codex_py.exec.human import HumanPrinter
 from codex_py.exec.jsonl import JsonlPrinter
 from codex_py.exec.writing import Output
@@ -42,21 +43,15 @@ class ExecRequest(Value):
 
 
 class _Outcome:
-    """What became of the turn, as the events told it."""
+    """What became of the run."""
 
     def __init__(self) -> None:
         self.completed = False
-        self.last_message: str | None = None
         self.signal: int | None = None
         self.interrupted = False
         self.is_over = False
         self.stdout_closed = False
         self.output = Output()
-
-    def __call__(self, event: events.Event) -> None:
-        if isinstance(event, events.TurnCompleted):
-            self.completed = True
-            self.last_message = event.last_message
 
     def note_signal(self, number: int, _: object) -> None:
         """Called between any two instructions: it only remembers."""
@@ -85,18 +80,22 @@ async def run_exec(session: Session, request: ExecRequest) -> int:
         interrupt()
 
     printer = _printer(request, outcome.output, on_stdout_closed)
-    session.subscribe(outcome)
-    session.subscribe(_without_reasoning(printer) if request.hide_reasoning else printer)
+    op = _op_for(request, resumed=len(session.history) > 0)
+    show = _without_reasoning(printer) if request.hide_reasoning else printer
+    ending = Ending(show, needs_answer=isinstance(op, UserTurn))
+    session.subscribe(ending)
     loop = asyncio.get_running_loop()
 
     for number in _EXIT_STATUS:
         loop.add_signal_handler(number, interrupt)
         # The loop does not run while a reader that takes nothing holds up a write; this reaches the write itself.
         signal.signal(number, outcome.note_signal)
-    await session.submit(_op_for(request, resumed=len(session.history) > 0))
+    await session.submit(op)
     outcome.is_over = True
-    if outcome.completed:
-        _deliver(request, outcome)
+    await ending.finish(session)
+    outcome.completed = ending.completed
+    if ending.completed:
+        _deliver(request, outcome, ending.answer)
     return outcome.status
 
 
@@ -165,13 +164,13 @@ def _tell_failed_stdout(output: Output, error: OSError) -> None:
         _write_stderr(output, f"error: cannot write to stdout: {error.strerror}\n")
 
 
-def _deliver(request: ExecRequest, outcome: _Outcome) -> None:
+def _deliver(request: ExecRequest, outcome: _Outcome, answer: str | None) -> None:
     """The answer: alone on stdout, and in the file that was asked for. A file that fails loses nothing of it."""
-    if not request.json_lines and outcome.last_message is not None:
-        _print_answer(outcome, outcome.last_message)
+    if not request.json_lines and answer is not None:
+        _print_answer(outcome, answer)
     if request.last_message_file is not None:
         try:
-            message = (outcome.last_message or "").encode(errors="replace")
+            message = (answer or "").encode(errors="replace")
             outcome.output.write_file(request.last_message_file, message)
         except OSError as error:
             raise UserError(f"cannot write `{request.last_message_file}`: {error.strerror or error}") from error

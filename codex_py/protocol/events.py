@@ -34,9 +34,13 @@ class SessionStarted(Value):
 
 
 class Warned(Value):
-    """Something the user should know; the work goes on."""
+    """Something the user should know; the work goes on.
+
+    `code` is `sandbox_missing` where commands are refused because the sandbox is missing or incomplete.
+    """
 
     message: str
+    code: Literal["", "sandbox_missing"] = ""
 
 
 class TurnStarted(Value):

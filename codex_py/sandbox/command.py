@@ -14,6 +14,7 @@ from codex_py.errors import ToolError
 from codex_py.paths import make_private_dir, real_path
 from codex_py.protocol.policy import DangerFullAccess, NetworkAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
+from codex_py.sandbox.advice import missing_sandbox
 from codex_py.sandbox.backends import BACKENDS, Backend, BackendName, make_backend
 from codex_py.sandbox.layout import Mount, holds_roots, plan_mounts
 from codex_py.sandbox.limits import NO_LIMITS, Limits
@@ -28,14 +29,15 @@ from codex_py.sandbox.unreadable import CannotDeny, ReadRules, find_unreadable, 
 _LISTED_SOCKETS: Final = (
     "`sandbox.allow_unix_sockets` lists some sockets, but here commands reach all or none, so they reach all"
 )
-_ADVICE: Final = {
-    "linux": "install bubblewrap (`apt install bubblewrap`) and allow user namespaces",
-    "darwin": "`/usr/bin/sandbox-exec` is part of macOS and must be executable",
-}
+_ADVICE: Final = {"darwin": "`/usr/bin/sandbox-exec` is part of macOS and must be executable"}
 
 
 class SandboxUnavailable(ToolError):
-    """No sandbox works here and the policy asks for one; the command was not run."""
+    """The command was not run, because the sandbox that the policy asks for cannot be set up."""
+
+
+class SandboxMissing(SandboxUnavailable):
+    """No sandbox works on this machine, for no command. The message is for the user and says what to do."""
 
 
 def _nothing() -> None:
@@ -181,6 +183,11 @@ class Sandbox:
     def _unix_sockets(self, policy: SandboxPolicy) -> Literal[True] | tuple[Path, ...]:
         return self._limits.unix_sockets if isinstance(policy, WorkspaceWrite) else ()
 
+    def advice(self, shortfall: str) -> str:
+        """What to tell the user where no command may run because of the sandbox's `shortfall`."""
+        failures = [failure for _, failure in self._probed.values() if failure]
+        return missing_sandbox(failures or [shortfall], partial=True)
+
     def backend_name(self, policy: SandboxPolicy, cwd: Path) -> str:
         """What holds the commands of this policy here. Raises `SandboxUnavailable` as `wrap` would."""
         if isinstance(policy, DangerFullAccess):
@@ -249,7 +256,7 @@ class Sandbox:
                 if failure is None:
                     return backend
                 reasons.append(failure)
-        raise _unavailable("; ".join(reasons))
+        raise SandboxMissing(missing_sandbox(reasons, partial=False))
 
     def _probe(self, name: BackendName, roots: Sequence[WritableRoot], cwd: Path) -> tuple[Backend, str | None]:
         backend = make_backend(name, self._env)
@@ -270,9 +277,9 @@ def _without(root: WritableRoot, unreadable: Sequence[Path]) -> WritableRoot:
     return root.replace(protected=(*root.protected, *inside)) if inside else root
 
 
-def _unavailable(reason: str) -> SandboxUnavailable:
+def _unavailable(reason: str) -> SandboxMissing:
     advice = _ADVICE.get(sys.platform, "only Linux and macOS have a sandbox")
-    return SandboxUnavailable(
+    return SandboxMissing(
         f"no sandbox works here, so no command is run: {reason}; "
         f"{advice}, or choose `-s danger-full-access` to run without one"
     )

@@ -36,6 +36,10 @@ _NOT_THE_WORD: Final = (
     "a rule lets it out of the sandbox by a bare name, which does not cover a program commands may write"
 )
 _PARTIAL: Final = "the sandbox here cannot hold everything"
+NO_SANDBOX: Final = (
+    "refused: no command can run on this machine, because its sandbox is missing or incomplete; do not try other "
+    "commands, report it"
+)
 
 
 class CommandFacts(Value):
@@ -78,10 +82,14 @@ class Ask(Value):
 
 
 class Refuse(Value):
-    """Do not run it; the model reads why. `unasked` is the question that nobody can be asked."""
+    """Do not run it; the model reads why. `unasked` is the question that nobody can be asked.
+
+    `lacks_sandbox` says that the only reason is a sandbox that is missing or incomplete.
+    """
 
     reason: str
     unasked: Ask | None = None
+    lacks_sandbox: bool = False
 
 
 Verdict: TypeAlias = Run | Ask | Refuse
@@ -99,6 +107,8 @@ def decide_command(
     if not isinstance(verdict, Ask):
         return verdict
     if not can_ask or not asks_about(policy, verdict.kind):
+        if verdict.reason.startswith(_PARTIAL):
+            return Refuse(NO_SANDBOX, verdict, lacks_sandbox=True)
         reason = _no_escalation(policy) if verdict.reason == _LEAVE else _refused(verdict, policy)
         return Refuse(reason, verdict)
     if verdict.outside and facts.escalated and not facts.justification.strip():
@@ -211,11 +221,6 @@ def _by_rule(facts: CommandFacts, rules: RuleBook) -> Verdict | None:
 def _refused(ask: Ask, policy: ApprovalPolicy) -> str:
     how = "in this session" if asks_about(policy, ask.kind) else f"under the approval policy `{approval_name(policy)}`"
     what = "reach the goal in another way, or report what is needed"
-    if ask.reason.startswith(_PARTIAL):
-        what = (
-            "report it; the user can install bubblewrap, set `sandbox.allow_partial = true` in the configuration, or "
-            "choose the sandbox mode `danger-full-access`"
-        )
     return f"refused: {ask.reason}; nobody can be asked {how}: {what}"
 
 

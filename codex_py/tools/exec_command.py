@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.errors import ToolError
 from codex_py.patch.intercept import PatchInCommand, find_patch_in_command
@@ -17,10 +17,12 @@ from codex_py.process.session import ExecSession
 from codex_py.process.shells import find_shell, keep_bundled_tools, shell_argv, user_shell, with_fixed_path
 from codex_py.process.spawn import CommandSpec
 from codex_py.protocol.encoding import decode_json
-from codex_py.protocol.events import CommandFinished, CommandStarted
+from codex_py.protocol.events import CommandFinished, CommandStarted, Warned
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly
+from codex_py.sandbox.command import SandboxMissing
 from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
+from codex_py.tools.approval import NO_SANDBOX
 from codex_py.tools.command_line import CommandLine, read_command
 from codex_py.tools.exec_output import compose_reply, standing_of
 from codex_py.tools.live_output import LiveOutput
@@ -71,6 +73,8 @@ class ExecCommand:
                 spec = _command_spec(arguments, within, workdir=workdir, login=command.login).replace(line=command.line)
                 session = await within.processes.start(spec)
                 report.follow(session)
+            except SandboxMissing as error:
+                raise report.refused(error) from error
             except ToolError as error:
                 report.finished(str(error), None)
                 raise
@@ -102,12 +106,21 @@ class CommandReport:
     def finished(self, output: str, exit_code: int | None) -> None:
         if self._live is not None:
             self._live.end()
-        status = "completed" if exit_code == 0 else "failed"
+        self._tell(output, exit_code, "completed" if exit_code == 0 else "failed")
+
+    def _tell(self, output: str, exit_code: int | None, status: Literal["completed", "failed", "declined"]) -> None:
         self._context.emit(
             CommandFinished(
                 self._context.call_id, self._command, self._workdir, output, exit_code, self.seconds, status
             )
         )
+
+    def refused(self, missing: SandboxMissing) -> ToolError:
+        """The command cannot run, as no other one can: the user learns what to do, the model only that."""
+        self._context.emit(Warned(str(missing), code="sandbox_missing"))
+        more = "" if self._context.ask is None else ", or ask for it with `sandbox_permissions`"
+        self._tell(NO_SANDBOX + more, None, "declined")
+        return ToolError(NO_SANDBOX + more)
 
     def session_ended(self, session: ExecSession) -> None:
         self.finished(session.transcript(), session.exit_code)

@@ -126,7 +126,10 @@ class _CommandGuard:
             match verdict:
                 case Run():
                     return verdict
-                case Refuse(reason):
+                case Refuse(reason, lacks_sandbox=lacks):
+                    if lacks:
+                        advice = self._context.sandbox.advice(self._facts.shortfall or "")
+                        self._context.emit(Warned(advice, code="sandbox_missing"))
                     raise self._refused(reason)
                 case Ask():
                     reply = await self._asked(verdict)

@@ -85,12 +85,40 @@ def test_stdout_is_the_final_message_byte_for_byte(place: Place, text: str) -> N
     assert (ended.status, ended.stdout) == (0, text.encode() + b"\n")
 
 
-def test_an_empty_answer_is_success_and_says_nothing(place: Place) -> None:
-    with FakeResponses([]) as model:
+@pytest.mark.parametrize("answer", [[], [say("")], [say(" \n")], [reasoning("blob", "Thinking")]])
+def test_a_turn_without_an_answer_has_failed(place: Place, answer: Any) -> None:
+    with FakeResponses(answer, answer, excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "-o", "answer.txt", "go")
+        lines = run(place, "exec", "--json", "go")
+
+    assert (ended.status, ended.stdout) == (1, b"")
+    assert ended.err.splitlines()[-1] == "ERROR: the turn ended without an answer"
+    assert not (place.repo / "answer.txt").exists()
+    assert lines.status == 1
+    assert lines.events[-1] == {"type": "turn.failed", "error": {"message": "the turn ended without an answer"}}
+
+
+def test_a_command_that_still_runs_at_the_end_is_stopped_and_its_item_completed(place: Place) -> None:
+    left = call("c1", "exec_command", {"cmd": "echo up; sleep 1000", "yield_time_ms": 250, "login": False})
+    with FakeResponses(*[[left], [say("It runs.")]] * 2, excuse={"threads"}) as model:
         place.use_model(model.base_url)
         ended = run(place, "exec", "go")
+        lines = run(place, "exec", "--json", "go")
 
-    assert (ended.status, ended.stdout) == (0, b"")
+    shown = "`/bin/bash -c 'echo up; sleep 1000'` was still running when the turn ended, and was stopped"
+    assert (ended.status, ended.out) == (0, "It runs.\n")
+    assert f"warning: {shown}\n" in ended.err
+    kinds = [(event["type"], event.get("item", {}).get("type")) for event in lines.events]
+    assert kinds[-3:] == [
+        ("item.completed", "command_execution"),
+        ("item.completed", "error"),
+        ("turn.completed", None),
+    ]
+    done, warning = (event["item"] for event in lines.events[-3:-1])
+    assert (done["status"], done["aggregated_output"], warning["message"]) == ("failed", "up\n", shown)
+    [started] = [event["item"]["id"] for event in lines.events if event["type"] == "item.started"]
+    assert done["id"] == started
 
 
 def test_the_work_is_told_on_stderr(place: Place) -> None:

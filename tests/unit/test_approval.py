@@ -16,6 +16,7 @@ from codex_py.protocol.policy import (
     WorkspaceWrite,
 )
 from codex_py.tools.approval import (
+    NO_SANDBOX,
     Ask,
     CommandFacts,
     Refuse,
@@ -190,11 +191,7 @@ def test_nothing_passes_unasked_where_the_sandbox_does_not_hold_everything(polic
     assert verdict(ruled, policy, WorkspaceWrite(), rule("npm")) == RUN  # it is the user who allows that
     refused = decide_command(ruled, RuleBook(), policy="never", sandbox=WorkspaceWrite(), can_ask=False)
     assert isinstance(refused, Refuse)
-    assert refused.reason == (
-        "refused: the sandbox here cannot hold everything: only Landlock works here; nobody can be asked under the "
-        "approval policy `never`: report it; the user can install bubblewrap, set `sandbox.allow_partial = true` in "
-        "the configuration, or choose the sandbox mode `danger-full-access`"
-    )
+    assert (refused.reason, refused.lacks_sandbox) == (NO_SANDBOX, True)
 
 
 def test_only_some_policies_ask_after_a_denial() -> None:

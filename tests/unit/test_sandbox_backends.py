@@ -178,8 +178,7 @@ async def test_a_linked_protected_folder_is_not_left_unheld(session: Session) ->
     shutil.rmtree(session.cwd / ".git")
     (session.cwd / ".git").symlink_to("store")
     hold(session, "bubblewrap")
-    assert "cannot hold" in await session.exec("true")
-    assert "a symbolic link" in await session.exec("true")
+    assert "no command can run" in await session.exec("true")
 
 
 @pytest.mark.parametrize("backend", ["namespaces", "landlock"])
@@ -213,7 +212,7 @@ def test_the_next_way_is_taken_when_one_does_not_work(tmp_path: Path) -> None:
     broken.chmod(0o755)
     sandbox = Sandbox({"PATH": str(broken.parent)}, backends=("namespaces", "landlock"))
     assert sandbox.backend_name(ReadOnly(), tmp_path) == "namespaces"
-    with pytest.raises(SandboxUnavailable, match="no sandbox works here"):
+    with pytest.raises(SandboxUnavailable, match="the sandbox is missing"):
         Sandbox({}, backends=()).prepare(ReadOnly(), tmp_path)
 
 

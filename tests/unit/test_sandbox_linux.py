@@ -260,9 +260,8 @@ async def test_without_a_backend_commands_fail_closed(tmp_path: Path, broken_bwr
     )
     printed = (await made.communicate())[0].decode()
     assert printed == (
-        f"no sandbox works here, so no command is run: `{broken_bwrap}` does not work: namespaces are off; install "
-        "bubblewrap (`apt install bubblewrap`) and allow user namespaces, or choose `-s danger-full-access` to run "
-        "without one\n"
+        f"the sandbox is missing and no command runs: `{broken_bwrap}` does not work: namespaces are off; see "
+        "docs/guides/containers.md or use `-s danger-full-access` in a throw-away container\n"
     )
 
 
