@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import signal
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.cli.plugin_copy import MOST_BYTES, MOST_FILE_BYTES, MOST_FILES
+from codex_py.core.git_program import SWITCHED_OFF, git_argv, git_env, run_git, settings_argv, switched_off
 from codex_py.errors import UserError
+from codex_py.programs import program_finder
+from codex_py.sandbox.command import Wrapped
 from codex_py.text.address import is_loopback
 from codex_py.text.masked import masked_url
-from codex_py.text.sanitize import sanitize_line
 
 _SECONDS: Final = 180.0
-_MOST_SAID: Final = 300
 # A user and a host in plain characters only: what one program takes for a user, another may take for the host.
 _URL: Final = re.compile(
     r"(?P<scheme>https|http|ssh|git|file)://(?:[\w.~%!$&'()*+,;=:-]*@)?"
@@ -27,18 +25,15 @@ _URL: Final = re.compile(
 )
 _SCP: Final = re.compile(r"[A-Za-z0-9_][\w.-]*@[A-Za-z0-9][\w.-]*:[^\s-]\S*")
 _REF: Final = re.compile(r"[A-Za-z0-9_][\w./+@-]{0,254}")
-# Whatever the user's own git would run or ask by itself is switched off.
-_QUIET: Final = {
+_ENV: Final = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_LFS_SKIP_SMUDGE": "1",
     "GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file",
+    "GIT_SSH_COMMAND": "ssh -o BatchMode=yes",
     "GCM_INTERACTIVE": "never",
     "LC_ALL": "C",
 }
-_SETTINGS: Final = (
-    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.autocrlf=false"),
-    *("-c", "submodule.recurse=false", "-c", "advice.detachedHead=false", "-c", "gc.auto=0"),
-)
+_SETTINGS: Final = {**SWITCHED_OFF, "core.autocrlf": "false", "advice.detachedHead": "false"}
 
 
 class GitSource(NamedTuple):
@@ -73,17 +68,18 @@ def git_source(text: str) -> GitSource | None:
 
 
 def fetch(source: GitSource, folder: Path, env: Mapping[str, str]) -> str:
-    """Put the files of a repository into a new folder; gives back the commit. Raises `UserError`."""
-    if shutil.which("git", path=env.get("PATH")) is None:
-        raise UserError("`git` is not on this machine", hint="install it, or give a folder")
+    """Put the files of a repository into a new folder; gives back the commit. Raises `UserError`.
+
+    git runs outside the sandbox, because it needs the network, and starts nothing but what reaches the other side.
+    """
+    git = _Git(folder, env)
     folder.mkdir(mode=0o700)
-    quiet = {name: value for name, value in env.items() if not name.startswith("GIT_")} | _QUIET
-    quiet["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes"
-    _git(["init", "-q", "--template=", "."], folder, quiet)
-    _git(["fetch", "-q", "--depth=1", "--no-tags", "--", source.url, source.ref or "HEAD"], folder, quiet)
-    _check_size(_git(["ls-tree", "-r", "-l", "-z", "FETCH_HEAD"], folder, quiet))
-    _git(["checkout", "-q", "--detach", "FETCH_HEAD"], folder, quiet)
-    return _git(["rev-parse", "HEAD"], folder, quiet).strip()
+    git.run("init", "-q", "--template=", ".")
+    git.switch_off_filters()
+    git.run("fetch", "-q", "--depth=1", "--no-tags", "--", source.url, source.ref or "HEAD")
+    _check_size(git.run("ls-tree", "-r", "-l", "-z", "FETCH_HEAD"))
+    git.run("checkout", "-q", "--detach", "FETCH_HEAD")
+    return git.run("rev-parse", "HEAD").strip()
 
 
 def _check_size(listing: str) -> None:
@@ -100,22 +96,24 @@ def _check_size(listing: str) -> None:
         )
 
 
-def _git(arguments: Sequence[str], folder: Path, env: Mapping[str, str]) -> str:
-    command = ["git", *_SETTINGS, *arguments]
-    pipe = subprocess.PIPE
-    # In a group of its own: what git starts to reach the other side holds its pipes, and ends with it.
-    with subprocess.Popen(
-        command, cwd=folder, env=dict(env), stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True
-    ) as git:
-        try:
-            out, told = git.communicate(timeout=_SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(git.pid, signal.SIGKILL)
-            raise UserError(f"`git {arguments[0]}` took longer than {_SECONDS:g} s") from None
-        except BaseException:
-            os.killpg(git.pid, signal.SIGKILL)
-            raise
-    if git.returncode:
-        said = os.fsdecode(told).strip().splitlines()
-        raise UserError(f"`git {arguments[0]}` failed: {sanitize_line(said[-1])[:_MOST_SAID] if said else 'no reason'}")
-    return os.fsdecode(out)
+class _Git:
+    """Runs git in a folder."""
+
+    def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._programs = program_finder(env, Path.cwd())
+        self._env = git_env(env, self._programs, _ENV)
+        self._settings: Mapping[str, str] = _SETTINGS
+        git_argv(self._programs, [])  # before a folder is made
+
+    def switch_off_filters(self) -> None:
+        """What a repository brings may ask for any filter that the user has set up."""
+        names = self.run("config", "--list", "--name-only", "-z").encode("utf-8", "surrogateescape")
+        self._settings = {**_SETTINGS, **switched_off(names)}
+
+    def run(self, *arguments: str) -> str:
+        argv = git_argv(self._programs, [*settings_argv(self._settings), *arguments])
+        ended = run_git(Wrapped(tuple(argv), {}), self._folder, self._env, seconds=_SECONDS)
+        if ended.status:
+            raise UserError(f"`git {arguments[0]}` failed: {ended.complaint}")
+        return os.fsdecode(ended.out)

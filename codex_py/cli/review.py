@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from codex_py.core.git_program import GitReader
 from codex_py.core.review import BranchChanges, CommitChanges, ReviewTarget, UncommittedChanges
 from codex_py.core.review import review_prompt as prompt_for
 from codex_py.errors import UsageError
@@ -21,7 +23,7 @@ def review_prompt(given: argparse.Namespace, words: Sequence[str], cwd: Path) ->
         raise UsageError(f"`{kinds[0]}` and `{kinds[1]}` exclude each other", hint="review one thing at a time")
     if given.title and not given.commit:
         raise UsageError("`--title` goes with `--commit`")
-    return prompt_for(_target(given), cwd, wishes=words[0] if words else "")
+    return prompt_for(_target(given), GitReader(cwd, os.environ), wishes=words[0] if words else "")
 
 
 def _target(given: argparse.Namespace) -> ReviewTarget:

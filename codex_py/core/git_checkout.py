@@ -6,46 +6,71 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from codex_py.paths import is_folder, is_there
 from codex_py.rollout.format import GitState
 
 _MOST_BYTES: Final = 1 << 20
 _HASH: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
-_ORIGIN_URL: Final = re.compile(r'^\[remote "origin"\][^\[]*?^\s*url\s*=\s*(\S+)', re.MULTILINE)
+
+
+class GitDirectories(NamedTuple):
+    """Where git keeps what: `root` holds the `.git`, `own` is what that leads to, `common` is shared by worktrees."""
+
+    root: Path
+    own: Path
+    common: Path
+
+
+def git_directories(cwd: Path) -> GitDirectories | None:
+    """Those of the checkout around `cwd`; None outside of one. What they hold may be anything."""
+    root = next((folder for folder in (cwd, *cwd.parents) if is_there(folder / ".git")), None)
+    if root is None:
+        return None
+    own = root / ".git"
+    if not is_folder(own):
+        # That of a worktree, or of a submodule.
+        own = root / _read(own).removeprefix("gitdir:").strip()
+    common = own / _read(own / "commondir").strip() if is_there(own / "commondir") else own
+    return GitDirectories(root, own, common)
 
 
 def read_git_state(cwd: Path) -> GitState | None:
     """Commit, branch and origin of the checkout around `cwd`; None outside of one, and for what cannot be read."""
-    pointer = next((folder / ".git" for folder in (cwd, *cwd.parents) if is_there(folder / ".git")), None)
-    if pointer is None:
+    found = git_directories(cwd)
+    if found is None:
         return None
-    own = _git_dir(pointer)
-    common = own / _read(own / "commondir").strip() if is_there(own / "commondir") else own
-    head = _read(own / "HEAD").strip()
+    head = _read(found.own / "HEAD").strip()
     reference = head.removeprefix("ref: ")
-    commit = head if reference == head else _resolve(common, reference)
-    origin = _ORIGIN_URL.search(_read(common / "config"))
+    commit = head if reference == head else _resolve(found.common, reference)
+    origin = _origin(_read(found.common / "config"))
     return GitState(
         commit_hash=commit if commit and _HASH.match(commit) else None,
         branch=reference.removeprefix("refs/heads/") if reference.startswith("refs/heads/") else None,
-        repository_url=_without_password(origin[1]) if origin else None,
+        repository_url=_without_password(origin) if origin else None,
     )
-
-
-def _git_dir(pointer: Path) -> Path:
-    """A `.git` folder, or the one that the `.git` file of a worktree or submodule names."""
-    if is_folder(pointer):
-        return pointer
-    return pointer.parent / _read(pointer).removeprefix("gitdir:").strip()
 
 
 def _resolve(common: Path, reference: str) -> str | None:
     if loose := _read(common / reference).strip():
         return loose
-    packed = re.search(rf"^(\S+) {re.escape(reference)}$", _read(common / "packed-refs"), re.MULTILINE)
-    return packed[1] if packed else None
+    before, found, _ = _read(common / "packed-refs").partition(f" {reference}\n")
+    return before.rpartition("\n")[2] if found else None
+
+
+def _origin(config: str) -> str | None:
+    """The `url` of the remote `origin`."""
+    is_origin = False
+    for line in config.splitlines():
+        stripped = line.strip()
+        if stripped.startswith("["):
+            is_origin = stripped.startswith('[remote "origin"]')
+        elif is_origin and stripped.startswith("url"):
+            name, _, value = stripped.partition("=")
+            if name.strip() == "url" and value.strip():
+                return value.split()[0]
+    return None
 
 
 def _without_password(url: str) -> str:
@@ -53,11 +78,21 @@ def _without_password(url: str) -> str:
 
 
 def _read(path: Path) -> str:
+    """The text of a regular file, 1 MiB of it at most; empty for what is none, or cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+    except (OSError, ValueError):
         return ""
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return ""
-        return file.read(_MOST_BYTES).decode(errors="replace")
+        parts: list[bytes] = []
+        left = _MOST_BYTES
+        while left and (part := os.read(descriptor, left)):
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts).decode(errors="replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
-from pathlib import Path
 from typing import Final, TypeAlias
 
 from codex_py.context.ready_prompts import review_instructions
-from codex_py.core.git_program import ask_git, git_lines
+from codex_py.core.git_program import GitReader
 from codex_py.errors import UserError
 from codex_py.protocol.value import Value
 
@@ -35,22 +33,22 @@ class CommitChanges(Value):
 ReviewTarget: TypeAlias = UncommittedChanges | BranchChanges | CommitChanges
 
 
-def review_prompt(target: ReviewTarget, cwd: Path, *, wishes: str = "") -> str:
+def review_prompt(target: ReviewTarget, git: GitReader, *, wishes: str = "") -> str:
     """The prompt for a review; `wishes` is what the user wants looked at above all.
 
     Raises `UserError` for a branch or commit that is not there.
     """
     above_all = [f"Look at this above all: {wishes}"] if wishes else []
-    return "\n\n".join([_what(target, cwd), *above_all, review_instructions()])
+    return "\n\n".join([_what(target, git), *above_all, review_instructions()])
 
 
-def is_empty(target: ReviewTarget, cwd: Path) -> bool:
+def is_empty(target: ReviewTarget, git: GitReader) -> bool:
     """Whether there is nothing to review, as far as git can tell. Raises `UserError` outside of a repository."""
     if isinstance(target, CommitChanges):
         return False
-    asked = [_answered(cwd, "status", "--porcelain", "--untracked-files=normal")]
+    asked = [_answered(git, "status", "--porcelain", "--untracked-files=normal")]
     if isinstance(target, BranchChanges):
-        asked.append(_answered(cwd, "rev-list", "--max-count=1", f"{target.base}..HEAD", "--"))
+        asked.append(_answered(git, "rev-list", "--max-count=1", f"{target.base}..HEAD", "--"))
     return not any(asked)
 
 
@@ -68,26 +66,25 @@ def read_target(words: str) -> tuple[ReviewTarget, str]:
             return UncommittedChanges(), words.strip()
 
 
-def branches(cwd: Path) -> list[str]:
+def branches(git: GitReader) -> list[str]:
     """The branches a review may compare with, the one worked on last first; none outside of a repository.
 
     The current branch is not among them. Blocks: for a thread.
     """
-    current = git_lines(cwd, ["branch", "--show-current"])
-    names = git_lines(
-        cwd,
-        ["for-each-ref", "--sort=-committerdate", f"--count={_MOST_NAMES}", "--format=%(refname:short)", "refs/heads"],
+    current = git.lines("branch", "--show-current")
+    names = git.lines(
+        *("for-each-ref", "--sort=-committerdate", f"--count={_MOST_NAMES}", "--format=%(refname:short)", "refs/heads")
     )
     return [name for name in names if name not in current]
 
 
-def recent_commits(cwd: Path, *, most: int = 100) -> list[CommitChanges]:
+def recent_commits(git: GitReader, *, most: int = 100) -> list[CommitChanges]:
     """The last commits, the newest first; none outside of a repository. Blocks: for a thread."""
-    lines = git_lines(cwd, ["log", f"--max-count={most}", "--format=%h %s"])
+    lines = git.lines("log", f"--max-count={most}", "--format=%h %s")
     return [CommitChanges(*line.split(" ", 1)) for line in lines]
 
 
-def _what(target: ReviewTarget, cwd: Path) -> str:
+def _what(target: ReviewTarget, git: GitReader) -> str:
     match target:
         case UncommittedChanges():
             return (
@@ -95,32 +92,24 @@ def _what(target: ReviewTarget, cwd: Path) -> str:
                 " read the files that are untracked."
             )
         case BranchChanges(base):
-            _check_exists(base, cwd)
+            _check_exists(base, git)
             return (
                 f"Review what the current branch changes against `{base}`, uncommitted work included: see"
                 f" `git diff $(git merge-base HEAD {shlex.quote(base)})`, and `git status` for new files."
             )
         case CommitChanges(commit, title):
-            _check_exists(commit, cwd)
+            _check_exists(commit, git)
             called = f' ("{title}")' if title else ""
             return f"Review what the commit `{commit}`{called} changes: see `git show {shlex.quote(commit)}`."
 
 
-def _answered(cwd: Path, *arguments: str) -> bytes:
-    try:
-        found = ask_git(cwd, *arguments)
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise UserError(f"cannot ask git what there is to review: {error}") from error
-    if found.returncode:
-        complaint = found.stderr.decode(errors="replace").strip().removeprefix("fatal: ").partition("\n")[0]
-        raise UserError(f"cannot tell what there is to review: {complaint}")
-    return found.stdout.strip()
+def _answered(git: GitReader, *arguments: str) -> bytes:
+    found = git.ask(*arguments)
+    if found.status:
+        raise UserError(f"cannot tell what there is to review: {found.complaint}")
+    return found.out.strip()
 
 
-def _check_exists(name: str, cwd: Path) -> None:
-    try:
-        found = ask_git(cwd, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise UserError(f"cannot ask git for `{name}`: {error}") from error
-    if found.returncode:
+def _check_exists(name: str, git: GitReader) -> None:
+    if git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}").status:
         raise UserError(f"there is no branch or commit `{name}` here", hint="`git branch -a` lists the branches")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from codex_py.core.git_program import ask_git, git_lines
+from codex_py.core.git_program import GitReader, NotARepository
 from codex_py.errors import UserError
 from codex_py.protocol.events import FileChange
 from codex_py.text.diff import MAX_DIFF_BYTES, unified_diff
@@ -20,37 +19,31 @@ _MOST_NEW_FILES: Final = 500
 _NEW_FILE_BYTES: Final = 256 * 1024
 _SECTION: Final = re.compile(r"^diff --git .*\n", re.MULTILINE)
 _BODY: Final = re.compile(r"^(--- |Binary files |GIT binary patch)", re.MULTILINE)
-_OPTIONS: Final = ("--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", "--ignore-submodules=dirty")
+_OPTIONS: Final = ("--find-renames",)
 
 
-def working_changes(cwd: Path) -> tuple[FileChange, ...]:
+def working_changes(git: GitReader) -> tuple[FileChange, ...]:
     """Staged, unstaged and untracked changes by absolute path, in the order git has them, the untracked ones last.
 
-    Of very long diffs the later files do without. Blocks: for a thread. Raises `UserError` outside of a repository
-    and when git does not answer.
+    Of very long diffs the later files do without. Blocks: for a thread. Raises `NotARepository`, and `UserError` when
+    git does not answer.
     """
-    top = git_lines(cwd, ["rev-parse", "--show-toplevel"])
-    if not top:
-        raise UserError(
-            f"`{cwd}` is not in a git repository", hint="the changes of this session are known all the same"
-        )
-    root = Path(top[0])
+    root = git.root
+    if root is None:
+        raise NotARepository(f"`{git.cwd}` is not in a git repository")
     # Before the first commit there is the empty tree to compare with.
-    [base] = git_lines(root, ["rev-parse", "--verify", "--quiet", "HEAD"]) or git_lines(
-        root, ["hash-object", "-t", "tree", "/dev/null"]
-    )
-    names = git_lines(root, ["diff", *_OPTIONS, "--name-status", "-z", base], separator="\0")
-    return (*_tracked(root, names, _sections(root, base)), *_untracked(root))
+    head = git.lines("rev-parse", "--verify", "--quiet", "HEAD")
+    base = head[0] if head else _answer(git, "hash-object", "-t", "tree", "/dev/null").strip()
+    names = [name for name in _answer(git, "diff", *_OPTIONS, "--name-status", "-z", base).split("\0") if name]
+    sections = _SECTION.split(_answer(git, "diff", *_OPTIONS, base)[:_MOST_BYTES])[1:]
+    return (*_tracked(root, names, sections), *_untracked(git, root))
 
 
-def _sections(root: Path, base: str) -> list[str]:
-    """The diffs of the files, in the order of their names."""
-    try:
-        answer = ask_git(root, "diff", *_OPTIONS, base)
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise UserError(f"cannot ask git for the changes: {error}") from error
-    text = answer.stdout[:_MOST_BYTES].decode("utf-8", "replace")
-    return _SECTION.split(text)[1:]
+def _answer(git: GitReader, *arguments: str) -> str:
+    answered = git.ask(*arguments)
+    if answered.status:
+        raise UserError(f"git cannot tell the changes: {answered.complaint}")
+    return answered.out.decode("utf-8", "surrogateescape")
 
 
 def _tracked(root: Path, names: Sequence[str], sections: Sequence[str]) -> list[FileChange]:
@@ -61,13 +54,13 @@ def _tracked(root: Path, names: Sequence[str], sections: Sequence[str]) -> list[
         target = root / next(fields, "") if status[0] in "RC" else None
         section = sections[len(changes)] if len(changes) < len(sections) else ""
         found = _BODY.search(section)
-        diff = section[found.start() :] if found else ""
+        diff = _printable(section[found.start() :]) if found else ""
         changes.append(FileChange(path, _kind(status[0]), target, _cut(diff)))
     return changes
 
 
-def _untracked(root: Path) -> list[FileChange]:
-    names = git_lines(root, ["ls-files", "--others", "--exclude-standard", "-z"], separator="\0")
+def _untracked(git: GitReader, root: Path) -> list[FileChange]:
+    names = git.lines("ls-files", "--others", "--exclude-standard", "-z", separator="\0")
     return [FileChange(root / name, "add", diff=_new_file(root, name)) for name in names[:_MOST_NEW_FILES]]
 
 
@@ -77,13 +70,19 @@ def _new_file(root: Path, name: str) -> str:
         descriptor = os.open(root / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return ""
+    # A repository inside this one is listed as a directory.
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return ""
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return ""
         raw = file.read(_NEW_FILE_BYTES)
     if b"\0" in raw:
         return f"Binary files /dev/null and b/{name} differ\n"
     return unified_diff("", raw.decode("utf-8", "replace"), old_name="/dev/null", new_name=f"b/{name}")
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _cut(diff: str) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, TypeAlias
 
 from codex_py.config.load import LoadedConfig
+from codex_py.core.git_program import GitReader
 from codex_py.core.session import Session
 from codex_py.errors import UserError
 from codex_py.protocol import events
@@ -48,12 +49,15 @@ class LiveThread:
         opening: Opening,
         loaded: LoadedConfig,
         *,
+        env: Mapping[str, str],
         hear: Hear,
         report_crash: Callable[[BaseException], str],
     ) -> None:
         self.session: Final = session
         self.opening: Final = opening
         self.loaded: Final = loaded
+        # What asks git about the directory the session works in.
+        self.git: Final = lambda: GitReader(session.settings.cwd, env, session.settings.sandbox_policy)
         self.turn_id: str | None = None
         self._hear = hear
         self._report_crash = report_crash

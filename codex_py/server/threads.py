@@ -60,7 +60,7 @@ class Threads:
         except asyncio.CancelledError:
             _stop(keeper, kept)
             raise
-        thread = LiveThread(session, opening, loaded, hear=hear, report_crash=self._report_crash)
+        thread = LiveThread(session, opening, loaded, env=self._host.env, hear=hear, report_crash=self._report_crash)
         thread.attach(keeper, kept.leave)
         self._live[session.thread_id] = thread
         keeper.add_done_callback(lambda _: self._forget(thread))

@@ -112,6 +112,23 @@ def test_a_repository_is_fetched_at_what_it_shows_or_at_a_tag(place: Place, tmp_
     assert cache(place) == ["git/demo/3.0"]
 
 
+def test_no_filter_hook_or_helper_of_the_users_is_started_for_a_plugin(place: Place, tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    (place.home / ".gitconfig").write_text(
+        f'[filter "own"]\n\tclean = touch {canary}; cat\n\tsmudge = touch {canary}; cat\n'
+        f"[core]\n\tfsmonitor = touch {canary}\n\thooksPath = {place.home}\n"
+    )
+    hook = place.home / "post-checkout"
+    hook.write_text(f"#!/bin/sh\ntouch {canary}\n")
+    hook.chmod(0o755)
+    folder = make_plugin(tmp_path / "p")
+    write(folder / ".gitattributes", "* filter=own\n")
+    url = commit(folder, place)
+    canary.unlink(missing_ok=True)
+    assert run(place, "plugin", "add", url, "--yes").status == 0
+    assert not canary.exists()
+
+
 def test_a_marketplace_offers_plugins_by_name(place: Place, tmp_path: Path) -> None:
     make_plugin(tmp_path / "m/plugins/one", "one")
     write(tmp_path / "m/skills/two/SKILL.md", "---\nname: two\ndescription: the second\n---\n")

@@ -55,6 +55,7 @@ def live(session: Dying, folder: Path) -> tuple[LiveThread, list[events.Event]]:
         Opening(folder),
         load_config(ConfigRequest(home=folder, cwd=folder, env={}, system=folder)),
         hear=lambda _, event: heard.append(event),
+        env={},
         report_crash=lambda error: f"a bug: {error}",
     )
     return thread, heard

@@ -121,8 +121,7 @@ async def _init(to: Conversation, asked: Asked) -> Json | None:
 
 async def _review(to: Conversation, asked: Asked) -> Json | None:
     target, wishes = read_target(asked.words)
-    cwd = to.thread.session.settings.cwd
-    return await _say(to, asked, await asyncio.to_thread(review_prompt, target, cwd, wishes=wishes))
+    return await _say(to, asked, await asyncio.to_thread(review_prompt, target, to.thread.git(), wishes=wishes))
 
 
 async def _plan(to: Conversation, asked: Asked) -> Json | None:

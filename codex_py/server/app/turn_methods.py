@@ -140,4 +140,4 @@ def _review_prompt(wanted: Params, thread: LiveThread) -> str:
         target = BranchChanges(wanted.text("branch"))
     elif kind == "commit":
         target = CommitChanges(wanted.text("sha"), wanted.text_or_none("title") or "")
-    return review_prompt(target, thread.session.settings.cwd)
+    return review_prompt(target, thread.git())

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from codex_py.core.build import ResumeTarget
+from codex_py.core.git_program import GitReader
 from codex_py.core.session import Session
 from codex_py.protocol.events import Event, TurnCompleted, TurnFailed, TurnInterrupted, UsageReported
 from codex_py.protocol.ops import Op
@@ -100,6 +101,10 @@ class Desk:
     def user_home(self) -> str:
         """The user's own folder, shown as `~`; empty where there is none."""
         return self.place.env.get("HOME", "")
+
+    def git(self) -> GitReader:
+        """What asks git about the directory the session works in."""
+        return GitReader(self.cwd, self.place.env, self.session.settings.sandbox_policy)
 
     def usage(self) -> TokenUsage:
         return self._usage

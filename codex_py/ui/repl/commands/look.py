@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.core.git_checkout import read_git_state
+from codex_py.core.git_program import NotARepository
 from codex_py.core.session_facts import mcp_sections, status_sections
 from codex_py.core.working_diff import working_changes
 from codex_py.errors import UserError
@@ -133,8 +134,8 @@ async def _diff(desk: Desk, words: str) -> None:
     if words not in ("", "all"):
         raise UserError(f"`{words[:80]}` is not `all`", hint="`/diff` folds long changes, `/diff all` shows them whole")
     try:
-        changes = await asyncio.to_thread(working_changes, desk.cwd)
-    except UserError:
+        changes = await asyncio.to_thread(working_changes, desk.git())
+    except NotARepository:
         changes = desk.session.files_changed()
     if not changes:
         desk.voice.note("nothing has changed")

@@ -49,8 +49,8 @@ async def _review(desk: Desk, words: str) -> None:
         target = await _target(desk, await desk.asker.choose(_WHAT))
     if target is None:
         return
-    prompt = await asyncio.to_thread(review_prompt, target, desk.cwd, wishes=words)
-    if await asyncio.to_thread(is_empty, target, desk.cwd):
+    prompt = await asyncio.to_thread(review_prompt, target, desk.git(), wishes=words)
+    if await asyncio.to_thread(is_empty, target, desk.git()):
         desk.voice.note(_nothing_to_review(target))
     else:
         desk.front.say(prompt, typed=f"/review {words or _named(target)}")
@@ -61,12 +61,12 @@ async def _target(desk: Desk, kind: str) -> ReviewTarget | None:
         case "uncommitted":
             return UncommittedChanges()
         case "branch":
-            names = await asyncio.to_thread(branches, desk.cwd)
+            names = await asyncio.to_thread(branches, desk.git())
             entries = tuple(Entry(name, name) for name in names)
             chosen = await desk.asker.pick(Listing("Review against which branch?", entries, empty="no other branch"))
             return BranchChanges(chosen) if chosen else None
         case "commit":
-            commits = await asyncio.to_thread(recent_commits, desk.cwd)
+            commits = await asyncio.to_thread(recent_commits, desk.git())
             listed = tuple(Entry(one, one.title or one.commit, one.commit[:10]) for one in commits)
             return await desk.asker.pick(Listing("Review which commit?", listed, empty="no commit"))
         case _:

@@ -1,0 +1,124 @@
+"""git reads hostile repositories for us and starts none of the programs they name."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from codex_py.core.git_program import GitReader, switched_off
+from codex_py.core.review import BranchChanges, UncommittedChanges, branches, is_empty, recent_commits, review_prompt
+from codex_py.core.working_diff import working_changes
+from codex_py.errors import UserError
+from codex_py.sandbox.backends import BackendName
+from codex_py.sandbox.command import Sandbox
+from tests.support.home import Place
+from tests.support.hostile import hostile_repository
+
+BACKENDS: list[tuple[BackendName, ...]] = [("bubblewrap",), ("landlock",), ()]
+QUESTIONS: tuple[Callable[[GitReader], object], ...] = (
+    working_changes,
+    lambda git: is_empty(UncommittedChanges(), git),
+    lambda git: is_empty(BranchChanges("main"), git),
+    lambda git: review_prompt(BranchChanges("main"), git),
+    branches,
+    recent_commits,
+)
+
+
+@pytest.mark.parametrize("backends", BACKENDS, ids=["bubblewrap", "landlock", "no sandbox"])
+@pytest.mark.parametrize("is_partial", [False, True])
+def test_a_hostile_repository_starts_nothing(place: Place, is_partial: bool, backends: tuple[BackendName, ...]) -> None:
+    hostile = hostile_repository(place, is_partial=is_partial)
+    sandbox = Sandbox(hostile.env, backends=backends)
+    for folder in (hostile.repo, hostile.repo / "sub"):
+        for question in QUESTIONS:
+            with suppress(UserError):  # what is missing in a partial one
+                question(GitReader(folder, hostile.env, sandbox=sandbox))
+    assert hostile.ran() == []
+
+
+def test_the_repository_is_as_hostile_as_it_looks(place: Place) -> None:
+    """Otherwise the test above says nothing."""
+    hostile = hostile_repository(place, is_partial=True)
+    for command in ("status", "diff README.md", "diff -- a", "diff --no-ext-diff a", "log -1", "cat-file -p HEAD:c"):
+        subprocess.run(["git", *command.split()], cwd=hostile.repo, env=hostile.env, check=False, capture_output=True)
+    assert set(hostile.ran()) >= {"filter", "fsmonitor", "external", "textconv", "gpg", "submodule", "promisor"}
+
+
+def test_what_has_changed_is_known_all_the_same(place: Place) -> None:
+    hostile = hostile_repository(place)
+    changes = working_changes(GitReader(hostile.repo, hostile.env))
+    assert {change.path.name for change in changes} >= {"README.md", "new"}
+    [readme] = [change for change in changes if change.path.name == "README.md"]
+    assert "+changed" in readme.diff
+
+
+@pytest.mark.parametrize("backends", BACKENDS, ids=["bubblewrap", "landlock", "no sandbox"])
+def test_a_setting_that_cannot_be_switched_off_is_an_error(place: Place, backends: tuple[BackendName, ...]) -> None:
+    with (place.repo / ".git/config").open("a") as config:
+        config.write(f'[filter "a=b"]\n\tclean = "touch {place.repo}/ran; cat"\n')
+    place.write(".gitattributes", "* filter=a=b\n")
+    place.write("README.md", "changed\n")
+    with pytest.raises(UserError, match=r"its setting `filter\.a=b\.clean` cannot be switched off"):
+        working_changes(GitReader(place.repo, place.env, sandbox=Sandbox(place.env, backends=backends)))
+    assert not (place.repo / "ran").exists()
+
+
+def test_settings_are_switched_off_by_their_names() -> None:
+    names = b"core.bare\0filter.a.b\n.clean\0filter.lfs.required\0remote.origin.promisor\0remote.origin.url\0"
+    assert switched_off(names) == {
+        **{f"filter.a.b\n.{key}": "" for key in ("clean", "smudge", "process")},
+        "filter.a.b\n.required": "false",
+        **{f"filter.lfs.{key}": "" for key in ("clean", "smudge", "process")},
+        "filter.lfs.required": "false",
+        "remote.origin.promisor": "false",
+    }
+
+
+def test_a_work_tree_elsewhere_is_not_shown(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "private").write_text("secret\n")
+    subprocess.run(["git", "config", "core.worktree", str(tmp_path)], cwd=place.repo, env=place.env, check=True)
+    assert working_changes(GitReader(place.repo, place.env)) == ()
+
+
+def test_variables_of_git_lead_it_nowhere_else(place: Place, tmp_path: Path) -> None:
+    env = {**place.env, "GIT_DIR": str(tmp_path), "GIT_INDEX_FILE": "/none", "GIT_EXTERNAL_DIFF": "touch /none"}
+    place.write("README.md", "changed\n")
+    assert len(working_changes(GitReader(place.repo, env))) == 1
+
+
+def test_git_is_not_taken_from_the_project(place: Place) -> None:
+    fake = place.write(".venv/bin/git", "#!/bin/sh\ntouch ran\n")
+    fake.chmod(0o755)
+    env = {**place.env, "PATH": f"{fake.parent}:{place.env['PATH']}"}
+    assert [change.path.name for change in working_changes(GitReader(place.repo, env))] == ["git"]
+    assert not (place.repo / "ran").exists()
+    with pytest.raises(UserError, match=f"`git` is not started: it is `{fake}`"):
+        working_changes(GitReader(place.repo, {**place.env, "PATH": str(fake.parent)}))
+
+
+@pytest.mark.parametrize("name", ["HEAD", "config", "index", "packed-refs", "info/exclude", "commondir"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["fifo", "directory"])
+def test_what_is_no_file_in_a_repository_is_named(place: Place, name: str, make: Callable[[Path], None]) -> None:
+    path = place.repo / ".git" / name
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(exist_ok=True)
+    make(path)
+    with pytest.raises(UserError, match=f"`{path}` is not a regular file"):
+        working_changes(GitReader(place.repo, place.env))
+
+
+def test_a_worktree_and_a_submodule_are_repositories_of_their_own(place: Place) -> None:
+    with TemporaryDirectory(dir=place.repo.parent) as other:
+        shutil.rmtree(other)
+        subprocess.run(["git", "worktree", "add", "-q", other], cwd=place.repo, env=place.env, check=True)
+        Path(other, "README.md").write_text("changed\n")
+        [change] = working_changes(GitReader(Path(other), place.env))
+        assert change.path == Path(other, "README.md")
