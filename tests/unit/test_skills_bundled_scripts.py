@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.offline.fences import SHELL_LANGUAGES, fences
+from codex_py.offline.skills import SHELL_LANGUAGES, fences
 from codex_py.skills.parse import parse_skill
 from tests.support.home import make_repo
 
