@@ -34,7 +34,9 @@ MCP_SERVER = Shape(
         "sampling": Flag(),
         "supports_parallel_tool_calls": Flag(),
         "default_tools_approval_mode": TOOL_APPROVAL,
-        "tools": MapOf(Shape({"approval_mode": TOOL_APPROVAL})),
+        "tools": MapOf(Shape({"approval_mode": TOOL_APPROVAL, "approved_hash": Text()})),
+        "trust_annotations": Flag(),
+        "allow_insecure_http": Flag(),
     }
 )
 
@@ -42,7 +44,7 @@ MCP_SERVER = Shape(
 _LOCAL: Final = ("args", "env", "env_vars", "cwd")
 _REMOTE: Final = (
     *("bearer_token_env_var", "http_headers", "env_http_headers"),
-    *("oauth_client_id", "oauth_client_secret_env_var"),
+    *("oauth_client_id", "oauth_client_secret_env_var", "allow_insecure_http"),
 )
 
 
@@ -74,6 +76,7 @@ MCP_SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
         "tools": {"search": {"approval_mode": "approve"}},
         "supports_parallel_tool_calls": False,
         "sampling": False,
+        "trust_annotations": True,
     },
     "remote": {
         "url": "https://mcp.example.com/mcp",
@@ -84,6 +87,7 @@ MCP_SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
         "oauth_client_id": "registered-there",
         "oauth_client_secret_env_var": "EXAMPLE_SECRET",
         "startup_timeout_ms": 10000,
+        "allow_insecure_http": False,
     },
 }
 

@@ -49,7 +49,9 @@ def build_mcp(build: McpBuild) -> SessionMcp:
             namespaces=build.provider.id in _NAMESPACES,
             pictures=build.pictures,
             can_ask=build.can_ask,
-            keep=lambda server, tool: keep_approval(build.home, keeps.get(server, ("mcp_servers", server)), tool),
+            keep=lambda server, tool, hashed: keep_approval(
+                build.home, keeps.get(server, ("mcp_servers", server)), tool, hashed
+            ),
             sample=build.sample,
             login_port=config.mcp_oauth_callback_port,
             connectors=ConnectorRules(config.apps),
@@ -62,12 +64,12 @@ def mcp_place(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, 
     return McpPlace(home=home, cwd=cwd, env=env, version=__version__, tokens=_Tokens(loaded, home), mark={})
 
 
-def keep_approval(home: Path, server: Sequence[str], tool: str) -> None:
-    """Write down that calls of a tool need no question any more; `server` is the key of its server's table.
+def keep_approval(home: Path, server: Sequence[str], tool: str, hashed: str) -> None:
+    """Write down that calls of a tool need no question as long as it has this hash; `server` is its table's key.
 
     Raises `UserError`.
     """
-    set_value(home / "config.toml", (*server, "tools", tool, "approval_mode"), "approve")
+    set_value(home / "config.toml", (*server, "tools", tool, "approved_hash"), hashed)
 
 
 class _Tokens:

@@ -26,6 +26,7 @@ Origin: TypeAlias = Literal["user", "project", "plugin"]
 Standing: TypeAlias = Literal["trusted", "changed", "unknown", "refused"]
 
 _REFUSED: Final = "no:"
+_USERS_WORD: Final = ("sampling", "trust_annotations", "allow_insecure_http")
 
 
 class ListedServer(NamedTuple):
@@ -121,12 +122,14 @@ def _of_plugins(loaded: LoadedConfig, home: Path, problems: list[str]) -> Iterat
 
 
 def _tightened(written: Mapping[str, Any]) -> Entry:
-    """A project's table without what only the user may say: that a server is not asked about, or asks the model."""
-    entry = {key: value for key, value in written.items() if key != "sampling"}
+    """A project's table without what only the user may say: that a server is believed, or may ask the model."""
+    entry = {key: value for key, value in written.items() if key not in _USERS_WORD}
+    entry["trust_annotations"] = False
     if entry.get("default_tools_approval_mode") == "approve":
         del entry["default_tools_approval_mode"]
     tools = as_object(entry.pop("tools", None))
-    kept = {tool: one for tool, one in tools.items() if as_object(one).get("approval_mode") != "approve"}
+    modes = {tool: as_object(one).get("approval_mode") for tool, one in tools.items()}
+    kept = {tool: {"approval_mode": mode} for tool, mode in modes.items() if mode not in (None, "approve")}
     return entry | ({"tools": kept} if kept else {})
 
 

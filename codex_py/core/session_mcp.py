@@ -45,7 +45,7 @@ class McpSettings(Value):
     namespaces: bool
     pictures: bool
     can_ask: bool
-    keep: Callable[[str, str], None]
+    keep: Callable[[str, str, str], None]
     sample: Callable[[Mapping[str, Any], TurnSettings], Awaitable[Mapping[str, Any]]]
     login_port: int | None = None
     connectors: ConnectorRules = ConnectorRules({})

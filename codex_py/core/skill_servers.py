@@ -106,10 +106,12 @@ class SkillServers:
 
 def entry_for(need: McpNeed) -> dict[str, Any]:
     """The `[mcp_servers.NAME]` table of a server that a skill describes."""
+    # The user asked for the skill, and knows nothing of the server: its word about its tools saves no question.
+    claims = {"trust_annotations": False}
     if need.url is not None:
-        return {"url": need.url}
+        return {"url": need.url} | claims
     try:
         words = shlex.split(need.command or "")
     except ValueError:
         words = [need.command or ""]
-    return {"command": words[0], **({"args": words[1:]} if words[1:] else {})}
+    return {"command": words[0], **({"args": words[1:]} if words[1:] else {})} | claims

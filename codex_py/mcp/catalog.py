@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from codex_py.mcp.servers import McpServer
 from codex_py.protocol.encoding import as_list, as_object, encode_json
 from codex_py.text.sanitize import sanitize, sanitize_line
 
@@ -35,6 +37,14 @@ class McpTool(NamedTuple):
     open_world: bool | None = None
     connector_id: str | None = None
     connector_name: str = ""
+
+    def pin(self, server: McpServer) -> str:
+        """Stands for exactly this tool of exactly this server: all it says of itself, and how the server is reached."""
+        return hashlib.sha256(encode_json([server.fingerprint, self._asdict()])).hexdigest()
+
+    def reads_only(self, server: McpServer) -> bool:
+        """Whether it says that it only reads, and its server is believed."""
+        return server.trust_annotations and self.read_only is True
 
 
 class PromptArgument(NamedTuple):

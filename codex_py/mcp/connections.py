@@ -14,9 +14,16 @@ from codex_py.mcp.catalog import Catalog, McpTool, told_changes
 from codex_py.mcp.child import ServerChild
 from codex_py.mcp.host import LoginNeeded, McpFailed, McpHost, McpPlace, SignIn, argv_of
 from codex_py.mcp.logins import auth_status
-from codex_py.mcp.servers import McpServer, missing_variables, server_environment
+from codex_py.mcp.servers import (
+    McpServer,
+    exposed_credential,
+    insecure_http_refusal,
+    missing_variables,
+    server_environment,
+)
 from codex_py.mcp.stored import load_catalog, save_catalog
 from codex_py.paths import is_folder
+from codex_py.text.address import is_plain_http
 from codex_py.text.sanitize import sanitize_line
 
 if TYPE_CHECKING:
@@ -167,6 +174,8 @@ class McpConnections:
         server = state.server
         if missing := missing_variables(server, self._place.env):
             return McpFailed(f"the environment variable `{missing[0]}` is not set")
+        if credential := self._exposed(server, sign_in):
+            return McpFailed(insecure_http_refusal(server, credential))
         for mode in ("legacy", "auto"):
             child = await self._child(server)
             sdk: Any = None
@@ -192,6 +201,13 @@ class McpConnections:
                     await child.stop()
                     state.stderr = child.tail.lines(_KEPT_LINES)
         return None
+
+    def _exposed(self, server: McpServer, sign_in: SignIn | None) -> str | None:
+        """What would be sent readable on its way, a login included."""
+        if (credential := exposed_credential(server)) or server.url is None or server.allow_insecure_http:
+            return credential
+        has_login = sign_in is not None or auth_status(server, self._place.tokens) == "o_auth"
+        return "its login" if has_login and is_plain_http(server.url) else None
 
     async def _keep(self, state: ServerState, up: asyncio.Future[Link], link: Link, catalog: Catalog) -> None:
         changed = asyncio.Event()

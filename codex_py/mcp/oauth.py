@@ -28,6 +28,7 @@ from codex_py.mcp.logins import login_key
 from codex_py.mcp.oauth_legacy import is_metadata_request, with_own_issuer
 from codex_py.mcp.servers import McpServer
 from codex_py.protocol.encoding import as_object
+from codex_py.text.address import is_plain_http
 
 # A token that ends within this is renewed before it is used.
 _LEEWAY: Final = 30.0
@@ -46,6 +47,7 @@ class ServerLogin(OAuthClientProvider):
         self._kept = _Kept(place.tokens, login_key(server))
         self._scope = " ".join(server.scopes) or None
         self._sign_in = sign_in
+        self._allows_plain_http = server.allow_insecure_http
         redirect = sign_in.redirect_uri if sign_in else _NO_REDIRECT
         super().__init__(
             server_url=server.url or "",
@@ -90,6 +92,7 @@ class ServerLogin(OAuthClientProvider):
         async with aclosing(flow):
             asked = await anext(flow)
             while True:
+                self._require_encryption(asked, request)
                 if refused is None or asked is not request or self._access_token() != token:
                     refused = yield asked
                 answer, refused = refused, None
@@ -112,6 +115,11 @@ class ServerLogin(OAuthClientProvider):
                     asked = await flow.asend(answer)
                 except StopAsyncIteration:
                     return
+
+    def _require_encryption(self, asked: Request, request: Request) -> None:
+        """A login goes to its issuer: an address that the server names, over https unless it is this machine."""
+        if asked is not request and is_plain_http(str(asked.url)) and not self._allows_plain_http:
+            raise OAuthFlowError(f"the login would be sent to `{asked.url.host}` without encryption")
 
     async def _token_that_holds(self) -> str | None:
         """The access token to send, "" when there is no login; None when it is to be renewed first."""

@@ -7,9 +7,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, TypeAlias
+from urllib.parse import parse_qsl, urlsplit
 
 from codex_py.protocol.encoding import as_object, encode_json
 from codex_py.protocol.value import Value
+from codex_py.text.address import is_plain_http
 from codex_py.text.credentials import is_secret
 from codex_py.text.masked import setting_secrets, url_secrets, word_secrets
 
@@ -31,7 +33,9 @@ class McpServer(Value):
 
     `start_seconds` bounds starting and listing the tools, `call_seconds` one call. A session does not begin without a
     `required` one. `parallel` says that all its calls may overlap, not only those that read. `remembers` says that a
-    yes to one of its tools can be written down for good.
+    yes to one of its tools can be written down for good; `approved_tools` are the hashes of tools that have one.
+    `trust_annotations` is whether what it says of its tools saves questions, `allow_insecure_http` whether credentials
+    are sent to it without encryption.
     """
 
     secret_fields: ClassVar[frozenset[str]] = frozenset({"env", "http_headers"})
@@ -58,7 +62,10 @@ class McpServer(Value):
     parallel: bool = False
     approval: ApprovalMode = "auto"
     tool_approvals: Mapping[str, ApprovalMode] = MappingProxyType({})
+    approved_tools: Mapping[str, str] = MappingProxyType({})
     remembers: bool = True
+    trust_annotations: bool = True
+    allow_insecure_http: bool = False
 
     @property
     def transport(self) -> Literal["stdio", "streamable_http"]:
@@ -136,7 +143,10 @@ def read_server(name: str, entry: Mapping[str, Any]) -> McpServer:
         sampling=entry.get("sampling", False),
         parallel=entry.get("supports_parallel_tool_calls", False),
         approval=entry.get("default_tools_approval_mode", "auto"),
-        tool_approvals={tool: as_object(one).get("approval_mode", "auto") for tool, one in tools.items()},
+        tool_approvals={tool: one["approval_mode"] for tool, one in tools.items() if "approval_mode" in one},
+        approved_tools={tool: one["approved_hash"] for tool, one in tools.items() if "approved_hash" in one},
+        trust_annotations=entry.get("trust_annotations", True),
+        allow_insecure_http=entry.get("allow_insecure_http", False),
     )
 
 
@@ -160,6 +170,36 @@ def missing_variables(server: McpServer, env: Mapping[str, str]) -> list[str]:
         *server.env_http_headers.values(),
     ]
     return [name for name in needed if name and not env.get(name)]
+
+
+def exposed_credential(server: McpServer) -> str | None:
+    """What the configuration would send to the server readable for everybody on the way; None when nothing."""
+    if server.url is None or server.allow_insecure_http or not is_plain_http(server.url):
+        return None
+    if server.bearer_token_env_var:
+        return f"the token in `{server.bearer_token_env_var}`"
+    for header in (*server.env_http_headers, *server.http_headers):
+        # What comes from the environment was put there because nobody else is to read it.
+        if header in server.env_http_headers or _is_credential(header, server.http_headers[header]):
+            return f"the header `{header}`"
+    parts = urlsplit(server.url)
+    if "@" in parts.netloc:
+        return "the user name in its address"
+    named = next((name for name, value in parse_qsl(parts.query) if is_secret(name, value)), None)
+    return None if named is None else f"`{named}` in its address"
+
+
+def _is_credential(header: str, value: str) -> bool:
+    return "cookie" in header.lower() or is_secret(header, value)
+
+
+def insecure_http_refusal(server: McpServer, credential: str) -> str:
+    """Why a credential is not sent to a server at a plain http address."""
+    host = urlsplit(server.url or "").hostname or server.url
+    return (
+        f"{credential} would be sent to `{host}` without encryption: use `https://`, or set"
+        " `allow_insecure_http = true` for this server"
+    )
 
 
 def _secret_of(name: str, env: Mapping[str, str]) -> str:

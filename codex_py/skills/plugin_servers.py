@@ -153,17 +153,21 @@ def _connected(url: str, table: Mapping[str, Any]) -> Entry:
 
 def _own_settings(settings: Mapping[str, Any]) -> Entry:
     """What the user may say of a plugin's server without repeating it: what is used, and what is asked about."""
-    entry: Entry = {}
-    if isinstance(settings.get("enabled"), bool):
-        entry["enabled"] = settings["enabled"]
+    entry: Entry = {"trust_annotations": False}
+    for key in ("enabled", "trust_annotations", "allow_insecure_http"):
+        if isinstance(settings.get(key), bool):
+            entry[key] = settings[key]
     for key in ("enabled_tools", "disabled_tools"):
         if isinstance(settings.get(key), list | tuple):
             entry[key] = tuple(one for one in settings[key] if isinstance(one, str))
     if (mode := settings.get("default_tools_approval_mode")) in _MODES:
         entry["default_tools_approval_mode"] = mode
-    modes = {
-        tool: {"approval_mode": mode}
+    tools = {
+        tool: {key: value for key, value in as_object(one).items() if _is_tool_setting(key, value)}
         for tool, one in as_object(settings.get("tools")).items()
-        if (mode := as_object(one).get("approval_mode")) in _MODES
     }
-    return entry | ({"tools": modes} if modes else {})
+    return entry | ({"tools": tools} if tools else {})
+
+
+def _is_tool_setting(key: str, value: object) -> bool:
+    return (key == "approval_mode" and value in _MODES) or (key == "approved_hash" and isinstance(value, str))

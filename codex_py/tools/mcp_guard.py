@@ -25,8 +25,8 @@ from codex_py.tools.grants import Approvals
 from codex_py.tools.guard import PLANNING, declined_because, put_question
 from codex_py.tools.spec import ToolContext
 
-# Keeps a yes for good; raises `UserError` when it cannot.
-KeepYes = Callable[[str, str], None]
+# Keeps a yes for good to a tool of a server, by its hash; raises `UserError` when it cannot.
+KeepYes = Callable[[str, str, str], None]
 
 _SHOWN_ARGUMENTS: Final = 16 * 1024
 
@@ -39,21 +39,31 @@ class McpCall(NamedTuple):
     tool: McpTool | None
     arguments: dict[str, Any]
 
+    @property
+    def pin(self) -> str:
+        """Stands for the tool as it is now; "" when nothing is known of it."""
+        return "" if self.tool is None else self.tool.pin(self.server)
+
 
 def decide_call(
     call: McpCall, *, policy: ApprovalPolicy, sandbox: SandboxPolicy, can_ask: bool, plan: bool = False
 ) -> Verdict:
     """The verdict on a call: what only reads passes, what may destroy or says nothing of itself is asked about."""
     mode = call.server.mode_of(call.name)
-    reads = call.tool is not None and call.tool.read_only is True
+    reads = call.tool is not None and call.tool.reads_only(call.server)
     if plan and not reads:
-        return Refuse(f"call refused: {PLANNING}, and `{call.name}` does not say that it only reads")
-    if mode == "approve" or (mode == "auto" and is_harmless(call.tool)) or (mode == "writes" and reads):
+        return Refuse(f"call refused: {PLANNING}, and {_why_not_read_only(call)}")
+    if mode == "approve" or (mode == "auto" and is_harmless(call)) or (mode == "writes" and reads):
+        return Run()
+    approved = call.server.approved_tools.get(call.name)
+    if mode != "prompt" and approved is not None and approved == call.pin:
         return Run()
     if mode == "auto" and policy == "never" and isinstance(sandbox, DangerFullAccess):
         # The user has taken every other barrier away, too.
         return Run()
     reason = "the configuration wants to be asked" if mode == "prompt" else _why_asked(call)
+    if approved is not None and mode != "prompt":
+        reason = _changed(call)
     ask = Ask(reason, outside=True, patternable=False, kind="mcp_elicitations")
     if can_ask and asks_about(policy, ask.kind):
         return ask
@@ -65,9 +75,12 @@ def decide_call(
     )
 
 
-def is_harmless(tool: McpTool | None) -> bool:
-    """Whether a tool says that it only reads, or that it destroys nothing and stays on its own ground."""
-    return tool is not None and (tool.read_only is True or (tool.destructive is False and tool.open_world is False))
+def is_harmless(call: McpCall) -> bool:
+    """Whether a server that is believed says of a tool that it only reads, or destroys nothing and stays local."""
+    tool = call.tool
+    if tool is None or not call.server.trust_annotations:
+        return False
+    return tool.read_only is True or (tool.destructive is False and tool.open_world is False)
 
 
 async def permit_call(call: McpCall, context: ToolContext, keep: KeepYes) -> None:
@@ -91,7 +104,8 @@ async def permit_call(call: McpCall, context: ToolContext, keep: KeepYes) -> Non
             case Ask():
                 if saves_question:
                     return
-        key = ("mcp", call.server.name, call.name)
+        # A yes is bound to the tool as it is now; the name alone tells that it has changed since.
+        name, key = ("mcp", call.server.name, call.name), ("mcp", call.server.name, call.name, call.pin)
         if approvals.is_allowed(key):
             return
         scopes: tuple[ApprovalScope, ...] = ("once", "session", "always")
@@ -102,7 +116,7 @@ async def permit_call(call: McpCall, context: ToolContext, keep: KeepYes) -> Non
             call_id=context.call_id,
             command=shown_call(call),
             cwd=context.cwd,
-            reason=verdict.reason,
+            reason=_changed(call) if approvals.is_allowed(name) else verdict.reason,
             outside=verdict.outside,
             scopes=scopes,
             server=sanitize_line(call.server.name),
@@ -112,9 +126,10 @@ async def permit_call(call: McpCall, context: ToolContext, keep: KeepYes) -> Non
             raise ToolError(f"call {declined_because(reply)}")
         if reply.scope != "once":
             approvals.allow(key)
+            approvals.allow(name)
         if reply.scope == "always":
             try:
-                keep(call.server.name, call.name)
+                keep(call.server.name, call.name, call.pin)
             except UserError as error:
                 context.emit(Warned(str(error)))
 
@@ -126,9 +141,24 @@ def shown_call(call: McpCall) -> str:
     return f"{sanitize_line(call.server.name)}.{sanitize_line(call.name)} {sanitize(cut)}"
 
 
+def _shown_name(call: McpCall) -> str:
+    return f"`{sanitize_line(call.name)}` of the MCP server `{sanitize_line(call.server.name)}`"
+
+
+def _changed(call: McpCall) -> str:
+    return f"{_shown_name(call)} has changed since you allowed it: its description, parameters, annotations or server"
+
+
+def _why_not_read_only(call: McpCall) -> str:
+    if call.tool is not None and call.tool.read_only is True:
+        return f"only its server says that `{call.name}` reads only, which counts with `trust_annotations = true`"
+    return f"`{call.name}` does not say that it only reads"
+
+
 def _why_asked(call: McpCall) -> str:
-    tool = call.tool
-    name = f"`{sanitize_line(call.name)}` of the MCP server `{sanitize_line(call.server.name)}`"
+    tool, name = call.tool, _shown_name(call)
+    if tool is not None and not call.server.trust_annotations:
+        return f"{name} may change or destroy data: what the server says of its tools is not trusted"
     if tool is None or (tool.read_only, tool.destructive) == (None, None):
         return f"{name} does not say what it does to your data"
     if tool.destructive is not False:

@@ -17,7 +17,7 @@ from codex_py.protocol.items import ToolCall
 from codex_py.tools.later import LaterTool
 from codex_py.tools.spec import RunCall, Tool, ToolContext, ToolOutput
 
-KeepYes = Callable[[str, str], None]
+KeepYes = Callable[[str, str, str], None]
 
 _RESOURCES: Final = "list_mcp_resources"
 _TEMPLATES: Final = "list_mcp_resource_templates"
@@ -28,8 +28,8 @@ class McpTools:
     """Tools by server, sorted by name; what comes later comes after all that was there, and nothing ever goes.
 
     `namespaces` says that the provider knows tools in namespaces; else each has a flat name. `pictures` says that the
-    model takes them. `keep` writes down a yes for good to a tool of a server. Tools of a connector are shown once it
-    is wanted; `rules` is what the user says of connectors.
+    model takes them. `keep` writes down a yes for good to a tool of a server, by its hash. Tools of a connector are
+    shown once it is wanted; `rules` is what the user says of connectors.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class _ServerTool:
         """Calls that only read may overlap, and all those of a server that says so in the configuration."""
         state = self._tools.connections.state(self._place.server)
         tool = state and state.tool(self._place.tool)
-        return state is not None and (state.server.parallel or (tool is not None and tool.read_only is True))
+        return state is not None and (state.server.parallel or (tool is not None and tool.reads_only(state.server)))
 
     def spec(self) -> dict[str, Any]:
         """Shown as a part of what its server offers."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from codex_py.protocol import events
 from codex_py.protocol.ops import Answer
-from codex_py.protocol.questions import Question
+from codex_py.protocol.questions import ApprovalQuestion, Question
 from tests.support.fake_responses import Json
 from tests.support.session import Watched
 
@@ -30,6 +30,11 @@ def answers(watched: Watched, reply: Callable[[Question], str | None]) -> list[Q
 
     watched.session.subscribe(note)
     return seen
+
+
+def agree(question: Question) -> str:
+    """The answer that lets happen what is asked about."""
+    return "once" if isinstance(question, ApprovalQuestion) else "yes"
 
 
 def texts(output: Any) -> list[str]:

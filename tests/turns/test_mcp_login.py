@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.core.mcp_build import mcp_place
 from codex_py.core.mcp_trial import Trial, try_server
+from codex_py.mcp.connections import McpConnections
+from codex_py.mcp.host import McpFailed, McpPlace
 from codex_py.mcp.servers import McpServer, read_server
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
-from tests.support.mcp.conformance_client import browse
+from tests.support.mcp.conformance_client import Host, Tokens, browse
 from tests.support.mcp_http import McpOverHttp
 from tests.support.mcp_servers import server
 from tests.support.mcp_turns import output_parts, texts, warnings
+from tests.support.process import run
 from tests.support.session import watched_session
 
 LOGIN_NEEDED = "the MCP server `notes` is not available: the server wants a login: `codex-py mcp login notes`"
@@ -126,3 +131,58 @@ async def test_a_login_that_is_got_elsewhere_is_used_by_the_next_call_of_a_runni
     assert answer.startswith("Bearer ")
     assert "access-token" not in answer
     assert warnings(watched) == [LOGIN_NEEDED]
+
+
+@pytest.mark.parametrize(
+    ("keys", "what"),
+    [
+        ({"bearer_token_env_var": "MY_TOKEN"}, "the token in `MY_TOKEN`"),
+        ({"http_headers": {"Cookie": "a=b"}}, "the header `Cookie`"),
+        ({"http_headers": {"X-Api-Key": "k"}}, "the header `X-Api-Key`"),
+        ({"http_headers": {"authorization": "Basic x"}}, "the header `authorization`"),
+        ({"env_http_headers": {"x-org": "MY_TOKEN"}}, "the header `x-org`"),
+        ({"url": "http://user:pw@192.0.2.1/mcp"}, "the user name in its address"),
+        ({"url": "http://192.0.2.1/mcp?api_key=k"}, "`api_key` in its address"),
+    ],
+)
+async def test_no_credential_is_sent_over_plain_http(place: Place, keys: dict[str, Any], what: str) -> None:
+    table = server("s", **{"url": "http://192.0.2.1/mcp", **keys})
+    with FakeResponses([say("done")]) as model:
+        async with watched_session(place.with_env(MY_TOKEN="t0ken-value"), model, table) as watched:
+            await watched.say("go")
+    assert warnings(watched) == [
+        f"the MCP server `s` is not available: {what} would be sent to `192.0.2.1` without encryption:"
+        " use `https://`, or set `allow_insecure_http = true` for this server"
+    ]
+
+
+async def test_a_login_is_not_sent_over_plain_http(place: Place) -> None:
+    place.configure(server("s", url="http://192.0.2.1/mcp"))
+    ended = run(place, "mcp", "login", "s", "--no-browser")
+    assert ended.status == 1
+    assert "its login would be sent to `192.0.2.1` without encryption" in ended.err
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_this_machine_gets_its_credentials_over_plain_http(place: Place, host: str) -> None:
+    with McpOverHttp() as remote, FakeResponses([call("c", "mcp__s__whoami", {})], [say("done")]) as model:
+        table = server(
+            "s",
+            url=remote.url.replace("127.0.0.1", host),
+            bearer_token_env_var="MY_TOKEN",
+            default_tools_approval_mode="approve",
+        )
+        async with watched_session(place.with_env(MY_TOKEN="t0ken-value"), model, table) as watched:
+            await watched.say("go")
+    assert any(headers.get("authorization") == "Bearer t0ken-value" for _, headers, _ in remote.requests)
+
+
+async def test_the_user_may_allow_credentials_over_plain_http(tmp_path: Path) -> None:
+    # Nothing answers there: only the reason tells whether it was tried.
+    place = McpPlace(home=tmp_path, cwd=tmp_path, env={"T": "x"}, version="1", tokens=Tokens(), mark={})
+    allowed = McpServer("s", url="http://localhost.invalid/mcp", bearer_token_env_var="T", allow_insecure_http=True)
+    connections = McpConnections([allowed], place, Host(tmp_path))
+    with pytest.raises(McpFailed) as failed:
+        await connections.link("s")
+    await connections.close()
+    assert "without encryption" not in str(failed.value)

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.protocol import events
-from codex_py.protocol.questions import McpInstallQuestion, McpServerWanted, Question
+from codex_py.protocol.questions import ApprovalQuestion, McpInstallQuestion, McpServerWanted, Question
 from tests.support.bodies import injected, said, skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.mcp.conformance_client import browse
 from tests.support.mcp_http import McpOverHttp
 from tests.support.mcp_servers import odd_words, tool_names
-from tests.support.mcp_turns import answers, output_parts, texts, warnings
+from tests.support.mcp_turns import agree, answers, output_parts, texts, warnings
 from tests.support.session import watched_session
 
 NO_BUNDLED = "[skills.bundled]\nenabled = false\n"
@@ -42,10 +42,12 @@ async def test_a_missing_server_is_asked_about_installed_and_used_in_the_same_tu
     with FakeResponses([call("c", "mcp__odd__reads", {})], [say("done")], [say("more")]) as model:
         top = f"# what I like\n{NO_BUNDLED}"
         async with watched_session(place, model, top, **ASKING) as watched:
-            seen = answers(watched, lambda _: "yes")
+            seen = answers(watched, agree)
             await watched.say("$helper go")
             await watched.say("$helper again")
-    [question] = seen
+    # What the server says of its tools saves no question.
+    question, approval = seen
+    assert isinstance(approval, ApprovalQuestion)
     line = shlex.join(odd_words("good"))
     assert isinstance(question, McpInstallQuestion)
     assert question.servers == (McpServerWanted("odd", "stdio", line, ("helper",)),)
@@ -55,7 +57,9 @@ async def test_a_missing_server_is_asked_about_installed_and_used_in_the_same_tu
     config = (place.codex_home / "config.toml").read_text()
     assert "# what I like" in config
     command, *arguments = odd_words("good")
-    assert tomllib.loads(config)["mcp_servers"] == {"odd": {"command": command, "args": arguments}}
+    assert tomllib.loads(config)["mcp_servers"] == {
+        "odd": {"command": command, "args": arguments, "trust_annotations": False}
+    }
 
 
 async def test_what_is_sent_has_the_skill_before_the_message_and_the_new_tools_behind_the_others(place: Place) -> None:
@@ -182,7 +186,7 @@ async def test_a_server_that_wants_a_login_is_signed_in_at_and_used_in_the_same_
                     watched.tasks.append(asyncio.create_task(browse(event.message.split()[-1])))
 
             watched.session.subscribe(sign_in)
-            answers(watched, lambda _: "yes")
+            answers(watched, agree)
             await watched.say("$helper go")
             await asyncio.gather(*watched.tasks)
     # Taken out of what the model reads, as every secret is.

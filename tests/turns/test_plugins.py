@@ -91,15 +91,27 @@ async def test_a_yes_for_good_is_kept_beside_the_plugin_and_holds_in_the_next_se
     folder = make_plugin(tmp_path / "p")
     add_server(folder, default_tools_approval_mode="approve")
     install(place, folder)
-    agreed = enabled() + '[plugins."demo@local".mcp_servers.theirs.tools.destroys]\napproval_mode = "approve"\n'
     assert await questions_about_a_call(place, enabled()) == [ApprovalQuestion]
-    written = tomllib.loads((place.codex_home / "config.toml").read_text())
-    assert written["plugins"] == tomllib.loads(agreed)["plugins"]
+    plugin = tomllib.loads((place.codex_home / "config.toml").read_text())["plugins"]["demo@local"]
+    hashed = plugin["mcp_servers"]["theirs"]["tools"]["destroys"]["approved_hash"]
+    agreed = f'{enabled()}[plugins."demo@local".mcp_servers.theirs.tools.destroys]\napproved_hash = "{hashed}"\n'
+    assert plugin == tomllib.loads(agreed)["plugins"]["demo@local"]
     assert await questions_about_a_call(place, agreed) == []
 
 
-async def questions_about_a_call(place: Place, table: str) -> list[type[Question]]:
-    with FakeResponses([call("c", "mcp__theirs__destroys", {})], [say("done")]) as model:
+@pytest.mark.parametrize(("trusted", "asked"), [("", [ApprovalQuestion]), ("trust_annotations = true\n", [])])
+async def test_what_a_plugin_s_server_says_of_its_tools_saves_questions_only_when_the_user_says_so(
+    place: Place, tmp_path: Path, trusted: str, asked: list[type[Question]]
+) -> None:
+    folder = make_plugin(tmp_path / "p")
+    add_server(folder, trust_annotations=True)
+    install(place, folder)
+    table = f'{enabled()}[plugins."demo@local".mcp_servers.theirs]\n{trusted}'
+    assert await questions_about_a_call(place, table, tool="reads") == asked
+
+
+async def questions_about_a_call(place: Place, table: str, *, tool: str = "destroys") -> list[type[Question]]:
+    with FakeResponses([call("c", f"mcp__theirs__{tool}", {})], [say("done")]) as model:
         async with watched_session(place, model, NO_BUNDLED + table, sandbox="workspace-write", **ASKING) as watched:
             seen = answers(watched, lambda _: "always")
             await watched.say("go")

@@ -12,11 +12,11 @@ import pytest
 
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.core.server_table import known_servers, trust_server
-from codex_py.protocol.questions import ProjectServer, ProjectServersQuestion
+from codex_py.protocol.questions import ApprovalQuestion, ProjectServer, ProjectServersQuestion
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.mcp_servers import asked, learn, odd_words, server, tool_names
-from tests.support.mcp_turns import answers, output_parts, texts, warnings
+from tests.support.mcp_turns import agree, answers, output_parts, texts, warnings
 from tests.support.process import run
 from tests.support.session import watched_session
 
@@ -60,11 +60,13 @@ async def test_a_yes_starts_the_server_in_the_same_turn_and_is_remembered(place:
     place = place.with_env(HOME_TOKEN="t")
     with FakeResponses([call("c", "mcp__theirs__reads", {})], [say("done")], [say("more")]) as model:
         async with watched_session(place, model, top, **ASKING) as watched:
-            seen = answers(watched, lambda _: "yes")
+            seen = answers(watched, agree)
             await watched.say("go")
             await watched.say("again")
         kept = (place.codex_home / "config.toml").read_text()
-    [question] = seen
+    # What the server says of its tools saves no question.
+    question, approval = seen
+    assert isinstance(approval, ApprovalQuestion)
     command, *arguments = odd_words("good", f"log={log}")
     assert isinstance(question, ProjectServersQuestion)
     assert question.project == real(place)
