@@ -16,6 +16,8 @@ from codex_py.tools.rule_files import MAX_FILE_BYTES, RuleError, parse_rules
 from codex_py.tools.rules import RuleBook
 
 _MAX_FILES: Final = 64
+_CORRECT: Final = "correct or remove it"
+_OR_LEAVE_OUT: Final = f"{_CORRECT}, or start with `--ignore-rules`"
 
 
 def load_approvals(loaded: LoadedConfig, *, home: Path, cwd: Path, ignore_rules: bool = False) -> Approvals:
@@ -23,8 +25,9 @@ def load_approvals(loaded: LoadedConfig, *, home: Path, cwd: Path, ignore_rules:
 
     With `ignore_rules` only those of the machine count.
 
-    A file that cannot be used is left out, with a warning. A project's rules may ask and forbid; what it would allow
-    is not taken: whoever writes a repository does not decide what runs unasked.
+    A file that cannot be read might forbid something: it is a fault of the rules, and no command runs. A project's
+    rules may ask and forbid; what it would allow is not taken: whoever writes a repository does not decide what runs
+    unasked.
     """
     project = loaded.project_root or cwd
     own = home / "rules"
@@ -38,6 +41,7 @@ def load_approvals(loaded: LoadedConfig, *, home: Path, cwd: Path, ignore_rules:
         reading.own(file)
     if ignore_rules:
         return Approvals(reading.book, store=store, warnings=tuple(reading.warnings))
+    reading.remedy = _OR_LEAVE_OUT
     for file in [*reading.files_in(own), store.always, store.project_file]:
         reading.own(file)
     # The layers are those the configuration found trusted; a folder of rules without one beside it counts as well.
@@ -52,35 +56,36 @@ def load_approvals(loaded: LoadedConfig, *, home: Path, cwd: Path, ignore_rules:
 
 
 class _Reading:
-    """Rules and warnings as they come in."""
+    """Rules and warnings as they come in. `remedy` is what to do about a file with a fault."""
 
     def __init__(self) -> None:
         self.book = RuleBook()
         self.warnings: list[str] = []
+        self.remedy = _CORRECT
 
     def files_in(self, folder: Path) -> Sequence[Path]:
-        """The rules files of a folder in their order, with a warning about those that are not read."""
+        """The rules files of a folder in their order; those that cannot be read are a fault."""
         try:
             files = sorted(path for path in folder.iterdir() if path.suffix == ".rules")
         except OSError as error:
             if is_there(folder):
-                self.warnings.append(f"the rules in `{folder}` are ignored: {(error.strerror or str(error)).lower()}")
+                self._fail(folder, (error.strerror or str(error)).lower())
             return []
         if len(files) > _MAX_FILES:
-            self.warnings.append(f"`{folder}`: {len(files)} files of rules, of which the first {_MAX_FILES} are read")
+            self._fail(folder, f"{len(files)} files of rules, of which only {_MAX_FILES} are read")
         return files[:_MAX_FILES]
 
     def own(self, file: Path) -> None:
-        """A file of the user's or of the machine's. One that others can write decides nothing."""
-        weak = weak_permissions(file) if is_there(file) else None
-        if weak is not None:
-            self.warnings.append(f"`{file}` is ignored: {weak}")
-            return
+        """A file of the user's or of the machine's. One that others can write allows nothing."""
         try:
             book = _parse(read_trusted(file, MAX_FILE_BYTES + 1))
         except (FileRefused, RuleError) as error:
-            self.warnings.append(f"`{file}` is ignored: {error}")
+            self._fail(file, str(error))
             return
+        weak = weak_permissions(file) if is_there(file) else None
+        if weak is not None:
+            self.warnings.append(f"what `{file}` would allow is ignored: {weak}")
+            book = book.without_allowing()
         self.book = self.book.joined(book)
 
     def of_project(self, file: Path, root: Path) -> None:
@@ -88,13 +93,19 @@ class _Reading:
         try:
             book = _parse(read_inside(root, file, MAX_FILE_BYTES + 1))
         except (FileRefused, RuleError) as error:
-            self.warnings.append(f"`{file}` is ignored: {error}")
+            self._fail(file, str(error))
             return
-        strict = tuple(rule for rule in book.rules if rule.decision != "allow")
-        if len(strict) < len(book.rules):
-            left_out = len(book.rules) - len(strict)
+        strict = book.without_allowing()
+        if len(strict.rules) < len(book.rules):
+            left_out = len(book.rules) - len(strict.rules)
             self.warnings.append(f"`{file}`: {left_out} `allow` left out: a project may only ask and forbid")
-        self.book = self.book.joined(RuleBook(strict))
+        self.book = self.book.joined(RuleBook(strict.rules))
+
+    def _fail(self, path: Path, reason: str) -> None:
+        """Rules that cannot be read might forbid what is about to run."""
+        fault = f"the rules in `{path}` cannot be used: {reason}; {self.remedy}"
+        self.warnings.append(f"no command runs: {fault}")
+        self.book = self.book.joined(RuleBook(faults=(fault,)))
 
 
 def _parse(head: FileHead | None) -> RuleBook:

@@ -196,6 +196,8 @@ def _verdict(facts: CommandFacts, rules: RuleBook, policy: ApprovalPolicy, sandb
 
 def _by_rule(facts: CommandFacts, rules: RuleBook) -> Verdict | None:
     """What the rules say, None when they say nothing about all of the command."""
+    if rules.faults:
+        return Refuse(f"command refused: {rules.faults[0]}")
     strict = [rule for words in (*facts.hidden, *(facts.segments or ())) for rule in rules.matching(words)]
     worst = strictest([rule for rule in strict if rule.decision != "allow"])
     if worst is not None:

@@ -57,4 +57,4 @@ def rules_in_force(
     if not stale:
         return RulesInForce(rules)
     kept = tuple(rule for number, rule in enumerate(rules.rules) if number not in stale)
-    return RulesInForce(RuleBook(kept, rules.executables), next(filter(None, stale.values()), ""))
+    return RulesInForce(rules.replace(rules=kept), next(filter(None, stale.values()), ""))

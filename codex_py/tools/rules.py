@@ -41,10 +41,14 @@ class PrefixRule(Value):
 
 
 class RuleBook(Value):
-    """All rules that hold, and where programs are that may be named by their path."""
+    """All rules that hold, and where programs are that may be named by their path.
+
+    `faults` say which rules could not be read: any of them might forbid a command, so none may run.
+    """
 
     rules: tuple[PrefixRule, ...] = ()
     executables: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    faults: tuple[str, ...] = ()
 
     def matching(self, words: Words) -> tuple[PrefixRule, ...]:
         """The rules that fit a command.
@@ -63,7 +67,12 @@ class RuleBook(Value):
 
     def joined(self, other: RuleBook) -> RuleBook:
         """The rules of both."""
-        return RuleBook((*self.rules, *other.rules), {**self.executables, **other.executables})
+        executables = {**self.executables, **other.executables}
+        return RuleBook((*self.rules, *other.rules), executables, (*self.faults, *other.faults))
+
+    def without_allowing(self) -> RuleBook:
+        """Only what is stricter: for a file that may not allow anything."""
+        return self.replace(rules=tuple(rule for rule in self.rules if rule.decision != "allow"))
 
 
 def strictest(rules: Sequence[PrefixRule]) -> PrefixRule | None:

@@ -194,22 +194,41 @@ async def test_rules_are_read_and_allowing_does_not_lift_the_sandbox(place: Plac
     assert not (out / "b").exists()
 
 
-async def test_a_broken_rules_file_is_one_warning(place: Place) -> None:
+async def test_no_command_runs_beside_a_rules_file_with_a_fault(place: Place) -> None:
     rules = place.codex_home / "rules"
     rules.mkdir(mode=0o700)
-    (rules / "a.rules").write_text("prefix_rule(\n")
+    (rules / "a.rules").write_text('prefix_rule(["git", "push"], "forbiden")\n')
     (rules / "b.rules").write_text('prefix_rule(pattern = ["touch"])\n')
-    (rules / "c.rules").write_text('prefix_rule(pattern = ["make"])\n')
+    told = await turn(place, run(1, "touch a"), run(2, "cat README.md"))
+    fault = (
+        f"the rules in `{rules}/a.rules` cannot be used: line 1: `decision` is `forbiden`, allowed are `allow`, "
+        "`prompt`, `forbidden`; correct or remove it, or start with `--ignore-rules`"
+    )
+    assert told.outputs == [f"command refused: {fault}"] * 2
+    assert (told.asked, (place.repo / "a").exists()) == ([], False)
+    assert [warning.message for warning in told.watched.of(events.Warned)] == [f"no command runs: {fault}"]
+
+
+async def test_a_project_s_rules_file_with_a_fault_stops_its_commands(place: Place) -> None:
+    place.write(".codex/rules/team.rules", "prefix_rule(\n")
+    trusted = f'[projects."{place.repo}"]\ntrust_level = "trusted"\n'
+    told = await turn(place, run(1, "touch a"), top=trusted)
+    assert f"`{place.repo}/.codex/rules/team.rules` cannot be used: line 1" in told.outputs[0]
+    assert "exited with code 0" in (await turn(place, run(1, "true"), approval="never")).outputs[0]
+
+
+async def test_a_rules_file_that_others_can_write_only_restricts(place: Place) -> None:
+    rules = place.codex_home / "rules"
+    rules.mkdir(mode=0o700)
+    (rules / "c.rules").write_text('prefix_rule(["make"])\nprefix_rule(["touch"], "forbidden")\n')
     (rules / "c.rules").chmod(0o666)
-    told = await turn(place, run(1, "touch a"), run(2, "touch b"))
-    assert told.asked == []
-    warned = [warning.message for warning in told.watched.of(events.Warned)]
-    assert len(warned) == 2
-    assert f"`{rules}/a.rules` is ignored: line 1: " in warned[0]
-    assert "can be written by others" in warned[1]
+    told = await turn(place, run(1, "make"), run(2, "touch b"), answers=(None,))
+    assert len(told.asked) == 1
+    assert "forbidden by a rule" in told.outputs[1]
+    assert "can be written by others" in told.watched.of(events.Warned)[0].message
 
 
-async def test_rules_that_are_not_read_are_warned_about(place: Place) -> None:
+async def test_rules_that_are_not_read_stop_every_command(place: Place) -> None:
     rules = place.codex_home / "rules"
     rules.mkdir(mode=0o700)
     for number in range(66):
@@ -218,11 +237,13 @@ async def test_rules_that_are_not_read_are_warned_about(place: Place) -> None:
     of_machine.parent.mkdir(parents=True)
     of_machine.write_text("no folder")
     told = await turn(place, run(1, "touch a"))
-    assert "forbidden by a rule" in told.outputs[0]
-    assert [warning.message for warning in told.watched.of(events.Warned)] == [
-        f"the rules in `{of_machine}` are ignored: not a directory",
-        f"`{rules}`: 66 files of rules, of which the first 64 are read",
+    faults = [
+        f"the rules in `{of_machine}` cannot be used: not a directory; correct or remove it",
+        f"the rules in `{rules}` cannot be used: 66 files of rules, of which only 64 are read; "
+        "correct or remove it, or start with `--ignore-rules`",
     ]
+    assert told.outputs == [f"command refused: {faults[0]}"]
+    assert [one.message for one in told.watched.of(events.Warned)] == [f"no command runs: {fault}" for fault in faults]
 
 
 async def test_a_rule_holds_behind_a_here_document(place: Place) -> None:
