@@ -18,9 +18,10 @@ from codex_py.cli.typer_command import run_commands
 from codex_py.config.keys import nearest
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.core.hook_sources import FoundHooks, find_hooks
-from codex_py.core.hook_trial import MadeUp, try_hooks
+from codex_py.core.hook_trial import MadeUp, TrialPlace, try_hooks
 from codex_py.errors import UsageError
 from codex_py.hooks.events import MOMENTS
+from codex_py.hooks.schema import Hook
 from codex_py.paths import codex_home
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.text.sanitize import sanitize_line
@@ -49,13 +50,18 @@ def list_hooks(overrides: options.Overrides = None, profile: options.Profile = N
 
 def trust(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for scripts.")] = False,
+    outside: Annotated[
+        list[int] | None,
+        typer.Option("--outside", metavar="N", help="Let hook N run outside the sandbox; may be given again."),
+    ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take it back: run none of the project's hooks.")] = False,
     as_json: Json = False,
 ) -> int:
     """Agree to what the project's hooks run.
 
     These are in its .codex/hooks.json and .codex/config.toml. What would run is shown first, and you are asked. The yes
-    is pinned to a hash of the commands and of the files that they name, and holds until that changes.
+    is pinned to a hash of the commands and of the files that they name, and holds until that changes. They run in the
+    sandbox of the session, except those named by `--outside`, which run as you.
     """
     found = _look(None, None, quiet=True).found
     if remove:
@@ -68,13 +74,14 @@ def trust(
         for warning in found.warnings:
             _say(f"warning: {warning}")
         return 0
-    if found.untrusted:
-        for line in view.hook_lines(found):
+    free = _numbered(hooks, outside or ())
+    if found.untrusted or free:
+        for line in view.hook_lines(found, free):
             _say(line)
         if not yes and not is_agreed("run these in sessions of this project?", needs="trusting hooks"):
             _say("nothing was changed")
             return 1
-        found.trust(Path.cwd())
+        found.trust(Path.cwd(), free)
     view.print_trusted(found.project, hooks, sys.stdout, as_json=as_json)
     return 0
 
@@ -103,13 +110,19 @@ def test(
             looked.loaded,
             looked.found,
             event,
-            cwd=Path.cwd(),
-            env=os.environ,
+            place=TrialPlace(codex_home(os.environ), Path.cwd(), os.environ),
             given=MadeUp(tool, command, file, _fields(given)),
         )
     )
     view.print_trial(event, trial, sys.stdout, as_json=as_json)
     return 1 if any(one.answer.warning for one in trial.tried) else 0
+
+
+def _numbered(hooks: Sequence[Hook], numbers: Sequence[int]) -> list[Hook]:
+    for number in numbers:
+        if not 1 <= number <= len(hooks):
+            raise UsageError(f"there is no hook {number}", hint=f"the project brings hooks 1 to {len(hooks)}")
+    return [hooks[number - 1] for number in numbers]
 
 
 class _Looked(NamedTuple):

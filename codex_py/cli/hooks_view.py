@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -22,19 +22,24 @@ def print_hooks(found: FoundHooks, out: TextIO, *, as_json: bool) -> None:
         print_json([_as_json(hook, runs=runs) for hook, runs in every], out)
         return
     rows = [
-        (hook.event, hook.narrowed or "*", hook.origin.source, "run" if runs else _reason(found, hook), hook.written)
+        (hook.event, hook.narrowed or "*", hook.origin.source, _status(found, hook, runs=runs), hook.written)
         for hook, runs in every
     ]
     print_table(("EVENT", "MATCHER", "SOURCE", "STATUS", "COMMAND"), rows, out)
 
 
-def hook_lines(found: FoundHooks) -> Iterator[str]:
-    """What would run besides what runs now, for a decision about it."""
-    for hook in found.untrusted:
+def hook_lines(found: FoundHooks, free: Collection[Hook]) -> Iterator[str]:
+    """What would run besides what runs now, for a decision about it; `free` are to run outside the sandbox."""
+    for number, hook in enumerate(found.of_the_project, 1):
+        if hook not in found.untrusted and hook not in free:
+            continue
         matcher = f" for `{hook.narrowed}`" if hook.narrowed else ""
-        changed = " (not what you agreed to before)" if found.has_changed(hook) else ""
-        yield f"{hook.event}{matcher}, in {hook.origin.where}{changed}:"
+        changed = " (not what you agreed to before)" if found.has_changed(hook) and hook in found.untrusted else ""
+        outside = ", outside the sandbox" if hook in free else ""
+        yield f"{number}. {hook.event}{matcher}, in {hook.origin.where}{changed}{outside}:"
         yield f"  {hook.written}"
+    if not free:
+        yield "they run in the sandbox of the session; `--outside N` lets hook N run outside"
 
 
 def print_trusted(project: Path, hooks: Sequence[Hook], out: TextIO, *, as_json: bool) -> None:
@@ -57,6 +62,12 @@ def print_trial(event: str, trial: HookTrial, out: TextIO, *, as_json: bool) -> 
     for one in trial.tried:
         out.write("".join(f"{sanitize_line(line)}\n" for line in _tried_lines(one)))
     out.write(f"together: {sanitize_line(_in_words(trial.verdict))}\n")
+
+
+def _status(found: FoundHooks, hook: Hook, *, runs: bool) -> str:
+    is_outside = hook.origin.layer == "project" and found.runs_outside(hook, Path.cwd())
+    more = [*(["outside"] if is_outside else []), *(["fail closed"] if hook.fail_closed else [])]
+    return ", ".join(["run" if runs else _reason(found, hook), *more])
 
 
 def _reason(found: FoundHooks, hook: Hook) -> str:
@@ -125,5 +136,6 @@ def _as_json(hook: Hook, *, runs: bool) -> dict[str, Any]:
         "file": None if hook.origin.path is None else str(hook.origin.path),
         "plugin": hook.origin.plugin or None,
         "async": hook.background,
+        "fail_closed": hook.fail_closed,
         "trusted": runs,
     }

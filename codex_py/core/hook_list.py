@@ -22,6 +22,7 @@ class ListedHook(Value):
     runs: bool
     asks: bool
     changed: bool = False
+    fail_closed: bool = False
 
 
 def listed_hook(hook: Hook, *, runs: bool, changed: bool = False) -> ListedHook:
@@ -36,4 +37,5 @@ def listed_hook(hook: Hook, *, runs: bool, changed: bool = False) -> ListedHook:
         runs=runs,
         asks=hook.origin.layer == "project",
         changed=changed,
+        fail_closed=hook.fail_closed,
     )

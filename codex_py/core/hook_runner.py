@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from codex_py.context.hooks import hook_context
+from codex_py.core.hook_sandbox import hook_sandbox
 from codex_py.core.hook_slot import HookSeat
 from codex_py.core.hook_sources import FoundHooks
 from codex_py.core.turn_context import TurnSettings
@@ -62,6 +63,7 @@ class HookRunner:
         self._turn_id = ""
         self._door: HookDoor | None = None
         self._background: set[asyncio.Task[None]] = set()
+        self._sandbox = hook_sandbox(seat.loaded, home=seat.home, env=seat.env)
 
     @property
     def door(self) -> HookDoor:
@@ -157,7 +159,9 @@ class HookRunner:
                 self.door.warn(f"a {event} hook ends the turn: {verdict.stop}")
 
     def _place(self) -> HookPlace:
-        return HookPlace(cwd=self.door.settings().cwd, project=self.found.project, env=self.seat.env)
+        settings = self.door.settings().in_force()
+        confine = self._sandbox(settings.sandbox_policy, settings.cwd)
+        return HookPlace(cwd=settings.cwd, project=self.found.project, env=self.seat.env, confine=confine)
 
     def _shared(self, *, turn: bool) -> dict[str, Any]:
         """What every hook is told."""

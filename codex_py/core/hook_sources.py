@@ -27,6 +27,7 @@ HOOKS_FILE: Final = "hooks.json"
 _PLUGIN_DATA: Final = "plugins/data"
 _MANIFESTS: Final = (".claude-plugin/plugin.json", ".codex-plugin/plugin.json")
 _MANAGED: Final = ("managed", "system")
+_OUTSIDE: Final = "outside:"
 _HOW: Final = "`codex-py hooks trust`, or `/hooks` in a session, shows it and asks"
 
 
@@ -51,11 +52,19 @@ class FoundHooks(Value):
         every = self.hooks if self.trusts_all else (*self.hooks, *self.untrusted)
         return [hook for hook in every if hook.origin.layer == "project"]
 
-    def trust(self, cwd: Path) -> None:
-        """Write down that the project's hooks may run as they are now. Raises `UserError`."""
+    def trust(self, cwd: Path, outside: Collection[Hook] = ()) -> None:
+        """Write down that the project's hooks may run as they are now. Raises `UserError`.
+
+        Those in `outside`, and those that were before and have not changed, run outside the sandbox.
+        """
         hooks = self.of_the_project
         prints = [*(fingerprint(hook, cwd) for hook in hooks), *(entry_fingerprint(hook) for hook in hooks)]
-        self.trusted.put(self.project, prints)
+        free = [hook for hook in hooks if hook in outside or self.runs_outside(hook, cwd)]
+        self.trusted.put(self.project, [*prints, *(_OUTSIDE + fingerprint(hook, cwd) for hook in free)])
+
+    def runs_outside(self, hook: Hook, cwd: Path) -> bool:
+        """Whether the user lets a hook of the project run outside the sandbox, as it is now."""
+        return self.trusted.has(self.project, _OUTSIDE + fingerprint(hook, cwd))
 
     def distrust(self) -> None:
         """Write down that none of the project's hooks may run. Raises `UserError`."""

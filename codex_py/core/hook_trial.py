@@ -9,7 +9,9 @@ from typing import Any, Final, NamedTuple
 from codex_py.config.load import LoadedConfig
 from codex_py.core.command_env import environment_rules
 from codex_py.core.hook_runner import due_about, due_at
+from codex_py.core.hook_sandbox import hook_sandbox
 from codex_py.core.hook_sources import FoundHooks
+from codex_py.core.sandbox_policy import choose_policy
 from codex_py.hooks.engine import HookEngine, HookPlace, Tried
 from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.verdict import Verdict, combined
@@ -49,6 +51,14 @@ class HookTrial(NamedTuple):
     verdict: Verdict
 
 
+class TrialPlace(NamedTuple):
+    """Where hooks are tried: CODEX_HOME, the folder, and the user's variables."""
+
+    home: Path
+    cwd: Path
+    env: Mapping[str, str]
+
+
 class MadeUp(NamedTuple):
     """What hooks are told: of a tool call its name, as hooks know it, with a command or a file, and any `fields`."""
 
@@ -63,12 +73,12 @@ async def try_hooks(
     found: FoundHooks,
     event: str,
     *,
-    cwd: Path,
-    env: Mapping[str, str],
+    place: TrialPlace,
     given: MadeUp,
 ) -> HookTrial:
     """Run the hooks of a moment as a session would."""
-    engine = HookEngine(found.hooks, found.refusal)
+    home, cwd, env = place
+    engine = HookEngine(found.hooks, found)
     if MOMENTS[event].subject == "tool_name":
         fails = event == "PostToolUseFailure"
         about: dict[str, Any] = {"tool_use_id": "test"}
@@ -87,8 +97,9 @@ async def try_hooks(
         "permission_mode": "default",
         "model": loaded.config.model or "",
     }
-    place = HookPlace(cwd=cwd, project=found.project, env=_environment(loaded, env))
-    tried = await engine.try_all(due, shared, place)
+    confine = hook_sandbox(loaded, home=home, env=env)(choose_policy(loaded), cwd)
+    hook_place = HookPlace(cwd=cwd, project=found.project, env=_environment(loaded, env), confine=confine)
+    tried = await engine.try_all(due, shared, hook_place)
     verdict = combined([(one.hook, one.answer) for one in tried])
     return HookTrial(tried, [decode_json(one.given) for one in tried], verdict)
 

@@ -44,7 +44,7 @@ def open_hooks(seat: HookSeat) -> SessionHooks:
     """Find and read the hooks of a session; nothing is run."""
     found = find_hooks(seat.loaded, home=seat.home, cwd=seat.cwd, trusts_all=seat.trusts_all)
     found = found.replace(warnings=(*found.warnings, *untold(found.notices, seat.home)))
-    return SessionHooks(found, HookEngine(found.hooks, found.refusal), seat)
+    return SessionHooks(found, HookEngine(found.hooks, found), seat)
 
 
 class SessionHooks:
@@ -93,7 +93,7 @@ class SessionHooks:
         else:
             found.distrust()
         self._found = find_hooks(self._seat.loaded, home=self._seat.home, cwd=self._seat.cwd)
-        self._engine.use(self._found.hooks, self._found.refusal)
+        self._engine.use(self._found.hooks, self._found)
 
     @property
     def halted(self) -> str | None:

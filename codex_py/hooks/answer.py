@@ -59,6 +59,23 @@ def read_answer(event: str, ran: Ran) -> HookAnswer:
     return _read_stdout(event, ran.stdout)
 
 
+def closed(event: str, ran: Ran, answer: HookAnswer) -> HookAnswer:
+    """The answer of a hook that is `fail_closed`: unless it has said no itself, its failure does.
+
+    Text in place of JSON is a failure too, where text means nothing.
+    """
+    if answer.permission == "deny" or answer.blocks or answer.stop is not None:
+        return answer
+    failure = answer.warning
+    stdout = ran.stdout.removeprefix(BOM_UTF8).strip()
+    if not failure and ran.exit_code == 0 and stdout and not MOMENTS[event].takes_text and not stdout.startswith(b"{"):
+        failure = "wrote text that is no JSON"
+    if not failure:
+        return answer
+    no = _no(event, f"a hook that must not fail (`fail_closed`) {failure}")
+    return answer.replace(permission=no.permission, blocks=no.blocks, reason=no.reason, warning=failure, updated=None)
+
+
 def _read_stdout(event: str, stdout: bytes) -> HookAnswer:
     raw = stdout.removeprefix(BOM_UTF8).strip()
     if not raw:

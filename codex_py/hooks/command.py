@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -29,12 +29,23 @@ class Ran(NamedTuple):
     trouble: str = ""
 
 
+def _nothing() -> None:
+    """What a command that runs by itself has to release and to clean up."""
+
+
 class Start(NamedTuple):
-    """What to run, where, with which variables."""
+    """What to run, where, with which variables.
+
+    `fds` are inherited under their own numbers; `release` is called once it has started or failed to, `cleanup` once it
+    has ended.
+    """
 
     argv: tuple[str, ...]
     cwd: Path
     env: Mapping[str, str]
+    fds: tuple[int, ...] = ()
+    release: Callable[[], None] = _nothing
+    cleanup: Callable[[], None] = _nothing
 
 
 async def run_to_end(start: Start, given: bytes, *, seconds: float) -> Ran:
@@ -42,11 +53,20 @@ async def run_to_end(start: Start, given: bytes, *, seconds: float) -> Ran:
 
     After `seconds`, when it prints more than 1 MiB, and when this is cancelled, it is killed with all it has started.
     """
+    try:
+        return await _run(start, given, seconds)
+    finally:
+        start.cleanup()
+
+
+async def _run(start: Start, given: bytes, seconds: float) -> Ran:
     mark = uuid7()
     try:
         process = _started(start, mark)
     except (OSError, ValueError) as error:
         return Ran(None, trouble=f"cannot be started: {_why_not(error, start.cwd)}")
+    finally:
+        start.release()
     pipes = _Pipes(process, given)
     trouble = "was stopped"
     try:
@@ -82,6 +102,7 @@ def _started(start: Start, mark: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         bufsize=0,
+        pass_fds=start.fds,
         start_new_session=True,
     )
 

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from codex_py.hooks.answer import HookAnswer, read_answer
+from codex_py.errors import CodexError
+from codex_py.hooks.answer import HookAnswer, closed, read_answer
 from codex_py.hooks.command import Ran, Start, run_to_end
 from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.schema import Hook
@@ -23,12 +24,17 @@ _MOST_AT_ONCE: Final = 16
 _PLACE: Final = re.compile(r"\$\{(\w+)\}")
 
 
+# Puts the start of a project's hook into the sandbox of the session; raises `CodexError` where that cannot be.
+Confine: TypeAlias = Callable[[Start], Start]
+
+
 class HookPlace(Value):
-    """Where hooks run: the folder, the project it belongs to, and the variables they get."""
+    """Where hooks run: the folder, the project it belongs to, the variables they get, and what holds a project's."""
 
     cwd: Path
     project: Path
     env: Mapping[str, str]
+    confine: Confine
 
 
 class Due(NamedTuple):
@@ -47,16 +53,28 @@ class Tried(NamedTuple):
     answer: HookAnswer
 
 
+class ProjectTrust(Protocol):
+    """What the user has agreed to of a project's hooks, looked up at each start of one."""
+
+    def refusal(self, hook: Hook, cwd: Path) -> str | None:
+        """Why a hook must not run in a folder now, None when it may."""
+        ...
+
+    def runs_outside(self, hook: Hook, cwd: Path) -> bool:
+        """Whether the user lets this one run outside the sandbox, as it is now."""
+        ...
+
+
 class HookEngine:
-    """`check` says why a project's hook must not run now, None when it may: it is asked each time."""
+    """`trust` is asked about a project's hook each time."""
 
-    def __init__(self, hooks: Sequence[Hook], check: Callable[[Hook, Path], str | None]) -> None:
+    def __init__(self, hooks: Sequence[Hook], trust: ProjectTrust) -> None:
         self._by_event: dict[str, list[Hook]] = {}
-        self.use(hooks, check)
+        self.use(hooks, trust)
 
-    def use(self, hooks: Sequence[Hook], check: Callable[[Hook, Path], str | None]) -> None:
+    def use(self, hooks: Sequence[Hook], trust: ProjectTrust) -> None:
         """Run these from now on, in place of those before."""
-        self._check = check
+        self._trust = trust
         self._by_event.clear()
         for hook in hooks:
             self._by_event.setdefault(hook.event, []).append(hook)
@@ -76,7 +94,7 @@ class HookEngine:
 
     def refusal(self, hook: Hook, cwd: Path) -> str | None:
         """Why a hook must not run in a folder now, None when it may."""
-        return self._check(hook, cwd) if hook.origin.layer == "project" else None
+        return self._trust.refusal(hook, cwd) if hook.origin.layer == "project" else None
 
     async def run(self, due: Sequence[Due], shared: Mapping[str, Any], place: HookPlace) -> Verdict:
         """Run hooks side by side, the same command with the same input once; what they say together.
@@ -104,22 +122,38 @@ class HookEngine:
         try:
             async with room:
                 ran = await self._ran(hook, given, place)
-            return Tried(hook, given, ran, read_answer(hook.event, ran))
+            answer = read_answer(hook.event, ran)
         except Exception as error:
             # Whatever a hook brings about, the turn goes on without its answer.
-            return Tried(hook, given, ran, HookAnswer(warning=f"could not be run: {type(error).__name__}"))
+            answer = HookAnswer(warning=f"could not be run: {type(error).__name__}")
+        return Tried(hook, given, ran, closed(hook.event, ran, answer) if hook.fail_closed else answer)
 
     async def _ran(self, hook: Hook, given: bytes, place: HookPlace) -> Ran:
-        if hook.origin.layer == "project":
-            refusal = await asyncio.to_thread(self.refusal, hook, place.cwd)
-            if refusal is not None:
-                return Ran(None, trouble=refusal)
         if hook.origin.data is not None:
             with suppress(OSError):
                 make_private_dir(hook.origin.data)
         own = variables_of(hook, place)
         env = {**place.env, **own}
-        return await run_to_end(Start(_argv(hook, env, own), place.cwd, env), given, seconds=hook.timeout)
+        start = Start(_argv(hook, env, own), place.cwd, env)
+        if hook.origin.layer == "project":
+            try:
+                start = await asyncio.to_thread(self._confined, hook, start, place)
+            except CodexError as error:
+                return Ran(None, trouble=str(error))
+        return await run_to_end(start, given, seconds=hook.timeout)
+
+    def _confined(self, hook: Hook, start: Start, place: HookPlace) -> Start:
+        """The start of a project's hook as the user has agreed to it. Raises `CodexError`."""
+        if self._trust.runs_outside(hook, place.cwd):
+            return start
+        confined = place.confine(start)
+        # Last of all: what is compared here is what is started next.
+        refusal = self._trust.refusal(hook, place.cwd)
+        if refusal is not None:
+            confined.release()
+            confined.cleanup()
+            raise CodexError(refusal)
+        return confined
 
 
 def variables_of(hook: Hook, place: HookPlace) -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
+from codex_py.errors import UserError
 from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.matching import Condition, Matcher, trouble_with
 from codex_py.protocol.encoding import as_list, as_object
@@ -23,6 +24,8 @@ _MOST_COMMAND: Final = 16 * 1024
 _LONGEST_LABEL: Final = 80
 _TIMEOUTS: Final = ("timeout", "timeout_sec", "timeoutSec")
 _IGNORED: Final = "is ignored"
+# Of a project's, nobody but its authors could correct a mistake before there is a session.
+_OWN: Final = ("managed", "user")
 # What other programs run beside commands: a question to a model, a request to a server.
 _OTHER_TYPES: Final = ("agent", "http", "mcp", "mcp_tool", "prompt")
 # Where Codex CLI writes down which hooks it may run, and which are switched off.
@@ -60,7 +63,7 @@ class HookOrigin(Value):
 class Hook(Value):
     """One command at one moment. `timeout` is in seconds; nobody waits for one in the `background`.
 
-    `condition` narrows a hook of a tool's moment further than its matcher.
+    `condition` narrows a hook of a tool's moment further than its matcher. With `fail_closed` its failure is a no.
     """
 
     event: str
@@ -70,6 +73,7 @@ class Hook(Value):
     origin: HookOrigin
     background: bool = False
     condition: Condition = Condition()
+    fail_closed: bool = False
 
     @property
     def written(self) -> str:
@@ -132,7 +136,10 @@ def read_hooks(tables: Mapping[str, Any], origin: HookOrigin, off: Collection[st
                 elif isinstance(made, _OtherType):
                     others.append(made.name)
                 else:
-                    warnings.append(f"hook {place} of `{event}` in {origin.where} {made}")
+                    told = f"hook {place} of `{event}` in {origin.where} {made}"
+                    if origin.layer in _OWN and _closes(entry):
+                        raise UserError(told, hint="it is `fail_closed`, so that nothing runs without it: correct it")
+                    warnings.append(told)
     if len(found) > _MOST_HOOKS:
         warnings.append(f"only the first {_MOST_HOOKS} of {len(found)} hooks in {origin.where} are used")
     return ReadHooks(tuple(found[:_MOST_HOOKS]), tuple(warnings), _not_run(others, origin))
@@ -156,6 +163,12 @@ def switched_off(tables: Mapping[str, Any]) -> Iterator[str]:
     for key, state in as_object(tables.get(_STATE)).items():
         if as_object(state).get("enabled") is False:
             yield key
+
+
+def _closes(entry: object) -> bool:
+    """Whether an entry, or a hook in it, is to stop what it guards when it fails."""
+    table = as_object(entry)
+    return any(as_object(one).get("fail_closed") for one in (table, *as_list(table.get("hooks"))))
 
 
 def _as_entries(entries: object) -> Sequence[object]:
@@ -211,6 +224,14 @@ def _hook(event: str, matcher: Matcher, handler: Mapping[str, Any], origin: Hook
         return "it has no `command`"
     if sum(map(len, command)) > _MOST_COMMAND:
         return f"its command is longer than {_MOST_COMMAND // 1024} KiB"
+    closed = handler.get("fail_closed", False)
+    if not isinstance(closed, bool):
+        return "its `fail_closed` is neither true nor false"
+    if closed and not MOMENTS[event].closes:
+        able = ", ".join(f"`{name}`" for name, moment in MOMENTS.items() if moment.closes)
+        return f"`fail_closed` is for {able}"
+    if closed and handler.get("async") is True:
+        return "with `async` nobody waits for it, so that it cannot be `fail_closed`"
     only = handler.get("if")
     if only is not None and not (isinstance(only, str) and MOMENTS[event].subject == "tool_name"):
         return "its `if` is a rule for tool calls, and it is not one or this event has none"
@@ -222,6 +243,7 @@ def _hook(event: str, matcher: Matcher, handler: Mapping[str, Any], origin: Hook
         origin=origin,
         background=handler.get("async") is True,
         condition=Condition((only or "").strip()),
+        fail_closed=closed,
     )
 
 

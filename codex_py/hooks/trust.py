@@ -95,6 +95,8 @@ def _entry(hook: Hook) -> bytes:
     ]
     if hook.condition.text:
         entry.append(hook.condition.text)
+    if hook.fail_closed:
+        entry.append("fail_closed")
     return encode_json(entry)
 
 

@@ -36,7 +36,7 @@ def trust_sheet(hooks: Sequence[ListedHook]) -> Sheet[bool | None]:
     return Sheet[bool | None](
         title="Run the project's hooks?",
         subject=tuple(line for hook in hooks for line in _asked(hook)),
-        facts=(Line("They run as you, outside the sandbox.", "menu.note"),),
+        facts=(Line("They run in the sandbox of this session.", "menu.note"),),
         options=(yes, no),
         refusal=None,
         default=1 if waits else 0,
@@ -51,7 +51,8 @@ def _asked(hook: ListedHook) -> Iterator[Line]:
 
 
 def _entry(hook: ListedHook) -> Entry[ListedHook]:
-    facts = (f"{hook.source}, in {hook.where}", f"at most {hook.seconds:g} s")
+    closes = ("a failure is a no",) if hook.fail_closed else ()
+    facts = (f"{hook.source}, in {hook.where}", f"at most {hook.seconds:g} s", *closes)
     return Entry(
         hook,
         f"{_moment(hook)}: {hook.command}",

@@ -1,0 +1,37 @@
+"""The sandbox of a project's hooks: that of the session, as its settings are when the hook starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from codex_py.config.load import LoadedConfig
+from codex_py.core.session_sandbox import make_sandbox
+from codex_py.errors import CodexError
+from codex_py.hooks.command import Start
+from codex_py.hooks.engine import Confine
+from codex_py.protocol.policy import SandboxPolicy
+
+_OUTSIDE = "`codex-py hooks trust --outside` lets one run without a sandbox"
+
+
+def hook_sandbox(
+    loaded: LoadedConfig, *, home: Path, env: Mapping[str, str]
+) -> Callable[[SandboxPolicy, Path], Confine]:
+    """What gives the sandbox for a policy and a session's folder. Nothing is tried out before the first hook."""
+    config = loaded.config.sandbox
+    sandbox = make_sandbox(loaded, home=home, env=env)
+
+    def confine(start: Start, policy: SandboxPolicy, cwd: Path) -> Start:
+        shortfall = None if config.allow_partial else sandbox.shortfall(policy, cwd)
+        if shortfall is not None:
+            raise CodexError(f"is not run: the sandbox here cannot hold everything: {shortfall}; {_OUTSIDE}")
+        try:
+            wrapped = sandbox.wrap(start.argv, policy=policy, cwd=cwd, workdir=start.cwd)
+        except CodexError as error:
+            raise CodexError(f"is not run: {error}; {_OUTSIDE}") from error
+        return Start(
+            wrapped.argv, start.cwd, {**start.env, **wrapped.env}, wrapped.fds, wrapped.release, wrapped.cleanup
+        )
+
+    return lambda policy, cwd: lambda start: confine(start, policy, cwd)

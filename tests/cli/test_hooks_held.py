@@ -1,0 +1,151 @@
+"""A project's hooks in the sandbox, and hooks whose failure is a no."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.home import Place
+from tests.support.hooks import entry, listed_hooks, use_hooks, use_project_hooks
+from tests.support.process import Finished, run
+
+
+def work(place: Place, *cmds: str, sandbox: str = "workspace-write", top: str = "") -> tuple[Finished, list[str]]:
+    """A run of commands, and what the model read of each."""
+    calls = [[call(f"c{n}", "exec_command", {"cmd": cmd, "login": False})] for n, cmd in enumerate(cmds)]
+    with FakeResponses(*calls, [say("done")]) as model:
+        place.use_model(model.base_url, top)
+        ended = run(place, "exec", "-s", sandbox, "go")
+    return ended, [model.requests[-1].output_of(f"c{n}") for n in range(len(cmds))]
+
+
+def narrow(place: Place) -> str:
+    """Settings under which only the repository can be written."""
+    return "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
+
+
+@pytest.mark.parametrize("command", ["make lint", "sh tools/check.sh"])
+def test_a_project_s_hook_runs_in_the_sandbox(place: Place, command: str) -> None:
+    out = place.home / "escaped"
+    place.write("Makefile", "lint:\n\t@sh tools/check.sh\n")
+    place.write("tools/check.sh", f"touch inside\ntouch {out}\nexit 0\n")
+    use_project_hooks(place, PreToolUse=[entry(command, "Bash")])
+    assert run(place, "hooks", "trust", "--yes").status == 0
+    work(place, "true", top=narrow(place))
+    assert ((place.repo / "inside").exists(), out.exists()) == (True, False)
+
+    (place.repo / "inside").unlink()
+    work(place, "true", sandbox="read-only")
+    assert ((place.repo / "inside").exists(), out.exists()) == (False, False)
+
+    trusted = run(place, "hooks", "trust", "--yes", "--outside", "1")
+    assert (trusted.status, "outside the sandbox" in trusted.err) == (0, True)
+    assert "run, outside" in run(place, "hooks", "list").out
+    work(place, "true", sandbox="read-only")
+    assert ((place.repo / "inside").exists(), out.exists()) == (True, True)
+
+
+def test_what_a_changed_makefile_does_is_not_run(place: Place) -> None:
+    out = place.home / "escaped"
+    place.write("Makefile", "lint:\n\t@true\n")
+    use_project_hooks(place, PreToolUse=[entry("make lint", "Bash")])
+    run(place, "hooks", "trust", "--yes", "--outside", "1")
+    ended, _ = work(place, f"printf 'lint:\\n\\ttouch {out}\\n' > Makefile", "true")
+    assert "has changed since you trusted it" in ended.err
+    assert not out.exists()
+
+
+def test_a_hook_has_the_network_of_the_session_only(place: Place) -> None:
+    place.write("net.py", "import socket\nsocket.create_connection(('127.0.0.1', 9))\n")
+    use_project_hooks(place, PreToolUse=[entry("python3 net.py 2> seen; exit 0", "Bash")])
+    run(place, "hooks", "trust", "--yes")
+    work(place, "true")
+    assert (
+        "PermissionError" in (place.repo / "seen").read_text() or "not permitted" in (place.repo / "seen").read_text()
+    )
+
+
+def test_where_no_sandbox_holds_a_project_s_hook_is_not_run(place: Place) -> None:
+    place.write("check.sh", "touch ran\n")
+    use_project_hooks(place, PreToolUse=[entry("sh check.sh", "Bash", fail_closed=True)])
+    run(place, "hooks", "trust", "--yes")
+    # No sandbox can be made where nothing may be read.
+    ended, [output] = work(place, "true", top='[sandbox]\ndeny_read = ["/"]\n')
+    assert "(`fail_closed`) is not run: " in output
+    assert not (place.repo / "ran").exists()
+    assert ended.status == 0
+
+
+FAILURES: dict[str, tuple[str, dict[str, Any]]] = {
+    "crash": ("exit 7", {}),
+    "killed": ("kill -9 $$", {}),
+    "too slow": ("sleep 30", {"timeout": 0.2}),
+    "no program": ("/no/such/guard", {}),
+    "half an answer": ("echo '{'", {}),
+    "text": ("echo fine", {}),
+    "another word": ("""echo '{"decision": "denied"}'""", {}),
+    "too much": ("yes", {}),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_the_failure_of_a_hook_is_a_no_where_it_is_set_to(place: Place, failure: str) -> None:
+    command, more = FAILURES[failure]
+    use_hooks(place, PreToolUse=[entry(command, "Bash", fail_closed=True, **more)])
+    _, [output] = work(place, "touch made")
+    assert output.startswith("blocked by a PreToolUse hook: a hook that must not fail (`fail_closed`) ")
+    assert not (place.repo / "made").exists()
+
+    use_hooks(place, PreToolUse=[entry(command, "Bash", **more)])
+    work(place, "touch made")
+    assert (place.repo / "made").exists()
+
+
+def test_a_prompt_does_not_pass_a_guard_that_fails(place: Place) -> None:
+    use_hooks(place, UserPromptSubmit=[entry("exit 7", fail_closed=True)])
+    with FakeResponses() as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "go")
+    assert (ended.status, model.requests) == (1, [])
+    assert "a hook that must not fail (`fail_closed`) failed with exit code 7" in ended.err
+
+
+def test_a_guard_that_says_yes_lets_through(place: Place) -> None:
+    use_hooks(place, PreToolUse=[entry("exit 0", "Bash", fail_closed=True)])
+    assert "code 0" in work(place, "touch made")[1][0]
+    listed = json.loads(run(place, "hooks", "list", "--json").out)
+    assert [one["fail_closed"] for one in listed] == [True]
+    assert "run, fail closed" in run(place, "hooks", "list").out
+
+
+@pytest.mark.parametrize(
+    ("event", "more", "reason"),
+    [
+        ("PreToolUse", {"matcher": "("}, "its matcher"),
+        ("PreToolUse", {"async": True}, "with `async` nobody waits for it"),
+        ("Stop", {}, "`fail_closed` is for `PreToolUse`"),
+        ("PreToolUse", {"command": ""}, "it has no `command`"),
+    ],
+)
+def test_a_guard_that_is_written_wrongly_stops_the_start(
+    place: Place, event: str, more: dict[str, Any], reason: str
+) -> None:
+    use_hooks(place, **{event: [{"command": "true", "fail_closed": True, **more}]})
+    with FakeResponses() as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "go")
+    assert (ended.status, model.requests) == (1, [])
+    assert reason in ended.err
+
+
+def test_a_project_s_guard_that_a_command_changes_stops_what_comes_next(place: Place) -> None:
+    place.write("guard.sh", "exit 0\n")
+    use_project_hooks(place, PreToolUse=[entry("sh guard.sh", "Bash", fail_closed=True)])
+    run(place, "hooks", "trust", "--yes")
+    assert listed_hooks(place) == [("PreToolUse", "project", True)]
+    _, outputs = work(place, "echo '# weaker' >> guard.sh", "touch made")
+    assert "has changed since you trusted it" in outputs[1]
+    assert not (place.repo / "made").exists()
