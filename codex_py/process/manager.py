@@ -8,7 +8,6 @@ import os
 from codex_py.errors import ToolError
 from codex_py.process.profiles import LoginProfiles
 from codex_py.process.session import ExecSession
-from codex_py.process.soak import Soaks
 from codex_py.process.spawn import CommandSpec, start_child
 from codex_py.process.sweep import MARKER, command_marker, kill_marked, marking, new_prefix
 from codex_py.process.watchdog import Watchdog, set_watch
@@ -33,7 +32,6 @@ class ProcessManager:
         self._started = 0
         self._needs_sweep = False
         self._watchdog: Watchdog | None = None
-        self._soaks = Soaks()
 
     async def start(self, spec: CommandSpec) -> ExecSession:
         """Start a command and enter it in the table; raise `ToolError` when it cannot start.
@@ -55,7 +53,7 @@ class ProcessManager:
             spec.discard()
             raise
         spec.release()
-        session = ExecSession(self._free_id(), spec, child, marker=marker, soaks=self._soaks)
+        session = ExecSession(self._free_id(), spec, child, marker=marker)
         self._live[session.id] = session
         return session
 

@@ -58,19 +58,6 @@ class CappedOutput:
         if chunk:
             self._feed_ring(chunk)
 
-    @property
-    def has_head(self) -> bool:
-        """Whether the head is complete: from now on nothing but the end is kept."""
-        return self._head_room == 0
-
-    def skip(self, count: int) -> None:
-        """So many bytes came that nobody has kept; what follows is the tail."""
-        if count:
-            self._total += count
-            self._head_room = 0
-            self._ring.clear()
-            self._end = 0
-
     def peek(self) -> Captured:
         """What is kept so far."""
         return Captured(bytes(self._head), bytes(self._ring[self._end :] + self._ring[: self._end]), self._total)

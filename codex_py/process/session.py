@@ -9,30 +9,25 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from io import FileIO
 from typing import Final
 
 from codex_py.errors import ToolError
 from codex_py.process.output import CappedOutput, Captured
 from codex_py.process.pty import set_size
-from codex_py.process.soak import Soak, Soaks
 from codex_py.process.spawn import Child, CommandSpec
 
 # After the exit, how long a grandchild that still holds the pipe is waited for.
 GRACE_SECONDS: Final = 0.05
 _KILL_SECONDS: Final = 2.0
 _SCRATCH_BYTES: Final = 512 * 1024
-# How often a flood is looked at, and how much of it.
-_LOOK_SECONDS: Final = 0.1
-_LOOK_BYTES: Final = 8 * 1024
 _PENDING_BYTES: Final = 1024 * 1024
 
 
 class ExecSession:
     """A command that was started. Belongs to the event loop it was made in."""
 
-    def __init__(self, session_id: int, spec: CommandSpec, child: Child, *, marker: str, soaks: Soaks) -> None:
+    def __init__(self, session_id: int, spec: CommandSpec, child: Child, *, marker: str) -> None:
         self.id: Final = session_id
         self.tty: Final = spec.tty
         self.sandboxed: Final = spec.sandboxed
@@ -47,7 +42,7 @@ class ExecSession:
         # What is typed of a line that is not ended yet; kept by who judges input.
         self.typed = ""
         self.on_end: Callable[[ExecSession], None] | None = None
-        # Hears what is read, as it comes, and of a flood the latest now and then; a view is valid during the call only.
+        # Called with output as it arrives; a view is valid during the call only.
         self.on_output: Callable[[bytes | memoryview], None] | None = None
         self._child = child
         self._cleanup: Callable[[], None] | None = spec.cleanup
@@ -55,10 +50,8 @@ class ExecSession:
         self._exit_code: int | None = None
         self._output = FileIO(child.output)
         self._scratch = bytearray(_SCRATCH_BYTES)  # reused: a fresh one for each read would be mapped and unmapped
-        self._soaks = soaks
-        self._soak: Soak | None = None
         self._unread = CappedOutput()
-        self._told = CappedOutput()
+        self._taken = CappedOutput()
         self._keeping = True
         self._pending = bytearray()
         self._reading = True
@@ -85,16 +78,14 @@ class ExecSession:
 
     def take(self) -> Captured:
         """The output that came since the last `take`."""
-        self._collect()
         taken = self._unread.take(final=self._ended.done())
-        _append(self._told, taken)
+        _append(self._taken, taken)
         return taken
 
     def transcript(self) -> str:
         """Everything the command has printed so far, capped."""
-        self._collect()
         whole = CappedOutput()
-        _append(whole, self._told.peek())
+        _append(whole, self._taken.peek())
         _append(whole, self._unread.peek())
         return whole.peek().text()
 
@@ -134,14 +125,14 @@ class ExecSession:
             await self.wait(_KILL_SECONDS)
         finally:
             self._stop_reading()
-            self._close_output()
+            self._output.close()
             self._clean_up()
             self._finish()
 
     def let_go(self) -> None:
         """The end was told. Output of a grandchild that lives on is read and thrown away, lest it die of SIGPIPE."""
         self._keeping = False
-        self._unread = self._told = CappedOutput()
+        self._unread = self._taken = CappedOutput()
 
     def _watch_exit(self) -> None:
         try:
@@ -164,19 +155,17 @@ class ExecSession:
         # Later, when what a dying sandbox still held has surely been killed: what is removed protected something.
         self._loop.call_later(GRACE_SECONDS, self._clean_up)
         if self._reading:
-            # What the pipe held by now, and a sip on its way.
-            owed = (self._soak.total if self._soak else 0) + 2 * self._child.room
-            self._loop.call_later(GRACE_SECONDS, self._finish_when_read, owed)
+            self._loop.call_later(GRACE_SECONDS, self._finish_reading)
         else:
-            self._close_output()
+            self._output.close()
             self._finish()
 
-    def _finish_when_read(self, owed: int) -> None:
-        """End, once a thread has read the `owed` bytes that may have come before the exit; a survivor may go on."""
-        if self._soak is not None and self._reading and self._soak.total < owed and self._soak.has_more():
-            self._loop.call_later(GRACE_SECONDS, self._finish_when_read, owed)
-        else:
-            self._finish()
+    def _finish_reading(self) -> None:
+        """Read what the pipe holds, but no more than it can hold: a survivor may go on printing for ever."""
+        owed = max(self._child.capacity, 1)
+        while self._reading and owed > 0 and (size := self._read()):
+            owed -= size
+        self._finish()
 
     def _clean_up(self) -> None:
         cleanup, self._cleanup = self._cleanup, None
@@ -190,67 +179,29 @@ class ExecSession:
         if self.on_end is not None:
             self.on_end(self)
 
-    def _read(self) -> None:
-        got, ended = self._fill_scratch()
-        if self._keeping:
-            self._unread.feed(got)
-        self._tell(got)
+    def _read(self) -> int:
+        """Read what is there, at most half a MiB; return how many bytes that was."""
+        piece, ended = self._fill_scratch()
+        if self._keeping and piece:
+            self._unread.feed(piece)
+            if self.on_output is not None:
+                self.on_output(piece)
         if ended:
             self._end_reading()
-        elif self._unread.has_head and self._child.room:
-            self._read_in_thread()
+        return len(piece)
 
     def _fill_scratch(self) -> tuple[memoryview, bool]:
-        """Read what is there, a scratch full at most; say whether that was the end."""
-        got, size, view = 0, None, memoryview(self._scratch)
-        while got < len(view):
+        """The next output, and whether it is the last."""
+        filled, size, view = 0, None, memoryview(self._scratch)
+        while filled < len(view):
             try:
-                size = self._output.readinto(view[got:])
+                size = self._output.readinto(view[filled:])
             except OSError:  # EIO: the last process left the terminal
                 size = 0
             if not size:
                 break
-            got += size
-        return view[:got], size == 0
-
-    def _read_in_thread(self) -> None:
-        self._soak = self._soaks.start(self._output, wake=self._wake)
-        if self._soak is not None:
-            self._loop.remove_reader(self._child.output)
-            self._scratch = bytearray()
-
-    def _wake(self) -> None:
-        """Called in the thread that reads."""
-        with suppress(RuntimeError):  # the loop is closed, and the session with it
-            self._loop.call_soon_threadsafe(self._woken)
-
-    def _woken(self) -> None:
-        if self._soak is not None and self._soak.ended:
-            self._collect()
-        else:
-            self._loop.call_later(_LOOK_SECONDS, self._look)
-
-    def _look(self) -> None:
-        """Show the latest of a flood; all that is kept of it stays with the thread until somebody takes it."""
-        if self._soak is not None and self._reading:
-            self._tell(self._soak.latest(_LOOK_BYTES))
-
-    def _collect(self) -> None:
-        """Take over what the thread has read, if one does."""
-        if self._soak is None or not self._reading:
-            return
-        self._look()
-        came = self._soak.take()
-        if self._keeping:
-            self._unread.feed(came.head)
-            self._unread.skip(came.skipped)
-            self._unread.feed(came.kept)
-        if came.ended:
-            self._end_reading()
-
-    def _tell(self, piece: bytes | memoryview) -> None:
-        if self._keeping and piece and self.on_output is not None:
-            self.on_output(piece)
+            filled += size
+        return view[:filled], size == 0
 
     def _end_reading(self) -> None:
         self._stop_reading()
@@ -260,19 +211,11 @@ class ExecSession:
     def _stop_reading(self) -> None:
         if self._reading:
             self._reading = False
-            if self._soak is None:
-                self._loop.remove_reader(self._child.output)
-                self._loop.remove_writer(self._child.output)
+            self._loop.remove_reader(self._child.output)
+            self._loop.remove_writer(self._child.output)
             # A terminal that goes away hangs up on its command, which may have closed its end first and not ended yet.
             if not self.tty or self._exit_code is not None:
-                self._close_output()
-
-    def _close_output(self) -> None:
-        # The number of a descriptor that a thread still reads must not go to another file.
-        if self._soak is None:
-            self._output.close()
-        else:
-            self._soak.stop()
+                self._output.close()
 
     def _flush(self) -> None:
         while self._pending:

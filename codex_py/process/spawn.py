@@ -56,12 +56,12 @@ class CommandSpec(Value):
 class Child:
     """A started process: `output` is the descriptor to read (and, for a terminal, to write), not blocking.
 
-    `room` is how many bytes the process may print before somebody has to read, as far as that is known; else 0.
+    `capacity` is how many bytes can wait in it unread, 0 when unknown.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], output: int, *, sandboxed: bool, room: int = 0) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], output: int, *, sandboxed: bool, capacity: int = 0) -> None:
         self.output = output
-        self.room = room
+        self.capacity = capacity
         self.pid = process.pid
         self._process = process
         self._sandboxed = sandboxed
@@ -103,10 +103,10 @@ def start_child(spec: CommandSpec, extra_env: Mapping[str, str]) -> Child:
 
 def _start_on_pipe(spec: CommandSpec, extra_env: Mapping[str, str]) -> Child:
     ours, theirs = os.pipe2(os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
-    room = 0
+    capacity = 0
     try:
         with suppress(OSError):  # a roomier pipe saves wake-ups; the user's pipe quota may not allow it
-            room = fcntl.fcntl(theirs, _F_SETPIPE_SZ, _PIPE_BYTES)
+            capacity = fcntl.fcntl(theirs, _F_SETPIPE_SZ, _PIPE_BYTES)
         os.set_blocking(ours, False)
         process = _popen(spec, extra_env, stdin=subprocess.DEVNULL, output=theirs)
     except BaseException:
@@ -114,7 +114,7 @@ def _start_on_pipe(spec: CommandSpec, extra_env: Mapping[str, str]) -> Child:
         raise
     finally:
         os.close(theirs)
-    return Child(process, ours, sandboxed=spec.sandboxed, room=room)
+    return Child(process, ours, sandboxed=spec.sandboxed, capacity=capacity)
 
 
 def _start_on_terminal(spec: CommandSpec, extra_env: Mapping[str, str]) -> Child:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import select
 import sys
-import threading
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -226,9 +225,6 @@ async def test_a_flood_can_be_closed_in_its_midst(manager: ProcessManager, tmp_p
         await session.wait(0.005)
     await manager.close(session)
     assert session.exit_code == 137
-    for thread in threading.enumerate():
-        if thread.name == "flood":
-            await asyncio.to_thread(thread.join, 60)
     await asyncio.get_running_loop().shutdown_default_executor()
     assert _open_descriptors() == before
 

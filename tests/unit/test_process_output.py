@@ -79,17 +79,3 @@ def test_the_buffer_starts_afresh_after_a_take() -> None:
 def test_which_suffixes_are_the_beginning_of_a_character() -> None:
     cases = {b"": 0, b"a": 0, b"\xc3": 1, b"a\xe2\x82": 2, b"\xf0\x9f\x98": 3, "é".encode(): 0, b"\x80\x80\x80": 0}
     assert {raw: incomplete_suffix(raw) for raw in cases} == cases
-
-
-def test_what_was_skipped_is_part_of_the_gap() -> None:
-    buffer = CappedOutput()
-    buffer.feed(b"a" * HEAD_BYTES + b"b" * 10)
-    assert buffer.has_head
-    buffer.skip(1000)
-    buffer.feed(b"end")
-    assert buffer.take() == Captured(b"a" * HEAD_BYTES, b"end", HEAD_BYTES + 1013)
-    # The beginning of what comes after is not known either.
-    buffer.feed(b"x")
-    buffer.skip(5)
-    buffer.feed(b"y")
-    assert buffer.take() == Captured(b"x", b"y", 7)
