@@ -112,6 +112,12 @@ LAZY: Final = {
     ("core/model_connection.py", "codex_py.model.catalog_file"),
     # Only when interrupts are looked after.
     ("cli/entry.py", "codex_py.cli.main"),
+    # Only where the caller asks for a form of the answer.
+    ("cli/exec.py", "codex_py.core.answer_schema"),
+    ("core/session.py", "codex_py.core.answer_schema"),
+    ("core/turn.py", "codex_py.core.answer_schema"),
+    ("core/answer_schema.py", "jsonschema"),
+    ("core/answer_schema.py", "referencing"),
     # Only for the help, and for a review.
     ("cli/exec.py", "codex_py.cli.exec_help"),
     ("cli/exec.py", "codex_py.cli.review"),

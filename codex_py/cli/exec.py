@@ -287,4 +287,7 @@ def read_schema(path: str | None) -> dict[str, Any] | None:
     fields = as_object(schema)
     if not fields:
         raise UserError(f"the output schema `{path}` is not a JSON object that says anything")
+    from codex_py.core.answer_schema import check_schema  # the seam: few ask for a form of the answer
+
+    check_schema(fields, f"the output schema `{path}`")
     return fields

@@ -194,6 +194,10 @@ class Session:
                 self._conversation.append(self._late.take_items())
 
     async def _user_turn(self, given: tuple[UserInput, ...], schema: dict[str, Any] | None = None) -> None:
+        if schema is not None:
+            from codex_py.core.answer_schema import check_schema  # the seam: few ask for a form of the answer
+
+            check_schema(schema)
         message = await user_message(given, cwd=self._settings.next.cwd)
         await self._conversation.user_turn([Said(given, message)], None if schema is None else encode_json(schema))
 

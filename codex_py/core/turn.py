@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from codex_py.context.schema_misfit import schema_misfit
 from codex_py.core.compaction import Compaction
 from codex_py.core.sampling import Answer, Sampler
 from codex_py.core.turn_hooks import TurnHooks
 from codex_py.errors import ModelError
 from codex_py.model.failures import TOO_LONG
+from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
 
 # So many answers without an item and the same request again: another one would bring no more.
@@ -34,10 +36,12 @@ class Turn(Value):
     async def run(self) -> str | None:
         """Sample and run tools until a response asks for nothing; return that response's message.
 
-        Between two requests, and when one turns out too long, the history is compacted. Raises `ModelError` when the
+        Between two requests, and when one turns out too long, the history is compacted. An answer that does not fit
+        the schema of the turn is asked for once more. Raises `ModelError` when that does not fit either, and when the
         model goes on asking for more and says nothing, or does nothing.
         """
         silent = idle = 0
+        misfit = False
         while True:
             await self.hear_late()
             before = len(self.sampler.history)
@@ -50,7 +54,13 @@ class Turn(Value):
                 continue
             self.note_answer(answer)
             if await self._is_over(answer):
-                return answer.message
+                problem = self._find_misfit(answer)
+                if problem is None:
+                    return answer.message
+                if misfit:
+                    raise ModelError(f"the answer does not fit the output schema: {problem}", retryable=False)
+                misfit = True
+                self.sampler.history.append(schema_misfit(problem))
             silent = silent + 1 if len(self.sampler.history) == before else 0
             if silent == _MOST_SILENT:
                 raise ModelError(f"the model said nothing {silent} times and asked to go on", retryable=False)
@@ -58,6 +68,15 @@ class Turn(Value):
             if idle == _MOST_IDLE:
                 raise ModelError(f"the model went on {idle} times and called no tool that exists", retryable=False)
             await self.compaction.between_requests(self.sampler.turn)
+
+    def _find_misfit(self, answer: Answer) -> str | None:
+        """What in the answer does not fit the schema of the turn, if it has one."""
+        schema = self.sampler.turn.output_schema
+        if schema is None or self.hooks.has_halted:
+            return None
+        from codex_py.core.answer_schema import find_misfit  # the seam: few ask for a form of the answer
+
+        return find_misfit(answer.message or "", as_object(decode_json(schema)))
 
     async def _is_over(self, answer: Answer) -> bool:
         if self.hooks.has_halted:

@@ -198,7 +198,7 @@ def test_what_is_said_to_a_running_turn_reaches_its_next_request(place: Place) -
 
 def test_settings_of_a_turn_hold_for_those_after_it(place: Place) -> None:
     (place.repo / "sub").mkdir()
-    with FakeResponses(repeat([say("ok")])) as model:
+    with FakeResponses([say('{"a": 1}')], repeat([say("ok")])) as model:
         place.use_model(model.base_url)
         with app_server(place) as client:
             thread = client.open(place)

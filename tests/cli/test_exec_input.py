@@ -38,12 +38,13 @@ def png() -> bytes:
 
 def asked(place: Place, *arguments: str | Path, stdin: bytes | None = None, cwd: Path | None = None) -> Request:
     """Run one good turn with these arguments; give back the request it made."""
-    with FakeResponses([say("done")]) as model:
+    answer = '{"ok": true}' if "--output-schema" in arguments else "done"
+    with FakeResponses([say(answer)]) as model:
         if not (place.codex_home / "config.toml").exists():
             place.use_model(model.base_url)
         override = f'model_providers.fake.base_url="{model.base_url}"'
         ended = run(place, "exec", "-c", override, *arguments, stdin=stdin, cwd=cwd)
-    assert (ended.status, ended.stdout) == (0, b"done\n"), ended.err
+    assert (ended.status, ended.out) == (0, f"{answer}\n"), ended.err
     return model.requests[0]
 
 
@@ -128,6 +129,60 @@ def test_the_output_schema_is_sent_strict(place: Place) -> None:
 
     wanted = {"type": "json_schema", "strict": True, "schema": SCHEMA, "name": "codex_output_schema"}
     assert request.body["text"]["format"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ("It is fine.", "it is not JSON"),
+        ('```json\n{"ok": true}\n```', "it is not JSON"),
+        ('{"ok": "yes"}', "at `$.ok`: 'yes' is not of type 'boolean'"),
+        ("{}", "at `$`: 'ok' is a required property"),
+        ("", "it is empty"),
+    ],
+)
+def test_an_answer_that_does_not_fit_the_schema_is_asked_for_once_more(place: Place, answer: str, problem: str) -> None:
+    path = place.write("schema.json", json.dumps(SCHEMA))
+    good = '{"ok": true}'
+    with FakeResponses([say(answer)], [say(good)]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--output-schema", path, "go")
+    assert (ended.status, ended.out) == (0, f"{good}\n"), ended.err
+    assert problem in model.requests[1].texts("developer")[-1]
+
+    with FakeResponses([say(answer)], [say(answer)]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--json", "--output-schema", path, "-o", "answer.json", "go")
+    assert ended.status == 1
+    assert ended.events[-1]["type"] == "turn.failed"
+    message = ended.events[-1]["error"]["message"]
+    assert message.startswith(f"the answer does not fit the output schema: {problem}")
+    assert not (place.repo / "answer.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ('{"type": "objekt"}', "at `$.type`"),
+        ('{"properties": 3}', "at `$.properties`"),
+    ],
+)
+def test_a_schema_that_is_not_valid_is_refused_before_any_request(place: Place, schema: str, problem: str) -> None:
+    path = place.write("schema.json", schema)
+    with FakeResponses() as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--output-schema", path, "go")
+    assert (ended.status, ended.stdout) == (1, b"")
+    assert ended.err.startswith(f"error: the output schema `{path}` is not a valid JSON schema: {problem}")
+
+
+def test_a_reference_of_the_schema_is_never_fetched(place: Place) -> None:
+    path = place.write("schema.json", '{"$ref": "http://127.0.0.1:9/x.json"}')
+    with FakeResponses([say("{}")], [say("{}")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--output-schema", path, "go")
+    assert ended.status == 1
+    assert "the schema refers to `http://127.0.0.1:9/x.json`, which is not in it" in ended.err
 
 
 def test_the_model_flag_beats_the_override_and_the_file(place: Place) -> None:

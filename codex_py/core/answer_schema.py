@@ -1,0 +1,55 @@
+"""Whether an answer fits the JSON schema that the caller asked for."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from codex_py.errors import UserError
+from codex_py.protocol.encoding import decode_json
+
+_MAX_SHOWN: Final = 300
+
+
+def check_schema(schema: dict[str, Any], name: str = "the output schema") -> None:
+    """Raise `UserError` for a schema that is not valid; `name` is what to call it. Loads the validator: about 0.1 s."""
+    from jsonschema import SchemaError  # the seam: few ask for a form of the answer
+
+    try:
+        _validator_class(schema).check_schema(schema)
+    except SchemaError as error:
+        raise UserError(f"{name} is not a valid JSON schema: {_shown(error)}") from error
+    except RecursionError as error:
+        raise UserError(f"{name} is nested too deeply") from error
+
+
+def find_misfit(answer: str, schema: dict[str, Any]) -> str | None:
+    """What in the answer does not fit the schema, on one line; None when it fits. No reference is fetched."""
+    from referencing import Registry  # the seam: few ask for a form of the answer
+    from referencing.exceptions import Unresolvable
+
+    if not answer.strip():
+        return "it is empty"
+    try:
+        value: Any = decode_json(answer)
+        registry = Registry[Any]()
+        errors: Any = _validator_class(schema)(schema, registry=registry).iter_errors(value)
+        error: Any = next(errors, None)
+    except Unresolvable as unresolved:
+        return f"the schema refers to `{unresolved.ref}`, which is not in it"
+    except RecursionError:
+        return "it is nested too deeply"
+    except ValueError as invalid:
+        return f"it is not JSON: {invalid}"
+    return None if error is None else _shown(error)
+
+
+def _validator_class(schema: dict[str, Any]) -> Any:
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import validator_for
+
+    return validator_for(schema, default=Draft202012Validator)
+
+
+def _shown(error: Any) -> str:
+    line = " ".join(str(error.message).split())
+    return f"at `{error.json_path}`: {line if len(line) <= _MAX_SHOWN else line[: _MAX_SHOWN - 1] + '…'}"
