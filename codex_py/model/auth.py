@@ -167,8 +167,7 @@ def _openai_login(provider: Provider, env: Mapping[str, str], home: Path, rules:
         )
     raise LoginNeeded(
         f"no API key for the model provider `{provider.id}`",
-        hint="sign in with `codex-py login`, set OPENAI_API_KEY or CODEX_API_KEY, keep a key in `auth.json` with "
-        "`codex-py login --with-api-key`, run a local model with `--oss`, or try `--offline`, which needs no model",
+        hint="sign in with `codex-py login`, or set OPENAI_API_KEY",
     )
 
 
