@@ -141,6 +141,7 @@ _TIGHTER: Final[Mapping[KeyPath, _Rule]] = {
     ("sandbox_workspace_write", "exclude_slash_tmp"): _only(True),
     ("sandbox", "allow_partial"): _only(False),
     ("sandbox", "deny_read"): _added,
+    ("sandbox", "protected"): _added,
     ("sandbox", "allow_read"): _none,
     ("sandbox", "allow_unix_sockets"): _none,
     ("shell_environment_policy", "inherit"): _not_looser(ENVIRONMENT_STARTS),

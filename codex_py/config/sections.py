@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from codex_py.config.keys import KeyPath
 from codex_py.config.kinds import (
@@ -160,6 +160,13 @@ class SandboxWorkspaceWrite(Record):
     exclude_slash_tmp: bool = setting(Flag(), "keep /tmp read-only", default=False)
 
 
+PROTECTED: Final = (
+    *(".vscode", ".idea", ".husky", ".claude", ".cursor", ".gemini", ".windsurf", ".mcp.json", ".envrc"),
+    *("~/.bashrc", "~/.bash_profile", "~/.bash_login", "~/.profile", "~/.zshrc", "~/.zshenv", "~/.zprofile"),
+    *("~/.gitconfig", "~/.config/git", "~/.config/fish", "~/.config/autostart", "~/.config/systemd"),
+)
+
+
 class SandboxRules(Record):
     """`[sandbox]`: rules that hold in every sandbox mode but danger-full-access."""
 
@@ -174,6 +181,12 @@ class SandboxRules(Record):
         "paths denied by default that commands may read; `codex-py sandbox explain` lists them",
         default=(),
         sample=("~/.npmrc",),
+    )
+    protected: tuple[str, ...] = setting(
+        ListOf(Pattern()),
+        "names that stay read-only where they exist in writable folders, because other programs run what is in them; "
+        "paths below `~/` are protected in a writable home, there or not",
+        default=PROTECTED,
     )
     allow_unix_sockets: Literal[True] | tuple[Path, ...] = setting(
         PathsOrAll(),

@@ -28,7 +28,7 @@ def make_sandbox(
         deny_read=denied_patterns(loaded, env),
         secrets=own_secrets(home, loaded.config.sandbox.allow_read, env),
         home=home,
-        limits=Limits(unix_sockets=loaded.config.sandbox.allow_unix_sockets),
+        limits=Limits(loaded.config.sandbox.allow_unix_sockets, loaded.config.sandbox.protected),
         backends=backends,
     )
 

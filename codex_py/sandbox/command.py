@@ -20,6 +20,7 @@ from codex_py.sandbox.layout import Mount, holds_roots, plan_mounts
 from codex_py.sandbox.limits import NO_LIMITS, Limits
 from codex_py.sandbox.linux import open_filter, project_of
 from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
+from codex_py.sandbox.nested import NestedNames
 from codex_py.sandbox.pins import Pins
 from codex_py.sandbox.placeholders import hold_all
 from codex_py.sandbox.policy import WritableRoot, writable_roots
@@ -91,6 +92,7 @@ class Sandbox:
         self._unreadable: dict[Path, tuple[Path, ...] | SandboxUnavailable] = {}
         self._read_rules: dict[Path, ReadRules] = {}
         self._pins: dict[tuple[SandboxPolicy, Path], Pins] = {}
+        self._nested: dict[tuple[SandboxPolicy, Path], list[NestedNames]] = {}
         self._hidden_pins: dict[Path, Pins] = {}
 
     @classmethod
@@ -111,8 +113,13 @@ class Sandbox:
         if known is None:
             unreadable = self.unreadable(policy, cwd)
             home = cwd / self._home if self._home else None
-            known = writable_roots(policy, cwd, self._env, home=home, unreadable=unreadable)
+            protected = self._limits.protected
+            known = writable_roots(policy, cwd, self._env, home=home, unreadable=unreadable, protected=protected)
             self._pins[policy, cwd] = Pins(path for root in known for path in root.protected)
+            worked_in = {root.path for root in known}.intersection(
+                Path(real_path(cwd / folder)) for folder in (cwd, *_extra_roots(policy))
+            )
+            self._nested[policy, cwd] = [NestedNames(root.path, root.names) for root in known if root.path in worked_in]
             known = tuple(_without(root, unreadable) for root in known)
             self._roots[policy, cwd] = known
         return known
@@ -236,7 +243,10 @@ class Sandbox:
         roots, unreadable = self.roots(policy, cwd), self.unreadable(policy, cwd)
         _check_places(roots, unreadable)
         hidden = [*unreadable, *self._hidden_pins[cwd].paths()]
-        mounts = plan_mounts(roots, moved=self._pins[policy, cwd].paths(), hidden=hidden)
+        pins = self._pins[policy, cwd]
+        for nested in self._nested[policy, cwd]:
+            pins.add(nested.find())
+        mounts = plan_mounts(roots, moved=pins.paths(), hidden=hidden)
         return lay_screens(mounts, [cwd / secret for secret in self._secrets])
 
     def _make_folders(self, cwd: Path) -> None:
@@ -262,6 +272,10 @@ class Sandbox:
         backend = make_backend(name, self._env)
         self._probed[name] = backend, backend.probe([*project_of(cwd), *roots])
         return self._probed[name]
+
+
+def _extra_roots(policy: SandboxPolicy) -> tuple[Path, ...]:
+    return policy.writable_roots if isinstance(policy, WorkspaceWrite) else ()
 
 
 def _beyond(backend: Backend, mounts: Sequence[Mount]) -> str | None:

@@ -161,6 +161,8 @@ def _put(kind: str, path: str, held: int | None, *, passed: bool) -> None:
     elif kind.startswith("shown"):
         if held is not None:
             _show(held, path, writable=kind == "shown-writable")
+    elif kind == "hidden-entry":
+        os.mkdir(path, 0)  # noqa: PTH102
     elif kind == "hidden-file":
         if not os.path.exists(path):  # noqa: PTH110 - it is in a screen
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))

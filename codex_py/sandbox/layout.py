@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from codex_py.paths import is_placeholder, is_there
 from codex_py.protocol.value import Value
-from codex_py.sandbox.policy import WritableRoot
+from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot
 
 MountKind: TypeAlias = Literal[
     "writable",
@@ -17,6 +17,7 @@ MountKind: TypeAlias = Literal[
     "missing",
     "hidden-folder",
     "hidden-file",
+    "hidden-entry",
     "screen",
     "shown",
     "shown-writable",
@@ -29,7 +30,8 @@ class Mount(Value):
 
     A `link` is pinned to its name, so that it can be neither removed nor replaced; `missing` is kept from being made;
     what is hidden can be neither read nor written. A `screen` is an empty folder in the place of one whose entries are
-    `shown` in it one by one, as far as they are still there; `fd` is such a file, open to be copied.
+    `shown` in it one by one, as far as they are still there, or an empty `hidden-entry`; `fd` is a shown file, open to
+    be copied.
     """
 
     kind: MountKind
@@ -48,9 +50,14 @@ def plan_mounts(
     # A mount can be neither renamed nor removed.
     closed = protected.union(unseen)
     ways = {path for root in roots for path in root.ways if closed.isdisjoint((path, *path.parents))}
-    mounts = {path: Mount("writable", path) for path in own | ways}
+    mounts = {path: Mount("writable", path) for path in own.union(filter(is_there, ways))}
+    kept = {path for root in roots for path in root.kept}
+    # Of other programs: an empty `.vscode` would stand on the host while a command runs.
+    further = {name for root in roots for name in root.names}.difference(PROTECTED_NAMES)
     for path in protected:
-        kind = _protection(path, at_top=path.parent in own or (path.name == ".git" and path.parent in ways))
+        at_top = path.parent in own and path.name.lower() not in further
+        keep = at_top or path in kept or (path.name == ".git" and path.parent in ways)
+        kind = _protection(path, keep=keep)
         if kind is not None:
             mounts[path] = Mount(kind, path)
     mounts |= {path: Mount(_hiding(path), path) for path in unseen if _is_lasting(path) and path not in own}
@@ -62,12 +69,12 @@ def in_order(mounts: Iterable[Mount]) -> list[Mount]:
     return sorted(mounts, key=lambda mount: (len(mount.path.parts), mount.path))
 
 
-def _protection(path: Path, *, at_top: bool) -> MountKind | None:
+def _protection(path: Path, *, keep: bool) -> MountKind | None:
     if path.is_symlink():
         return "link"  # where it leads is protected on its own
     if _is_lasting(path):
         return "read-only"
-    return "missing" if at_top else None
+    return "missing" if keep else None
 
 
 def _is_lasting(path: Path) -> bool:

@@ -9,9 +9,13 @@ from codex_py.protocol.value import Value
 
 
 class Limits(Value):
-    """`unix_sockets` are the socket files that commands may connect to with workspace-write; True means all."""
+    """`unix_sockets` are the socket files that commands may connect to with workspace-write; True means all.
+
+    `protected` are names that stay read-only where they exist in writable directories, and paths that start with `~/`.
+    """
 
     unix_sockets: Literal[True] | tuple[Path, ...] = ()
+    protected: tuple[str, ...] = ()
 
 
 NO_LIMITS: Final = Limits()

@@ -53,6 +53,8 @@ def bwrap_argv(
                 sealed.append(path)
             case "shown" | "shown-writable" | "shown-link":
                 argv += _showing(mount)
+            case "hidden-entry":
+                argv += ("--perms", "000", "--dir", path)
             case "hidden-file":
                 # A device on a mount without devices: to open it is an error, not the end of an empty file.
                 argv += ("--ro-bind", "/dev/null", path)

@@ -20,13 +20,24 @@ class Pins:
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._fds: list[int] = []
+        self._held: set[tuple[int, int]] = set()
+        self.add(paths)
+
+    def add(self, paths: Iterable[Path]) -> None:
+        """Hold these as well, each once."""
         if not _O_PATH:
             return
         for path in paths:
             try:
-                self._fds.append(os.open(path, _O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC))
+                status = os.lstat(path)
+                if (status.st_dev, status.st_ino) in self._held:
+                    continue
+                fd = os.open(path, _O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
             except OSError:
                 continue  # missing ones are protected by name
+            status = os.fstat(fd)
+            self._held.add((status.st_dev, status.st_ino))
+            self._fds.append(fd)
 
     def __del__(self) -> None:
         for fd in self._fds:

@@ -2,15 +2,15 @@
 
 Read-only inside every root are `.git`, `.codex` and `.agents`: what is in them runs, or is believed, outside the
 sandbox later. That goes for the ones at the top whether or not they exist, for those of the folders above the
-working directory, for those found below it when the session looks first, for where a `.git` file points, for what git
-runs of a root that is a repository itself, and for the other names that their files have as hard links. So does our own
-home, wherever it lies: what commands are asked about, and held by, is written there.
+working directory, for those found below it, for where a `.git` file points, for what git runs of a root that is a
+repository itself, for the directories of hooks and the files that a repository's settings name, and for the other names
+that their files have as hard links. So does our own home, wherever it lies: what commands are asked about, and held by,
+is written there. The user's settings add names of other programs, as far as they exist.
 """
 
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -18,20 +18,16 @@ from typing import Final
 from codex_py.paths import is_file, is_folder, real_path
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
+from codex_py.sandbox.denials import expand_home
+from codex_py.sandbox.git_settings import hook_folders, included_files, submodule_folders
 from codex_py.sandbox.hard_links import other_names
+from codex_py.sandbox.nested import NestedNames
 
 PROTECTED_NAMES: Final = (".git", ".codex", ".agents")
 
-# How far nested repositories are looked for; breadth first, so that what is left out lies deep.
-_SCANNED_FOLDERS: Final = 500
-_SCANNED_ENTRIES: Final = 10_000
 _POINTER_BYTES: Final = 4096
 _PATH_BYTES: Final = 4096
 _NAME_BYTES: Final = 255
-# Bulk that tools unpack: nobody works in a repository there, and it would use the scan up.
-_BULK: Final = frozenset({"node_modules", "site-packages", "__pycache__"})
-
-
 # A folder with the first ones is a repository without a working tree; git runs what is in the others, or said there.
 _BARE: Final = ("HEAD", "objects", "refs")
 _BARE_RUNS: Final = ("hooks", "config")
@@ -44,13 +40,16 @@ class WritableRoot(Value):
     """A folder commands may write below, and the paths inside it they may not; all real paths.
 
     The first ones of `protected` are the root's own three names, there or not. `ways` are the folders that lead to our
-    home and to other roots: they can be worked in, and neither renamed nor removed, or another folder could be put in
-    the place of those.
+    home, to other roots and to the `kept` paths: they can be worked in, and neither renamed nor removed, or another
+    folder could be put in the place of those. Of the protected paths, those in `kept` must not be made either when they
+    are missing. `names` are protected wherever they are found below.
     """
 
     path: Path
     protected: tuple[Path, ...] = ()
     ways: tuple[Path, ...] = ()
+    kept: tuple[Path, ...] = ()
+    names: tuple[str, ...] = PROTECTED_NAMES
 
 
 def writable_roots(
@@ -60,12 +59,13 @@ def writable_roots(
     *,
     home: Path | None = None,
     unreadable: Sequence[Path] = (),
+    protected: Sequence[str] = (),
 ) -> tuple[WritableRoot, ...]:
     """Where `policy` lets a session that works in `cwd` write; none for read-only, `/` for full access.
 
     Roots that are not folders are left out, and so is `home`, our own, which is protected in any other root. `env`
-    tells where `TMPDIR` is; no temporary folder is what lies in an `unreadable` or a protected path. Reads the disk, a
-    bounded part of it.
+    tells where `TMPDIR` is; no temporary folder is what lies in an `unreadable` or a protected path. `protected` are
+    the user's further names to protect, and paths that start with `~/`. Reads the disk, a bounded part of it.
     """
     match policy:
         case ReadOnly():
@@ -74,7 +74,8 @@ def writable_roots(
             return (WritableRoot(Path("/")),)
         case WorkspaceWrite():
             found = [folder for folder in _temporary(policy, env) if not _is_below(folder, unreadable)]
-            return _workspace_roots(policy, cwd, Path(real_path(home)) if home else None, found)
+            worked_in = _folders([cwd, *(cwd / root for root in policy.writable_roots)])
+            return _workspace_roots(worked_in, Path(real_path(home)) if home else None, found, env, protected)
 
 
 def is_writable(path: Path, roots: Sequence[WritableRoot]) -> bool:
@@ -87,7 +88,7 @@ def is_writable(path: Path, roots: Sequence[WritableRoot]) -> bool:
     if not root.protected:
         return True
     inside = real.relative_to(root.path).parts
-    if any(part.lower() in PROTECTED_NAMES for part in inside):
+    if any(part.lower() in root.names for part in inside):
         return False
     kept = {path for holder in holders for path in holder.protected if path.is_relative_to(root.path)}
     return not any(real.is_relative_to(path) for path in kept)
@@ -104,17 +105,22 @@ def _temporary(policy: WorkspaceWrite, env: Mapping[str, str]) -> list[Path]:
 
 
 def _workspace_roots(
-    policy: WorkspaceWrite, cwd: Path, home: Path | None, temporary: Sequence[Path]
+    worked_in: Sequence[Path],
+    home: Path | None,
+    temporary: Sequence[Path],
+    env: Mapping[str, str],
+    protected: Sequence[str],
 ) -> tuple[WritableRoot, ...]:
-    worked_in = [
-        folder for folder in _folders([cwd, *(cwd / root for root in policy.writable_roots)]) if folder != home
-    ]
+    worked_in = [folder for folder in worked_in if folder != home]
+    further = tuple(name.lower() for name in protected if "/" not in name)
     names = [root / name for root in worked_in for name in PROTECTED_NAMES]
     shut = [*names, *(target for path in names for target in _targets(path))]
     spare = [folder for folder in temporary if folder != home and not _is_below(folder, shut)]
     roots = list(dict.fromkeys([*worked_in, *spare]))
     own = {root: [root / name for name in PROTECTED_NAMES] for root in roots}
-    found = [path for root in worked_in for path in (*_of_bare(root), *_nested(root), *_above(root, roots))]
+    nested = [path for root in worked_in for path in NestedNames(root, (*PROTECTED_NAMES, *further)).find()]
+    nested = [path for path in nested if path not in names]
+    found = [*nested, *(path for root in worked_in for path in (*_of_bare(root), *_above(root, roots)))]
     named = [path for names in own.values() for path in names]
     extra = [*sorted(found), *(target for path in (*named, *found) for target in _targets(path))]
     settings = [home / name for name in _SETTINGS] if home else []
@@ -122,14 +128,47 @@ def _workspace_roots(
     extra += [home] if home else []
     held = {*named, *extra}
     extra += [path for path in linked if held.isdisjoint(path.parents)]
+    kept = [path for path in _kept(worked_in, nested, env, protected) if not _is_below(path, held)]
+    extra += [*kept, *(target for path in kept for target in _targets(path)), *_included(worked_in, nested, env)]
     return tuple(
         WritableRoot(
             root,
-            tuple(dict.fromkeys([*own[root], *(path for path in extra if path.is_relative_to(root))])),
-            _ways(root, [home, *roots] if home else roots),
+            tuple(dict.fromkeys([*own[root], *(path for path in extra if root in path.parents)])),
+            _ways(root, [*([home] if home else []), *roots, *kept]),
+            tuple(path for path in kept if root in path.parents),
+            (*PROTECTED_NAMES, *further),
         )
         for root in roots
     )
+
+
+def _repositories(worked_in: Iterable[Path], nested: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
+    """The git directory and the top of every repository that is known."""
+    for path in (*(root / ".git" for root in worked_in), *nested):
+        if path.name == ".git":
+            yield from ((git, path.parent) for git in (_targets(path) or [path]))
+
+
+def _kept(
+    worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[str, str], protected: Sequence[str]
+) -> list[Path]:
+    """What must be kept from being made, too: directories of hooks, the `.git` of submodules, shell profiles."""
+    kept = [Path(real_path(expand_home(name, env))) for name in protected if name.startswith("~/")]
+    for git, work in _repositories(worked_in, nested):
+        kept += [_first_missing(folder, work) for folder in hook_folders(git, work, env)]
+        kept += [folder / ".git" for folder in submodule_folders(work) if is_folder(folder)]
+    return list(dict.fromkeys(kept))
+
+
+def _included(worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[str, str]) -> list[Path]:
+    files = [file for git, _ in _repositories(worked_in, nested) for file in included_files(git, env)]
+    return [place for file in files for place in dict.fromkeys([file, *leads_to(file)])]
+
+
+def _first_missing(path: Path, top: Path) -> Path:
+    """The path, or the highest folder above it, below `top`, that is missing: who makes that one makes all."""
+    missing = [one for one in (path, *path.parents) if top in one.parents and not os.path.lexists(one)]
+    return missing[-1] if missing else path
 
 
 def _ways(root: Path, places: Iterable[Path]) -> tuple[Path, ...]:
@@ -160,31 +199,6 @@ def _above(root: Path, roots: Sequence[Path]) -> Iterator[Path]:
     for folder in root.parents:
         if any(folder != other and folder.is_relative_to(other) for other in roots):
             yield from (folder / name for name in PROTECTED_NAMES if name == ".git" or os.path.lexists(folder / name))
-
-
-def _nested(root: Path) -> list[Path]:
-    """Protected paths below the top of `root`; links are not followed."""
-    found: list[Path] = []
-    top = str(root)
-    folders = deque([top])
-    seen = entries = 0
-    while folders and seen < _SCANNED_FOLDERS and entries < _SCANNED_ENTRIES:
-        folder = folders.popleft()
-        seen += 1
-        try:
-            with os.scandir(folder) as listing:
-                for entry in listing:
-                    entries += 1
-                    if entry.name.lower() in PROTECTED_NAMES:
-                        if folder != top:
-                            found.append(Path(entry.path))
-                    elif entry.name not in _BULK and entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    if entries >= _SCANNED_ENTRIES:
-                        break
-        except OSError:
-            continue
-    return found
 
 
 def _targets(path: Path) -> list[Path]:

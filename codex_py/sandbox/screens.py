@@ -94,7 +94,7 @@ def _screen(folder: Path, hidden: Collection[str], laid: Mapping[Path, Mount]) -
         path = Path(entry.path)
         known = laid.get(path)
         if entry.name in hidden or (endings and entry.name.endswith(endings)):
-            mounts.append(Mount("hidden-folder" if entry.is_dir() else "hidden-file", path))
+            mounts.append(Mount("hidden-entry" if entry.is_dir(follow_symlinks=False) else "hidden-file", path))
         elif entry.name.startswith(drafts):
             continue
         elif known is None:

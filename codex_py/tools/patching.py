@@ -161,6 +161,10 @@ def _check_resolved(path: Path, roots: Sequence[WritableRoot]) -> None:
     if is_writable(path.parent if os.path.islink(path) else path, roots):  # noqa: PTH114 - which raises
         _check_names(str(path), [path.name])
         return
+    names = {name for root in roots for name in root.names if name not in PROTECTED_NAMES}
+    further = next((part for part in path.parts if part.lower() in names), None)
+    if further is not None:
+        raise PatchOutside(f"{_OUTSIDE}: other programs run what is in `{further}` (`sandbox.protected`)")
     kept = ", ".join(f"`{name}`" for name in PROTECTED_NAMES)
     raise PatchOutside(f"{_OUTSIDE}: `{path}` is in no writable folder, or in one that is kept read-only ({kept})")
 

@@ -1,0 +1,115 @@
+"""What git runs or believes because a repository's settings name it: hook directories, included files, submodules.
+
+Reads no more of git's configuration format than that takes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from codex_py.sandbox.denials import expand_home
+
+_MAX_BYTES: Final = 1 << 20
+_MAX_INCLUDED: Final = 50
+_SECTION: Final = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*')
+_ESCAPES: Final = {"n": "\n", "t": "\t", "b": "\b"}
+
+
+def hook_folders(git: Path, work: Path, env: Mapping[str, str]) -> list[Path]:
+    """Where `core.hooksPath` of a repository, or of the user, leads; `git` is its git directory, `work` its top."""
+    configs = [*_own_configs(git), *_user_configs(env)]
+    values = [value for _, key, value in _all_settings(configs, env) if key == "core.hookspath" and value]
+    return _paths(work, values, env)
+
+
+def included_files(git: Path, env: Mapping[str, str]) -> list[Path]:
+    """The files that the configuration of a repository includes, conditions aside."""
+    configs = _own_configs(git)
+    return [path for path in dict.fromkeys(path for path, _, _ in _all_settings(configs, env)) if path not in configs]
+
+
+def submodule_folders(work: Path) -> list[Path]:
+    """The directories that `.gitmodules` names."""
+    settings = parse_settings(_text(work / ".gitmodules"))
+    values = [value for key, value in settings if key.startswith("submodule.") and key.endswith(".path")]
+    return [path for path in _paths(work, values, {}) if path.is_relative_to(work)]
+
+
+def parse_settings(text: str) -> Iterator[tuple[str, str]]:
+    """Every setting as `section.name` or `section.subsection.name`, and its value; broken lines are passed over."""
+    section = ""
+    for raw in text.replace("\r\n", "\n").replace("\\\n", "").split("\n"):
+        line = raw.strip()
+        while heading := _SECTION.match(line):
+            name, sub = heading[1].lower(), heading[2]
+            section = name if sub is None else f"{name}.{sub}"
+            line = line[heading.end() :]
+        if line and line[0] not in "#;[":
+            name, separator, value = line.partition("=")
+            yield f"{section}.{name.strip().lower()}", _value(value.strip()) if separator else ""
+
+
+def _value(text: str) -> str:
+    value, end, quoted = "", 0, False
+    letters = iter(text)
+    for letter in letters:
+        if letter == '"':
+            quoted = not quoted
+        elif letter == "\\":
+            escaped = next(letters, "")
+            value += _ESCAPES.get(escaped, escaped)
+        elif letter in "#;" and not quoted:
+            break
+        else:
+            value += letter
+        if quoted or not letter.isspace():
+            end = len(value)
+    return value[:end]
+
+
+def _own_configs(git: Path) -> list[Path]:
+    return [git / "config", git / "config.worktree"]
+
+
+def _user_configs(env: Mapping[str, str]) -> list[Path]:
+    config = env.get("XDG_CONFIG_HOME") or "~/.config"
+    return [Path(expand_home(path, env)) for path in ("~/.gitconfig", f"{config}/git/config")]
+
+
+def _all_settings(configs: list[Path], env: Mapping[str, str]) -> Iterator[tuple[Path, str, str]]:
+    """The settings of these files and of those they include, each with the file it is in."""
+    waiting, seen = list(configs), set[Path]()
+    while waiting and len(seen) < _MAX_INCLUDED:
+        path = waiting.pop(0)
+        if path in seen:
+            continue
+        seen.add(path)
+        for key, value in parse_settings(_text(path)):
+            yield path, key, value
+            if value and (key == "include.path" or (key.startswith("includeif.") and key.endswith(".path"))):
+                found = _paths(path.parent, [value], env)
+                # Named even when it is empty or missing.
+                yield from ((one, "", "") for one in found)
+                waiting += found
+
+
+def _paths(start: Path, values: list[str], env: Mapping[str, str]) -> list[Path]:
+    usable = [value for value in values if "\0" not in value]
+    return list(dict.fromkeys(Path(os.path.normpath(start / expand_home(value, env))) for value in usable))
+
+
+def _text(path: Path) -> str:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError):
+        return ""
+    try:
+        return os.read(fd, _MAX_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)

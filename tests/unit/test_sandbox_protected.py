@@ -1,0 +1,163 @@
+"""What other programs run or believe in a writable directory: repositories, hooks, settings of editors and agents."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from codex_py.config.sections import PROTECTED
+from codex_py.protocol.policy import WorkspaceWrite
+from codex_py.sandbox.backends import BackendName
+from codex_py.sandbox.command import Sandbox
+from codex_py.sandbox.git_settings import parse_settings
+from codex_py.sandbox.limits import Limits
+from codex_py.sandbox.policy import is_writable
+from tests.unit.command_builders import Session, output_of
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the backends are Linux's")
+WORKSPACE = WorkspaceWrite(exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
+MOUNTING: tuple[BackendName, ...] = ("bubblewrap", "namespaces")
+every_mounting_backend = pytest.mark.parametrize("backend", MOUNTING)
+
+
+@pytest.fixture
+async def session(tmp_path: Path) -> AsyncGenerator[Session, None]:
+    made = Session(_repository(tmp_path), WORKSPACE)
+    yield made
+    await made.processes.kill_all()
+
+
+def _repository(folder: Path) -> Path:
+    repo = folder.resolve() / "repo"
+    subprocess.run(["git", "init", "-q", repo], check=True)
+    return repo
+
+
+def hold(
+    session: Session, backend: BackendName, *, home: Path | None = None, protected: tuple[str, ...] = PROTECTED
+) -> None:
+    user = {"PATH": os.environ["PATH"], "HOME": str(home or session.cwd.parent)}
+    session.sandbox = Sandbox(user, limits=Limits(protected=protected), backends=(backend,))
+
+
+def configure(session: Session, *words: str) -> None:
+    subprocess.run(["git", "-C", session.cwd, "config", *words], check=True)
+
+
+async def _out(session: Session, cmd: str) -> str:
+    return output_of(await session.exec(f"{{ {cmd}; }} 2>&1")).strip()
+
+
+async def _is_held(session: Session, *paths: str) -> None:
+    for path in paths:
+        said = await _out(session, f"mkdir -p $(dirname {path}); (echo x > {path}) && echo written")
+        assert "written" not in said, path
+        assert "Read-only" in said or "Is a directory" in said, (path, said)
+
+
+@every_mounting_backend
+async def test_a_repository_that_a_command_made_is_protected_from_the_next_one(
+    session: Session, backend: BackendName
+) -> None:
+    hold(session, backend)
+    assert await _out(session, "mkdir -p a/b && git init -q a/b && echo x > a/b/.git/hooks/x && echo made") == "made"
+    await _is_held(session, "a/b/.git/hooks/x", "a/b/.git/config")
+    await _out(session, "mv a c")
+    await _is_held(session, "c/b/.git/config")
+
+
+@every_mounting_backend
+async def test_a_command_cannot_set_back_the_time_by_which_a_change_is_noticed(
+    session: Session, backend: BackendName
+) -> None:
+    (session.cwd / "a" / "b").mkdir(parents=True)
+    hold(session, backend)
+    assert await _out(session, "echo start") == "start"
+    await _out(session, "touch -r a/b stamp; mkdir a/b/.git; touch -r stamp a/b")
+    await _is_held(session, "a/b/.git/config")
+
+
+@every_mounting_backend
+async def test_the_repository_of_a_submodule_cannot_be_made(session: Session, backend: BackendName) -> None:
+    (session.cwd / "lib").mkdir()
+    (session.cwd / ".gitmodules").write_text('[submodule "lib"]\n\tpath = lib\n\turl = https://example.com/lib\n')
+    hold(session, backend)
+    await _is_held(session, "lib/.git", "lib/.git/config")
+    assert await _out(session, "echo x > lib/file && cat lib/file") == "x"
+
+
+@pytest.mark.parametrize("exists", [True, False])
+@every_mounting_backend
+async def test_directories_of_hooks_cannot_be_written(session: Session, backend: BackendName, exists: bool) -> None:
+    configure(session, "core.hooksPath", "tools/hooks/_")
+    if exists:
+        (session.cwd / "tools" / "hooks" / "_").mkdir(parents=True)
+    hold(session, backend)
+    await _is_held(session, "tools/hooks/_/pre-commit")
+    await _out(session, "mv tools old")
+    await _is_held(session, "tools/hooks/_/pre-commit")
+
+
+@every_mounting_backend
+async def test_files_that_the_configuration_includes_cannot_be_written(session: Session, backend: BackendName) -> None:
+    (session.cwd / "shared.gitconfig").write_text("[include]\n\tpath = more.gitconfig\n")
+    (session.cwd / "more.gitconfig").write_text("[alias]\n\tst = status\n")
+    configure(session, "include.path", "../shared.gitconfig")
+    hold(session, backend)
+    await _is_held(session, "shared.gitconfig", "more.gitconfig")
+
+
+@every_mounting_backend
+async def test_settings_of_editors_and_agents_cannot_be_changed(session: Session, backend: BackendName) -> None:
+    for name in (".vscode/tasks.json", "web/.claude/settings.json", ".mcp.json"):
+        (session.cwd / name).parent.mkdir(parents=True, exist_ok=True)
+        (session.cwd / name).write_text("{}")
+    hold(session, backend)
+    await _is_held(session, ".vscode/tasks.json", "web/.claude/settings.json", ".mcp.json")
+    assert await _out(session, "cat .mcp.json") == "{}"
+    assert await _out(session, "echo x > AGENTS.md && cat AGENTS.md") == "x"
+    # Those that a command makes are held from the next one on.
+    await _out(session, "mkdir web/.cursor")
+    await _is_held(session, "web/.cursor/mcp.json")
+    # The tools of ours ask before they make one.
+    assert not is_writable(session.cwd / ".idea" / "x.xml", session.sandbox.roots(WORKSPACE, session.cwd))
+
+
+@every_mounting_backend
+async def test_the_list_can_be_shortened(session: Session, backend: BackendName) -> None:
+    (session.cwd / ".vscode").mkdir()
+    (session.cwd / ".idea").mkdir()
+    hold(session, backend, protected=(".idea",))
+    assert await _out(session, "echo x > .vscode/settings.json && cat .vscode/settings.json") == "x"
+    await _is_held(session, ".idea/x.xml")
+
+
+@every_mounting_backend
+async def test_shell_profiles_are_held_in_a_writable_home(session: Session, backend: BackendName) -> None:
+    (session.cwd / ".bashrc").write_text("# mine\n")
+    hold(session, backend, home=session.cwd)
+    await _is_held(session, ".bashrc", ".zshenv", ".gitconfig")
+    assert (session.cwd / ".bashrc").read_text() == "# mine\n"
+    hold(session, backend)
+    assert await _out(session, "echo x > .bashrc && cat .bashrc") == "x"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[core]\n\thooksPath = .husky/_\n", {"core.hookspath": ".husky/_"}),
+        ('[Core] HooksPath = "a b" # here\n', {"core.hookspath": "a b"}),
+        ("[core]\nhookspath = a\\\nb ; x\n", {"core.hookspath": "ab"}),
+        ('[includeIf "gitdir:/a"]\n path=x\n', {"includeIf.gitdir:/a.path".lower(): "x"}),
+        ("[core]\n bare\n nonsense = \n", {"core.bare": "", "core.nonsense": ""}),
+        ('[a "b\\"c"] d = "e;f"\n', {'a.b\\"c.d': "e;f"}),
+        ("\0\n[\n[x\n]", {".\0": "", ".]": ""}),
+    ],
+)
+def test_git_settings_are_read_as_git_does(text: str, expected: dict[str, str]) -> None:
+    assert dict(parse_settings(text)) == expected
