@@ -7,6 +7,7 @@ import shlex
 import tomllib
 from collections import Counter
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Any, Final
 
 from codex_py.offline.skills import SHELL_LANGUAGES, fences, shell_text
@@ -26,7 +27,7 @@ _TEST_FILE: Final = re.compile(r"(?:^|/)(?:test_[^/]*\.py|[^/]*(?:_test|_spec|\.
 _REMOVED: Final = re.compile(r"!\[[^\]\n]*\]\([^)\n]*\)|<[^<>\n]{1,300}>|\*\*")
 _LINK: Final = re.compile(r"\[([^\]\n]*)\](?:\([^)\n]*\)|\[[^\]\n]*\])?")
 _NOT_PROSE: Final = re.compile(r"\s*(?:#|[-*+] |\d+[.)] |\||\.\. |:[\w-]+:|[=~-]{3,}|    |\t|>)")
-_LANGUAGES: Final = {
+_LANGUAGES: Final = MappingProxyType({
     suffix: language
     for language, suffixes in {
         "Python": "py pyi", "Rust": "rs", "Go": "go", "TypeScript": "ts tsx mts", "JavaScript": "js jsx mjs cjs",
@@ -35,7 +36,7 @@ _LANGUAGES: Final = {
         "Dart": "dart", "Zig": "zig", "Shell": "sh bash", "SQL": "sql", "HTML": "html", "CSS": "css scss",
     }.items()
     for suffix in suffixes.split()
-}  # fmt: skip
+})  # fmt: skip
 
 
 def describe_repository() -> Rule:
@@ -95,7 +96,6 @@ def _report(folder: str, paths: list[str], readme: str, texts: dict[str, str]) -
     test_dirs = sorted({str(PurePosixPath(path).parent) for path in tests}, key=lambda path: (path.count("/"), path))
     run = readme_commands(texts.get(readme, "")) or (["npm install"] if "package.json" in paths else [])
     tops = Counter(path.partition("/")[0] for path in paths if "/" in path)
-    more = " or more" if len(paths) >= _MAX_FILES else ""
     spoken = ", ".join(f"{language} ({count(number, 'file')})" for language, number in languages.most_common(8))
     tested = (
         f"{', '.join(map(code, test_dirs[:5]))} ({count(len(tests), 'test file')})" if tests else "none found by name"
@@ -105,7 +105,7 @@ def _report(folder: str, paths: list[str], readme: str, texts: dict[str, str]) -
             f"**{name}**: {purpose}",
             *(["", source] if source else []),
             "",
-            f"- **Files:** {len(paths)}{more}",
+            f"- **Files:** {len(paths)}{' or more' if len(paths) >= _MAX_FILES else ''}",
             f"- **Languages:** {spoken or 'no source code in a language I know'}",
             f"- **Tests:** {tested}",
             f"- **How to run:** {', '.join(map(code, run)) if run else 'neither a README nor a manifest says how'}",
