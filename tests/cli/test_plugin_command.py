@@ -115,7 +115,7 @@ def test_a_repository_is_fetched_at_what_it_shows_or_at_a_tag(place: Place, tmp_
 def test_no_filter_hook_or_helper_of_the_users_is_started_for_a_plugin(place: Place, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     (place.home / ".gitconfig").write_text(
-        f'[filter "own"]\n\tclean = touch {canary}; cat\n\tsmudge = touch {canary}; cat\n'
+        f'[filter "own"]\n\tclean = "touch {canary}; cat"\n\tsmudge = "touch {canary}; cat"\n'
         f"[core]\n\tfsmonitor = touch {canary}\n\thooksPath = {place.home}\n"
     )
     hook = place.home / "post-checkout"

@@ -31,8 +31,8 @@ _CONFIG = """
 	textconv = {run} textconv
 	command = {run} command
 [filter "x"]
-	clean = {run} filter; cat
-	smudge = {run} filter; cat
+	clean = "{run} filter; cat"
+	smudge = "{run} filter; cat"
 	required = true
 [filter "y"]
 	process = {run} filter
@@ -66,8 +66,8 @@ _CONFIG = """
 [extensions]
 	partialClone = origin
 """
-_MORE = '[filter "z"]\n\tclean = {run} filter; cat\n'
-_SUBMODULE = '[core]\n\tfsmonitor = {run} submodule\n[filter "x"]\n\tclean = {run} submodule; cat\n'
+_MORE = '[filter "z"]\n\tclean = "{run} filter; cat"\n'
+_SUBMODULE = '[core]\n\tfsmonitor = {run} submodule\n[filter "x"]\n\tclean = "{run} submodule; cat"\n'
 
 
 @dataclass(frozen=True)
