@@ -21,11 +21,19 @@ def codex_home(env: Mapping[str, str]) -> Path:
     """
     chosen = env.get("CODEX_HOME")
     if not chosen:
-        return Path(env.get("HOME") or Path.home()) / ".codex"
-    home = Path(chosen).expanduser().absolute()
+        return user_home(env) / ".codex"
+    home = Path(os.path.expanduser(chosen)).absolute()  # noqa: PTH111 - without a home `~` stays as it is
     if not is_folder(home):
         raise UserError(f"CODEX_HOME is not a folder: `{home}`", hint="create it, or unset CODEX_HOME")
     return home
+
+
+def user_home(env: Mapping[str, str]) -> Path:
+    """The user's home, by `HOME` or as the system knows it. Raises `UserError` where neither says."""
+    try:
+        return Path(env.get("HOME") or Path.home())
+    except RuntimeError as error:
+        raise UserError("the home directory is not known", hint="set HOME or CODEX_HOME") from error
 
 
 def real_path(path: str | os.PathLike[str]) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from codex_py.errors import UserError
+from codex_py.programs import program_finder
 from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
 
@@ -49,9 +51,11 @@ class Notifier:
 
     def _start(self, argument: str) -> None:
         try:
+            cwd = Path(self._session["cwd"])
+            program = program_finder(self._env, cwd).find_chosen(self._command[0], "`notify`")
             # A session of its own: what ends this program, or its terminal, does not end the other.
             started = subprocess.Popen(
-                [*self._command, argument],
+                [program, *self._command[1:], argument],
                 cwd=self._session["cwd"],
                 env=self._env,
                 stdin=subprocess.DEVNULL,
@@ -59,6 +63,9 @@ class Notifier:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
+        except UserError as error:
+            self._warn(str(error))
+            return
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             self._warn(f"cannot start `{self._command[0]}`, the program of `notify`: {reason}")

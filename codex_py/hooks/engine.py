@@ -16,7 +16,7 @@ from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.schema import Hook
 from codex_py.hooks.verdict import Verdict, combined
 from codex_py.paths import make_private_dir
-from codex_py.process.env import find_executable
+from codex_py.programs import program_finder
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.value import Value
 
@@ -134,7 +134,7 @@ class HookEngine:
                 make_private_dir(hook.origin.data)
         own = variables_of(hook, place)
         env = {**place.env, **own}
-        start = Start(_argv(hook, env, own), place.cwd, env)
+        start = Start(_argv(hook, place, own), place.cwd, env)
         if hook.origin.layer == "project":
             try:
                 start = await asyncio.to_thread(self._confined, hook, start, place)
@@ -168,10 +168,10 @@ def variables_of(hook: Hook, place: HookPlace) -> dict[str, str]:
     return variables
 
 
-def _argv(hook: Hook, env: Mapping[str, str], own: Mapping[str, str]) -> tuple[str, ...]:
+def _argv(hook: Hook, place: HookPlace, own: Mapping[str, str]) -> tuple[str, ...]:
     if not isinstance(hook.command, str):
         # No shell puts the variables in.
         return tuple(_PLACE.sub(lambda found: own.get(found[1], found[0]), word) for word in hook.command)
     # Many are written for bash and do not say so.
-    shell = find_executable("bash", env.get("PATH", "")) or "/bin/sh"
+    shell = program_finder(place.env, place.cwd, (place.project,)).find("bash") or "/bin/sh"
     return (shell, "-c", hook.command)

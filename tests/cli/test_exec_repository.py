@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -122,3 +123,21 @@ def test_a_flood_is_cut_and_the_turn_goes_on(shop: Place) -> None:
     assert output.rstrip().endswith("3000000")
     assert "tokens truncated…" in output
     assert max(map(len, ended.stdout.splitlines())) < 2_200_000
+
+
+@pytest.mark.parametrize("name", ["HEAD", "config", "packed-refs", "commondir"])
+@pytest.mark.parametrize("content", ["directory", "fifo", b"ref: refs/heads/\0x\n", b"gitdir: \0\n", b"\n" * 150_000])
+def test_an_odd_repository_neither_ends_nor_stalls_a_start(place: Place, name: str, content: str | bytes) -> None:
+    path = place.repo / ".git" / name
+    path.unlink(missing_ok=True)
+    if content == "directory":
+        path.mkdir()
+    elif content == "fifo":
+        os.mkfifo(path)
+    else:
+        assert isinstance(content, bytes)
+        path.write_bytes((b'[remote "origin"]\n' if name == "config" else b"") + content)
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "hi")
+    assert (ended.status, ended.out) == (0, "done\n")

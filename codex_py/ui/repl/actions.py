@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from codex_py.errors import UserError
 from codex_py.protocol import events
 from codex_py.render.entry import Flow
 from codex_py.render.theme import Theme
 from codex_py.render.transcript import render_items
 from codex_py.ui.repl.desk import Desk
-from codex_py.ui.repl.editor import edit_text, temporary_file
+from codex_py.ui.repl.drafts import draft_file
+from codex_py.ui.repl.editor import edit_text
 from codex_py.ui.repl.input import Composer
 from codex_py.ui.repl.paste import clipboard_picture
 from codex_py.ui.repl.tasks import SideTasks
@@ -74,14 +75,21 @@ class Actions:
 
     async def _edit(self) -> None:
         before = self._composer.chips.expand(self._composer.text)
-        after = await edit_text(before, self._desk.front.run_program, self._desk.place.env)
+        desk = self._desk
+        try:
+            after = await edit_text(
+                before, desk.front.run_program, desk.programs(), desk.place.env, home=desk.place.home
+            )
+        except UserError as error:
+            desk.voice.fail(str(error), hint=error.hint)
+            return
         if after is None:
             self._desk.voice.fail("no editor could be started", hint="set EDITOR")
         elif after != before:
             self._composer.set_text(after)
 
     async def _paste_image(self) -> None:
-        picture = await clipboard_picture(self._desk.place.env)
+        picture = await clipboard_picture(self._desk.place.env, self._desk.programs(), self._desk.place.home)
         if picture is None:
             self._desk.voice.note("there is no picture in the clipboard that can be read from here")
         else:
@@ -93,9 +101,9 @@ class Actions:
         session, flow = self._desk.session, Flow()
         entries = render_items(session.history.items, cwd=self._desk.cwd, expanded=True)
         lines = [line for entry in entries for line in flow.lines(entry, width=width, theme=theme)]
-        pager = shutil.which("less", path=self._desk.place.env.get("PATH"))
+        pager = self._desk.programs().find("less")
         if pager is None:
             self._desk.voice.fail("there is no `less` to read it in", hint="`codex-py sessions show` prints it")
             return
-        with temporary_file("\n".join(lines) + "\n", ".txt") as path:
+        with draft_file(self._desk.place.home, "\n".join(lines) + "\n", ".txt") as path:
             await self._desk.front.run_program([pager, "-R", "-S", "+G", str(path)])

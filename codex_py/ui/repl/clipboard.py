@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import shutil
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
+from codex_py.programs import ProgramFinder
 from codex_py.text.over_ssh import is_over_ssh
 from codex_py.ui.repl.multiplexer import passed_on, through_tmux
 
@@ -18,18 +18,18 @@ _SECONDS: Final = 3.0
 _MOST_BYTES: Final = 74_994
 
 
-async def copy_text(text: str, env: Mapping[str, str], emit: Callable[[str], None]) -> str:
+async def copy_text(text: str, env: Mapping[str, str], programs: ProgramFinder, emit: Callable[[str], None]) -> str:
     """Copy a text; how that was done, in words. `emit` sends an escape sequence.
 
     The clipboard is that of the machine at which the user sits: over ssh only the terminal knows it.
     """
     raw = text.encode(errors="replace")
-    if not is_over_ssh(env) and (command := _program(env)) and await _fed(command, raw, env):
-        return f"with `{command[0]}`"
+    if not is_over_ssh(env) and (command := _program(env, programs)) and await _fed(command, raw, env):
+        return f"with `{command[0].rpartition('/')[2]}`"
     sequence = f"\x1b]52;c;{base64.b64encode(raw[:_MOST_BYTES]).decode()}\a"
     if env.get("TMUX"):
         # By default tmux lets no such sequence through, but gives its own buffer to the terminal.
-        if shutil.which("tmux", path=env.get("PATH")) and await _fed(["tmux", "load-buffer", "-w", "-"], raw, env):
+        if (tmux := programs.find("tmux")) and await _fed([tmux, "load-buffer", "-w", "-"], raw, env):
             return "through tmux"
     elif env.get("TERM", "").startswith("tmux"):
         # A tmux on the user's machine: it takes the one or the other, as it is set up.
@@ -38,13 +38,14 @@ async def copy_text(text: str, env: Mapping[str, str], emit: Callable[[str], Non
     return "through the terminal"
 
 
-def _program(env: Mapping[str, str]) -> list[str] | None:
+def _program(env: Mapping[str, str], programs: ProgramFinder) -> list[str] | None:
     candidates: list[list[str]] = [["pbcopy"]] if sys.platform == "darwin" else []
     if env.get("WAYLAND_DISPLAY"):
         candidates.append(["wl-copy"])
     if env.get("DISPLAY"):
         candidates += [["xclip", "-selection", "clipboard"], ["xsel", "--clipboard", "--input"]]
-    return next((one for one in candidates if shutil.which(one[0], path=env.get("PATH"))), None)
+    found = ([path, *one[1:]] for one in candidates if (path := programs.find(one[0])) is not None)
+    return next(found, None)
 
 
 async def _fed(command: list[str], raw: bytes, env: Mapping[str, str]) -> bool:

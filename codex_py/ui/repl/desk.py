@@ -9,8 +9,10 @@ from typing import Protocol, TypeAlias
 from codex_py.core.build import ResumeTarget
 from codex_py.core.git_program import GitReader
 from codex_py.core.session import Session
+from codex_py.programs import ProgramFinder, program_finder
 from codex_py.protocol.events import Event, TurnCompleted, TurnFailed, TurnInterrupted, UsageReported
 from codex_py.protocol.ops import Op
+from codex_py.protocol.policy import WorkspaceWrite
 from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value
 from codex_py.render.entry import Entry
@@ -101,6 +103,12 @@ class Desk:
     def user_home(self) -> str:
         """The user's own folder, shown as `~`; empty where there is none."""
         return self.place.env.get("HOME", "")
+
+    def programs(self) -> ProgramFinder:
+        """What finds the programs that are started outside the sandbox."""
+        policy = self.session.settings.sandbox_policy
+        writable = policy.writable_roots if isinstance(policy, WorkspaceWrite) else ()
+        return program_finder(self.place.env, self.cwd, writable)
 
     def git(self) -> GitReader:
         """What asks git about the directory the session works in."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import tempfile
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
+
+from codex_py.programs import ProgramFinder
+from codex_py.ui.repl.drafts import draft_file
 
 RunProgram: TypeAlias = Callable[[Sequence[str]], Awaitable[int]]
 
@@ -17,31 +17,26 @@ _NOT_STARTED: Final = 127
 _MOST_BYTES: Final = 4 * 1024 * 1024
 
 
-async def edit_file(path: Path, run: RunProgram, env: Mapping[str, str]) -> bool:
-    """Open a file in the editor and wait for its end; False when there is none that can be started."""
-    for command in _editors(env):
+async def edit_file(path: Path, run: RunProgram, programs: ProgramFinder, env: Mapping[str, str]) -> bool:
+    """Open a file in the editor and wait for its end; False when there is none that can be started.
+
+    Raises `UserError` for an editor of the user's that commands of the model may write.
+    """
+    for command in _editors(programs, env):
         if await run([*command, str(path)]) != _NOT_STARTED:
             return True
     return False
 
 
-async def edit_text(text: str, run: RunProgram, env: Mapping[str, str]) -> str | None:
-    """Let the user edit a text; None when no editor could be started, or what it left cannot be read."""
-    with temporary_file(text, ".md") as path:
-        return _read(path) if await edit_file(path, run, env) else None
+async def edit_text(
+    text: str, run: RunProgram, programs: ProgramFinder, env: Mapping[str, str], *, home: Path
+) -> str | None:
+    """Let the user edit a text; None when no editor could be started, or what it left cannot be read.
 
-
-@contextmanager
-def temporary_file(text: str, suffix: str) -> Generator[Path]:
-    """A file with this text, which nobody else can read and which is gone afterwards."""
-    descriptor, name = tempfile.mkstemp(prefix="codex-py-", suffix=suffix)
-    path = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as out:
-            out.write(text)
-        yield path
-    finally:
-        path.unlink(missing_ok=True)
+    `home` is CODEX_HOME. Raises `UserError` as `edit_file` does, and when there can be no draft.
+    """
+    with draft_file(home, text, ".md") as path:
+        return _read(path) if await edit_file(path, run, programs, env) else None
 
 
 def _read(path: Path) -> str | None:
@@ -52,11 +47,14 @@ def _read(path: Path) -> str | None:
         return None
 
 
-def _editors(env: Mapping[str, str]) -> list[list[str]]:
-    wanted = env.get("VISUAL") or env.get("EDITOR")
+def _editors(programs: ProgramFinder, env: Mapping[str, str]) -> list[list[str]]:
+    name, wanted = ("VISUAL", env["VISUAL"]) if env.get("VISUAL") else ("EDITOR", env.get("EDITOR", ""))
     if wanted:
         try:
-            return [shlex.split(wanted)]
+            words = shlex.split(wanted) or [wanted]
         except ValueError:
-            return [[wanted]]
-    return [[name] for name in _USUAL]
+            words = [wanted]
+        return [[programs.find_chosen(words[0], name), *words[1:]]]
+    # The first is a script, which looks for others itself.
+    start = ["/usr/bin/env", f"PATH={programs.trusted_path()}"]
+    return [[*start, found] for editor in _USUAL if (found := programs.find(editor)) is not None]

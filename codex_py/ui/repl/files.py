@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import Final
 
+from codex_py.programs import program_finder
 from codex_py.ui.repl.chips import Picture
 from codex_py.ui.repl.fuzzy import best, letters_in_order
 from codex_py.ui.repl.menu import MOST_OFFERS, Offer, Word
@@ -187,7 +187,9 @@ def list_files(cwd: Path, given_up: threading.Event) -> list[str]:
     """The files below a folder that git does not ignore, relative to it; as many as can be read in ten seconds, or
     until it is given up.
     """
-    ripgrep = shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
+    # The user's, before the one that was installed with this program.
+    path = os.pathsep.join([os.environ.get("PATH", ""), str(Path(sys.executable).parent)])
+    ripgrep = program_finder({**os.environ, "PATH": path}, cwd).find("rg")
     if ripgrep is None:
         return list(_walk(cwd, given_up))
     command = [ripgrep, "--files", "--hidden", "--no-messages", "--null", "--glob", "!.git", "--glob", "!.jj"]

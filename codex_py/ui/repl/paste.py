@@ -6,13 +6,14 @@ import asyncio
 import os
 import re
 import shlex
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
+
+from codex_py.programs import ProgramFinder
+from codex_py.ui.repl.drafts import keep_draft
 
 _PICTURES: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _ESCAPED: Final = re.compile(r"\\(.)")
@@ -66,26 +67,27 @@ def is_picture(name: str) -> bool:
     return name.lower().endswith(_PICTURES)
 
 
-async def clipboard_picture(env: Mapping[str, str]) -> Path | None:
+async def clipboard_picture(env: Mapping[str, str], programs: ProgramFinder, home: Path) -> Path | None:
     """The picture of the clipboard as a file of its own; None when there is none, or no program that could tell."""
-    for command in _readers(env):
+    for command in _readers(env, programs):
         if (content := await _output_of(command, env)) and content[:4] in (b"\x89PNG", b"GIF8", b"\xff\xd8\xff\xe0"):
-            return _kept(content)
+            return keep_draft(home, content, ".png")
     if sys.platform == "darwin":
-        path = _kept(b"")
+        path = keep_draft(home, b"", ".png")
         arguments = [word for line in _MAC_SCRIPT for word in ("-e", line)]
-        await _output_of(["osascript", *arguments], {**env, "OUT": str(path)})
+        await _output_of(["/usr/bin/osascript", *arguments], {**env, "OUT": str(path)})
         return path if path.stat().st_size else None
     return None
 
 
-def _readers(env: Mapping[str, str]) -> list[list[str]]:
+def _readers(env: Mapping[str, str], programs: ProgramFinder) -> list[list[str]]:
     candidates = [
         ["wl-paste", "--no-newline", "--type", "image/png"] if env.get("WAYLAND_DISPLAY") else [],
         ["xclip", "-selection", "clipboard", "-target", "image/png", "-out"] if env.get("DISPLAY") else [],
         ["pngpaste", "-"],
     ]
-    return [command for command in candidates if command and shutil.which(command[0], path=env.get("PATH"))]
+    wanted = [command for command in candidates if command]
+    return [[path, *command[1:]] for command in wanted if (path := programs.find(command[0])) is not None]
 
 
 async def _output_of(command: list[str], env: Mapping[str, str]) -> bytes:
@@ -107,10 +109,3 @@ async def _output_of(command: list[str], env: Mapping[str, str]) -> bytes:
         await running.wait()
         return b""
     return content if len(content) <= _MOST_BYTES else b""
-
-
-def _kept(content: bytes) -> Path:
-    descriptor, name = tempfile.mkstemp(prefix="codex-py-", suffix=".png")
-    with os.fdopen(descriptor, "wb") as out:
-        out.write(content)
-    return Path(name)

@@ -57,7 +57,7 @@ async def _context(desk: Desk, words: str) -> None:
 
 async def _skills(desk: Desk, words: str) -> None:
     async def edit(path: Path) -> None:
-        if not await edit_file(path, desk.front.run_program, desk.place.env):
+        if not await edit_file(path, desk.front.run_program, desk.programs(), desk.place.env):
             desk.voice.fail("no editor could be started", hint="set EDITOR")
 
     place = SkillsPlace(

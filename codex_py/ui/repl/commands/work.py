@@ -104,7 +104,7 @@ async def _copy(desk: Desk, words: str) -> None:
     if not message:
         desk.voice.note("there is no answer to copy yet")
         return
-    how = await copy_text(message, desk.place.env, desk.front.emit)
+    how = await copy_text(message, desk.place.env, desk.programs(), desk.front.emit)
     desk.voice.note(f"copied the last answer, {len(message):,} characters, {how}")
 
 
