@@ -295,3 +295,58 @@ def test_nothing_of_a_repository_runs_while_it_is_cloned(packs: Path, repo: Path
     ended = run_script("skill-installer/scripts/install.py", "inspect", packs.as_uri(), "--skill", "good", cwd=repo)
     assert ended.returncode == 0
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_skill_is_counted_before_it_is_unpacked(tmp_path: Path, repo: Path) -> None:
+    packs = tmp_path / "packs"
+    files = {f"{name}/SKILL.md": f"---\nname: {name}\ndescription: A skill\n---\n" for name in ("big", "many", "good")}
+    many = {f"many/references/{number}.md": "" for number in range(1001)}
+    make_repo(packs, {**files, **many, "good/a.md": "x"}, ENV)
+    write(packs / "big" / "data.bin", "0" * 60_000_000)
+    (packs / "good" / "run.sh").write_text("#!/bin/sh\n")
+    git = ["git", "-C", str(packs), "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
+    subprocess.run([*git, "add", "-A"], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "big"], check=True)
+    script = SKILLS / "skill-installer/scripts/install.py"
+
+    def limited(*arguments: str) -> subprocess.CompletedProcess[str]:
+        # Whatever unpacks the big file ends at this limit, of 10 MB.
+        command = ["sh", "-c", 'ulimit -f 20000; exec "$@"', "sh", sys.executable, str(script), *arguments]
+        return subprocess.run(command, cwd=repo, env=ENV, capture_output=True, text=True, check=False)
+
+    shown = limited("inspect", packs.as_uri())
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.count("cannot be installed: more than 1000 files or 50000000 bytes") == 2
+    refused = limited("install", packs.as_uri(), "--skill", "big", "--to", str(tmp_path / "to"))
+    assert (refused.returncode, refused.stderr) == (1, "error: more than 1000 files or 50000000 bytes\n")
+    taken = limited("install", packs.as_uri(), "--skill", "good", "--to", str(tmp_path / "to"))
+    assert (taken.returncode, taken.stderr) == (0, "")
+    assert sorted(path.name for path in (tmp_path / "to" / "good").iterdir()) == [
+        *(".installed-from.json", "SKILL.md", "a.md", "run.sh"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("paths", "reason"),
+    [
+        ([("120000", "link", "/etc/passwd")], "x/link is a link"),
+        ([("100644", "A.md", "1"), ("100644", "a.md", "2")], "x/a.md and x/A.md differ only in case"),
+        ([("100644", "D/one", "1"), ("100644", "d/two", "2")], "x/d and x/D differ only in case"),
+        ([("100644", "a\tb", "1")], "characters that cannot be shown"),
+    ],
+)
+def test_a_commit_with_odd_entries_is_refused_by_its_list(
+    tmp_path: Path, repo: Path, paths: list[tuple[str, str, str]], reason: str
+) -> None:
+    packs = tmp_path / "packs"
+    make_repo(packs, {"x/SKILL.md": "---\nname: x\ndescription: y\n---\n"}, ENV)
+    git = ["git", "-C", str(packs), "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
+    for mode, path, content in paths:
+        hashed = subprocess.run([*git, "hash-object", "-w", "--stdin"], input=content, capture_output=True, text=True)
+        entry = f"{mode},{hashed.stdout.strip()},x/{path}"
+        subprocess.run([*git, "update-index", "--add", "--cacheinfo", entry], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "odd"], check=True)
+    ended = run_script("skill-installer/scripts/install.py", "install", packs.as_uri(), "--skill", "x", cwd=repo)
+    assert ended.returncode == 1
+    assert reason in ended.stderr
+    assert not (repo / "codex").exists()

@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import stat
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +35,10 @@ MAX_BYTES = 50_000_000
 MAX_READ = 1_000_000
 MAX_FOLDERS = 20_000
 MAX_DEPTH = 8
+# Of a repository: what it lists, what is downloaded of it, and what all its skills together may unpack to.
+MAX_LISTED = 200_000
+MAX_DOWNLOAD = 100_000_000
+MAX_UNPACKED = 4 * MAX_BYTES
 CLONE_SECONDS = 300
 SKIPPED = {".git", ".hg", ".svn", "node_modules", "__pycache__"}
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -59,11 +65,24 @@ class Refused(Exception):
 
 
 class Source(NamedTuple):
-    """Files at hand; `commit` and `address` tell where they came from."""
+    """Files at hand; `commit` and `address` tell where they came from.
+
+    `problems` are skills that were not unpacked, by their folder, and why.
+    """
 
     root: Path
     address: str
     commit: str
+    problems: dict[str, str]
+
+
+class Listed(NamedTuple):
+    """A file as a commit lists it."""
+
+    mode: str
+    sha: str
+    size: int
+    path: str
 
 
 class Found(NamedTuple):
@@ -73,6 +92,7 @@ class Found(NamedTuple):
     description: str
     folder: Path
     place: str
+    problem: str = ""
 
 
 def main() -> int:
@@ -118,7 +138,7 @@ def opened(source: str, ref: str | None) -> Iterator[Source]:
     if Path(source).is_dir():
         if ref:
             raise Refused("--ref is for git URLs: a folder is taken as it is")
-        yield Source(Path(source), str(Path(source).resolve()), "")
+        yield Source(Path(source), str(Path(source).resolve()), "", {})
         return
     tree = GITHUB_TREE.fullmatch(source)
     url, ref, below = (tree[1], ref or tree[2], tree[3] or "") if tree else (source, ref, "")
@@ -133,14 +153,17 @@ def opened(source: str, ref: str | None) -> Iterator[Source]:
     with tempfile.TemporaryDirectory(prefix="skills-") as folder:
         clone = Path(folder, "clone")
         commit = fetch(url, ref, clone)
-        root = (clone / below).resolve()
-        if not root.is_dir() or clone.resolve() not in (root, *root.parents):
+        root = Path(folder, "files")
+        root.mkdir()
+        below = below.strip("/")
+        files = listed(clone, commit, below)
+        if not files:
             raise Refused(f"no such folder in {url}: {below}")
-        yield Source(root, source, commit)
+        yield Source(root, source, commit, unpack(clone, files, root))
 
 
 def fetch(url: str, ref: str | None, clone: Path) -> str:
-    """Clone without running anything of the repository: no hooks, no filters, no submodules. The commit."""
+    """Download without unpacking, and without running anything of the repository. The commit."""
     # A password in the URL would be seen by everyone who lists processes; git's own helpers are not asked either.
     env = {
         **os.environ,
@@ -150,10 +173,18 @@ def fetch(url: str, ref: str | None, clone: Path) -> str:
     }
     git = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.symlinks=true"]
     branch = ["--branch", ref] if ref else []
-    command = [*git, "clone", "--quiet", "--depth=1", "--no-recurse-submodules", *branch, "--", url, str(clone)]
+    # Kept as the one file that was sent, and large contents never in memory: both are bounded by that file's limit.
+    git += ["-c", "fetch.unpackLimit=1", "-c", "transfer.unpackLimit=1", "-c", "core.bigFileThreshold=1m"]
+    how = ["--quiet", "--depth=1", "--no-checkout", "--no-recurse-submodules"]
     try:
         ended = subprocess.run(
-            command, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=CLONE_SECONDS, check=False
+            [*git, "clone", *how, *branch, "--", url, str(clone)],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=CLONE_SECONDS,
+            check=False,
+            preexec_fn=limit_files,
         )
         if ended.returncode:
             reason = ended.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
@@ -166,8 +197,104 @@ def fetch(url: str, ref: str | None, clone: Path) -> str:
     return told.stdout.decode().strip()
 
 
+def limit_files() -> None:
+    """In the process of git: no file may grow larger than what is downloaded at most."""
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    most = MAX_DOWNLOAD if hard == resource.RLIM_INFINITY else min(hard, MAX_DOWNLOAD)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
+def listed(clone: Path, commit: str, below: str) -> list[Listed]:
+    """The files of a commit in a folder, with their declared sizes; nothing is unpacked. Paths start at the folder."""
+    tree = f"{commit}:{below}" if below else commit
+    command = ["git", "-C", str(clone), "ls-tree", "-r", "-l", "-z", tree]
+    found: list[Listed] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout
+        rest = b""
+        while chunk := process.stdout.read(65536):
+            *records, rest = (rest + chunk).split(b"\0")
+            for record in records:
+                facts, _, path = record.partition(b"\t")
+                mode, _, sha, size = facts.decode().split()
+                found.append(Listed(mode, sha, int(size) if size.isdigit() else 0, os.fsdecode(path)))
+            # Trees can hold each other, so that a small repository lists without end.
+            if len(found) > MAX_LISTED or len(rest) > MAX_READ:
+                process.kill()
+                raise Refused(f"the repository has more than {MAX_LISTED} files: give the folder of a skill as source")
+    return found
+
+
+def unpack(clone: Path, files: list[Listed], root: Path) -> dict[str, str]:
+    """Write the skills among the files, each counted before it is unpacked. Those left out, by folder, and why."""
+    folders = {file.path.rpartition("/")[0] for file in files if file.path.rpartition("/")[2] == "SKILL.md"}
+    problems: dict[str, str] = {}
+    wanted: dict[str, Listed] = {}
+    for folder in sorted(folders):
+        inside = [file for file in files if not folder or file.path.startswith(f"{folder}/")]
+        inside = [file for file in inside if SKIPPED.isdisjoint(file.path.split("/"))]
+        problem = why_not(inside)
+        if problem:
+            problems[folder or "."] = problem
+            inside = [file for file in inside if file.path == f"{folder}/SKILL.md".lstrip("/")]
+            inside = [file for file in inside if file.size <= MAX_READ and not why_not([file])]
+        wanted.update((file.path, file) for file in inside)
+    if sum(file.size for file in wanted.values()) > MAX_UNPACKED:
+        raise Refused(f"its skills unpack to more than {MAX_UNPACKED} bytes: give the folder of one as source")
+    write_files(clone, list(wanted.values()), root)
+    return problems
+
+
+def why_not(files: list[Listed]) -> str:
+    """Why files cannot be a skill, by what the commit says of them; "" when they can."""
+    if len(files) > MAX_FILES or sum(file.size for file in files) > MAX_BYTES:
+        return f"more than {MAX_FILES} files or {MAX_BYTES} bytes"
+    for file in files:
+        parts = file.path.split("/")
+        if not file.path.isprintable():
+            return f"a file name has characters that cannot be shown: {file.path}"
+        if any(part in ("", ".", "..") or part.lower() == ".git" for part in parts):
+            return f"a path that leads elsewhere: {file.path}"
+        if not file.mode.startswith("100"):
+            return f"{file.path} is {'a link' if file.mode == '120000' else 'not a regular file'}"
+    return clash([file.path for file in files])
+
+
+def clash(paths: list[str]) -> str:
+    """Why paths cannot lie side by side where letters of both cases are the same; "" when they can."""
+    seen: dict[str, str] = {}
+    for path in paths:
+        parts = path.split("/")
+        for end in range(1, len(parts) + 1):
+            place = "/".join(parts[:end])
+            other = seen.setdefault(unicodedata.normalize("NFC", place).casefold(), place)
+            if other != place:
+                return f"{place} and {other} differ only in case"
+    return ""
+
+
+def write_files(clone: Path, files: list[Listed], root: Path) -> None:
+    """Write what `git cat-file` gives, byte for byte: no filter of the repository is run."""
+    command = ["git", "-C", str(clone), "cat-file", "--batch"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin and process.stdout
+        for file in files:
+            process.stdin.write(f"{file.sha}\n".encode())
+            process.stdin.flush()
+            head = process.stdout.readline().split()
+            if len(head) != 3 or int(head[2]) != file.size:
+                process.kill()
+                raise Refused(f"the repository is damaged: {file.path}")
+            path = root / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(process.stdout.read(file.size))
+            path.chmod(0o755 if file.mode == "100755" else 0o644)
+            process.stdout.read(1)
+        process.stdin.close()
+
+
 def inspect(source: Source, names: list[str] | None) -> int:
-    found, broken = skills_in(source.root)
+    found, broken = skills_in(source)
     chosen = [one for one in found if not names or one.name in names]
     commit = f", commit {source.commit[:12]}" if source.commit else ""
     print(f"{printable(source.address)}{commit}: {len(found)} skills")
@@ -184,8 +311,9 @@ def inspect(source: Source, names: list[str] | None) -> int:
     return 0
 
 
-def skills_in(root: Path) -> tuple[list[Found], list[str]]:
+def skills_in(source: Source) -> tuple[list[Found], list[str]]:
     """The skills below a folder in the order of their paths, and what looks like one and is none. Follows no links."""
+    root = source.root
     found: list[Found] = []
     broken: list[str] = []
     queue = [(root, 0)]
@@ -197,7 +325,7 @@ def skills_in(root: Path) -> tuple[list[Found], list[str]]:
         if any(entry.name == "SKILL.md" for entry in entries):
             try:
                 name, description = frontmatter(read(folder / "SKILL.md"))
-                found.append(Found(name, description, folder, place))
+                found.append(Found(name, description, folder, place, source.problems.get(place, "")))
             except Refused as error:
                 broken.append(f"{place}: {error}")
         if depth < MAX_DEPTH:
@@ -240,7 +368,7 @@ def show(skill: Found, *, detailed: bool) -> None:
     if not detailed:
         return
     try:
-        files = checked_files(skill.folder)
+        files = files_of(skill)
     except Refused as error:
         print(f"  cannot be installed: {printable(str(error))}")
         return
@@ -288,6 +416,13 @@ def declared_needs(folder: Path) -> list[str]:
     return [f"{kinds[at]} {values[at]}" for at in range(min(len(kinds), len(values)))]
 
 
+def files_of(skill: Found) -> list[str]:
+    """The files of a skill that was found, or why it cannot be installed."""
+    if skill.problem:
+        raise Refused(skill.problem)
+    return checked_files(skill.folder)
+
+
 def checked_files(folder: Path) -> list[str]:
     """The files of a skill, or why it cannot be installed: links, devices, too much, odd names."""
     names: list[str] = []
@@ -310,6 +445,8 @@ def checked_files(folder: Path) -> list[str]:
                 total += status.st_size
             if len(names) > MAX_FILES or total > MAX_BYTES:
                 raise Refused(f"more than {MAX_FILES} files or {MAX_BYTES} bytes")
+    if reason := clash(names):
+        raise Refused(reason)
     return sorted(names)
 
 
@@ -323,11 +460,11 @@ def head(path: Path) -> bytes:
 
 
 def install(source: Source, options: argparse.Namespace) -> int:
-    found, _ = skills_in(source.root)
+    found, _ = skills_in(source)
     place = destination(options)
     chosen = [pick(found, name) for name in dict.fromkeys(options.skill)]
     for skill in chosen:
-        checked_files(skill.folder)
+        files_of(skill)
         may_write(place / skill.name, options)
     for skill in chosen:
         copy(skill, place / skill.name, source)
@@ -378,7 +515,7 @@ def copy(skill: Found, target: Path, source: Source) -> None:
     draft = Path(tempfile.mkdtemp(prefix=f".{skill.name}-", dir=target.parent))
     old = draft.with_name(f"{draft.name}.old")
     try:
-        for name in checked_files(skill.folder):
+        for name in files_of(skill):
             path = draft / name
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(skill.folder / name, path, follow_symlinks=False)
