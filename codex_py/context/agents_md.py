@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from codex_py.context.markup import quoted
 from codex_py.paths import is_placeholder
@@ -20,6 +20,22 @@ _GLOBAL_MAX_BYTES: Final = 32768
 _REPLACES: Final = "These AGENTS.md instructions replace all previously provided AGENTS.md instructions.\n\n"
 _WITHDRAWN: Final = "No AGENTS.md applies any more; leave the earlier ones aside."
 _OPENING: Final = "\n\n<INSTRUCTIONS>\n"
+
+
+def _anything(_: Path) -> bool:
+    return True
+
+
+class _Reader(NamedTuple):
+    """What may be read, and what the user is told."""
+
+    may_read: Callable[[Path], bool]
+    warnings: list[str]
+
+    def check(self, path: Path) -> None:
+        """Raise `FileRefused` for a file that is there and denied."""
+        if os.path.lexists(path) and not self.may_read(path):
+            raise FileRefused("`sandbox.deny_read` denies reading it")
 
 
 class AgentsMd(Value):
@@ -36,19 +52,21 @@ def load_agents_md(
     project_root_markers: Sequence[str] = (".git",),
     max_bytes: int = 32768,
     fallback_filenames: Sequence[str] = (),
+    may_read: Callable[[Path], bool] = _anything,
 ) -> AgentsMd:
     """The global file of `home` (CODEX_HOME) and the project's chain from its root down to `cwd`; never raises.
 
     `max_bytes` bounds all project files together and 0 leaves them out; the global file has a bound of its own, the
-    larger of `max_bytes` and 32 KiB.
+    larger of `max_bytes` and 32 KiB. What `may_read` denies is left out with a warning.
     """
     warnings: list[str] = []
-    shared = _global_text(home, max(max_bytes, _GLOBAL_MAX_BYTES), warnings)
+    reader = _Reader(may_read, warnings)
+    shared = _global_text(home, max(max_bytes, _GLOBAL_MAX_BYTES), reader)
     texts: list[str] = []
     if max_bytes > 0:
         names = (*_NAMES, *_plain_names(fallback_filenames, warnings))
         texts = _project_texts(
-            Path(os.path.realpath(cwd)), project_root_markers, names=names, max_bytes=max_bytes, warnings=warnings
+            Path(os.path.realpath(cwd)), project_root_markers, names=names, max_bytes=max_bytes, reader=reader
         )
     title = f"# AGENTS.md instructions for {sanitize_line(str(cwd))}" if texts else "# AGENTS.md instructions"
     parts = [part for part in (shared, "\n\n".join(texts)) if part]
@@ -74,10 +92,12 @@ def find_project_root(cwd: Path, markers: Sequence[str]) -> Path | None:
     return None
 
 
-def _global_text(home: Path, max_bytes: int, warnings: list[str]) -> str:
+def _global_text(home: Path, max_bytes: int, reader: _Reader) -> str:
     """The first of the user's own files with anything in it, without the blank lines around it."""
+    warnings = reader.warnings
     for path in (home / name for name in _NAMES):
         try:
+            reader.check(path)
             head = read_trusted(path, max_bytes)
         except FileRefused as refusal:
             warnings.append(f"ignored {quoted(str(path))}: {refusal}")
@@ -93,14 +113,15 @@ def _global_text(home: Path, max_bytes: int, warnings: list[str]) -> str:
 
 
 def _project_texts(
-    cwd: Path, markers: Sequence[str], *, names: Sequence[str], max_bytes: int, warnings: list[str]
+    cwd: Path, markers: Sequence[str], *, names: Sequence[str], max_bytes: int, reader: _Reader
 ) -> list[str]:
     """One text a folder from the root down, within `max_bytes` together; blank files are left out."""
     root = find_project_root(cwd, markers) or cwd
+    warnings = reader.warnings
     texts: list[str] = []
     left = max_bytes
     for folder in (*(parent for parent in reversed(cwd.parents) if parent.is_relative_to(root)), cwd):
-        path, head = _first_file(root, folder, names=names, max_bytes=left, warnings=warnings)
+        path, head = _first_file(root, folder, names=names, max_bytes=left, reader=reader)
         if head is None or not head.size:
             continue
         if head.size > left:
@@ -113,14 +134,15 @@ def _project_texts(
 
 
 def _first_file(
-    root: Path, folder: Path, *, names: Sequence[str], max_bytes: int, warnings: list[str]
+    root: Path, folder: Path, *, names: Sequence[str], max_bytes: int, reader: _Reader
 ) -> tuple[Path, FileHead | None]:
     """The file that speaks for a folder: the first name that is there and may be read, even if it is blank."""
     for path in (folder / name for name in names):
         try:
+            reader.check(path)
             head = read_inside(root, path, max_bytes)
         except FileRefused as refusal:
-            warnings.append(f"ignored {quoted(str(path))}: {refusal}")
+            reader.warnings.append(f"ignored {quoted(str(path))}: {refusal}")
             continue
         if head is not None:
             return path, head

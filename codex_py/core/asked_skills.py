@@ -56,6 +56,8 @@ class SkillDesk(Value):
         from codex_py.skills.inject import render_loaded, skill_body
 
         skill = for_a_model(find_skill(self.skills.catalog, name))
+        if not self.skills.may_read(skill):
+            raise ToolError(f"cannot read the skill `{skill.name}`: reading it is denied")
         try:
             body = skill_body(skill)
         except FileRefused as error:

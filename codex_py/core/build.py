@@ -27,6 +27,7 @@ from codex_py.core.mcp_slot import ServerTable
 from codex_py.core.model_connection import connect_model, find_local_model, known_facts, login_rules
 from codex_py.core.model_settings import choose_model, compact_prompt, model_settings
 from codex_py.core.offered_tools import ToolPlace, offered_tools
+from codex_py.core.read_check import read_check
 from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session import Session
 from codex_py.core.session_file import SessionFile
@@ -257,6 +258,7 @@ def _skill_settings(
         configured_mcp=servers.keys(),
         roots_for=roots_for,
         keep_ledger=not request.ephemeral,
+        may_read=read_check(request.loaded, home=request.home, cwd=request.cwd, env=request.env),
     )
 
 
@@ -277,6 +279,7 @@ def _snapshot(request: SessionRequest, now: TurnSettings, *, skills: str) -> Kno
         project_root_markers=config.project_root_markers,
         max_bytes=config.project_doc_max_bytes,
         fallback_filenames=config.project_doc_fallback_filenames,
+        may_read=read_check(request.loaded, home=request.home, cwd=now.cwd, env=request.env),
     )
     environment = current_environment(now.cwd, policy, shell=user_shell(request.env), env=request.env)
     permissions = render_permissions(policy, now.approval, writable_roots=roots)

@@ -33,6 +33,9 @@ def read_named_skills(
     read: list[Skill] = []
     notices = list(selection.notices)
     for skill in selection.skills:
+        if not settings.may_read(skill.canonical_path):
+            notices.append(f"skill `{sanitize_line(skill.name)}` is left out: `sandbox.deny_read` denies reading it")
+            continue
         injected = skill_item(skill)
         notices += [injected.warning] if injected.warning else []
         if injected.item is not None:

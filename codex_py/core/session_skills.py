@@ -29,7 +29,7 @@ class SkillSettings(Value):
 
     `roots` are those of the working directory at the start, `roots_for` tells those of another one.
     `env` is what commands run with; `withheld_env` is what the user's environment has and commands do not get.
-    `configured_mcp` are the keys of the MCP servers there are.
+    `configured_mcp` are the keys of the MCP servers there are. Files that `may_read` denies are not read for the model.
     """
 
     roots: SkillRootsRequest
@@ -42,6 +42,7 @@ class SkillSettings(Value):
     configured_mcp: frozenset[str]
     roots_for: Callable[[Path], SkillRootsRequest]
     keep_ledger: bool = True
+    may_read: Callable[[Path], bool] = bool
 
 
 class MissingVariable(Value):
@@ -75,7 +76,7 @@ class SessionSkills:
         self._settings = settings
         self._cwd: Path = cwd
         home = settings.roots.home
-        self._service = SkillService(home / "cache" / "skills")
+        self._service = SkillService(home / "cache" / "skills", settings.may_read)
         self._catalog = SkillCatalog()
         self._rendered: RenderedSkills | None = None
         self._index: SkillIndex | None = None
@@ -98,6 +99,10 @@ class SessionSkills:
     def anew(self) -> SessionSkills:
         """The same skills for another session."""
         return SessionSkills(self._settings, self._cwd)
+
+    def may_read(self, skill: Skill) -> bool:
+        """Whether the text of a skill may be put before the model."""
+        return self._settings.may_read(skill.canonical_path)
 
     def reload(self) -> None:
         """Let the next `refresh` read everything, whatever is kept of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
@@ -18,6 +18,7 @@ from codex_py.skills.stored import load_scan, save_scan
 # After this the session starts with the skills there are; what was read is kept, and the next turn goes on.
 _MAX_SECONDS: Final = 2.5
 _MAX_KEPT: Final = 64
+_DENIED: Final = "`sandbox.deny_read` denies reading what it is a link to"
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -27,11 +28,13 @@ _Key: TypeAlias = tuple[tuple[SkillRoot, ...], tuple[SkillRule, ...], bool]
 class SkillService:
     """Gives the catalogue for a turn; asking again costs one `stat` a file, and nothing is read that did not change.
 
-    `cache` is a folder of ours for what was read, or None to keep it in memory only.
+    `cache` is a folder of ours for what was read, or None to keep it in memory only. Linked files that `may_read`
+    denies are left out.
     """
 
-    def __init__(self, cache: Path | None = None) -> None:
+    def __init__(self, cache: Path | None = None, may_read: Callable[[Path], bool] = bool) -> None:
         self._cache = cache
+        self._may_read = may_read
         self._scans: dict[SkillRoot, Scan] = {}
         self._assembled: dict[_Key, tuple[tuple[Scan, ...], SkillCatalog]] = {}
 
@@ -54,7 +57,7 @@ class SkillService:
         key = (roots, tuple(rules), request.follow_links)
         known = self._assembled.get(key)
         if known is None or any(old is not new for old, new in zip(known[0], scans, strict=True)):
-            known = (scans, assemble(scans, rules, follow_links=request.follow_links))
+            known = (scans, assemble(scans, rules, follow_links=request.follow_links, may_read=self._may_read))
             _keep(self._assembled, key, known)
         return known[1]
 
@@ -72,7 +75,13 @@ class SkillService:
         return earlier
 
 
-def assemble(scans: Sequence[Scan], rules: Sequence[SkillRule] = (), *, follow_links: bool = False) -> SkillCatalog:
+def assemble(
+    scans: Sequence[Scan],
+    rules: Sequence[SkillRule] = (),
+    *,
+    follow_links: bool = False,
+    may_read: Callable[[Path], bool] = bool,
+) -> SkillCatalog:
     """One catalogue of the scans of all roots, in their order: the first root to reach a file has it.
 
     Without `follow_links`, a link in one of the user's roots counts only when it leads into a root.
@@ -93,6 +102,9 @@ def assemble(scans: Sequence[Scan], rules: Sequence[SkillRule] = (), *, follow_l
                 continue
             if not follow_links and (link := _link_outside(record.file, scan.root, tops)):
                 outside.setdefault(link, SkillProblem(Path(link), _outside(link), scope))
+                continue
+            if record.file.path != record.file.real and not may_read(Path(record.file.real)):
+                problems.append(SkillProblem(Path(record.file.path), _DENIED, scope))
                 continue
             seen.add(record.file.real)
             if record.error:

@@ -244,3 +244,24 @@ async def test_a_skill_whose_restrictions_cannot_be_read_is_not_offered_to_the_m
     assert request.body == whole_body(place, request, injected(garbled), user("$garbled"), skills=listed)
     assert len(talked.warnings) == 1
     assert "and that of 3 more (`codex-py skills doctor` tells all)" in talked.warnings[0]
+
+
+async def test_what_may_not_be_read_reaches_the_model_through_no_document_and_no_skill(place: Place) -> None:
+    secret = "---\nname: linked\ndescription: TOKEN=hunter2-hunter2\n---\nTOKEN=hunter2-hunter2\n"
+    denied = place.write("secrets/.env", secret)
+    place.write(".env", secret)
+    (place.repo / "AGENTS.md").symlink_to(denied)
+    linked = repo_root(place) / "linked/SKILL.md"
+    linked.parent.mkdir(parents=True)
+    linked.symlink_to(denied)
+    add_skill(repo_root(place), "plain")
+    settings = 'project_doc_fallback_filenames = [".env"]\nsandbox.deny_read = ["**/.env"]\n'
+    talked = await talk(place, "$linked $plain", top=settings)
+    assert "hunter2" not in "".join(request.raw.decode() for request in talked.requests)
+    assert talked.warnings == [
+        f"failed to load skill {linked}: `sandbox.deny_read` denies reading what it is a link to",
+        f"ignored `{place.repo}/AGENTS.md`: `sandbox.deny_read` denies reading it",
+        f"ignored `{place.repo}/.env`: `sandbox.deny_read` denies reading it",
+        f"`$linked` selects nothing: `{linked}` could not be loaded: "
+        "`sandbox.deny_read` denies reading what it is a link to",
+    ]
