@@ -177,6 +177,8 @@ LAZY: Final = {
     # Only when a skill needs a server that is not configured.
     ("config/mcp_entries.py", "tomlkit"),
     ("core/asked_skills.py", "codex_py.core.skill_servers"),
+    # Only for a file behind a hidden name or a link, or with patterns of the user's.
+    ("core/read_check.py", "codex_py.core.session_sandbox"),
     # Only when a tool is called: beside the end of the answer that calls it.
     ("core/build.py", "codex_py.core.hands"),
     ("tools/later.py", "codex_py.tools.exec_command"),
