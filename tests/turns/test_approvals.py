@@ -446,13 +446,15 @@ async def test_neither_commands_nor_patches_change_a_home_that_lies_in_the_works
     planted = call("c3", "apply_patch", {"input": patch("*** Add File: tools/own/work.config.toml", "+x")})
     told = await turn(
         moved,
-        run(1, "echo 'approval_policy = \"never\"' >> tools/own/config.toml"),
+        run(1, "echo 'approval_policy = \"never\"' >> tools/own/config.toml; touch tools/own/new"),
         run(2, "mv tools other"),
         planted,
         run(4, "touch tools/beside"),
         approval="never",
         can_ask=False,
     )
+    # The settings are hidden from commands, too.
+    assert "Permission denied" in told.outputs[0]
     assert "Read-only file system" in told.outputs[0]
     assert "busy" in told.outputs[1]
     assert told.outputs[2].startswith("patch rejected: writing outside of the project")
@@ -464,10 +466,11 @@ async def test_neither_commands_nor_patches_change_a_home_that_lies_in_the_works
 async def test_a_home_that_is_the_workspace_is_told_to_the_model_as_no_writable_folder(place: Place) -> None:
     place.configure("")
     moved = Place(place.home, place.repo, place.repo, {**place.env, "CODEX_HOME": str(place.repo)})
-    with FakeResponses([run(1, "echo x >> config.toml")], [say("done")]) as model:
+    with FakeResponses([run(1, "echo x >> config.toml; touch new")], [say("done")]) as model:
         async with watched_session(moved, model, sandbox="workspace-write") as watched:
             await watched.say("go")
-    assert "Read-only file system" in model.requests[1].output_of("c1")
+    for refusal in ("Permission denied", "Read-only file system"):
+        assert refusal in model.requests[1].output_of("c1")
     [told] = [text for text in model.requests[0].texts("developer") if "sandbox_mode" in text]
     assert "The writable roots are " in told
     assert f"`{place.repo}`" not in told
