@@ -165,6 +165,7 @@ LAZY: Final = {
     ("core/mcp_parts.py", "codex_py.core.mcp_sampling"),
     # Only where a project or a plugin brings servers.
     ("core/mcp_parts.py", "codex_py.core.server_table"),
+    ("core/mcp_build.py", "codex_py.core.server_table"),
     ("core/asked_skills.py", "codex_py.core.project_servers"),
     # Only with a connector.
     ("core/asked_skills.py", "codex_py.core.named_connectors"),

@@ -14,7 +14,7 @@ from codex_py.core.session_mcp import McpSettings, SessionMcp
 from codex_py.core.turn_context import TurnSettings
 from codex_py.mcp.connectors import ConnectorRules
 from codex_py.mcp.host import McpPlace
-from codex_py.mcp.servers import read_servers
+from codex_py.mcp.servers import McpServer, read_servers
 from codex_py.model.auth import StoreKind
 from codex_py.model.login_store import MCP_FILE, LoginStore, open_store
 from codex_py.model.providers import Provider
@@ -45,7 +45,10 @@ def build_mcp(build: McpBuild) -> SessionMcp:
     return SessionMcp(
         McpSettings(
             place=mcp_place(build.loaded, home=build.home, cwd=build.cwd, env=build.env),
-            servers=tuple(one.replace(remembers=one.name in keeps) for one in read_servers(build.table.entries)),
+            servers=tuple(
+                one.replace(remembers=one.name in keeps, pin=build.table.pins.get(one.name, ""))
+                for one in read_servers(build.table.entries)
+            ),
             namespaces=build.provider.id in _NAMESPACES,
             pictures=build.pictures,
             can_ask=build.can_ask,
@@ -61,7 +64,14 @@ def build_mcp(build: McpBuild) -> SessionMcp:
 
 def mcp_place(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> McpPlace:
     """Where servers are started, and where what is kept of them is."""
-    return McpPlace(home=home, cwd=cwd, env=env, version=__version__, tokens=_Tokens(loaded, home), mark={})
+
+    def current_pin(server: McpServer) -> str:
+        from codex_py.core.server_table import project_of, server_pin  # the seam: few projects bring servers
+
+        return server_pin(server, project_of(loaded, cwd), cwd)
+
+    tokens = _Tokens(loaded, home)
+    return McpPlace(home=home, cwd=cwd, env=env, version=__version__, tokens=tokens, mark={}, current_pin=current_pin)
 
 
 def keep_approval(home: Path, server: Sequence[str], tool: str, hashed: str) -> None:

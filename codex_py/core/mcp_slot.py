@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from codex_py.core.turn_context import TurnSettings
@@ -35,13 +36,15 @@ class ServerTable(Value):
     """The servers of a session: the tables of those that may be started, by name, and those that wait for a word.
 
     `keeps` are the keys under which the configuration may be told more about a server; not every one has such a place.
-    `problems` are lines about servers that cannot be used.
+    `pins` stand for what those of the project would run, as the user has agreed to it. `problems` are lines about
+    servers that cannot be used.
     """
 
     entries: Mapping[str, Entry]
     keeps: Mapping[str, tuple[str, ...]]
     waiting: tuple[WaitingServer, ...] = ()
     problems: tuple[str, ...] = ()
+    pins: Mapping[str, str] = MappingProxyType({})
 
     def keys(self) -> frozenset[str]:
         """What skills may know these servers by."""

@@ -32,7 +32,7 @@ class ProjectServers(NamedTuple):
 
     async def settle(self, waiting: Sequence[WaitingServer]) -> None:
         """One question about all of them; what the user says is written down, but for a no."""
-        servers = [read_server(one.name, one.entry).replace(remembers=False) for one in waiting]
+        servers = [read_server(one.name, one.entry).replace(remembers=False, pin=one.pin) for one in waiting]
         shown = tuple(describe_server(one, changed=two.changed) for one, two in zip(servers, waiting, strict=True))
         answer = await self.ask(ProjectServersQuestion(uuid7(), self.project, shown))
         if answer not in ("yes", "never"):

@@ -16,7 +16,7 @@ from codex_py.config.load import LoadedConfig
 from codex_py.config.mcp_sections import mcp_server_problem
 from codex_py.config.trust import real_path
 from codex_py.core.mcp_slot import Entry, ServerTable, WaitingServer
-from codex_py.mcp.servers import read_server
+from codex_py.mcp.servers import McpServer, read_server
 from codex_py.process.named_files import named_contents
 from codex_py.protocol.encoding import as_object
 from codex_py.skills.plugin_servers import plugin_servers
@@ -82,6 +82,7 @@ def find_servers(loaded: LoadedConfig, home: Path, cwd: Path) -> ServerTable:
             if one.standing in ("unknown", "changed")
         ),
         problems=listing.problems,
+        pins={one.name: one.pin for one in enabled if one.standing == "trusted" and one.pin},
     )
 
 
@@ -135,7 +136,11 @@ def _tightened(written: Mapping[str, Any]) -> Entry:
 
 def _pin(name: str, entry: Entry, project: Path, cwd: Path) -> str:
     """The hash of what a table would run or connect to, and of the project's files that its command line names."""
-    server = read_server(name, entry)
+    return server_pin(read_server(name, entry), project, cwd)
+
+
+def server_pin(server: McpServer, project: Path, cwd: Path) -> str:
+    """What stands for exactly what a project's server would run or connect to now."""
     words = [] if server.command is None else [server.command, *server.args]
     files = named_contents(words, project, server.cwd or cwd)
     return hashlib.sha256(server.fingerprint.encode() + files).hexdigest() if files else server.fingerprint

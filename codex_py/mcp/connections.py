@@ -253,6 +253,13 @@ class McpConnections:
         if server.cwd is not None and not is_folder(server.cwd):
             raise McpFailed(f"there is no folder `{sanitize_line(str(server.cwd))}` (`cwd`)")
         env = server_environment(server, self._place.env) | dict(self._place.mark)
+        # Last of all and at every start: a command may have changed a file of it meanwhile.
+        if server.pin and await asyncio.to_thread(self._place.current_pin, server) != server.pin:
+            name = sanitize_line(server.name)
+            raise McpFailed(
+                "it, or a file that its command line names, has changed since you agreed to it"
+                f" (`codex-py mcp trust {name}` shows it, and asks)"
+            )
         try:
             return await ServerChild.start(argv_of(server), env=env, cwd=server.cwd or self._place.cwd)
         except (OSError, ValueError) as error:

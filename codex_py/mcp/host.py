@@ -71,6 +71,11 @@ class McpHost(Protocol):
         ...
 
 
+def _pin_of(server: McpServer) -> str:
+    """Nothing of such a server can change."""
+    return server.pin
+
+
 class McpPlace(Value):
     """Where servers are started and what is kept of them.
 
@@ -83,6 +88,8 @@ class McpPlace(Value):
     version: str
     tokens: TokenFile
     mark: Mapping[str, str]
+    # What a server with a pin would run now; it is started only when that is still its pin.
+    current_pin: Callable[[McpServer], str] = _pin_of
 
 
 def argv_of(server: McpServer) -> list[str]:

@@ -35,7 +35,7 @@ class McpServer(Value):
     `required` one. `parallel` says that all its calls may overlap, not only those that read. `remembers` says that a
     yes to one of its tools can be written down for good; `approved_tools` are the hashes of tools that have one.
     `trust_annotations` is whether what it says of its tools saves questions, `allow_insecure_http` whether credentials
-    are sent to it without encryption.
+    are sent to it without encryption. `pin` stands for what the user has agreed to start, "" where nobody is asked.
     """
 
     secret_fields: ClassVar[frozenset[str]] = frozenset({"env", "http_headers"})
@@ -66,6 +66,7 @@ class McpServer(Value):
     remembers: bool = True
     trust_annotations: bool = True
     allow_insecure_http: bool = False
+    pin: str = ""
 
     @property
     def transport(self) -> Literal["stdio", "streamable_http"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.core.server_table import known_servers, trust_server
+from codex_py.protocol import events
 from codex_py.protocol.questions import ApprovalQuestion, ProjectServer, ProjectServersQuestion
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
@@ -217,3 +219,21 @@ def test_a_changed_file_of_the_project_that_would_run_needs_a_new_yes(place: Pla
     assert standing(place) == "trusted"
     place.write("tools/serve.py" if len(command) > 1 else "serve.py", "print('something else')\n")
     assert standing(place) == "changed"
+
+
+async def test_a_server_whose_file_was_changed_is_not_started_again_after_it_has_died(
+    place: Place, tmp_path: Path
+) -> None:
+    source = (Path(__file__).parents[1] / "support/mcp/odd_server.py").read_text()
+    script = place.write("serve.py", source)
+    log = tmp_path / "log"
+    words = [str(script), "die_in_call", f"log={log}"]
+    place.write(".codex/config.toml", server("theirs", command=sys.executable, args=words))
+    calls = [[call(f"c{number}", "mcp__theirs__reads", {})] for number in range(2)]
+    with FakeResponses(*calls, [say("done")]) as model:
+        async with watched_session(place, model, NO_BUNDLED + trusting(place), **ASKING) as watched:
+            answers(watched, agree)
+            watched.on(events.McpCallFinished, lambda: script.write_text(f"{source}\n# and something else\n"))
+            await watched.say("go")
+    assert "changed since you agreed to it" in model.requests[2].output_of("c1")
+    assert asked(log).count("initialize") == 1
