@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,12 +28,20 @@ _REF: Final = re.compile(r"[A-Za-z0-9_][\w./+@-]{0,254}")
 _ENV: Final = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_LFS_SKIP_SMUDGE": "1",
-    "GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file",
     "GIT_SSH_COMMAND": "ssh -o BatchMode=yes",
     "GCM_INTERACTIVE": "never",
     "LC_ALL": "C",
 }
-_SETTINGS: Final = {**SWITCHED_OFF, "core.autocrlf": "false", "advice.detachedHead": "false"}
+# A redirect leads where nobody has looked: to another host, or to one without encryption.
+_SETTINGS: Final = {
+    **SWITCHED_OFF,
+    "core.autocrlf": "false",
+    "advice.detachedHead": "false",
+    "http.followRedirects": "false",
+}
+# What a setting of the user's (`url.….insteadOf`) may use in place of the address's own.
+_PROTECTED: Final = ("https", "ssh")
+_REDIRECTED: Final = re.compile(r"returned error: 30[12378]")
 
 
 class GitSource(NamedTuple):
@@ -41,6 +49,12 @@ class GitSource(NamedTuple):
 
     url: str
     ref: str | None
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """What git may speak on its way to it."""
+        scheme, mark, _ = self.url.partition("://")
+        return tuple(dict.fromkeys((*_PROTECTED, scheme))) if mark else _PROTECTED
 
 
 def git_source(text: str) -> GitSource | None:
@@ -72,7 +86,7 @@ def fetch(source: GitSource, folder: Path, env: Mapping[str, str]) -> str:
 
     git runs outside the sandbox, because it needs the network, and starts nothing but what reaches the other side.
     """
-    git = _Git(folder, env)
+    git = _Git(folder, env, source.protocols)
     folder.mkdir(mode=0o700)
     git.run("init", "-q", "--template=", ".")
     git.switch_off_filters()
@@ -99,10 +113,10 @@ def _check_size(listing: str) -> None:
 class _Git:
     """Runs git in a folder."""
 
-    def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, env: Mapping[str, str], protocols: Sequence[str]) -> None:
         self._folder = folder
         self._programs = program_finder(env, Path.cwd())
-        self._env = git_env(env, self._programs, _ENV)
+        self._env = git_env(env, self._programs, {**_ENV, "GIT_ALLOW_PROTOCOL": ":".join(protocols)})
         self._settings: Mapping[str, str] = _SETTINGS
         git_argv(self._programs, [])  # before a folder is made
 
@@ -115,5 +129,9 @@ class _Git:
         argv = git_argv(self._programs, [*settings_argv(self._settings), *arguments])
         ended = run_git(Wrapped(tuple(argv), {}), self._folder, self._env, seconds=_SECONDS)
         if ended.status:
-            raise UserError(f"`git {arguments[0]}` failed: {ended.complaint}")
+            hint = "it redirects, which is not followed: give the address that it leads to"
+            raise UserError(
+                f"`git {arguments[0]}` failed: {ended.complaint}",
+                hint=hint if _REDIRECTED.search(ended.complaint) else None,
+            )
         return os.fsdecode(ended.out)

@@ -7,13 +7,17 @@ import os
 import socket
 import stat
 import subprocess
+import threading
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from tests.support.home import Place
+from tests.support.loopback import Loopback
 from tests.support.plugins import add_server, commit, enabled, install, make_plugin, tag, write
 from tests.support.process import run
 from tests.support.terminal import Terminal
@@ -366,3 +370,50 @@ def test_this_machine_may_be_asked_over_plain_http(place: Place, host: str) -> N
         port = silent.getsockname()[1]
     refused = run(place, "plugin", "add", f"http://{host}:{port}/a", "--yes")
     assert (refused.status, "`git fetch` failed" in refused.err) == (1, True)
+
+
+@contextmanager
+def answering(target: str | None) -> Generator[tuple[int, list[str]], None, None]:
+    """A web server that redirects to `target`, or has nothing: its port, and the paths that it is asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(404 if target is None else 302)
+            if target is not None:
+                self.send_header("Location", target)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with Loopback(Handler) as server:
+        listening = threading.Thread(target=server.serve_forever)
+        listening.start()
+        try:
+            yield server.server_port, asked
+        finally:
+            server.shutdown()
+            listening.join()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_no_redirect_is_followed(place: Place, host: str) -> None:
+    with answering(None) as (elsewhere, reached):
+        target = f"http://{host}:{elsewhere}/b/info/refs?service=git-upload-pack"
+        with answering(target) as (port, asked):
+            refused = run(place, "plugin", "add", f"http://127.0.0.1:{port}/a", "--yes")
+    assert (refused.status, len(asked), reached) == (1, 1, [])
+    assert refused.err.endswith("it redirects, which is not followed: give the address that it leads to\n")
+
+
+def test_a_setting_of_git_does_not_lead_to_plain_http(place: Place) -> None:
+    with answering(None) as (port, asked):
+        (place.home / ".gitconfig").write_text(
+            f'[url "http://127.0.0.1:{port}/"]\n\tinsteadOf = https://example.invalid/\n'
+        )
+        refused = run(place, "plugin", "add", "https://example.invalid/a.git", "--yes")
+    assert (refused.status, asked) == (1, [])
+    assert "transport 'http' not allowed" in refused.err
