@@ -18,6 +18,7 @@ from codex_py.model.failures import http_failure
 from codex_py.model.http import CONNECT_SECONDS, httpx, open_client
 from codex_py.model.prompt import SUBAGENT, Prompt, encode_body, turn_metadata
 from codex_py.model.providers import Provider, endpoint_url, responses_url, shown_url
+from codex_py.model.repetition import RepetitionWatch
 from codex_py.model.retry import RetryBudget
 from codex_py.model.stream import Completed, ResponseEvent
 from codex_py.model.transport import no_answer
@@ -131,11 +132,12 @@ class ModelClient:
     async def _attempt(self, prompt: Prompt, turn_state: TurnState) -> AsyncGenerator[ResponseEvent, None]:
         response = await self._send(prompt, turn_state)
         answer = Answer(response, url=self._shown_url, idle_timeout=self._provider.idle_timeout)
-        whole = False
+        repetition, whole = RepetitionWatch(), False
         try:
             turn_state.note(response.headers.get("x-codex-turn-state"))
             async with aclosing(answer.events()) as events:
                 async for event in events:
+                    repetition.check(event)
                     whole = isinstance(event, Completed)
                     yield event
                     if whole:

@@ -25,6 +25,12 @@ class ReasoningDelta(Value):
     text: str
 
 
+class ArgumentsDelta(Value):
+    """A piece of a tool call's arguments; `ItemDone` brings them whole."""
+
+    text: str
+
+
 class ToolCallStarted(Value):
     """The model has begun to write a call of this tool; `ItemDone` brings it."""
 
@@ -43,7 +49,9 @@ class Completed(Value):
     end_turn: bool | None
 
 
-ResponseEvent: TypeAlias = Created | TextDelta | ReasoningDelta | ToolCallStarted | ItemDone | Completed
+ResponseEvent: TypeAlias = (
+    Created | TextDelta | ReasoningDelta | ArgumentsDelta | ToolCallStarted | ItemDone | Completed
+)
 
 _CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 
@@ -70,6 +78,11 @@ def _event(value: dict[str, Any]) -> ResponseEvent | None:
             return TextDelta(delta)
         case {"type": "response.reasoning_summary_text.delta" | "response.reasoning_text.delta", "delta": str(delta)}:
             return ReasoningDelta(delta)
+        case {
+            "type": "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta",
+            "delta": str(delta),
+        }:
+            return ArgumentsDelta(delta)
         case {"type": "response.reasoning_summary_part.added", "summary_index": int(index)} if index > 0:
             # The parts of a summary are paragraphs.
             return ReasoningDelta("\n\n")

@@ -340,6 +340,7 @@ def failed_once() -> list[dict[str, Any]]:
         (api_error(429, "out of money", kind="insufficient_quota"), "out of money"),
         ([delta("half a"), failed("context_length_exceeded", "too long")], "too long"),
         ([say("half"), incomplete("max_output_tokens")], "max_output_tokens"),
+        ([delta("and so on and so forth, ")] * 500, "repeats itself without end"),
     ],
 )
 def test_a_failed_turn_is_told_once_and_exits_1(place: Place, answer: Any, said: str) -> None:

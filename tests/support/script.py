@@ -131,6 +131,12 @@ def reasoning_delta(text: str, *, index: int = 0) -> Json:
     return {"type": "response.reasoning_summary_text.delta", "delta": text, "summary_index": index}
 
 
+def arguments_delta(text: str, *, custom: bool = False) -> Json:
+    """A piece of a tool call's arguments, or of a custom tool's input."""
+    kind = "custom_tool_call_input" if custom else "function_call_arguments"
+    return {"type": f"response.{kind}.delta", "delta": text}
+
+
 def tokens(given: int, taken: int, *, cached: int = 0, written: int = 0, reasoning: int = 0) -> Json:
     """A `usage` object; `cached` and `written` are the part of `given` that came from or went into the cache."""
     return {
