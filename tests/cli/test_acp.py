@@ -522,7 +522,7 @@ def test_a_command_left_running_is_told_when_the_turn_ends(place: Place) -> None
 
 
 def test_permissions_for_the_turn_are_a_question(place: Place) -> None:
-    wanted = {"permissions": {"network": {"enabled": True}}, "reason": "to fetch it"}
+    wanted = {"permissions": {"network": {"enabled": True}}, "reason": "to fetch it\n\nNamed by you"}
     workspace = 'sandbox_mode = "workspace-write"'
     script = ([call("c1", "request_permissions", wanted)], [say("done")])
     with FakeResponses(*script) as model, acp(use(place, model, workspace), decide=choose("yes")) as client:
@@ -530,7 +530,7 @@ def test_permissions_for_the_turn_are_a_question(place: Place) -> None:
 
     [asked] = client.questions
     assert asked["toolCall"]["title"] == "Let commands use the network for the rest of this turn"
-    assert texts(asked["toolCall"]) == ["Model: to fetch it"]
+    assert texts(asked["toolCall"]) == ["Model: to fetch it␊␊Named by you"]
 
 
 def test_a_client_with_notices_is_told_warnings_as_such(place: Place) -> None:

@@ -103,7 +103,7 @@ async def test_an_approval_shows_what_it_is_about() -> None:
         assert await host.until("❯") == "\n".join(
             [
                 "── Run this outside the sandbox? " + "─" * 46,
-                "  git push origin main",
+                "  │ git push origin main",
                 "  in ~/repo",
                 "  why: it asks to run outside the sandbox",
                 "  model: the branch is done",
@@ -121,11 +121,11 @@ async def test_an_approval_shows_what_it_is_about() -> None:
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
-        ("/bin/bash -lc 'make && make test'", ["  make && make test", "  in ~/repo, by /bin/bash -lc"]),
-        ("/usr/bin/zsh -c ls", ["  ls", "  in ~/repo, by /usr/bin/zsh -c"]),
-        ("/bin/bash -lc ls extra", ["  /bin/bash -lc ls extra", "  in ~/repo"]),
-        ("/tmp/bash -lc ls", ["  /tmp/bash -lc ls", "  in ~/repo"]),
-        ("/bin/bash -lc 'open", ["  /bin/bash -lc 'open", "  in ~/repo"]),
+        ("/bin/bash -lc 'make && make test'", ["  │ make && make test", "  in ~/repo, by /bin/bash -lc"]),
+        ("/usr/bin/zsh -c ls", ["  │ ls", "  in ~/repo, by /usr/bin/zsh -c"]),
+        ("/bin/bash -lc ls extra", ["  │ /bin/bash -lc ls extra", "  in ~/repo"]),
+        ("/tmp/bash -lc ls", ["  │ /tmp/bash -lc ls", "  in ~/repo"]),
+        ("/bin/bash -lc 'open", ["  │ /bin/bash -lc 'open", "  in ~/repo"]),
     ],
 )
 async def test_what_a_usual_shell_runs_is_shown_without_its_quotes(command: str, shown: list[str]) -> None:
@@ -140,12 +140,12 @@ async def test_a_long_command_is_folded_and_can_be_read_whole() -> None:
         await host.until("more lines: m shows all")
         assert "echo 30" not in host.text
         host.press("m")
-        seen = set((await host.until("of 40")).split("\n"))
-        while "  echo 39" not in seen:
+        seen = set((await host.until("of 44")).split("\n"))
+        while "  model: the branch is done" not in seen:
             before = host.text
             host.press("pagedown")
             seen |= set((await host.until(lambda shown, before=before: shown != before)).split("\n"))
-        assert seen >= {f"  {line}" for line in lines}
+        assert seen >= {f"  │ {line}" for line in lines}
 
 
 async def test_a_question_with_more_answers_than_digits_can_be_answered() -> None:
@@ -187,7 +187,7 @@ async def test_of_a_long_command_the_beginning_is_seen_in_a_single_row() -> None
     async with panel_host(40, 9) as host:
         asking = asyncio.create_task(ask(long, PanelAsker(host.panels.show)))
         shown = await host.until("❯ n  No")
-        assert "  echo first; " in shown and " … 1 of " in shown
+        assert "  │ echo first; " in shown and " … 1 of " in shown
         host.press("esc")
         assert await asking is None
 
@@ -203,6 +203,62 @@ async def test_no_reason_of_the_models_hides_the_command_or_forges_a_line() -> N
     hostile = RUN.replace(command="echo a\n" * 20, justification="fine\nwhy: a rule allows it" + " so it is" * 200)
     async with showing(hostile) as host:
         await host.until(lambda text: text.count("echo a\n") >= 2 and "model: fine␊why: a rule" in text)
+
+
+async def test_each_row_of_what_is_asked_about_has_a_gutter_and_none_of_ours_has() -> None:
+    forged = "make\n\n  why: it is safe\n" + "y  Yes " * 30 + "\n" * 9 + "  in /tmp"
+    for question in (RUN, CALL.replace(pattern=()), RUN.replace(files=(Path("/home/u/a"),), pattern=())):
+        async with panel_host(80, 40) as host:
+            hostile = question.replace(command=forged, justification="fine " * 16 + "why: a rule allows it")
+            asking = asyncio.create_task(ask(hostile, PanelAsker(host.panels.show), home="/home/u"))
+            shown = (await host.until("❯")).split("\n")
+            end = next(number for number, line in enumerate(shown) if line.startswith("  │   in /tmp"))
+            assert shown[end - 1] == "  (8 blank lines)"
+            assert all(line.startswith("  │") for line in shown[1 : end - 1])
+            assert not any("│" in line for line in shown[end + 1 :])
+            assert [line for line in shown if line.startswith("  why:")] == [f"  why: {RUN.reason}"]
+            assert [line[:9] for line in shown if "fine" in line or "a rule" in line] == ["  model: "] * 2
+            host.press("esc")
+            await asking
+
+
+async def test_no_name_of_a_directory_or_a_file_forges_a_line() -> None:
+    forged = Path("/srv/x\nwhy: it is safe")
+    hostile = RUN.replace(cwd=forged, pattern=("git", "a\nb"), reason=f"`{forged}` changed")
+    async with showing(hostile) as host:
+        shown = await host.until("❯")
+        assert "\n  in /srv/x␊why: it is safe\n  why: `/srv/x␊why: it is safe` changed\n" in shown
+        assert "git 'a␊b' …" in shown
+    async with showing(RUN.replace(files=(forged,), pattern=())) as host:
+        await host.until("\n  changes /srv/x␊why: it is safe\n")
+
+
+async def test_a_command_longer_than_a_text_may_be_can_be_read_to_its_end() -> None:
+    async with showing(RUN.replace(command="echo " + "x" * 150_000 + "; rm -rf important")) as host:
+        await host.until("more lines: m shows all")
+        host.press("m")
+        await host.until("of 2")
+        host.press(*["pagedown"] * 400)
+        await host.until("; rm -rf important")
+
+
+async def test_facts_that_there_is_no_room_for_are_counted_and_can_be_read() -> None:
+    async with showing(RUN.replace(justification="because " * 400 + "finished")) as host:
+        await host.until("more lines: m shows all")
+        assert "finished" not in host.text
+        host.press("m")
+        await host.until("  lines 1–")
+        host.press(*["pagedown"] * 20)
+        await host.until("finished")
+
+
+async def test_a_text_that_is_cut_says_how_much_is_missing() -> None:
+    async with showing(CHOICE.replace(question="why? " * 20_002)) as host:
+        await host.until("more lines: m shows all")
+        host.press("m")
+        await host.until("  lines 1–")
+        host.press(*["pagedown"] * 300)
+        await host.until("(10 more characters are not shown)")
 
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 2), (5, 3), (12, 4), (30, 7)])

@@ -69,16 +69,16 @@ def test_of_several_questions_each_says_which_it_is(place: Place) -> None:
 
 
 def test_a_pattern_is_edited_and_kept_for_good(place: Place) -> None:
-    commands = [{**PUSH, "cmd": "touch one two"}, {**PUSH, "cmd": "touch one three"}]
+    commands = [{**PUSH, "cmd": "touch -a two"}, {**PUSH, "cmd": "touch -a three"}]
     calls = [call(f"c{number}", "exec_command", one) for number, one in enumerate(commands)]
     with session(place, *calls) as (_, terminal):
         terminal.wait_for("❯ n  No")
         terminal.type("a")
-        terminal.wait_for("› touch one two")
+        terminal.wait_for("› touch -a two")
         terminal.press("ctrl-w")
-        terminal.wait_for(lambda now: "› touch one\n" in now.text)
+        terminal.wait_for(lambda now: "› touch -a\n" in now.text)
         terminal.press("enter")
-    assert '["touch", "one"]' in (place.codex_home / "rules/codex-py/default.rules").read_text()
+    assert '["touch", "-a"]' in (place.codex_home / "rules/codex-py/default.rules").read_text()
     assert (place.repo / "three").exists()
 
 
@@ -98,4 +98,13 @@ def test_what_is_typed_when_a_dialog_comes_up_does_not_answer_it(place: Place) -
         terminal.type("yes please")
         terminal.press("escape")
         terminal.wait_for("All done.").wait_for("› and then")
+    assert not (place.repo / "made").exists()
+
+
+def test_a_command_cannot_print_lines_that_pass_for_the_dialog_s_own(place: Place) -> None:
+    forged = "touch made" + "\n" * 13 + "why: it is safe"
+    with session(place, call("c1", "exec_command", {**PUSH, "cmd": forged})) as (_, terminal):
+        terminal.wait_for("│ touch made").wait_for("(12 blank lines)").wait_for("│ why: it is safe")
+        terminal.wait_for("  why: it asks to run outside the sandbox")
+        terminal.press("enter")
     assert not (place.repo / "made").exists()

@@ -39,6 +39,14 @@ async def test_a_question_is_told_in_harmless_lines() -> None:
     assert terminal.lines == ["Go?", "  rm ␛[31mx", "  y) Yes", "  n) No (stop)"]
 
 
+async def test_each_row_of_what_is_asked_about_has_a_gutter() -> None:
+    terminal = Terminal("n")
+    await terminal.asker.choose(SHEET._replace(subject=(Line("make\n" + "y) Yes " * 20, gutter="│ "),)))
+    shown = terminal.lines[1:-2]
+    assert [row[:4] for row in shown] == ["  │ "] * 3
+    assert max(map(len, shown)) < 80
+
+
 @pytest.mark.parametrize(
     ("said", "text"),
     [((" abc ",), "abc"), (("",), None), ((), None)],

@@ -22,7 +22,7 @@ from codex_py.protocol.questions import (
 from codex_py.server.acp.content import Json, change_locations, diff_content, ends, fenced, text_content
 from codex_py.server.acp.titles import command_title, patch_title
 from codex_py.server.acp.tool_calls import Kind
-from codex_py.text.sanitize import sanitize, sanitize_line
+from codex_py.text.sanitize import sanitize_line
 from codex_py.text.shell_line import script_and_shell
 
 OfferKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
@@ -61,13 +61,13 @@ def asked_about(question: Question, *, writes: bool = False) -> Asked | None:
         case PermissionsQuestion():
             wanted = [
                 *(["use the network"] if question.network else []),
-                *(f"write below `{one}`" for one in question.write),
+                *(f"write below `{sanitize_line(str(one))}`" for one in question.write),
             ]
             return Asked(
                 f"Let commands {' and '.join(wanted)} for the rest of this turn",
                 "other",
                 (Offer("yes", "Yes, until the turn ends", "allow_once", "yes"), _NO),
-                _notes([f"Model: {sanitize(question.reason)}"] if question.reason else []),
+                _notes([f"Model: {sanitize_line(question.reason)}"] if question.reason else []),
             )
         case McpInstallQuestion():
             names = ", ".join(sanitize_line(one.name) for one in question.servers)
@@ -83,7 +83,8 @@ def asked_about(question: Question, *, writes: bool = False) -> Asked | None:
         case ProjectServersQuestion():
             names = ", ".join(sanitize_line(one.name) for one in question.servers)
             lines = [line for one in question.servers for line in _server_lines(one)]
-            named = f"Named by the files of `{question.project}`; remembered until what would run changes"
+            project = sanitize_line(str(question.project))
+            named = f"Named by the files of `{project}`; remembered until what would run changes"
             return Asked(
                 f"Start the project's MCP server {names}", "other", _installing("Yes, start"), _notes([*lines, named])
             )
@@ -107,7 +108,7 @@ _NO: Final = Offer("no", "No", "reject_once")
 
 def _approval(question: ApprovalQuestion) -> Asked:
     offers = (*_scopes(question), _NO)
-    reason = f"{question.reason}{' (outside the sandbox)' if question.outside else ''}"
+    reason = f"{sanitize_line(question.reason)}{' (outside the sandbox)' if question.outside else ''}"
     notes = [reason, *([f"Model: {sanitize_line(question.justification)}"] if question.justification else [])]
     if question.server:
         return Asked(question.command, "other", offers, _notes(notes))
@@ -151,7 +152,7 @@ def _server_lines(server: ProjectServer) -> Iterator[str]:
     where = "runs outside the sandbox, on your machine" if server.transport == "stdio" else "will be connected to"
     yield f"{name} {where}: `{sanitize_line(server.target)}`"
     if server.cwd is not None:
-        yield f"{name} runs in `{server.cwd}`"
+        yield f"{name} runs in `{sanitize_line(str(server.cwd))}`"
     if server.passes:
         yield f"{name} gets {', '.join(map(sanitize_line, server.passes))} of your environment"
     if server.sets:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import groupby
 from typing import Final, Literal, TypeAlias
 
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope
 from codex_py.text.sanitize import sanitize_line
 from codex_py.text.shell_line import script_and_shell
+from codex_py.ui.repl.panels.drawing import MAX_CHARACTERS
 from codex_py.ui.repl.panels.forms import Asker, Form, Line, Option, Sheet, needs_text
 from codex_py.ui.repl.panels.wording import short_path
 
 _Answer: TypeAlias = ApprovalScope | Literal["no", "say"]
 
+_GUTTER: Final = "│ "
+_MODEL: Final = "model: "
 _MOST_FILES: Final = 6
 _PATCH_STYLES: Final = {"+": "diff.add", "-": "diff.remove", "@": "diff.hunk", "*": "diff.path"}
 
@@ -69,32 +73,47 @@ _REFUSALS: Final[tuple[Option[_Answer], ...]] = (
 
 def _subject(question: ApprovalQuestion) -> Iterator[Line]:
     if question.server:
-        yield Line(question.command, "strong")
-        return
-    if not question.files:
-        yield Line(script_and_shell(question.command)[0], "strong")
-        return
-    for line in question.command.split("\n"):
-        yield Line(line, _PATCH_STYLES.get(line[:1], ""))
+        yield from _quoted(question.command, lambda _: "strong")
+    elif not question.files:
+        yield from _quoted(script_and_shell(question.command)[0], lambda _: "strong")
+    else:
+        yield from _quoted(question.command, lambda line: _PATCH_STYLES.get(line[:1], ""))
+
+
+def _quoted(text: str, style_of: Callable[[str], str]) -> Iterator[Line]:
+    """The whole text behind a gutter, so that no line of it passes for one of ours; runs of blank lines are counted."""
+    for style, group in groupby(text.split("\n"), lambda line: style_of(line) if line.strip() else None):
+        lines = list(group)
+        if style is None and len(lines) > 1:
+            yield Line(f"({len(lines)} blank lines)", "menu.note")
+            continue
+        block = "\n".join(lines)
+        # In pieces, as no more than so much of one text is drawn.
+        for start in range(0, max(1, len(block)), MAX_CHARACTERS):
+            yield Line(block[start : start + MAX_CHARACTERS], style or "", _GUTTER)
 
 
 def _facts(question: ApprovalQuestion, home: str) -> Iterator[Line]:
+    """What is known about it, each fact on a line: no part of a file's name or of the model's words passes for one."""
     if question.files:
         shown = [short_path(file, home) for file in question.files[:_MOST_FILES]]
         more = len(question.files) - len(shown)
-        yield Line("changes " + ", ".join(shown) + (f" and {more} more" if more else ""), "menu.note")
+        yield _fact("changes " + ", ".join(shown) + (f" and {more} more" if more else ""))
     elif not question.server:
         shell = script_and_shell(question.command)[1]
-        yield Line(f"in {short_path(question.cwd, home)}" + (f", by {shell}" if shell else ""), "menu.note")
-    yield Line(f"why: {question.reason}", "warn" if question.outside else "menu.note")
+        yield _fact(f"in {short_path(question.cwd, home)}" + (f", by {shell}" if shell else ""))
+    yield _fact(f"why: {question.reason}", "warn" if question.outside else "menu.note")
     if question.justification:
-        # On one line, so that no part of it passes for a fact of ours.
-        yield Line(f"model: {sanitize_line(question.justification)}", "menu.note")
+        yield _fact(question.justification)._replace(gutter=_MODEL)
+
+
+def _fact(text: str, style: str = "menu.note") -> Line:
+    return Line(sanitize_line(text), style)
 
 
 def _scopes(question: ApprovalQuestion) -> Iterator[Option[_Answer]]:
     again = "the same files" if question.files else "exactly this command"
-    pattern = f"{shlex.join(question.pattern)} …"
+    pattern = sanitize_line(f"{shlex.join(question.pattern)} …")
     if question.server:
         again = pattern = "all calls of this tool"
     options: dict[ApprovalScope, Option[_Answer]] = {

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 from codex_py.text.sanitize import sanitize, sanitize_line
 from codex_py.ui.repl.panels.choice import ChoicePanel
+from codex_py.ui.repl.panels.drawing import wrapped
 from codex_py.ui.repl.panels.entry import EntryPanel
 from codex_py.ui.repl.panels.forms import Asker, Entry, Form, Line, Listing, Option, Section, Sheet, Show
 from codex_py.ui.repl.panels.page import PagePanel
@@ -15,6 +16,7 @@ from codex_py.ui.repl.panels.picker import PickerPanel
 T = TypeVar("T")
 
 _MOST_LISTED: Final = 40
+_WIDTH: Final = 79
 _OTHER: Final = "*"
 
 
@@ -146,8 +148,13 @@ class LineAsker:
 
     def _say(self, lines: tuple[Line, ...]) -> None:
         for line in lines:
-            for one in sanitize(line.text).split("\n"):
-                self._write(f"  {one}".rstrip())
+            if line.gutter:
+                # Broken here and not by the terminal, which puts no gutter before the rest of a line.
+                rows = ("".join(text for _, text in row) for row in wrapped(line, _WIDTH))
+            else:
+                rows = (f"  {one}" for one in sanitize(line.text).split("\n"))
+            for row in rows:
+                self._write(row.rstrip())
 
 
 def _known(options: tuple[Option[T], ...]) -> str:

@@ -43,19 +43,22 @@ class ChoicePanel(Frame[T]):
     def rows(self, width: int, height: int) -> list[Row]:
         # On a low screen the marked answer counts most, then what is asked about, then the rest.
         least = 1 if self._sheet.subject and height > 2 else 0
-        # What is unfolded needs the rows that are there.
-        told = () if self._unfolded else self._sheet.facts
         asked = [row for line in self._sheet.subject for row in wrapped(line, width)]
-        facts = [row for line in told for row in wrapped(line, width)]
+        facts = [row for line in self._sheet.facts for row in wrapped(line, width)]
+        if self._unfolded:
+            # All of it is scrolled as one text.
+            asked, facts = [*asked, *([[]] if asked and facts else []), *facts], []
         spare = height - min(len(asked), _FOLDED)
         answers = self._answers(width, height - least, rooms=(spare - len(facts) - _GAPS, spare))
         room = height - len(answers)
         # A fact may be somebody's long words: what is asked about keeps its half.
         kept = min(len(asked), max(least, room // 2 - 1))
-        facts = facts[: max(0, room - kept - 2)]
+        facts, is_cut = self._cut(facts, max(0, room - kept - 2))
         room -= len(facts)
+        self._has_more = bool(asked)
         gap: list[Row] = [[]] if room > least + 1 and not self._unfolded else []
         subject = self._subject(asked, room - 2 * len(gap), width) if room > 0 else []
+        self._has_more |= is_cut
         return [*subject, *(gap if facts else []), *facts, *gap, *answers]
 
     def keys(self) -> Sequence[tuple[str, str]]:
@@ -122,13 +125,20 @@ class ChoicePanel(Frame[T]):
             count = part(f" … {at + 1} of {len(rows)} lines", "menu.note")
             return [[*fitted(rows[at], width - cells(count[1])), count]]
         if not self._unfolded:
-            shown = max(0, most - 1)
-            key = "" if not self._armed else f": {_MORE} shows all"
-            return [*rows[:shown], [part(f"  … {len(rows) - shown} more lines{key}", "menu.note")]]
+            return self._cut(rows, most)[0]
         self._top = max(0, min(self._top, len(rows) - most + 1))
         self._page = most - 1
         end = self._top + self._page
         return [*rows[self._top : end], [part(f"  lines {self._top + 1}–{end} of {len(rows)}", "menu.note")]]
+
+    def _cut(self, rows: list[Row], most: int) -> tuple[list[Row], bool]:
+        """As many rows as there is room for, the last one saying how many are missing; and whether any is."""
+        if len(rows) <= most:
+            return rows, False
+        if not most:
+            return [], True
+        key = "" if not self._armed else f": {_MORE} shows all"
+        return [*rows[: most - 1], [part(f"  … {len(rows) - most + 1} more lines{key}", "menu.note")]], True
 
     def _chooser(self, number: int) -> Callable[[KeyPressEvent], None]:
         def choose(event: KeyPressEvent) -> None:

@@ -17,8 +17,8 @@ from codex_py.ui.repl.panels.forms import Line
 Part: TypeAlias = tuple[str, str]
 Row: TypeAlias = list[Part]
 
-# More of one text than this is on no screen.
-_MOST_CHARACTERS: Final = 100_000
+# Of one text no more than this is drawn; how much is missing stands below it.
+MAX_CHARACTERS: Final = 100_000
 _TAB: Final = "    "
 _BULLET: Final = "• "
 
@@ -60,7 +60,9 @@ def padded(text: str, width: int) -> str:
 def wrapped(line: Line, width: int, indent: str = "  ") -> list[Row]:
     """The rows of a text, broken between words where there are any."""
     style = f"class:{line.style}" if line.style else ""
-    return [[("", indent), (style, piece)] for piece in _lines(line.text, max(1, width - len(indent)))]
+    rows = _lines(line.text, max(1, width - len(indent) - len(line.gutter)))
+    margin = [("", indent), *([("class:menu.note", line.gutter)] if line.gutter else [])]
+    return [[*margin, (style, piece)] for piece in rows]
 
 
 def title_row(title: str, width: int) -> Row:
@@ -114,7 +116,9 @@ def _head(text: str, width: int) -> str:
 # A panel is drawn again with every key.
 @lru_cache(maxsize=256)
 def _lines(text: str, width: int) -> tuple[str, ...]:
-    harmless = sanitize(text[:_MOST_CHARACTERS]).replace("\t", _TAB)
+    harmless = sanitize(text[:MAX_CHARACTERS]).replace("\t", _TAB)
+    if len(text) > MAX_CHARACTERS:
+        harmless += f"\n({len(text) - MAX_CHARACTERS:,} more characters are not shown)"
     return tuple(piece for one in harmless.split("\n") for piece in _hung(one, width))
 
 

@@ -18,10 +18,14 @@ A = TypeVar("A")
 
 
 class Line(NamedTuple):
-    """A text of one or more lines, wrapped where it is too wide; `style` is a style of the theme."""
+    """A text of one or more lines, wrapped where it is too wide; `style` is a style of the theme.
+
+    `gutter` stands before each of its rows: words of others cannot pass for ours then.
+    """
 
     text: str
     style: str = ""
+    gutter: str = ""
 
 
 class Option(NamedTuple, Generic[T]):
