@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py import __version__
-from codex_py.cli.options import Parser, add_config_flags, add_model_flags, add_place_flags, find_folders
+from codex_py.cli.options import Parser, add_config_flags, add_model_flags, add_place_flags, writable_directories
 from codex_py.cli.settings import find_images, load_settings, working_directory
 from codex_py.config.edit import trust_project
 from codex_py.config.load import LoadedConfig
 from codex_py.core.build import OFFLINE_PROVIDER, ResumeTarget, SessionRequest, open_session
+from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session import Session
 from codex_py.errors import UsageError, UserError
 from codex_py.exec.run import ExecRequest, run_exec
 from codex_py.exec.stdin import read_prompt
 from codex_py.paths import codex_home, is_file, is_folder
 from codex_py.protocol.encoding import as_object, decode_json
-from codex_py.protocol.policy import ApprovalPolicy
+from codex_py.protocol.policy import ApprovalPolicy, ReadOnly
 from codex_py.protocol.value import Value
 
 _ORIGINATOR: Final = "codex_exec"
@@ -78,6 +79,8 @@ def run(arguments: Sequence[str]) -> int:
         given.model = loaded.config.review_model
         loaded = load_settings(given, home, cwd)
     check_place(given, loaded, cwd)
+    if given.allow_skills and isinstance(choose_policy(loaded), ReadOnly):
+        raise UsageError("`--allow-skills` has no effect in a read-only sandbox", hint="add `-s workspace-write`")
     originator = os.environ.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR
     request = ExecRequest(
         prompt=_prompt(given, errand, cwd),
@@ -104,7 +107,7 @@ def run(arguments: Sequence[str]) -> int:
         ignore_rules=given.ignore_rules,
         trusts_hooks=given.trusts_hooks,
         install_dependencies=given.install_dependencies,
-        extra_roots=find_folders(given.add_dir),
+        extra_roots=writable_directories(given, loaded.project_root or cwd),
     )
     return asyncio.run(_run(session, request))
 

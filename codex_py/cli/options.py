@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from codex_py.errors import UsageError, UserError
-from codex_py.paths import is_folder
+from codex_py.paths import is_folder, real_path
 
 SANDBOX_MODES: Final = ("read-only", "workspace-write", "danger-full-access")
 
@@ -97,6 +97,11 @@ def add_place_flags(parser: Parser) -> None:
         metavar="DIR",
         help="also writable with workspace-write; may be given again",
     )
+    group.add_argument(
+        "--allow-skills",
+        action="store_true",
+        help="with workspace-write: also let commands write this project's .agents/skills",
+    )
     group.add_argument("--skip-git-repo-check", action="store_true", help="work outside a git repository too")
     group.add_argument("--trust", action="store_true", help="trust this project from now on, and remember it")
     group.add_argument(
@@ -119,6 +124,21 @@ def add_place_flags(parser: Parser) -> None:
         help="add the MCP servers that named skills need to $CODEX_HOME/config.toml, without a question",
     )
     group.add_argument("--full-auto", action="store_true", help=argparse.SUPPRESS)
+
+
+def writable_directories(arguments: argparse.Namespace, project: Path) -> tuple[Path, ...]:
+    """The directories of `--add-dir`, and with `--allow-skills` the skills of `project`, made if they are missing."""
+    directories = find_folders(arguments.add_dir)
+    if not arguments.allow_skills:
+        return directories
+    skills = project / ".agents" / "skills"
+    if real_path(skills) != f"{real_path(project).rstrip('/')}/.agents/skills":
+        raise UserError(f"cannot allow skills: `{skills}` leads elsewhere through a link")
+    try:
+        skills.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot create `{skills}`: {error.strerror}") from error
+    return (*directories, skills)
 
 
 def find_folders(given: Sequence[str]) -> tuple[Path, ...]:

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from codex_py.cli.options import Parser, add_config_flags, add_model_flags, add_place_flags, find_folders
+from codex_py.cli.options import Parser, add_config_flags, add_model_flags, add_place_flags, writable_directories
 from codex_py.cli.settings import config_request, find_images, load_settings, working_directory
 from codex_py.config.edit import trust_project
 from codex_py.config.schema import APPROVAL_POLICIES
@@ -138,7 +138,7 @@ class _Host:
             ignore_rules=self._given.ignore_rules,
             trusts_hooks=self._given.trusts_hooks,
             install_dependencies=self._given.install_dependencies,
-            extra_roots=find_folders(self._given.add_dir),
+            extra_roots=writable_directories(self._given, place.loaded.project_root or place.cwd),
             can_ask=True,
             follows=self._has_opened,
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.questions import ApprovalQuestion
@@ -13,12 +14,19 @@ from codex_py.tools.grants import Approvals
 from codex_py.tools.guard import PLANNING, declined_because, put_question
 from codex_py.tools.spec import ToolContext
 
+_SKILL: Final = "it writes a skill, which the agent of later sessions follows like your own instructions"
+
 
 class PatchToJudge(NamedTuple):
     """A patch as written, and the real paths of the files it names."""
 
     text: str
     files: tuple[Path, ...]
+
+
+def is_in_skills(path: Path) -> bool:
+    """Whether a path lies in a project's directory of skills."""
+    return (".agents", "skills") in pairwise(path.parts)
 
 
 async def permit_patch(outside: str | None, patch: PatchToJudge, context: ToolContext) -> str | None:
@@ -48,7 +56,7 @@ async def permit_patch(outside: str | None, patch: PatchToJudge, context: ToolCo
             call_id=context.call_id,
             command=sanitize(patch.text),
             cwd=context.cwd,
-            reason=verdict.reason,
+            reason=_SKILL if outside is not None and any(map(is_in_skills, patch.files)) else verdict.reason,
             outside=verdict.outside,
             files=patch.files,
         )

@@ -19,7 +19,7 @@ from codex_py.protocol.events import FileChange, PatchFinished, PatchRejected, P
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy
 from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot, is_writable
 from codex_py.text.diff import unified_diff
-from codex_py.tools.patch_approval import PatchToJudge, permit_patch
+from codex_py.tools.patch_approval import PatchToJudge, is_in_skills, permit_patch
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 _BY_SETTINGS: Final = "rejected by user approval settings"
@@ -110,7 +110,7 @@ def _prepare(
     if isinstance(policy, DangerFullAccess):
         plan = plan_patch(patch, workdir)
     else:
-        _check_as_written(patch)
+        _check_as_written(patch, roots, workdir)
         plan = plan_patch(patch, workdir, permit=lambda path: _check_resolved(path, roots))
     return plan, _shown(plan.changes)
 
@@ -145,7 +145,7 @@ def _paths(hunk: AddFile | DeleteFile | UpdateFile) -> tuple[str, ...]:
             return (path,)
 
 
-def _check_as_written(patch: Patch) -> None:
+def _check_as_written(patch: Patch, roots: Sequence[WritableRoot], workdir: Path) -> None:
     """Refuse what no resolving is needed for: a way up, and the names that are kept."""
     for hunk in patch.hunks:
         for path in _paths(hunk):
@@ -153,7 +153,13 @@ def _check_as_written(patch: Patch) -> None:
             if ".." in parts:
                 raise PatchOutside(f"{_OUTSIDE}: `{path}` goes up with `..`; write the path without it")
             if not path.startswith("/"):
-                _check_names(path, parts)
+                _check_names(path, _below_root(workdir / path, roots) or parts)
+
+
+def _below_root(path: Path, roots: Sequence[WritableRoot]) -> list[str]:
+    """The names below the innermost root: one that the user chose may lie in a protected directory."""
+    holders = [root.path for root in roots if path.is_relative_to(root.path)]
+    return list(path.relative_to(max(holders, key=lambda root: len(root.parts))).parts) if holders else []
 
 
 def _check_resolved(path: Path, roots: Sequence[WritableRoot]) -> None:
@@ -166,13 +172,19 @@ def _check_resolved(path: Path, roots: Sequence[WritableRoot]) -> None:
     if further is not None:
         raise PatchOutside(f"{_OUTSIDE}: other programs run what is in `{further}` (`sandbox.protected`)")
     kept = ", ".join(f"`{name}`" for name in PROTECTED_NAMES)
-    raise PatchOutside(f"{_OUTSIDE}: `{path}` is in no writable folder, or in one that is kept read-only ({kept})")
+    raise PatchOutside(
+        f"{_OUTSIDE}: `{path}` is in no writable folder, or in one that is kept read-only ({kept}){_advice(str(path))}"
+    )
 
 
 def _check_names(path: str, parts: list[str]) -> None:
     for part in parts:
         if part.lower() in PROTECTED_NAMES:
-            raise PatchOutside(f"{_OUTSIDE}: `{path}` is kept read-only, like everything in `{part}`")
+            raise PatchOutside(f"{_OUTSIDE}: `{path}` is kept read-only, like everything in `{part}`{_advice(path)}")
+
+
+def _advice(path: str) -> str:
+    return "; the user allows writing skills with `--allow-skills`" if is_in_skills(Path(path)) else ""
 
 
 def _write(plan: Plan, stop: threading.Event) -> ApplyError | None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 
+import pytest
+
+from tests.support import no_namespaces
 from tests.support.bodies import developer, injected, said, skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
-from tests.support.process import run
+from tests.support.process import COMMAND, Running, run
 from tests.support.skills import NO_BUNDLED, add_skill, own_root, repo_root, root_of_known_length, skill_text
 
 FULL_ACCESS = 'sandbox_mode = "danger-full-access"\n'
@@ -86,3 +91,65 @@ def test_rules_of_the_command_line_and_skills_used_by_the_way(place: Place) -> N
     expected = [user("go"), read["item"], last.output_item("c1")]
     assert last.body == whole_body(place, last, *expected, skills=skill_list(line(lint)))
     assert ended.events[-1]["skills_used"] == [{"name": "lint", "scope": "repo", "path": str(lint), "kind": "read"}]
+
+
+NEW_SKILL = "skill.py new release-notes --description 'Writes release notes. Use when a version is tagged.'"
+LANDLOCK_ONLY = ("-c", "sandbox.allow_partial=true")
+
+
+@pytest.mark.parametrize("flags", [(), ("--allow-skills",)])
+def test_skill_creator_makes_a_skill_when_the_user_allows_it(place: Place, flags: tuple[str, ...]) -> None:
+    create = f"python3 {place.codex_home}/skills/.system/skill-creator/scripts/{NEW_SKILL}; echo x > .agents/other"
+    answers = ([call("c1", "exec_command", {"cmd": create})], [say("done")], [say("seen")])
+    with FakeResponses(*answers, excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "-s", "workspace-write", *flags, "use $skill-creator for release notes")
+        run(place, "exec", "hi")
+    assert ended.status == 0
+    output = model.requests[1].output_of("c1")
+    made = place.repo / ".agents/skills/release-notes/SKILL.md"
+    assert made.exists() is bool(flags)
+    assert ("codex-py exec -s workspace-write --allow-skills" in output) is not bool(flags)
+    assert ("- release-notes: Writes release notes" in json.dumps(model.requests[2].body)) is bool(flags)
+    assert not (place.repo / ".agents/other").exists()
+
+
+@pytest.mark.parametrize("flags", [(), ("--allow-skills",)])
+def test_patches_may_write_skills_when_the_user_allows_it(place: Place, flags: tuple[str, ...]) -> None:
+    names = ("skills/new/SKILL.md", "other", "skills/.git/config")
+    calls = [
+        call(name, "apply_patch", {"input": f"*** Begin Patch\n*** Add File: .agents/{name}\n+x\n*** End Patch"})
+        for name in names
+    ]
+    with FakeResponses(calls, [say("done")]) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", "-s", "workspace-write", *flags, "go")
+    written, *refused = [model.requests[1].output_of(name) for name in names]
+    assert (place.repo / ".agents/skills/new/SKILL.md").exists() is bool(flags)
+    assert ("the user allows writing skills with `--allow-skills`" in written) is not bool(flags)
+    assert all("is kept read-only" in output for output in refused)
+
+
+def test_skills_are_made_writable_by_the_flag_where_only_landlock_works(place: Place) -> None:
+    make = "mkdir -p .agents/skills/new && echo x > .agents/skills/new/SKILL.md"
+    with FakeResponses([call("c1", "exec_command", {"cmd": make})], [say("done")]) as model:
+        place.use_model(model.base_url)
+        arguments = ("exec", "-s", "workspace-write", "--allow-skills", *LANDLOCK_ONLY, "go")
+        argv = [sys.executable, no_namespaces.__file__, COMMAND, *arguments]
+        with Running(argv, env=place.env, cwd=place.repo) as running:
+            ended = running.wait()
+    assert ended.status == 0, ended.err
+    assert (place.repo / ".agents/skills/new/SKILL.md").exists()
+    # What it cannot hold beside that is said.
+    assert "warning: only Landlock works here: commands can change `.git`, `.codex`, `.agents`" in ended.err
+
+
+def test_the_flag_does_not_follow_links_and_needs_a_sandbox_that_writes(place: Place) -> None:
+    read_only = run(place, "exec", "--offline", "--allow-skills", "go")
+    assert (read_only.status, "add `-s workspace-write`" in read_only.err) == (2, True)
+    assert not (place.repo / ".agents").exists()
+    (place.home / "elsewhere").mkdir()
+    (place.repo / ".agents").symlink_to(place.home / "elsewhere")
+    linked = run(place, "exec", "--offline", "-s", "workspace-write", "--allow-skills", "go")
+    assert "leads elsewhere through a link" in linked.err
+    assert not (place.home / "elsewhere/skills").exists()

@@ -399,6 +399,15 @@ async def test_a_patch_outside_the_folders_asks(place: Place, tmp_path: Path, an
         assert told.outputs[1].startswith("patch rejected: declined by the user")
 
 
+async def test_a_patch_into_skills_asks_and_says_what_a_skill_is(place: Place) -> None:
+    new = call("c1", "apply_patch", {"input": patch(ADD.format(".agents/skills/new/SKILL.md"))})
+    told = await turn(place, new, answers=("once",), approval="on-request")
+    assert [question.reason for question in told.asked] == [
+        "it writes a skill, which the agent of later sessions follows like your own instructions"
+    ]
+    assert (place.repo / ".agents/skills/new/SKILL.md").read_text() == "x\n"
+
+
 async def test_under_untrusted_every_patch_asks(place: Place) -> None:
     calls = [call(f"c{n}", "apply_patch", {"input": patch(ADD.format(f"f{n}"))}) for n in (1, 2)]
     told = await turn(place, *calls, answers=("once", None))

@@ -100,7 +100,9 @@ def main() -> int:
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
             # What a sandbox says of the folders that it protects.
             print(
-                "hint: run it outside the sandbox, or choose a folder that may be written: --in FOLDER", file=sys.stderr
+                "hint: skill folders are protected. Ask to run it outside the sandbox; where nobody can be asked, use "
+                "--in FOLDER, or let the user run `codex-py exec -s workspace-write --allow-skills`",
+                file=sys.stderr,
             )
         return 1
 
