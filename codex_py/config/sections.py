@@ -145,6 +145,12 @@ class ModelEntry(Record):
     )
     images: bool | None = setting(Flag(), "whether it can see images", default=None, sample=True)
     tool_output_token_limit: int | None = setting(Whole(1), "tokens of one tool output", default=None, sample=10000)
+    max_output_tokens: int | None = setting(
+        Whole(1),
+        "tokens of one answer, reasoning included; sent to all providers but OpenAI and Azure, 32768 by default",
+        default=None,
+        sample=32768,
+    )
 
 
 class SandboxWorkspaceWrite(Record):

@@ -201,7 +201,7 @@ class Compaction:
         before = self._fill(turn.settings).total
         parts.emit(events.CompactionStarted(reason, before))
         request = CompactionRequest(
-            prompt=prompt_for(turn, parts.history, parts.tools()),
+            prompt=prompt_for(turn, parts.history, parts.tools(), tokens=before),
             items=parts.history.items,
             way=self._way or parts.model.compaction,
             prompt_text=parts.prompt_text,

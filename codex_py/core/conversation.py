@@ -299,6 +299,7 @@ class Conversation:
             history=self.history,
             model=self._parts.model,
             tools=lambda: self.runs.registry,
+            count_tokens=lambda: self.compaction.counted(turn.settings).total,
             run_tool=lambda call, ended: self.runs.run(call, turn, ended),
             keep_output=self._transcript.early_output,
             emit=self._emit_for(turn),

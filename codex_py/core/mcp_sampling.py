@@ -26,6 +26,7 @@ async def sample(model: ModelClient, request: Mapping[str, Any], settings: TurnS
         thread_id=uuid7(),
         turn_id=uuid7(),
         effort=chosen.effort,
+        max_output_tokens=chosen.max_output_tokens,
     )
     texts: list[str] = []
     async with aclosing(model.stream(prompt, turn_state=TurnState())) as stream:

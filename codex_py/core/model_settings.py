@@ -47,6 +47,7 @@ def model_settings(config: Config, model: str, facts: ModelFacts, *, local: bool
         show_raw_reasoning=config.show_raw_agent_reasoning,
         auto_compact_tokens=config.model_auto_compact_token_limit or facts.auto_compact_tokens,
         auto_compact_scope=config.model_auto_compact_token_limit_scope,
+        max_output_tokens=facts.max_output_tokens,
     )
 
 

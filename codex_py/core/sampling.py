@@ -12,7 +12,7 @@ from typing import TypeVar
 from codex_py.context.content_filter import content_filter_guidance
 from codex_py.core.calls import CallBatch, RunTool
 from codex_py.core.history import History
-from codex_py.core.turn_context import TurnContext
+from codex_py.core.turn_context import ModelSettings, TurnContext
 from codex_py.errors import ModelError
 from codex_py.model.client import ModelClient, TurnState
 from codex_py.model.failures import FILTERED
@@ -69,8 +69,8 @@ def retry_event(error: ModelError, retry: Retry) -> events.Retrying:
     return events.Retrying(str(error), retry.attempt, retry.limit, retry.delay)
 
 
-def prompt_for(turn: TurnContext, history: History, tools: bytes) -> Prompt:
-    """The next request of a turn; `tools` is the encoded array of their specs."""
+def prompt_for(turn: TurnContext, history: History, tools: bytes, *, tokens: int) -> Prompt:
+    """The next request of a turn; `tools` is the encoded array of their specs, `tokens` what the request takes."""
     settings = turn.settings
     return Prompt(
         model=settings.model,
@@ -86,21 +86,32 @@ def prompt_for(turn: TurnContext, history: History, tools: bytes) -> Prompt:
         verbosity=settings.verbosity,
         service_tier=settings.service_tier,
         output_schema=turn.output_schema,
+        max_output_tokens=_answer_limit(settings, tokens),
         parent=turn.parent,
     )
+
+
+def _answer_limit(settings: ModelSettings, tokens: int) -> int:
+    window, limit = settings.context_window, settings.max_output_tokens
+    if window is None:
+        return limit
+    # A history that takes more than nine tenths is compacted, and the count may be an estimate.
+    return max(1, min(limit, max(window - tokens, window // 10)))
 
 
 class Sampler(Value):
     """Makes the requests of one turn.
 
     `expect_call` hears that a call is on its way; `keep_output` writes down an output whose place in the history has
-    not come yet; `saved` returns when what was recorded so far is on disk. `tools` gives those of the next request.
+    not come yet; `saved` returns when what was recorded so far is on disk. `tools` gives those of the next request,
+    `count_tokens` what it takes.
     """
 
     turn: TurnContext
     history: History
     model: ModelClient
     tools: Callable[[], ToolRegistry]
+    count_tokens: Callable[[], int]
     run_tool: RunTool
     emit: Callable[[events.Event], None]
     expect_call: Callable[[], object]
@@ -141,7 +152,8 @@ class Sampler(Value):
 
     async def _receive(self, batch: CallBatch, answer: Answer) -> ModelError | None:
         try:
-            prompt = prompt_for(self.turn, self.history, self.tools().encoded_specs)
+            tools = self.tools().encoded_specs
+            prompt = prompt_for(self.turn, self.history, tools, tokens=self.count_tokens())
             async with aclosing(self.model.stream(prompt, turn_state=self.turn_state)) as stream:
                 async for event in stream:
                     self._take(event, batch, answer)

@@ -12,7 +12,7 @@ from codex_py.protocol.value import Value
 
 
 class ModelSettings(Value):
-    """The model and how it is asked; `output_tokens` caps one tool output.
+    """The model and how it is asked; `output_tokens` caps one tool output, `max_output_tokens` one answer.
 
     `auto_compact_tokens` is the user's limit for the history, and its scope what that limit counts.
     """
@@ -29,6 +29,7 @@ class ModelSettings(Value):
     show_raw_reasoning: bool = False
     auto_compact_tokens: int | None = None
     auto_compact_scope: Literal["total", "body_after_prefix"] = "total"
+    max_output_tokens: int = 32_768
 
 
 class TurnSettings(Value):

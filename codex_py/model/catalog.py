@@ -37,14 +37,17 @@ class ModelRecord(Protocol):
     def images(self) -> bool | None: ...
     @property
     def tool_output_token_limit(self) -> int | None: ...
+    @property
+    def max_output_tokens(self) -> int | None: ...
 
 
 class ModelFacts(Value):
     """How a model is asked when the user has chosen nothing.
 
     `context_window` is what it reads, in tokens; `effort`, `summary` and `verbosity` are None where the model takes no
-    such setting or has its own default. `output_tokens` caps one tool output. `known` is False for a name that is
-    neither in the table nor in the user's configuration. `shell` says whether it is offered tools that run commands.
+    such setting or has its own default. `output_tokens` caps one tool output, `max_output_tokens` one answer. `known`
+    is False for a name that is neither in the table nor in the user's configuration. `shell` says whether it is offered
+    tools that run commands.
     """
 
     context_window: int = 272_000
@@ -57,6 +60,7 @@ class ModelFacts(Value):
     parallel: bool = True
     images: bool = True
     output_tokens: int = 10_000
+    max_output_tokens: int = 32_768
     known: bool = True
     shell: bool = True
 
@@ -150,6 +154,7 @@ def _overridden(facts: ModelFacts, own: ModelRecord) -> ModelFacts:
         parallel=facts.parallel if own.parallel_tool_calls is None else own.parallel_tool_calls,
         images=facts.images if own.images is None else own.images,
         output_tokens=own.tool_output_token_limit or facts.output_tokens,
+        max_output_tokens=own.max_output_tokens or facts.max_output_tokens,
         known=True,
         shell=facts.shell,
     )

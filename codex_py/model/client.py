@@ -14,7 +14,7 @@ from urllib.request import getproxies
 from codex_py.errors import ModelError
 from codex_py.model.answer import Answer, read_error_body
 from codex_py.model.auth import Credentials
-from codex_py.model.failures import http_failure
+from codex_py.model.failures import ANSWER_LIMIT, answer_limit_reached, http_failure, refuses_answer_limit
 from codex_py.model.http import CONNECT_SECONDS, httpx, open_client
 from codex_py.model.prompt import SUBAGENT, Prompt, encode_body, turn_metadata
 from codex_py.model.providers import Provider, endpoint_url, responses_url, shown_url
@@ -74,6 +74,7 @@ class ModelClient:
         self._warn: Callable[[str], None] = _ignore
         self._redactor = Redactor((credentials.token or "", *credentials.secrets))
         self._headers = _fixed_headers(provider, originator, version)
+        self._limits_answers = not provider.is_openai
         self._compress = provider.id == "openai" and credentials.is_chatgpt
         self._http = open_client(base_url, ca_file=provider.ca_file, idle_timeout=provider.idle_timeout)
 
@@ -100,6 +101,8 @@ class ModelClient:
                 async for event in events:
                     yield event
         except ModelError as error:
+            if error.code == ANSWER_LIMIT and self._limits_answers and prompt.max_output_tokens is not None:
+                error = answer_limit_reached(prompt.model, prompt.max_output_tokens)
             raise self._redacted(error) from error.__cause__
 
     @property
@@ -159,6 +162,11 @@ class ModelClient:
             if response.is_success:
                 return response
             failure = await self._failure(response, self._url_for(prompt))
+            if self._limits_answers and refuses_answer_limit(response.status_code, failure):
+                # Some servers take no limit, or none above their own.
+                self._limits_answers = False
+                body = self._encoded(prompt)
+                continue
             if response.status_code != 401 or renewal is None:
                 raise failure
             renewed = await self._renew(renewal, refused=True)
@@ -180,6 +188,8 @@ class ModelClient:
         return renewed
 
     def _encoded(self, prompt: Prompt) -> bytes:
+        if not self._limits_answers:
+            prompt = prompt.replace(max_output_tokens=None)
         body = encode_body(prompt, self._installation_id)
         if not self._compress:
             return body

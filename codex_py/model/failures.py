@@ -25,6 +25,9 @@ _FAR_AWAY: Final = 10 * 365 * 86400.0
 
 TOO_LONG: Final = "context_length_exceeded"
 FILTERED: Final = "content_filter"
+ANSWER_LIMIT: Final = "max_output_tokens"
+# How servers name the limit on an answer when they refuse it.
+_ANSWER_LIMITS: Final = (ANSWER_LIMIT, "max_tokens", "max_completion_tokens", "in the completion")
 # The same in the words of llama.cpp, of vLLM and of those who copied OpenAI's sentence without its code.
 _TOO_LONG_TYPES: Final = frozenset({TOO_LONG, "exceed_context_size_error"})
 _TOO_LONG_SAID: Final = ("maximum context length", "exceeds the available context size", "exceeds the context window")
@@ -136,10 +139,26 @@ def incomplete_answer(reason: str) -> ModelError:
     shown = one_line(reason, 60) or "unknown"
     return ModelError(
         f"the answer is incomplete, the server's reason: `{shown}`",
-        retryable=reason != "max_output_tokens",
+        retryable=reason != ANSWER_LIMIT,
         streaming=True,
         code=shown,
     )
+
+
+def answer_limit_reached(model: str, tokens: int) -> ModelError:
+    """An answer that ended at the limit this program has sent."""
+    return ModelError(
+        f"the answer is incomplete: it reached the limit of {tokens:,} output tokens, which `max_output_tokens` and "
+        f'`context_window` under `[models."{one_line(model, 100)}"]` set',
+        retryable=False,
+        streaming=True,
+        code=ANSWER_LIMIT,
+    )
+
+
+def refuses_answer_limit(status: int, failure: ModelError) -> bool:
+    """Whether a server has refused a request because of the limit on its answer."""
+    return status in (400, 422) and any(name in str(failure) for name in _ANSWER_LIMITS)
 
 
 def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:

@@ -27,6 +27,7 @@ class Prompt(Value):
     `input` holds encoded items, `tools` an encoded array (`b"[]"` for none), `output_schema` an encoded JSON schema.
     `window` counts the compactions of the thread so far. `kind` says what the request is for; one for the compaction
     endpoint asks for no stream and stores nothing by itself. `parent` is there in a request of an agent's.
+    `max_output_tokens` is where the answer must end; OpenAI is not sent it.
     """
 
     model: str
@@ -42,6 +43,7 @@ class Prompt(Value):
     verbosity: str | None = None
     service_tier: str | None = None
     output_schema: bytes | None = None
+    max_output_tokens: int | None = None
     kind: Literal["turn", "compaction", "compaction_endpoint"] = "turn"
     parent: ParentTurn | None = None
 
@@ -112,6 +114,8 @@ def _tail(prompt: Prompt, installation_id: str) -> bytes:
     if reasoning := _reasoning(prompt):
         before["reasoning"] = reasoning
     if to_model:
+        if prompt.max_output_tokens is not None:
+            before["max_output_tokens"] = prompt.max_output_tokens
         before["store"] = False
         before["include"] = ["reasoning.encrypted_content"]
     before["prompt_cache_key"] = prompt.thread_id

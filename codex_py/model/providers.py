@@ -66,9 +66,10 @@ class Provider(Value):
 
     `env_http_headers` names the variable of each header. `idle_timeout` is seconds of silence, before an answer and
     within it; `connect_retry_seconds` bounds how long a server that cannot be reached is tried, None for ever.
-    `needs_key` asks for the OpenAI key or login of this machine; `local` says that it runs a model on
-    this machine, which reads slowly. The token of `auth_command` is asked for again every `auth_refresh_interval`
-    seconds, 0 for never unless it is refused. `compaction` is how the server compacts a history, if it can.
+    `needs_key` asks for the OpenAI key or login of this machine; `is_openai` says that OpenAI itself answers, also at
+    Azure; `local` says that it runs a model on this machine, which reads slowly. The token of `auth_command` is asked
+    for again every `auth_refresh_interval` seconds, 0 for never unless it is refused. `compaction` is
+    how the server compacts a history, if it can.
     """
 
     secret_fields: ClassVar[frozenset[str]] = frozenset({"bearer_token", "query_params", "http_headers"})
@@ -91,6 +92,7 @@ class Provider(Value):
     idle_timeout: float = 300.0
     connect_retry_seconds: float | None = 60.0
     needs_key: bool = False
+    is_openai: bool = False
     local: bool = False
     ca_file: str | None = None
     compaction: CompactionWay = "local"
@@ -194,6 +196,7 @@ def _openai(env: Mapping[str, str], configured_url: str | None, ca_file: str | N
         url,
         env_http_headers=headers,
         needs_key=True,
+        is_openai=True,
         ca_file=ca_file,
         compaction="in-band",
     )
@@ -235,6 +238,7 @@ def _custom(provider_id: str, record: ProviderRecord, ca_file: str | None) -> Pr
         idle_timeout=300.0 if idle is None else idle / 1000,
         connect_retry_seconds=60.0 if connect is None else connect,
         needs_key=record.requires_openai_auth,
+        is_openai=record.requires_openai_auth or _is_azure(record) or _host(record) == "api.openai.com",
         ca_file=ca_file,
         compaction=record.compaction or ("in-band" if _is_azure(record) else "local"),
     )
@@ -242,8 +246,12 @@ def _custom(provider_id: str, record: ProviderRecord, ca_file: str | None) -> Pr
 
 def _is_azure(record: ProviderRecord) -> bool:
     """Whether the server is OpenAI's at Azure, which can do what OpenAI can."""
-    host = (urlsplit(record.base_url or "").hostname or "").lower()
+    host = _host(record)
     return (record.name or "").strip().lower() == "azure" or any(part in host for part in _AZURE_HOSTS)
+
+
+def _host(record: ProviderRecord) -> str:
+    return (urlsplit(record.base_url or "").hostname or "").lower()
 
 
 def _retries(value: int | None) -> int:

@@ -20,6 +20,7 @@ class Entry:
     parallel_tool_calls: bool | None = None
     images: bool | None = None
     tool_output_token_limit: int | None = None
+    max_output_tokens: int | None = None
 
 
 UNKNOWN = ModelFacts(272_000, summary="auto", apply_patch="function", output_tokens=2500, known=False)
@@ -87,8 +88,8 @@ def test_window_effort_and_patch_form(model: str, window: int, effort: str | Non
 
 
 def test_the_users_entry_wins_and_makes_a_model_known() -> None:
-    entry = Entry(8000, 6000, "high", "concise", "low", "freeform", False, False, 900)
-    expected = ModelFacts(8000, 6000, "high", "concise", "low", True, "freeform", False, False, 900, True)
+    entry = Entry(8000, 6000, "high", "concise", "low", "freeform", False, False, 900, 700)
+    expected = ModelFacts(8000, 6000, "high", "concise", "low", True, "freeform", False, False, 900, 700, True)
     assert facts_for("my-model", {"my-model": entry}) == expected
     assert facts_for("gpt-5.5", {"gpt-5.5": entry}) == expected
 

@@ -48,7 +48,9 @@ def resolve(name: str, *, env: Mapping[str, str] | None = None, url: str | None 
 
 def openai(base_url: str) -> Provider:
     headers = OPENAI_HEADERS
-    return Provider("openai", "OpenAI", base_url, env_http_headers=headers, needs_key=True, compaction="in-band")
+    return Provider(
+        "openai", "OpenAI", base_url, env_http_headers=headers, needs_key=True, is_openai=True, compaction="in-band"
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,6 +144,7 @@ def test_a_provider_of_the_users_own_with_everything() -> None:
         idle_timeout=1.5,
         connect_retry_seconds=0.5,
         needs_key=True,
+        is_openai=True,
         ca_file="/ca.pem",
         compaction="in-band",
     )
@@ -160,6 +163,22 @@ def test_a_provider_of_the_users_own_with_everything() -> None:
 )
 def test_how_a_server_compacts_is_said_or_known(record: Record, way: CompactionWay) -> None:
     assert resolve("mine", mine=record).compaction == way
+
+
+@pytest.mark.parametrize(
+    ("record", "is_openai"),
+    [
+        (Record(), False),
+        (Record(base_url="http://localhost:11434/v1"), False),
+        (Record(base_url="https://api.openai.com.example/v1"), False),
+        (Record(base_url="https://api.openai.com/v1"), True),
+        (Record(base_url="https://x.openai.azure.com/openai"), True),
+        (Record(name="azure", compaction="local"), True),
+        (Record(requires_openai_auth=True), True),
+    ],
+)
+def test_which_servers_are_openais(record: Record, is_openai: bool) -> None:
+    assert resolve("mine", mine=record).is_openai == is_openai
 
 
 def test_a_provider_of_the_users_own_with_nothing_but_an_address() -> None:
