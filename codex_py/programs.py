@@ -48,8 +48,12 @@ class ProgramFinder(NamedTuple):
         return found or name
 
     def trusted_path(self) -> str:
-        """The `PATH` without the directories that programs are not taken from."""
-        return os.pathsep.join(folder for folder in _directories(self.path) if not self._holds(real_path(folder)))
+        """The `PATH` without the directories that programs are not taken from.
+
+        Never empty: that would be the current directory to a shell.
+        """
+        trusted = [folder for folder in _directories(self.path) if not self._holds(real_path(folder))]
+        return os.pathsep.join(trusted or ["/usr/bin", "/bin"])
 
     def is_untrusted(self, program: str) -> bool:
         """Whether a program, or a link on the way to it, lies in an untrusted directory."""

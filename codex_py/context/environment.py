@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.context.markup import escape, value
-from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite, extra_roots
 from codex_py.protocol.value import Value
 from codex_py.text.sanitize import sanitize_line
 
@@ -62,7 +62,7 @@ def render_environment(now: Environment, told: Environment | None = None) -> str
 
 def render_filesystem(cwd: Path, policy: SandboxPolicy) -> str:
     """The `<filesystem>` element: the workspace roots and what commands may do where. At most 32 roots are named."""
-    extra = policy.writable_roots if isinstance(policy, WorkspaceWrite) else ()
+    extra = extra_roots(policy)
     roots = [str(root) for root in dict.fromkeys([cwd, *extra])][:_MAX_ROOTS]
     shown = "".join(f"<root>{value(root)}</root>" for root in roots)
     return f"<filesystem><workspace_roots>{shown}</workspace_roots>{_permission_profile(policy, roots)}</filesystem>"

@@ -153,16 +153,12 @@ def _model_settings(request: SessionRequest, model: str, facts: ModelFacts, *, l
 
 
 def _notifier(request: SessionRequest, session: Session) -> Notifier:
-    from codex_py.core.notify import Notifier  # the seam: only for who has such a program
+    from codex_py.core.notify import Notifier, NotifyingSession  # the seam: only for who has such a program
 
-    return Notifier(
-        request.loaded.config.notify,
-        session.warn,
-        thread_id=session.thread_id,
-        cwd=request.cwd,
-        client=request.originator,
-        env=request.env,
+    notifying = NotifyingSession(
+        session.thread_id, request.cwd, request.originator, policy=lambda: session.settings.sandbox_policy
     )
+    return Notifier(request.loaded.config.notify, session.warn, notifying, request.env)
 
 
 def _hooks(

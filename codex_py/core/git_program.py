@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from codex_py.core.git_checkout import git_directories
 from codex_py.errors import UserError
 from codex_py.programs import ProgramFinder, program_finder
-from codex_py.protocol.policy import ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.policy import ReadOnly, SandboxPolicy, extra_roots
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable, Wrapped
 from codex_py.text.sanitize import sanitize_line
 
@@ -110,9 +110,9 @@ class GitReader:
     ) -> None:
         self.cwd = cwd
         self._env = env
-        roots = policy.writable_roots if isinstance(policy, WorkspaceWrite) else ()
-        self._programs = program_finder(env, cwd, roots)
-        self._sandbox = sandbox or Sandbox.detect(env)
+        self._programs = program_finder(env, cwd, extra_roots(policy) if policy else ())
+        # The program that sets the sandbox up is one of ours too.
+        self._sandbox = sandbox or Sandbox.detect({**env, "PATH": self._programs.trusted_path()})
 
     @cached_property
     def root(self) -> Path | None:

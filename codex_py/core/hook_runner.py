@@ -16,9 +16,10 @@ from codex_py.hooks.engine import Due, HookEngine, HookPlace
 from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.schema import Hook
 from codex_py.hooks.verdict import Verdict
+from codex_py.programs import program_finder
 from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.policy import DangerFullAccess
+from codex_py.protocol.policy import DangerFullAccess, extra_roots
 from codex_py.protocol.value import Value
 
 if TYPE_CHECKING:
@@ -160,8 +161,14 @@ class HookRunner:
 
     def _place(self) -> HookPlace:
         settings = self.door.settings().in_force()
-        confine = self._sandbox(settings.sandbox_policy, settings.cwd)
-        return HookPlace(cwd=settings.cwd, project=self.found.project, env=self.seat.env, confine=confine)
+        policy, cwd, project = settings.sandbox_policy, settings.cwd, self.found.project
+        return HookPlace(
+            cwd=cwd,
+            project=project,
+            env=self.seat.env,
+            confine=self._sandbox(policy, cwd),
+            programs=program_finder(self.seat.env, cwd, (project, *extra_roots(policy))),
+        )
 
     def _shared(self, *, turn: bool) -> dict[str, Any]:
         """What every hook is told."""

@@ -16,8 +16,10 @@ from codex_py.hooks.engine import HookEngine, HookPlace, Tried
 from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.verdict import Verdict, combined
 from codex_py.process.env import tool_environment
+from codex_py.programs import program_finder
 from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.items import ToolCall
+from codex_py.protocol.policy import extra_roots
 from codex_py.tools.hook_calls import Deed, deeds_of
 
 _SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -97,8 +99,14 @@ async def try_hooks(
         "permission_mode": "default",
         "model": loaded.config.model or "",
     }
-    confine = hook_sandbox(loaded, home=home, env=env)(choose_policy(loaded), cwd)
-    hook_place = HookPlace(cwd=cwd, project=found.project, env=_environment(loaded, env), confine=confine)
+    policy, hook_env = choose_policy(loaded), _environment(loaded, env)
+    hook_place = HookPlace(
+        cwd=cwd,
+        project=found.project,
+        env=hook_env,
+        confine=hook_sandbox(loaded, home=home, env=env)(policy, cwd),
+        programs=program_finder(hook_env, cwd, (found.project, *extra_roots(policy))),
+    )
     tried = await engine.try_all(due, shared, hook_place)
     verdict = combined([(one.hook, one.answer) for one in tried])
     return HookTrial(tried, [decode_json(one.given) for one in tried], verdict)

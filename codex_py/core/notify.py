@@ -6,37 +6,40 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from codex_py.errors import UserError
 from codex_py.programs import program_finder
 from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
+from codex_py.protocol.policy import SandboxPolicy, extra_roots
 
 # The kernel takes no argument of 128 KiB.
 _MOST_BYTES: Final = 120 * 1024
 
 
+class NotifyingSession(NamedTuple):
+    """The session whose turns are reported. `client` is the front end's name."""
+
+    thread_id: str
+    cwd: Path
+    client: str
+    policy: Callable[[], SandboxPolicy]
+
+
 class Notifier:
     """A listener that starts the program with the turn as one JSON argument, and does not wait for it.
 
-    The argument is the one Codex CLI gives, key for key; long texts in it are cut in the middle. `client` is the front
-    end's name. `warn` hears of a program that cannot be started.
+    The argument is the one Codex CLI gives, key for key; long texts in it are cut in the middle. `warn` hears of a
+    program that cannot be started.
     """
 
     def __init__(
-        self,
-        command: Sequence[str],
-        warn: Callable[[str], None],
-        *,
-        thread_id: str,
-        cwd: Path,
-        client: str,
-        env: Mapping[str, str],
+        self, command: Sequence[str], warn: Callable[[str], None], session: NotifyingSession, env: Mapping[str, str]
     ) -> None:
         self._command = tuple(command)
         self._warn = warn
-        self._session = {"thread-id": thread_id, "cwd": str(cwd), "client": client}
+        self._session = session
         self._env = dict(env)
         self._said: tuple[str, ...] = ()
 
@@ -51,12 +54,13 @@ class Notifier:
 
     def _start(self, argument: str) -> None:
         try:
-            cwd = Path(self._session["cwd"])
-            program = program_finder(self._env, cwd).find_chosen(self._command[0], "`notify`")
+            cwd = self._session.cwd
+            programs = program_finder(self._env, cwd, extra_roots(self._session.policy()))
+            program = programs.find_chosen(self._command[0], "`notify`")
             # A session of its own: what ends this program, or its terminal, does not end the other.
             started = subprocess.Popen(
                 [program, *self._command[1:], argument],
-                cwd=self._session["cwd"],
+                cwd=cwd,
                 env=self._env,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -74,13 +78,13 @@ class Notifier:
         threading.Thread(target=started.wait, daemon=True).start()
 
 
-def _argument(session: Mapping[str, str], turn_id: str, said: Sequence[str], answer: str | None) -> str:
+def _argument(session: NotifyingSession, turn_id: str, said: Sequence[str], answer: str | None) -> str:
     turn: dict[str, Any] = {
         "type": "agent-turn-complete",
-        "thread-id": session["thread-id"],
+        "thread-id": session.thread_id,
         "turn-id": turn_id,
-        "cwd": session["cwd"],
-        "client": session["client"],
+        "cwd": str(session.cwd),
+        "client": session.client,
         "input-messages": list(said),
         "last-assistant-message": answer,
     }

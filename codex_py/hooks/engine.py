@@ -16,7 +16,7 @@ from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.schema import Hook
 from codex_py.hooks.verdict import Verdict, combined
 from codex_py.paths import make_private_dir
-from codex_py.programs import program_finder
+from codex_py.programs import ProgramFinder
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.value import Value
 
@@ -29,12 +29,16 @@ Confine: TypeAlias = Callable[[Start], Start]
 
 
 class HookPlace(Value):
-    """Where hooks run: the folder, the project it belongs to, the variables they get, and what holds a project's."""
+    """Where hooks run: the folder, the project it belongs to, the variables they get, and what holds a project's.
+
+    `programs` finds what may run outside the sandbox.
+    """
 
     cwd: Path
     project: Path
     env: Mapping[str, str]
     confine: Confine
+    programs: ProgramFinder
 
 
 class Due(NamedTuple):
@@ -140,12 +144,14 @@ class HookEngine:
                 start = await asyncio.to_thread(self._confined, hook, start, place)
             except CodexError as error:
                 return Ran(None, trouble=str(error))
+        else:
+            start = _outside(start, place)
         return await run_to_end(start, given, seconds=hook.timeout)
 
     def _confined(self, hook: Hook, start: Start, place: HookPlace) -> Start:
         """The start of a project's hook as the user has agreed to it. Raises `CodexError`."""
         if self._trust.runs_outside(hook, place.cwd):
-            return start
+            return _outside(start, place)
         confined = place.confine(start)
         # Last of all: what is compared here is what is started next.
         refusal = self._trust.refusal(hook, place.cwd)
@@ -168,10 +174,15 @@ def variables_of(hook: Hook, place: HookPlace) -> dict[str, str]:
     return variables
 
 
+def _outside(start: Start, place: HookPlace) -> Start:
+    """The start of a hook that no sandbox holds: it finds no program that commands may write."""
+    return start._replace(env={**start.env, "PATH": place.programs.trusted_path()})
+
+
 def _argv(hook: Hook, place: HookPlace, own: Mapping[str, str]) -> tuple[str, ...]:
     if not isinstance(hook.command, str):
         # No shell puts the variables in.
         return tuple(_PLACE.sub(lambda found: own.get(found[1], found[0]), word) for word in hook.command)
     # Many are written for bash and do not say so.
-    shell = program_finder(place.env, place.cwd, (place.project,)).find("bash") or "/bin/sh"
+    shell = place.programs.find("bash") or "/bin/sh"
     return (shell, "-c", hook.command)

@@ -66,6 +66,11 @@ def mode_of(policy: SandboxPolicy) -> SandboxMode:
             return "danger-full-access"
 
 
+def extra_roots(policy: SandboxPolicy) -> tuple[Path, ...]:
+    """The directories that commands may write beside the working one and the temporary ones."""
+    return policy.writable_roots if isinstance(policy, WorkspaceWrite) else ()
+
+
 def describe_sandbox(policy: SandboxPolicy) -> str:
     """A policy in one line, with the folders that can be written beside the working directory."""
     match policy:

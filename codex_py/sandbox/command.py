@@ -12,7 +12,14 @@ from typing import Final, Literal
 
 from codex_py.errors import ToolError
 from codex_py.paths import make_private_dir, real_path
-from codex_py.protocol.policy import DangerFullAccess, NetworkAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.policy import (
+    DangerFullAccess,
+    NetworkAccess,
+    ReadOnly,
+    SandboxPolicy,
+    WorkspaceWrite,
+    extra_roots,
+)
 from codex_py.protocol.value import Value
 from codex_py.sandbox.advice import missing_sandbox
 from codex_py.sandbox.backends import BACKENDS, Backend, BackendName, make_backend
@@ -117,7 +124,7 @@ class Sandbox:
             known = writable_roots(policy, cwd, self._env, home=home, unreadable=unreadable, protected=protected)
             self._pins[policy, cwd] = Pins(path for root in known for path in root.protected)
             worked_in = {root.path for root in known}.intersection(
-                Path(real_path(cwd / folder)) for folder in (cwd, *_extra_roots(policy))
+                Path(real_path(cwd / folder)) for folder in (cwd, *extra_roots(policy))
             )
             self._nested[policy, cwd] = [NestedNames(root.path, root.names) for root in known if root.path in worked_in]
             known = tuple(_without(root, unreadable) for root in known)
@@ -272,10 +279,6 @@ class Sandbox:
         backend = make_backend(name, self._env)
         self._probed[name] = backend, backend.probe([*project_of(cwd), *roots])
         return self._probed[name]
-
-
-def _extra_roots(policy: SandboxPolicy) -> tuple[Path, ...]:
-    return policy.writable_roots if isinstance(policy, WorkspaceWrite) else ()
 
 
 def _beyond(backend: Backend, mounts: Sequence[Mount]) -> str | None:

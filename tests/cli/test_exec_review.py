@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import MODEL, Place
+from tests.support.hostile import PlantedPrograms, hostile_repository
 from tests.support.process import run
 
 
@@ -72,6 +73,22 @@ def test_what_cannot_be_reviewed_is_refused(place: Place, arguments: list[str], 
     assert (ended.status, ended.out) == (status, "")
     assert said in ended.err
     assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("is_partial", [False, True])
+@pytest.mark.parametrize("flags", [["--uncommitted"], ["--base", "HEAD~1"], ["--commit", "HEAD"]])
+def test_a_review_of_a_hostile_repository_starts_nothing(place: Place, flags: list[str], is_partial: bool) -> None:
+    hostile = hostile_repository(place, is_partial=is_partial)
+    prompt, _, _ = asked(place, "exec", "review", *flags)
+    assert prompt.startswith("Review ")
+    assert hostile.ran() == []
+
+
+def test_a_review_takes_no_git_of_the_project(place: Place) -> None:
+    planted = PlantedPrograms(place, place.repo / ".venv/bin", ["git", "bwrap", "bash", "sh"])
+    prompt, _, _ = asked(planted.place, "exec", "review", "--base", "main")
+    assert prompt.startswith("Review ")
+    assert planted.ran() == []
 
 
 @pytest.mark.parametrize("verb", ["resume", "fork", "review"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -139,3 +139,21 @@ def _sign(place: Place) -> None:
 def _git(place: Place, *arguments: str) -> str:
     done = subprocess.run(["git", *arguments], cwd=place.repo, env=dict(place.env), check=True, capture_output=True)
     return done.stdout.decode()
+
+
+class PlantedPrograms:
+    """Programs in a directory that comes first on `PATH`; each leaves a line in a file when it is started."""
+
+    def __init__(self, place: Place, directory: Path, names: Iterable[str]) -> None:
+        self.canary = place.repo.parent / "canary"
+        directory.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            # Nothing is looked up on `PATH` here.
+            program = directory / name
+            program.write_text(f"#!/bin/sh\necho {name} >> {self.canary}\n")
+            program.chmod(0o755)
+        self.place = place.with_env(PATH=f"{directory}:{place.env['PATH']}")
+
+    def ran(self) -> list[str]:
+        """The programs that have run, as often as they did."""
+        return self.canary.read_text().split() if self.canary.exists() else []

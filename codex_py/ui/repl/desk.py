@@ -12,7 +12,7 @@ from codex_py.core.session import Session
 from codex_py.programs import ProgramFinder, program_finder
 from codex_py.protocol.events import Event, TurnCompleted, TurnFailed, TurnInterrupted, UsageReported
 from codex_py.protocol.ops import Op
-from codex_py.protocol.policy import WorkspaceWrite
+from codex_py.protocol.policy import extra_roots
 from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value
 from codex_py.render.entry import Entry
@@ -106,9 +106,7 @@ class Desk:
 
     def programs(self) -> ProgramFinder:
         """What finds the programs that are started outside the sandbox."""
-        policy = self.session.settings.sandbox_policy
-        writable = policy.writable_roots if isinstance(policy, WorkspaceWrite) else ()
-        return program_finder(self.place.env, self.cwd, writable)
+        return program_finder(self.place.env, self.cwd, extra_roots(self.session.settings.sandbox_policy))
 
     def git(self) -> GitReader:
         """What asks git about the directory the session works in."""

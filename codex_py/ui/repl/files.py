@@ -15,7 +15,7 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import Final
 
-from codex_py.programs import program_finder
+from codex_py.programs import ProgramFinder
 from codex_py.ui.repl.chips import Picture
 from codex_py.ui.repl.fuzzy import best, letters_in_order
 from codex_py.ui.repl.menu import MOST_OFFERS, Offer, Word
@@ -130,8 +130,11 @@ class FileSource:
     `changed` is called when there is more to offer than before.
     """
 
-    def __init__(self, cwd: Callable[[], Path], changed: Callable[[], None]) -> None:
+    def __init__(
+        self, cwd: Callable[[], Path], programs: Callable[[], ProgramFinder], changed: Callable[[], None]
+    ) -> None:
         self._cwd = cwd
+        self._programs = programs
         self._changed = changed
         self._index = FileIndex()
         self._of: Path | None = None
@@ -165,9 +168,9 @@ class FileSource:
 
     async def _read(self, cwd: Path) -> None:
         began = time.monotonic()
-        given_up = threading.Event()
+        given_up, programs = threading.Event(), self._programs()
         try:
-            self._index = await asyncio.to_thread(lambda: FileIndex(with_folders(list_files(cwd, given_up))))
+            self._index = await asyncio.to_thread(lambda: FileIndex(with_folders(list_files(cwd, programs, given_up))))
         finally:
             # Whoever quits does not wait for the rest of a long list.
             given_up.set()
@@ -183,13 +186,13 @@ def _offer(path: str, cwd: Path) -> Offer:
     return Offer(path, "is attached" if chip else "", str(whole), f"{_quoted(path)} ", chip)
 
 
-def list_files(cwd: Path, given_up: threading.Event) -> list[str]:
+def list_files(cwd: Path, programs: ProgramFinder, given_up: threading.Event) -> list[str]:
     """The files below a folder that git does not ignore, relative to it; as many as can be read in ten seconds, or
     until it is given up.
     """
     # The user's, before the one that was installed with this program.
-    path = os.pathsep.join([os.environ.get("PATH", ""), str(Path(sys.executable).parent)])
-    ripgrep = program_finder({**os.environ, "PATH": path}, cwd).find("rg")
+    own = str(Path(sys.executable).parent)
+    ripgrep = programs._replace(path=os.pathsep.join([programs.path, own])).find("rg")
     if ripgrep is None:
         return list(_walk(cwd, given_up))
     command = [ripgrep, "--files", "--hidden", "--no-messages", "--null", "--glob", "!.git", "--glob", "!.jj"]

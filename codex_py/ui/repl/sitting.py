@@ -69,7 +69,7 @@ class Sitting:
         keys, _ = resolve_keys(desk.place.tui.keymap)
         told = (("submit", "queues"), ("steer", "steers"))
         self._busy_hint = " · ".join(f"{shown_key(keys[name][0])} {does}" for name, does in told if keys[name])
-        files = FileSource(lambda: desk.cwd, refresh)
+        files = FileSource(lambda: desk.cwd, desk.programs, refresh)
         if desk.place.loaded.project_root is not None:
             tasks.start(files.prepare())
         self.sources: Sequence[Source] = (
