@@ -1,4 +1,4 @@
-"""`codex-py sandbox`: one command of the user's own, held as the model's commands are."""
+"""`codex-py sandbox`: one command of the user's own, held as the model's commands are; `explain` shows what holds."""
 
 from __future__ import annotations
 
@@ -11,28 +11,35 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Final, NamedTuple
 
 from codex_py.cli.options import SANDBOX_MODES, Parser, add_config_flags, find_folders
+from codex_py.cli.sandbox_view import SandboxReport, print_report
 from codex_py.cli.settings import request_for, working_directory
-from codex_py.config.load import load_config
+from codex_py.config.load import LoadedConfig, load_config
 from codex_py.core.sandbox_policy import choose_policy
-from codex_py.core.session_sandbox import make_sandbox
+from codex_py.core.sandbox_report import list_permissions
+from codex_py.core.session_sandbox import allowances_without_effect, make_sandbox
 from codex_py.errors import ToolError, UsageError, UserError
-from codex_py.paths import codex_home
+from codex_py.paths import codex_home, user_home
+from codex_py.protocol.policy import SandboxPolicy, mode_of
 from codex_py.sandbox.backends import BACKENDS
-from codex_py.sandbox.command import Wrapped
+from codex_py.sandbox.command import Sandbox, Wrapped
 from codex_py.text.sanitize import sanitize_line
 
 _DESCRIPTION: Final = """Run a command in the sandbox that the model's commands run in.
 
 Without -s the mode is the one a session would have here. The exit status is the command's.
+`codex-py sandbox explain` runs nothing: it shows what commands may read, write and reach here, why, and the setting
+that changes each; with --all also the paths that do not exist here, with --json as one JSON object.
 """
 _EPILOG: Final = """examples:
+  codex-py sandbox explain
   codex-py sandbox -- cat ~/.ssh/id_ed25519
   codex-py sandbox -s workspace-write -- make test
   codex-py sandbox -s workspace-write -c sandbox_workspace_write.network_access=true -- pip install .
 """
+_EXPLAIN: Final = "explain"
 _MISSING: Final = "not found"
 _NOT_FOUND: Final = 127
 _NOT_RUN: Final = 126
@@ -58,6 +65,8 @@ def run(arguments: Sequence[str]) -> int:
     given = parser.parse_args(flags)
     if command and given.words:
         raise UsageError(f"what is `{given.words[0]}` before `--`?", hint="the command comes after it")
+    if not command and given.words[:1] == [_EXPLAIN]:
+        return _explain(parser, [*flags[: len(flags) - len(given.words)], *given.words[1:]])
     command = command or given.words
     if not command:
         raise UsageError("which command?", hint="try `codex-py sandbox -- ls`")
@@ -93,7 +102,7 @@ def _is_there(program: str, cwd: Path) -> bool:
 
 def _parser() -> Parser:
     parser = Parser("codex-py sandbox", description=_DESCRIPTION, epilog=_EPILOG)
-    parser.usage = "codex-py sandbox [OPTIONS] [--] COMMAND [ARGUMENT...]"
+    parser.usage = "codex-py sandbox [OPTIONS] [--] COMMAND [ARGUMENT...]\n       codex-py sandbox explain [OPTIONS]"
     parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     parser.add_argument("-s", "--sandbox", choices=SANDBOX_MODES, help="what the command may change")
     parser.add_argument("-C", "--cd", metavar="DIR", help="work in this directory")
@@ -105,14 +114,48 @@ def _parser() -> Parser:
     return parser
 
 
-def _wrap(given: argparse.Namespace, command: Sequence[str]) -> Wrapped:
+class _Setup(NamedTuple):
+    loaded: LoadedConfig
+    policy: SandboxPolicy
+    sandbox: Sandbox
+    home: Path
+    cwd: Path
+
+
+def _set_up(given: argparse.Namespace) -> _Setup:
     home, cwd = codex_home(os.environ), working_directory(given.cd)
     loaded = load_config(request_for(given, home, cwd, chosen={"sandbox_mode": given.sandbox}))
-    for warning in loaded.warnings:
+    for warning in (*loaded.warnings, *allowances_without_effect(loaded, home=home, env=os.environ)):
         _warn(warning)
     policy = choose_policy(loaded, find_folders(given.add_dir))
     backends = (given.backend,) if given.backend else BACKENDS
-    sandbox = make_sandbox(loaded, home=home, env=os.environ, backends=backends)
+    return _Setup(loaded, policy, make_sandbox(loaded, home=home, env=os.environ, backends=backends), home, cwd)
+
+
+def _explain(parser: Parser, flags: Sequence[str]) -> int:
+    parser.add_argument("--json", dest="as_json", action="store_true")
+    parser.add_argument("--all", dest="everything", action="store_true")
+    given = parser.parse_args(flags)
+    if given.words:
+        raise UsageError(f"what is `{given.words[0]}` after `explain`?", hint="`explain` runs no command")
+    setup = _set_up(given)
+    sandbox, policy, cwd = setup.sandbox, setup.policy, setup.cwd
+    try:
+        found = list_permissions(setup.loaded, sandbox, policy, cwd=cwd, home=setup.home, env=os.environ)
+    except ToolError as error:
+        raise UserError(str(error)) from error
+    try:
+        backend = sandbox.backend_name(policy, cwd)
+    except ToolError as error:
+        _warn(str(error))
+        backend = None
+    report = SandboxReport(mode_of(policy), cwd, backend, sandbox.shortfall(policy, cwd), found)
+    print_report(report, sys.stdout, user_home(os.environ), as_json=given.as_json, everything=given.everything)
+    return 0
+
+
+def _wrap(given: argparse.Namespace, command: Sequence[str]) -> Wrapped:
+    _, policy, sandbox, _, cwd = _set_up(given)
     shortfall = sandbox.shortfall(policy, cwd)
     if shortfall is not None:
         _warn(shortfall)

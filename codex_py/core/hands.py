@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codex_py.config.load import LoadedConfig
 from codex_py.core.approval_rules import load_approvals
-from codex_py.core.session_sandbox import make_sandbox
+from codex_py.core.session_sandbox import allowances_without_effect, make_sandbox
 from codex_py.process.manager import ProcessManager
 from codex_py.protocol.policy import SandboxPolicy
 from codex_py.protocol.value import Value
@@ -19,13 +19,14 @@ from codex_py.tools.grants import Approvals
 class Hands(Value):
     """Where commands run and live, and what the user has allowed and forbidden of them.
 
-    `allow_partial` is that a sandbox will do which cannot hold everything.
+    `allow_partial` is that a sandbox will do which cannot hold everything; `warnings` are about its settings.
     """
 
     sandbox: Sandbox
     processes: ProcessManager
     approvals: Approvals
     allow_partial: bool = False
+    warnings: tuple[str, ...] = ()
 
     def prepare(self, policy: SandboxPolicy, cwd: Path) -> None:
         """Find out which sandbox works here. One that does not is told by the call that needs it."""
@@ -42,4 +43,5 @@ def load_hands(
         processes=ProcessManager(),
         approvals=load_approvals(loaded, home=home, cwd=cwd, ignore_rules=ignore_rules),
         allow_partial=loaded.config.sandbox.allow_partial,
+        warnings=tuple(allowances_without_effect(loaded, home=home, env=env)),
     )

@@ -128,7 +128,7 @@ class ToolRuns:
         shortfall = hands.sandbox.shortfall(policy, turn.cwd)
         # Where nobody can be asked, the refusal of the first command says it.
         shown = shortfall if hands.allow_partial or parts.can_ask else None
-        for warning in (*filter(None, [shown, parts.env_notice]), *hands.approvals.warnings):
+        for warning in (*filter(None, [shown, parts.env_notice]), *hands.approvals.warnings, *hands.warnings):
             self._warn(warning)
         announcements, hooks = _Announcements(self._emit), parts.hooks
         context = ToolContext(

@@ -110,6 +110,18 @@ def own_secrets(home: Path, allowed: Sequence[str], env: Mapping[str, str]) -> t
     )
 
 
+def still_denied(
+    allowed: Sequence[str], denied: Sequence[str], env: Mapping[str, str]
+) -> Iterator[tuple[str, str, bool]]:
+    """The `allowed` paths that are one of the `denied` or below one, with that one, and whether it is the same."""
+    closed = [_absolute(path, env) for path in denied]
+    for path in allowed:
+        place = _absolute(path, env)
+        holder = next((one for one in closed if is_at_or_below(place, one)), None)
+        if holder is not None:
+            yield path, holder, holder == place
+
+
 def is_at_or_below(path: str, directory: str) -> bool:
     return path == directory or path.startswith(f"{directory.rstrip('/')}/")
 

@@ -325,6 +325,18 @@ async def test_a_variable_with_a_credential_can_be_allowed(place: Place) -> None
     assert watched.of(events.Warned) == []
 
 
+async def test_an_allowance_that_opens_nothing_is_warned_of_once(place: Place) -> None:
+    calls = [[call(name, "exec_command", {"cmd": "true"})] for name in ("c1", "c2")]
+    with FakeResponses(*calls, [say("done")]) as model:
+        top = "[sandbox]\nallow_read = ['~/.ssh/config']"
+        async with watched_session(place, model, top) as watched:
+            await watched.say("go")
+    ssh = place.home / ".ssh"
+    assert [warned.message for warned in watched.of(events.Warned)] == [
+        f"`~/.ssh/config` in `sandbox.allow_read` opens nothing: `{ssh}` stays denied; allow that directory instead"
+    ]
+
+
 async def test_secrets_of_the_settings_are_hidden_however_a_command_prints_them(place: Place) -> None:
     secret = "hunter2-hunter2-hunter2"
     encoded = base64.b64encode(f"key={secret}\n".encode()).decode()

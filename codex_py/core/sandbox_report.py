@@ -1,0 +1,151 @@
+"""What a session's sandbox allows and denies, each line with its reason and the setting that changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from codex_py.config.load import LoadedConfig
+from codex_py.paths import is_placeholder, is_there, real_path
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.value import Value
+from codex_py.sandbox.command import Sandbox
+from codex_py.sandbox.denials import ALWAYS_DENIED, OWN_SECRETS, default_denials, expand_home, own_secrets
+from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot
+
+Action: TypeAlias = Literal["read", "write", "network", "sockets"]
+
+_ELSE: Final = "everything else"
+_MODE: Final = "sandbox_mode"
+_ALLOW_READ: Final = "sandbox.allow_read"
+_DENY_READ: Final = "sandbox.deny_read"
+_PROTECTED: Final = "sandbox.protected"
+_SOCKETS: Final = "sandbox.allow_unix_sockets"
+_NETWORK: Final = "sandbox_workspace_write.network_access"
+_ROOTS: Final = "sandbox_workspace_write.writable_roots"
+_TMP: Final = "sandbox_workspace_write.exclude_slash_tmp"
+_TMPDIR: Final = "sandbox_workspace_write.exclude_tmpdir_env_var"
+
+
+class Permission(Value):
+    """Whether commands may do something to a subject, and why. `setting` changes it; None where nothing does.
+
+    `exists` is False for a path that is not there now.
+    """
+
+    action: Action
+    subject: str
+    allowed: bool
+    reason: str
+    setting: str | None
+    exists: bool = True
+
+
+def list_permissions(
+    loaded: LoadedConfig, sandbox: Sandbox, policy: SandboxPolicy, *, cwd: Path, home: Path, env: Mapping[str, str]
+) -> list[Permission]:
+    """The permissions of commands in `cwd`: reading, writing, network, sockets. Looks at the disk, runs nothing.
+
+    Raises `SandboxUnavailable` where the settings cannot be held.
+    """
+    if isinstance(policy, DangerFullAccess):
+        reason = "no sandbox with danger-full-access"
+        return [
+            Permission(action, "everything", True, reason, _MODE) for action in ("read", "write", "network", "sockets")
+        ]
+    return [
+        *_reading(loaded, home, env),
+        *_writing(sandbox, policy, cwd, home, env, loaded.config.sandbox.protected),
+        *_reaching(loaded, policy),
+    ]
+
+
+def _reading(loaded: LoadedConfig, home: Path, env: Mapping[str, str]) -> Iterator[Permission]:
+    rules = loaded.config.sandbox
+    yield Permission("read", _ELSE, True, "commands read what is not denied", _DENY_READ)
+    denied = dict(default_denials(env, rules.allow_read))
+    own = {str(home / name) for name in OWN_SECRETS}
+    for path, content in default_denials(env, ()):
+        if path in own:
+            continue
+        reason = f"denied by default: {content}" if path in denied else f"your setting opens it: {content}"
+        yield Permission("read", path, path not in denied, reason, _ALLOW_READ, is_there(Path(path)))
+    closed = set(own_secrets(home, rules.allow_read, env))
+    for name, content in OWN_SECRETS.items():
+        path = home / name
+        reason = f"in CODEX_HOME: {content}" if path in closed else f"your setting opens it: {content}"
+        exists = any(True for _ in home.glob(name))
+        yield Permission(
+            "read", str(path), path not in closed, reason, None if name in ALWAYS_DENIED else _ALLOW_READ, exists
+        )
+    for pattern in rules.deny_read:
+        yield Permission("read", expand_home(pattern, env), False, "your setting denies it", _DENY_READ)
+
+
+def _writing(
+    sandbox: Sandbox, policy: SandboxPolicy, cwd: Path, home: Path, env: Mapping[str, str], protected: tuple[str, ...]
+) -> Iterator[Permission]:
+    roots = sandbox.roots(policy, cwd)
+    if isinstance(policy, ReadOnly):
+        yield Permission("write", _ELSE, False, "only a temporary directory of its own, with read-only", _MODE)
+        return
+    yield Permission("write", _ELSE, False, "outside of the writable directories", _ROOTS)
+    for root in roots:
+        reason, setting = _why_writable(root.path, cwd, env)
+        yield Permission("write", str(root.path), True, reason, setting)
+    own = Path(real_path(home))
+    paths = {path: root for root in roots for path in root.protected if path not in {one.path for one in roots}}
+    hidden = set(sandbox.unreadable(policy, cwd))
+    for path, root in paths.items():
+        if path in hidden:
+            continue
+        reason, setting = _why_protected(path, root, own, env, protected)
+        exists = is_there(path) and not is_placeholder(path)
+        yield Permission("write", str(path), False, reason if exists else f"{reason}; cannot be made", setting, exists)
+
+
+def _why_writable(root: Path, cwd: Path, env: Mapping[str, str]) -> tuple[str, str | None]:
+    if root == Path(real_path(cwd)):
+        return "the working directory", _MODE
+    if root == Path(real_path("/tmp")):
+        return "the directory for temporary files", _TMP
+    if env.get("TMPDIR") and root == Path(real_path(env["TMPDIR"])):
+        return "the directory for temporary files in TMPDIR", _TMPDIR
+    return "your setting or --add-dir", _ROOTS
+
+
+def _why_protected(
+    path: Path, root: WritableRoot, home: Path, env: Mapping[str, str], protected: tuple[str, ...]
+) -> tuple[str, str | None]:
+    if path == home:
+        return "CODEX_HOME: settings and rules of this program", None
+    if path.name.lower() in PROTECTED_NAMES:
+        return "protected name: runs or is believed outside the sandbox", None
+    user_paths = {Path(real_path(expand_home(name, env))) for name in protected if name.startswith("~/")}
+    if path.name.lower() in root.names or path in user_paths:
+        return "other programs run what is in it", _PROTECTED
+    if path in root.kept:
+        return "named by git's settings: hooks, or a submodule's repository", None
+    return "a protected path leads to it, or it is another name of a protected file", None
+
+
+def _reaching(loaded: LoadedConfig, policy: SandboxPolicy) -> Iterator[Permission]:
+    if not isinstance(policy, WorkspaceWrite):
+        yield Permission("network", "everything", False, "no network with read-only", _MODE)
+        yield Permission("sockets", "everything", False, "no Unix sockets with read-only", _MODE)
+        return
+    match policy.network_access:
+        case True:
+            yield Permission("network", "everything", True, "your setting opens the network", _NETWORK)
+        case "loopback":
+            yield Permission("network", "loopback of its own", True, "your setting opens it", _NETWORK)
+            yield Permission("network", _ELSE, False, "closed by default", _NETWORK)
+        case False:
+            yield Permission("network", "everything", False, "closed by default", _NETWORK)
+    sockets = loaded.config.sandbox.allow_unix_sockets
+    if sockets is True:
+        yield Permission("sockets", "everything", True, "your setting opens all", _SOCKETS)
+        return
+    yield from (Permission("sockets", str(path), True, "your setting opens it", _SOCKETS) for path in sockets)
+    yield Permission("sockets", _ELSE if sockets else "everything", False, "closed by default", _SOCKETS)
