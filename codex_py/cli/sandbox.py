@@ -43,6 +43,7 @@ _EXPLAIN: Final = "explain"
 _MISSING: Final = "not found"
 _NOT_FOUND: Final = 127
 _NOT_RUN: Final = 126
+_MAX_STARTS: Final = 3
 _ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 _INTERRUPTS: Final = (signal.SIGINT, signal.SIGQUIT)
 
@@ -72,12 +73,11 @@ def run(arguments: Sequence[str]) -> int:
         raise UsageError("which command?", hint="try `codex-py sandbox -- ls`")
     if not _is_there(command[0], working_directory(given.cd)):
         return _complain(command[0], _MISSING, _NOT_FOUND)
+    setup = _set_up(given)
     try:
-        wrapped = _wrap(given, command)
+        return _run_held(setup, command)
     except ToolError as error:
         raise UserError(str(error)) from error
-    try:
-        return _run(wrapped, working_directory(given.cd), held=wrapped.argv != tuple(command))
     except FileNotFoundError:
         return _complain(command[0], _MISSING, _NOT_FOUND)
     except OSError as error:
@@ -154,26 +154,35 @@ def _explain(parser: Parser, flags: Sequence[str]) -> int:
     return 0
 
 
-def _wrap(given: argparse.Namespace, command: Sequence[str]) -> Wrapped:
-    _, policy, sandbox, _, cwd = _set_up(given)
+def _run_held(setup: _Setup, command: Sequence[str]) -> int:
+    """Run the command; once more, if a path that its sandbox needs has vanished before it began."""
+    _, policy, sandbox, _, cwd = setup
     shortfall = sandbox.shortfall(policy, cwd)
     if shortfall is not None:
         _warn(shortfall)
-    return sandbox.wrap(command, policy=policy, cwd=cwd, workdir=cwd)
+    status = 0
+    for _ in range(_MAX_STARTS):
+        wrapped = sandbox.wrap(command, policy=policy, cwd=cwd, workdir=cwd)
+        status, has_begun = _run(wrapped, cwd, held=wrapped.argv != tuple(command))
+        if has_begun:
+            break
+    return status
 
 
 def _warn(message: str) -> None:
     print(sanitize_line(f"warning: {message}"), file=sys.stderr)
 
 
-def _run(wrapped: Wrapped, cwd: Path, *, held: bool) -> int:
+def _run(wrapped: Wrapped, cwd: Path, *, held: bool) -> tuple[int, bool]:
+    """The exit status, and whether the command began; else the sandbox could not be set up."""
     told = _Told(wrapped, held=held)
     try:
         with told.listening():
             told.start(cwd)
-            return told.wait()
+            status = told.wait()
+            return status, status != 1 or wrapped.has_begun()
     except _Stopped as stopped:
-        return stopped.status
+        return stopped.status, True
     finally:
         told.kill()
         wrapped.cleanup()

@@ -20,6 +20,8 @@ from codex_py.process.spawn import Child, CommandSpec
 # After the exit, how long a grandchild that still holds the pipe is waited for.
 GRACE_SECONDS: Final = 0.05
 _KILL_SECONDS: Final = 2.0
+# How every sandbox ends that cannot be set up; others were killed.
+_NOT_SET_UP: Final = 1
 _SCRATCH_BYTES: Final = 512 * 1024
 _PENDING_BYTES: Final = 1024 * 1024
 
@@ -45,6 +47,9 @@ class ExecSession:
         # Called with output as it arrives; a view is valid during the call only.
         self.on_output: Callable[[bytes | memoryview], None] | None = None
         self._child = child
+        # The sandbox was not set up, so nothing has run. Known once there is an exit code.
+        self.never_began = False
+        self._has_begun = spec.has_begun
         self._cleanup: Callable[[], None] | None = spec.cleanup
         self._loop = asyncio.get_running_loop()
         self._exit_code: int | None = None
@@ -152,6 +157,7 @@ class ExecSession:
 
     def _exited(self) -> None:
         self._exit_code = self._child.reap()
+        self.never_began = self._exit_code == _NOT_SET_UP and not self._has_begun()
         # Later, when what a dying sandbox still held has surely been killed: what is removed protected something.
         self._loop.call_later(GRACE_SECONDS, self._clean_up)
         if self._reading:

@@ -25,13 +25,19 @@ def _nothing() -> None:
     """The default of a spec's callbacks."""
 
 
+def _always() -> bool:
+    """Whether a command began that no sandbox has to be set up for."""
+    return True
+
+
 class CommandSpec(Value):
     """What to start.
 
     `fds` are inherited under their own numbers. `release` is called once the process has started or failed to,
     `cleanup` once it has ended or failed to start. `sandboxed` says that the process is a sandbox whose death takes
     everything inside along; `outside` that there is none, whatever the session's policy; `read_only` that it can
-    write nothing. `line` is what people are shown of it, `call_id` the call that started it.
+    write nothing. `line` is what people are shown of it, `call_id` the call that started it. `has_begun` tells, from
+    the end until `cleanup`, whether the command began: a sandbox that could not be set up ends, too.
     """
 
     argv: tuple[str, ...]
@@ -46,6 +52,7 @@ class CommandSpec(Value):
     line: str = ""
     read_only: bool = False
     call_id: str = ""
+    has_begun: Callable[[], bool] = _always
 
     def discard(self) -> None:
         """Release and clean up what was never started."""

@@ -22,6 +22,8 @@ _LANDLOCK_SHORTFALL: Final = (
     "folders, change modes and times of files everywhere, see other processes and leave some behind, and list the "
     "names of what they must not read"
 )
+# What bubblewrap writes when the command has ended, which it has not begun without; the stage writes it at the start.
+STARTED: Final = b"exit-code"
 # The package is found by its place: `-I` keeps the user's environment and the current folder out of the stage.
 _STAGE: Final = (
     "import sys; sys.path.append(sys.argv.pop(1)); from codex_py.sandbox.enter import main; main(sys.argv[1:])"
@@ -58,8 +60,10 @@ class Backend(Protocol):
         """Whether it makes of a place what the mount says, as far as it ever does."""
         ...
 
-    def options(self, mounts: Sequence[Mount], *, network: NetworkAccess, workdir: Path, filter_fd: int) -> list[str]:
-        """The command line up to the command."""
+    def options(
+        self, mounts: Sequence[Mount], *, network: NetworkAccess, workdir: Path, filter_fd: int, status_fd: int
+    ) -> list[str]:
+        """The command line up to the command. `STARTED` is written to `status_fd`, if not -1, once it has begun."""
         ...
 
 
@@ -85,8 +89,10 @@ class Bubblewrap:
     def can_hold(self, mount: Mount) -> bool:
         return mount.kind != "link"
 
-    def options(self, mounts: Sequence[Mount], *, network: NetworkAccess, workdir: Path, filter_fd: int) -> list[str]:
-        return bwrap_argv(
+    def options(
+        self, mounts: Sequence[Mount], *, network: NetworkAccess, workdir: Path, filter_fd: int, status_fd: int
+    ) -> list[str]:
+        program, *options = bwrap_argv(
             self._program,
             mounts=mounts,
             network=network,
@@ -94,6 +100,8 @@ class Bubblewrap:
             workdir=workdir,
             as_root=owns_kernel_settings(),
         )
+        status = ("--json-status-fd", str(status_fd)) if status_fd >= 0 else ()
+        return [program, *status, *options]
 
 
 class Staged:
@@ -108,18 +116,21 @@ class Staged:
         self.shortfall = None if self.contains else _LANDLOCK_SHORTFALL
 
     def probe(self, roots: Sequence[WritableRoot]) -> str | None:
-        failure = try_out(lambda fd: self.options((), network=False, workdir=Path("/"), filter_fd=fd))
+        failure = try_out(lambda fd: self.options((), network=False, workdir=Path("/"), filter_fd=fd, status_fd=-1))
         return None if failure is None else f"{self.name} cannot be used: {failure}"
 
     def can_hold(self, mount: Mount) -> bool:
         return True
 
-    def options(self, mounts: Sequence[Mount], *, network: NetworkAccess, workdir: Path, filter_fd: int) -> list[str]:
+    def options(
+        self, mounts: Sequence[Mount], *, network: NetworkAccess, workdir: Path, filter_fd: int, status_fd: int
+    ) -> list[str]:
         words = [word for mount in mounts for word in (mount.kind, str(mount.path))]
         reach = "all" if network is True else "loopback" if network else "none"
         package = str(Path(__file__).parents[2])
         stage = [sys.executable, "-I", "-S", "-c", _STAGE, package]
-        return [*stage, self.name, reach, str(filter_fd), str(os.getpid()), str(workdir), str(len(mounts)), *words]
+        fds = f"{filter_fd},{status_fd}"
+        return [*stage, self.name, reach, fds, str(os.getpid()), str(workdir), str(len(mounts)), *words]
 
 
 def make_backend(name: BackendName, env: Mapping[str, str]) -> Backend:

@@ -22,7 +22,7 @@ from codex_py.protocol.policy import (
 )
 from codex_py.protocol.value import Value
 from codex_py.sandbox.advice import missing_sandbox
-from codex_py.sandbox.backends import BACKENDS, Backend, BackendName, make_backend
+from codex_py.sandbox.backends import BACKENDS, STARTED, Backend, BackendName, make_backend
 from codex_py.sandbox.layout import Mount, holds_roots, plan_mounts
 from codex_py.sandbox.limits import NO_LIMITS, Limits
 from codex_py.sandbox.linux import open_filter, project_of
@@ -37,6 +37,7 @@ from codex_py.sandbox.unreadable import CannotDeny, ReadRules, find_unreadable, 
 _LISTED_SOCKETS: Final = (
     "`sandbox.allow_unix_sockets` lists some sockets, but here commands reach all or none, so they reach all"
 )
+_STATUS_BYTES: Final = 4096
 _ADVICE: Final = {"darwin": "`/usr/bin/sandbox-exec` is part of macOS and must be executable"}
 
 
@@ -52,13 +53,20 @@ def _nothing() -> None:
     """What an unsandboxed command has to release and to clean up."""
 
 
+def _always() -> bool:
+    """Whether an unsandboxed command began, once its process has."""
+    return True
+
+
 class Wrapped(Value):
     """A command line ready to start.
 
     `env` is added to the command's environment. `fds` must be inherited under their own numbers; `release` closes them
     once the process has started (or failed to), `cleanup` removes what the sandbox left on the host once it has ended.
     Each of the two must be called exactly once. `sandboxed` says that the process is a sandbox whose death takes
-    everything inside along; under Landlock it is not, though restricted.
+    everything inside along; under Landlock it is not, though restricted. `has_begun` tells, from the end of the process
+    until `cleanup`, whether the command began: where the disk changed while the sandbox was set up, it did not, and
+    `wrap` can be called again.
     """
 
     argv: tuple[str, ...]
@@ -67,6 +75,7 @@ class Wrapped(Value):
     fds: tuple[int, ...] = ()
     release: Callable[[], None] = _nothing
     cleanup: Callable[[], None] = _nothing
+    has_begun: Callable[[], bool] = _always
 
 
 class Sandbox:
@@ -331,6 +340,19 @@ def _close(fds: Iterable[int]) -> None:
         os.close(fd)
 
 
+class _Status:
+    """A file in memory that the backend writes into when the command begins, or has begun and ended."""
+
+    def __init__(self) -> None:
+        self.fd = os.memfd_create("status", os.MFD_CLOEXEC)
+
+    def has_begun(self) -> bool:
+        return STARTED in os.pread(self.fd, _STATUS_BYTES, 0)
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
 def _wrapped(
     backend: Backend,
     argv: Sequence[str],
@@ -346,16 +368,23 @@ def _wrapped(
     except BaseException:
         os.close(filter_fd)
         raise
+    status = _Status()
     kept = [mount for mount in mounts if mount.kind != "missing" or mount.path in held]
     if backend.copies:
         kept = open_copies(kept)
     fds = (filter_fd, *(mount.fd for mount in kept if mount.fd is not None))
-    options = backend.options(kept, network=network, workdir=workdir, filter_fd=filter_fd)
+    options = backend.options(kept, network=network, workdir=workdir, filter_fd=filter_fd, status_fd=status.fd)
+
+    def cleanup() -> None:
+        status.close()
+        holder.release()
+
     return Wrapped(
         (*options, *argv),
         {},
         sandboxed=backend.contains,
-        fds=fds,
+        fds=(*fds, status.fd),
         release=lambda: _close(fds),
-        cleanup=holder.release,
+        cleanup=cleanup,
+        has_begun=status.has_begun,
     )

@@ -22,19 +22,22 @@ _MOST_PROCESSES: Final = 4096
 _DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
 _NOT_FOUND: Final = 127
 _NOT_RUN: Final = 126
+# As `backends.STARTED`.
+_STARTED: Final = b"exit-code"
 
 _Mounts = list[tuple[str, str]]
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """`WAY NETWORK FILTER_FD PARENT WORKDIR COUNT (KIND PATH)… COMMAND…`; never returns."""
-    way, network, filter_fd, parent, workdir, count, *rest = arguments
+    """`WAY NETWORK FILTER_FD,STATUS_FD PARENT WORKDIR COUNT (KIND PATH)… COMMAND…`; never returns."""
+    way, network, fds, parent, workdir, count, *rest = arguments
+    filter_fd, status_fd = map(int, fds.split(","))
     split = 2 * int(count)
     mounts = list(zip(rest[:split:2], rest[1:split:2], strict=True))
     command = rest[split:]
     try:
-        program = os.read(int(filter_fd), 65536)
-        os.close(int(filter_fd))
+        program = os.read(filter_fd, 65536)
+        os.close(filter_fd)
         for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         if way == "namespaces":
@@ -51,6 +54,9 @@ def main(arguments: list[str]) -> NoReturn:
         kernel.apply_filter(program)
         if way == "namespaces":
             _become_init()
+        if status_fd >= 0:
+            os.write(status_fd, _STARTED)
+            os.close(status_fd)
     except OSError as error:
         sys.stderr.write(f"sandbox: {error.filename or 'cannot start'}: {error.strerror}\n")
         sys.stderr.flush()

@@ -30,6 +30,11 @@ from codex_py.tools.spec import ToolContext, ToolOutput
 
 MIN_YIELD_MS: Final = 250
 MAX_YIELD_MS: Final = 30_000
+_MAX_STARTS: Final = 3
+
+
+class _NeverBegan(Exception):
+    """The sandbox could not be set up, and the command has not run."""
 
 
 class ExecCommand:
@@ -69,17 +74,22 @@ class ExecCommand:
 
         async def attempt(within: ToolContext) -> Attempted:
             report = CommandReport(within, command.line, workdir)
-            try:
-                spec = _command_spec(arguments, within, workdir=workdir, login=command.login).replace(line=command.line)
-                session = await within.processes.start(spec)
+            while True:
+                try:
+                    spec = _command_spec(arguments, within, workdir=workdir, login=command.login)
+                    session = await within.processes.start(spec.replace(line=command.line))
+                except SandboxMissing as error:
+                    raise report.refused(error) from error
+                except ToolError as error:
+                    report.finished(str(error), None)
+                    raise
                 report.follow(session)
-            except SandboxMissing as error:
-                raise report.refused(error) from error
-            except ToolError as error:
-                report.finished(str(error), None)
-                raise
-            output = await wait(session, arguments, within, report)
-            return Attempted(output, session.exit_code if session.sandboxed else None)
+                try:
+                    output = await wait(session, arguments, within, report)
+                except _NeverBegan:
+                    within.processes.forget(session)
+                    continue
+                return Attempted(output, session.exit_code if session.sandboxed else None)
 
         return await guard_command(command, context, attempt)
 
@@ -93,6 +103,7 @@ class CommandReport:
         self._workdir = workdir
         self._started = time.monotonic()
         self._live: LiveOutput | None = None
+        self._starts = 0
         context.emit(CommandStarted(context.call_id, command, workdir))
 
     @property
@@ -101,7 +112,25 @@ class CommandReport:
 
     def follow(self, session: ExecSession) -> None:
         """Tell what the command prints, until it is finished."""
+        self._starts += 1
         self._live = LiveOutput(session, self._context.call_id, self._context.emit)
+
+    async def wait(self, session: ExecSession, seconds: float) -> bool:
+        """Wait until the command has ended, `seconds` at most; say whether it has. It is closed when this is cancelled.
+
+        Raises `_NeverBegan` for one to start again: a path that its sandbox needs has vanished while it was set up.
+        """
+        try:
+            ended = await session.wait(seconds)
+        except asyncio.CancelledError:
+            await self._context.processes.close(session)
+            self.finished(session.transcript(), None)
+            raise
+        if ended and session.never_began and self._starts < _MAX_STARTS:
+            if self._live is not None:
+                self._live.end()
+            raise _NeverBegan
+        return ended
 
     def finished(self, output: str, exit_code: int | None) -> None:
         if self._live is not None:
@@ -175,6 +204,7 @@ def _command_spec(arguments: CommandLine, context: ToolContext, *, workdir: Path
         fds=(*wrapped.fds, *start.fds),
         release=release,
         cleanup=wrapped.cleanup,
+        has_begun=wrapped.has_begun,
         outside=isinstance(context.sandbox_policy, DangerFullAccess),
         call_id=context.call_id,
         read_only=isinstance(context.sandbox_policy, ReadOnly),
@@ -184,12 +214,7 @@ def _command_spec(arguments: CommandLine, context: ToolContext, *, workdir: Path
 async def _wait(
     session: ExecSession, arguments: CommandLine, context: ToolContext, report: CommandReport
 ) -> ToolOutput:
-    try:
-        await session.wait(max(MIN_YIELD_MS, min(arguments.yield_time_ms, MAX_YIELD_MS)) / 1000)
-    except asyncio.CancelledError:
-        await context.processes.close(session)
-        report.finished(session.transcript(), None)
-        raise
+    await report.wait(session, max(MIN_YIELD_MS, min(arguments.yield_time_ms, MAX_YIELD_MS)) / 1000)
     captured = session.take()
     reply = compose_reply(
         captured,

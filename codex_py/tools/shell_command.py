@@ -5,7 +5,6 @@ Imports pydantic: loaded at the first call.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final, Literal
 
 from pydantic import AliasChoices, BaseModel, Field
@@ -71,12 +70,7 @@ def wait_at_most(timeout_ms: int) -> AwaitCommand:
     ) -> ToolOutput:
         del arguments  # the limit is not among them
         limit = max(0, min(timeout_ms, _MAX_TIMEOUT_MS))
-        try:
-            ended = await session.wait(limit / 1000)
-        except asyncio.CancelledError:
-            await context.processes.close(session)
-            report.finished(session.transcript(), None)
-            raise
+        ended = await report.wait(session, limit / 1000)
         if not ended:
             await context.processes.close(session)
         text = session.transcript()
