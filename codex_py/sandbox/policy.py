@@ -128,13 +128,14 @@ def _workspace_roots(
     extra += [home] if home else []
     held = {*named, *extra}
     extra += [path for path in linked if held.isdisjoint(path.parents)]
-    kept = [path for path in _kept(worked_in, nested, env, protected) if not _is_below(path, held)]
-    extra += [*kept, *(target for path in kept for target in _targets(path)), *_included(worked_in, nested, env)]
+    kept = [path for path in _kept(worked_in, nested, env) if not _is_below(path, held)]
+    profiles = [path for path in _profiles(env, protected) if not _is_below(path, held)]
+    extra += [*profiles, *kept, *(target for path in kept for target in _targets(path)), *_included(worked_in, nested, env)]
     return tuple(
         WritableRoot(
             root,
             tuple(dict.fromkeys([*own[root], *(path for path in extra if root in path.parents)])),
-            _ways(root, [*([home] if home else []), *roots, *kept]),
+            _ways(root, [*([home] if home else []), *roots, *kept, *profiles]),
             tuple(path for path in kept if root in path.parents),
             (*PROTECTED_NAMES, *further),
         )
@@ -149,11 +150,18 @@ def _repositories(worked_in: Iterable[Path], nested: Iterable[Path]) -> Iterator
             yield from ((git, path.parent) for git in (_targets(path) or [path]))
 
 
-def _kept(
-    worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[str, str], protected: Sequence[str]
-) -> list[Path]:
-    """What must be kept from being made, too: directories of hooks, the `.git` of submodules, shell profiles."""
-    kept = [Path(real_path(expand_home(name, env))) for name in protected if name.startswith("~/")]
+def _profiles(env: Mapping[str, str], protected: Sequence[str]) -> list[Path]:
+    """Shell profiles and the like that exist.
+
+    A missing one is not kept from being made: what stands in its place would be read by shells and git, or stop them.
+    """
+    paths = (Path(real_path(expand_home(name, env))) for name in protected if name.startswith("~/"))
+    return [path for path in paths if os.path.lexists(path)]
+
+
+def _kept(worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[str, str]) -> list[Path]:
+    """What must be kept from being made, too: directories of hooks, the `.git` of submodules."""
+    kept: list[Path] = []
     for git, work in _repositories(worked_in, nested):
         kept += [_first_missing(folder, work) for folder in hook_folders(git, work, env)]
         kept += [folder / ".git" for folder in submodule_folders(work) if is_folder(folder)]

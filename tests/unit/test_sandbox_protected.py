@@ -139,10 +139,13 @@ async def test_the_list_can_be_shortened(session: Session, backend: BackendName)
 
 @every_mounting_backend
 async def test_shell_profiles_are_held_in_a_writable_home(session: Session, backend: BackendName) -> None:
-    (session.cwd / ".bashrc").write_text("# mine\n")
+    for name in (".bashrc", ".gitconfig"):
+        (session.cwd / name).write_text("# mine\n")
     hold(session, backend, home=session.cwd)
-    await _is_held(session, ".bashrc", ".zshenv", ".gitconfig")
+    await _is_held(session, ".bashrc", ".gitconfig")
     assert (session.cwd / ".bashrc").read_text() == "# mine\n"
+    # Something in the place of a missing one would be read by the shell, or stop it.
+    assert await _out(session, "test -e .bash_profile; echo $?; git config user.name; echo $?") == "1\n1"
     hold(session, backend)
     assert await _out(session, "echo x > .bashrc && cat .bashrc") == "x"
 
