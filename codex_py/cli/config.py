@@ -69,7 +69,7 @@ def show_config(loaded: LoadedConfig, out: TextIO, *, as_json: bool, everything:
     if as_json:
         out.write(json.dumps(_as_object(loaded, [*chosen, *left]), indent=2) + "\n")
         return
-    rows = [_row(one) for one in (*chosen, *left)]
+    rows = [*map(_row, chosen), *map(_short_row, left)]
     key_width = max((len(row[0]) for row in rows), default=0)
     value_width = min(max((len(row[1]) for row in rows), default=0), _WIDEST_VALUE)
     for position, (key, value, layer) in enumerate(rows):
@@ -81,6 +81,12 @@ def show_config(loaded: LoadedConfig, out: TextIO, *, as_json: bool, everything:
 def _row(one: EffectiveValue) -> tuple[str, str, str]:
     value = "(not set)" if one.value is None else toml_value(one.value)
     return sanitize_line(one.key), sanitize_line(value), sanitize_line(_layer_text(one.layer))
+
+
+def _short_row(one: EffectiveValue) -> tuple[str, str, str]:
+    """A row whose value is cut; `--json` has all of it."""
+    key, value, layer = _row(one)
+    return key, value if len(value) <= _WIDEST_VALUE else f"{value[: _WIDEST_VALUE - 1]}…", layer
 
 
 def _layer_text(layer: Layer) -> str:

@@ -130,7 +130,12 @@ def _workspace_roots(
     extra += [path for path in linked if held.isdisjoint(path.parents)]
     kept = [path for path in _kept(worked_in, nested, env) if not _is_below(path, held)]
     profiles = [path for path in _profiles(env, protected) if not _is_below(path, held)]
-    extra += [*profiles, *kept, *(target for path in kept for target in _targets(path)), *_included(worked_in, nested, env)]
+    extra += [
+        *profiles,
+        *kept,
+        *(target for path in kept for target in _targets(path)),
+        *_included(worked_in, nested, env),
+    ]
     return tuple(
         WritableRoot(
             root,

@@ -10,15 +10,23 @@ from typing import Final, NamedTuple
 from codex_py.paths import real_path
 from codex_py.process.named_files import named_files
 from codex_py.text.sanitize import sanitize_line
-from codex_py.tools.plain_script import Words
+from codex_py.tools.plain_script import Words, plain_segments
 from codex_py.tools.rules import RuleBook
 from codex_py.tools.spec import ToolContext
 
 _MOST_SHOWN: Final = 3
+# They make, remove or mark the files they name, and neither read nor run what is in them.
+_IGNORE_CONTENT: Final = frozenset({"chmod", "chown", "mkdir", "rm", "rmdir", "touch"})
 
 
 def bound_files(words: Sequence[str], workdir: Path, context: ToolContext) -> tuple[str, ...]:
-    """The files that words of a command name, each as `sha256:HASH PATH`, in the form rules keep them in."""
+    """The files that words of a command name, each as `sha256:HASH PATH`, in the form rules keep them in.
+
+    A script is one word. A plain command whose program reads and runs no file it names has none.
+    """
+    segments = plain_segments(words[0]) if len(words) == 1 else [tuple(words)]
+    if segments and all(segment[0] in _IGNORE_CONTENT for segment in segments if segment):
+        return ()
     roots = [root.path for root in context.sandbox.roots(context.sandbox_policy, context.cwd)]
     places = [Path(real_path(context.cwd)), *(root for root in roots if root != Path("/"))]
     found = named_files(words, places, Path(real_path(workdir)))

@@ -150,7 +150,7 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_one(place: Place) -> None:
 def test_a_missing_key_names_the_ways_out(place: Place) -> None:
     place.configure("")
     line = refused(place, "exec", "go", code=1)
-    assert [word for word in ("OPENAI_API_KEY", "--offline", "--oss") if word not in line] == []
+    assert [word for word in ("OPENAI_API_KEY", "codex-py login") if word not in line] == []
 
 
 def test_a_missing_env_key_is_named_with_its_instructions(place: Place) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import threading
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import pytest
@@ -35,6 +36,13 @@ def words(shown: str) -> list[str]:
     return re.findall(r"\bword\d+\b", shown)
 
 
+@pytest.fixture
+def programs() -> Generator[Path]:
+    """A directory for programs that is not in a temporary one: those are passed over when we start a program."""
+    with TemporaryDirectory(dir=Path(__file__).parents[2] / ".venv") as folder:
+        yield Path(folder)
+
+
 def copied(place: Place, ready: Ready, folder: Path, told: str, env: Mapping[str, str]) -> bytes:
     """What the terminal has got after `/copy`, which is to be told in these words."""
     path = f"{program(folder, 'tmux', 'xclip')}:{place.env['PATH']}"
@@ -50,19 +58,19 @@ def copied(place: Place, ready: Ready, folder: Path, told: str, env: Mapping[str
 
 @pytest.mark.parametrize("sign", ["SSH_CONNECTION", "SSH_TTY"])
 def test_a_copy_goes_to_the_clipboard_of_the_user_s_machine(
-    place: Place, ready: Ready, tmp_path: Path, sign: str
+    place: Place, ready: Ready, programs: Path, sign: str
 ) -> None:
     env = {sign: _SSH[sign], "DISPLAY": ":10"}
-    assert _COPY.encode() in copied(place, ready, tmp_path / "bin", "through the terminal", env)
-    assert not (tmp_path / "bin/kept").exists()
+    assert _COPY.encode() in copied(place, ready, programs, "through the terminal", env)
+    assert not (programs / "kept").exists()
 
 
-def test_a_copy_in_tmux_goes_through_its_buffer(place: Place, ready: Ready, tmp_path: Path) -> None:
-    raw = copied(place, ready, tmp_path / "bin", "through tmux", {"TMUX": "/tmp/tmux-0/default,1,0"})
+def test_a_copy_in_tmux_goes_through_its_buffer(place: Place, ready: Ready, programs: Path) -> None:
+    raw = copied(place, ready, programs, "through tmux", {"TMUX": "/tmp/tmux-0/default,1,0"})
 
     assert b"]52;" not in raw
-    assert (tmp_path / "bin/kept").read_text() == "copy me"
-    assert (tmp_path / "bin/kept.words").read_text() == "load-buffer -w -\n"
+    assert (programs / "kept").read_text() == "copy me"
+    assert (programs / "kept.words").read_text() == "load-buffer -w -\n"
 
 
 @pytest.mark.parametrize(
@@ -74,9 +82,9 @@ def test_a_copy_in_tmux_goes_through_its_buffer(place: Place, ready: Ready, tmp_
     ],
 )
 def test_a_copy_is_wrapped_for_what_stands_between(
-    place: Place, ready: Ready, tmp_path: Path, env: dict[str, str], sent: str
+    place: Place, ready: Ready, programs: Path, env: dict[str, str], sent: str
 ) -> None:
-    assert sent.encode() in copied(place, ready, tmp_path / "bin", "through the terminal", env)
+    assert sent.encode() in copied(place, ready, programs, "through the terminal", env)
 
 
 def test_what_the_terminal_answers_late_is_neither_typed_nor_an_escape(place: Place, ready: Ready) -> None:
