@@ -16,8 +16,10 @@ from codex_py.config.load import LoadedConfig
 from codex_py.config.permissions import weak_permissions
 from codex_py.config.project import MAX_PROJECT_FILE_BYTES, project_files, unsafe_file
 from codex_py.errors import UserError
+from codex_py.hooks.command import Start
+from codex_py.hooks.held_scripts import hold_scripts
 from codex_py.hooks.schema import Hook, HookOrigin, ReadHooks, read_hooks, switched_off, tables_of
-from codex_py.hooks.trust import CHANGED, TrustedHooks, entry_fingerprint, fingerprint
+from codex_py.hooks.trust import CHANGED, TrustedHooks, entry_fingerprint, fingerprint, fingerprint_with, hook_files
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
 from codex_py.skills.plugin_hooks import written_hooks
@@ -28,6 +30,8 @@ _PLUGIN_DATA: Final = "plugins/data"
 _MANIFESTS: Final = (".claude-plugin/plugin.json", ".codex-plugin/plugin.json")
 _MANAGED: Final = ("managed", "system")
 _OUTSIDE: Final = "outside:"
+# Of CODEX_HOME, which no command in the sandbox writes.
+_COPIES: Final = "cache/hooks"
 _HOW: Final = "`codex-py hooks trust`, or `/hooks` in a session, shows it and asks"
 
 
@@ -65,6 +69,13 @@ class FoundHooks(Value):
     def runs_outside(self, hook: Hook, cwd: Path) -> bool:
         """Whether the user lets a hook of the project run outside the sandbox, as it is now."""
         return self.trusted.has(self.project, _OUTSIDE + fingerprint(hook, cwd))
+
+    def outside(self, hook: Hook, start: Start, project: Path) -> Start | None:
+        """The start of a hook that runs outside the sandbox, with copies of the scripts that were compared."""
+        files = hook_files(hook, start.cwd)
+        if not self.trusted.has(self.project, _OUTSIDE + fingerprint_with(hook, files)):
+            return None
+        return hold_scripts(hook, start, project, files, self.trusted.home / _COPIES)
 
     def distrust(self) -> None:
         """Write down that none of the project's hooks may run. Raises `UserError`."""

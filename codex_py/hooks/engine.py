@@ -64,8 +64,11 @@ class ProjectTrust(Protocol):
         """Why a hook must not run in a folder now, None when it may."""
         ...
 
-    def runs_outside(self, hook: Hook, cwd: Path) -> bool:
-        """Whether the user lets this one run outside the sandbox, as it is now."""
+    def outside(self, hook: Hook, start: Start, project: Path) -> Start | None:
+        """The start of a hook that the user lets run outside the sandbox, with its scripts as they were agreed to.
+
+        None when this one does not. Raises `CodexError`.
+        """
         ...
 
 
@@ -150,8 +153,9 @@ class HookEngine:
 
     def _confined(self, hook: Hook, start: Start, place: HookPlace) -> Start:
         """The start of a project's hook as the user has agreed to it. Raises `CodexError`."""
-        if self._trust.runs_outside(hook, place.cwd):
-            return _outside(start, place)
+        outside = self._trust.outside(hook, start, place.project)
+        if outside is not None:
+            return _outside(outside, place)
         confined = place.confine(start)
         # Last of all: what is compared here is what is started next.
         refusal = self._trust.refusal(hook, place.cwd)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,11 +30,21 @@ def fingerprint(hook: Hook, cwd: Path) -> str:
 
     `cwd` is where the command would run. A file that cannot be read counts as its name.
     """
+    return fingerprint_with(hook, hook_files(hook, cwd))
+
+
+def hook_files(hook: Hook, cwd: Path) -> dict[Path, bytes]:
+    """The files that a project's hook names, each with a hash of what is in it."""
+    if hook.origin.root is None:
+        return {}
+    return named_files(_command(hook), (Path(os.path.realpath(hook.origin.root)),), cwd)
+
+
+def fingerprint_with(hook: Hook, files: Mapping[Path, bytes]) -> str:
+    """`fingerprint` where the files it names are known."""
     digest = hashlib.sha256(_entry(hook))
-    if hook.origin.root is not None:
-        root = Path(os.path.realpath(hook.origin.root))
-        for path, content in named_files(_command(hook), (root,), cwd).items():
-            digest.update(b"\0" + os.fsencode(path) + b"\0" + content)
+    for path, content in files.items():
+        digest.update(b"\0" + os.fsencode(path) + b"\0" + content)
     return f"sha256:{digest.hexdigest()}"
 
 
@@ -47,6 +57,7 @@ class TrustedHooks:
     """The hashes the user has agreed to, for each project, in a file of CODEX_HOME that only the user can read."""
 
     def __init__(self, home: Path) -> None:
+        self.home = home
         self._file = home / TRUST_FILE
         self._projects = self._read()
 

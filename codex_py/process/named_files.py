@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.paths import is_file, is_folder
-from codex_py.text.regular_file import FileRefused, read_trusted
+from codex_py.text.regular_file import FileHead, FileRefused, read_trusted
 
-_MOST_SCRIPT: Final = 16 * 1024 * 1024
+MAX_SCRIPT: Final = 16 * 1024 * 1024
 _MOST_FILES: Final = 256
 _LONGEST_NAME: Final = 4096
 _SYSTEM: Final = ("/usr/", "/bin/", "/sbin/", "/lib", "/opt/", "/nix/", "/snap/", "/dev/", "/proc/", "/sys/")
@@ -106,7 +106,12 @@ def _words(text: str) -> Iterator[str]:
 
 def _content(path: Path) -> bytes:
     try:
-        head = read_trusted(path, _MOST_SCRIPT)
+        head = read_trusted(path, MAX_SCRIPT)
     except FileRefused:
         return b"?"
-    return b"?" if head is None else hashlib.sha256(head.raw).digest() + str(head.size).encode()
+    return b"?" if head is None else hash_of(head)
+
+
+def hash_of(head: FileHead) -> bytes:
+    """What `named_files` gives for a file with this content."""
+    return hashlib.sha256(head.raw).digest() + str(head.size).encode()

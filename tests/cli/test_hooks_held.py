@@ -58,6 +58,57 @@ def test_what_a_changed_makefile_does_is_not_run(place: Place) -> None:
     assert not out.exists()
 
 
+EXCHANGE = """\
+#!/bin/sh
+# Runs after the comparison and before the script.
+printf 'open("%s", "w")\\n' {out} > {repo}/tools/check.py
+printf 'touch %s\\n' {out} > {repo}/tools/check.sh
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh tools/check.sh",
+        "tools/check.sh --fast",
+        '"$CLAUDE_PROJECT_DIR"/tools/check.sh',
+        'bash -e "${CODEX_PROJECT_DIR}/tools/check.sh"; true',
+        "LEVEL=1 python3 -B 'tools/check.py' && true",
+        ". tools/check.sh",
+    ],
+)
+def test_a_script_exchanged_after_the_comparison_does_not_run_outside(place: Place, command: str) -> None:
+    out = place.home / "escaped"
+    place.write("tools/check.py", "open('agreed', 'w')\n")
+    place.write("tools/check.sh", "#!/bin/sh\ntouch agreed\n").chmod(0o755)
+    exchange = place.home / "exchange"
+    exchange.write_text(EXCHANGE.format(out=out, repo=place.repo))
+    exchange.chmod(0o755)
+    use_project_hooks(place, PreToolUse=[entry(f"{exchange} && {command}", "Bash")])
+    run(place, "hooks", "trust", "--yes", "--outside", "1")
+    work(place, "true", sandbox="read-only")
+    assert str(out) in (place.repo / "tools/check.sh").read_text()
+    assert ((place.repo / "agreed").exists(), out.exists()) == (True, False)
+    assert list((place.codex_home / "cache" / "hooks").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("script", "command"),
+    [
+        ('cd "$(dirname "$0")" && . ./lib.sh', "sh tools/check.sh"),
+        (". ./lib.sh", "cd tools && sh check.sh"),
+        (". tools/lib.sh", "bash -c 'sh tools/check.sh'"),
+    ],
+)
+def test_what_cannot_run_from_a_copy_runs_where_it_is(place: Place, script: str, command: str) -> None:
+    place.write("tools/check.sh", f"{script}\n")
+    place.write("tools/lib.sh", f"touch {place.home}/ran\n")
+    use_project_hooks(place, PreToolUse=[entry(command, "Bash")])
+    run(place, "hooks", "trust", "--yes", "--outside", "1")
+    work(place, "true", sandbox="read-only")
+    assert (place.home / "ran").exists()
+
+
 def test_a_hook_has_the_network_of_the_session_only(place: Place) -> None:
     place.write("net.py", "import socket\nsocket.create_connection(('127.0.0.1', 9))\n")
     use_project_hooks(place, PreToolUse=[entry("python3 net.py 2> seen; exit 0", "Bash")])
