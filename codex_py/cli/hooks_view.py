@@ -38,8 +38,9 @@ def hook_lines(found: FoundHooks, free: Collection[Hook]) -> Iterator[str]:
         outside = ", outside the sandbox" if hook in free else ""
         yield f"{number}. {hook.event}{matcher}, in {hook.origin.where}{changed}{outside}:"
         yield f"  {hook.written}"
-    if not free:
-        yield "they run in the sandbox of the session; `--outside N` lets hook N run outside"
+    others = "the others run" if free else "they run"
+    if len(free) < len(found.untrusted) or not free:
+        yield f"{others} in the sandbox of the session; `--outside N` lets hook N run outside"
 
 
 def print_trusted(project: Path, hooks: Sequence[Hook], out: TextIO, *, as_json: bool) -> None:

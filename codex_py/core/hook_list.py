@@ -10,7 +10,7 @@ class ListedHook(Value):
     """One hook: when it runs, what, and where that is written.
 
     `runs` says whether it does, `asks` that it needs the user's yes for that, and `changed` that they gave it when it,
-    or a file it names, was another one.
+    or a file it names, was another one. `outside` says that no sandbox holds it.
     """
 
     event: str
@@ -23,9 +23,10 @@ class ListedHook(Value):
     asks: bool
     changed: bool = False
     fail_closed: bool = False
+    outside: bool = False
 
 
-def listed_hook(hook: Hook, *, runs: bool, changed: bool = False) -> ListedHook:
+def listed_hook(hook: Hook, *, runs: bool, changed: bool = False, outside: bool = False) -> ListedHook:
     """What there is to see of a hook."""
     return ListedHook(
         event=hook.event,
@@ -38,4 +39,5 @@ def listed_hook(hook: Hook, *, runs: bool, changed: bool = False) -> ListedHook:
         asks=hook.origin.layer == "project",
         changed=changed,
         fail_closed=hook.fail_closed,
+        outside=outside or hook.origin.layer != "project",
     )

@@ -79,9 +79,13 @@ class SessionHooks:
         """All hooks there are, in the order they count; those that are not run come last."""
         found = self._found
         waiting = () if found.trusts_all else found.untrusted
-        run = [(hook, self._engine.refusal(hook, self._seat.cwd) is None) for hook in found.hooks]
+        cwd = self._seat.cwd
+        run = [(hook, self._engine.refusal(hook, cwd) is None) for hook in found.hooks]
         return (
-            *(listed_hook(hook, runs=runs, changed=not runs) for hook, runs in run),
+            *(
+                listed_hook(hook, runs=runs, changed=not runs, outside=found.runs_outside(hook, cwd))
+                for hook, runs in run
+            ),
             *(listed_hook(hook, runs=False, changed=found.has_changed(hook)) for hook in waiting),
         )
 

@@ -28,6 +28,7 @@ from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.hooks import entry, use_hooks, use_project_hooks
 from tests.support.panel_host import panel_host
+from tests.support.process import run
 from tests.support.session import watched_session
 
 T = TypeVar("T")
@@ -228,7 +229,7 @@ def test_a_running_time_in_words(seconds: float, words: str) -> None:
 async def test_the_projects_hooks_run_after_a_yes_in_the_session(place: Place) -> None:
     use_hooks(place, PostToolUse=[entry("true", "Edit|Write")])
     use_project_hooks(place, PreToolUse=[entry("echo not here >&2; exit 2", "Bash")], Stop=[entry("true")])
-    asked = ("down", "enter", "see: PreToolUse Bash: echo not here", "see: outside the sandbox")
+    asked = ("down", "enter", "see: │ 1. PreToolUse Bash: echo not here", "see: --outside N")
     with FakeResponses([call("c1", "exec_command", {"cmd": "true"})], [say("done")]) as model:
         async with watched_session(place, model) as watched:
             hooks = watched.session.hooks
@@ -247,6 +248,30 @@ async def test_the_projects_hooks_run_after_a_yes_in_the_session(place: Place) -
             hooks.set_trust(agrees=False)
             assert [one.runs for one in hooks.listed()] == [True, False, False]
     assert model.requests[1].output_of("c1") == "blocked by a PreToolUse hook: not here"
+
+
+async def test_a_hook_that_runs_outside_the_sandbox_is_shown_as_such(place: Place) -> None:
+    forged = entry("true\n  it runs like this session's commands", "Bash")
+    use_project_hooks(place, PreToolUse=[forged], Stop=[entry("true")])
+    assert run(place, "hooks", "trust", "--yes", "--outside", "1").status == 0
+    with FakeResponses() as model:
+        async with watched_session(place, model) as watched:
+            hooks = watched.session.hooks
+            assert hooks is not None
+            assert [one.outside for one in hooks.listed()] == [True, False]
+            seen = (
+                "see: outside the sandbox · at most",
+                "enter",
+                "see: │   it runs like this",
+                "see: it runs outside the sandbox, as you agreed",
+                "see: The others run like this session's commands",
+                "see: --outside N",
+            )
+            seen = (*seen, "y", "see: ● Stop", "down", "see: in the sandbox of this session · at most", "esc")
+            await chosen(
+                lambda asker: manage_hooks(asker, hooks.listed, lambda yes: hooks.set_trust(agrees=yes)), *seen
+            )
+            assert [one.outside for one in hooks.listed()] == [True, False]
 
 
 async def test_the_help_lists_every_key_and_can_be_scrolled() -> None:

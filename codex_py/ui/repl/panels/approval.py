@@ -12,12 +12,11 @@ from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, Approva
 from codex_py.text.sanitize import sanitize_line
 from codex_py.text.shell_line import script_and_shell
 from codex_py.ui.repl.panels.drawing import MAX_CHARACTERS
-from codex_py.ui.repl.panels.forms import Asker, Form, Line, Option, Sheet, needs_text
+from codex_py.ui.repl.panels.forms import GUTTER, Asker, Form, Line, Option, Sheet, needs_text
 from codex_py.ui.repl.panels.wording import short_path
 
 _Answer: TypeAlias = ApprovalScope | Literal["no", "say"]
 
-_GUTTER: Final = "│ "
 _MODEL: Final = "model: "
 _MOST_FILES: Final = 6
 _PATCH_STYLES: Final = {"+": "diff.add", "-": "diff.remove", "@": "diff.hunk", "*": "diff.path"}
@@ -90,7 +89,7 @@ def _quoted(text: str, style_of: Callable[[str], str]) -> Iterator[Line]:
         block = "\n".join(lines)
         # In pieces, as no more than so much of one text is drawn.
         for start in range(0, max(1, len(block)), MAX_CHARACTERS):
-            yield Line(block[start : start + MAX_CHARACTERS], style or "", _GUTTER)
+            yield Line(block[start : start + MAX_CHARACTERS], style or "", GUTTER)
 
 
 def _facts(question: ApprovalQuestion, home: str) -> Iterator[Line]:

@@ -6,12 +6,15 @@ Texts may be anybody's: whoever shows them makes them harmless.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from codex_py.protocol.facts import Section
 
 if TYPE_CHECKING:
     from codex_py.ui.repl.panel import Panel
+
+# Before each row of what others wrote, such as a command.
+GUTTER: Final = "│ "
 
 T = TypeVar("T")
 A = TypeVar("A")

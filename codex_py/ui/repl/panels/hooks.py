@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from codex_py.core.hook_list import ListedHook
-from codex_py.ui.repl.panels.forms import Asker, Entry, Line, Listing, Option, Sheet
+from codex_py.ui.repl.panels.forms import GUTTER, Asker, Entry, Line, Listing, Option, Sheet
 
 
 async def manage_hooks(asker: Asker, hooks: Callable[[], Sequence[ListedHook]], trust: Callable[[bool], None]) -> None:
@@ -35,8 +35,8 @@ def trust_sheet(hooks: Sequence[ListedHook]) -> Sheet[bool | None]:
     no = Option[bool | None]("n", "No, run none of them", value=False)
     return Sheet[bool | None](
         title="Run the project's hooks?",
-        subject=tuple(line for hook in hooks for line in _asked(hook)),
-        facts=(Line("They run in the sandbox of this session.", "menu.note"),),
+        subject=tuple(line for number, hook in enumerate(hooks, 1) for line in _asked(number, hook)),
+        facts=tuple(Line(line, "menu.note") for line in _where(hooks)),
         options=(yes, no),
         refusal=None,
         default=1 if waits else 0,
@@ -44,20 +44,30 @@ def trust_sheet(hooks: Sequence[ListedHook]) -> Sheet[bool | None]:
     )
 
 
-def _asked(hook: ListedHook) -> Iterator[Line]:
-    yield Line(f"{_moment(hook)}: {hook.command}", "strong")
+def _asked(number: int, hook: ListedHook) -> Iterator[Line]:
+    yield Line(f"{number}. {_moment(hook)}: {hook.command}", "strong", GUTTER)
     if hook.changed:
         yield Line("  it, or a file it names, is not what you agreed to before", "warn")
+    if hook.outside:
+        yield Line("  it runs outside the sandbox, as you agreed", "warn")
+
+
+def _where(hooks: Sequence[ListedHook]) -> Iterator[str]:
+    free = sum(hook.outside for hook in hooks)
+    if free < len(hooks):
+        yield f"{'The others' if free else 'They'} run like this session's commands, in its sandbox."
+        yield "`codex-py hooks trust --outside N` lets hook N run outside the sandbox."
 
 
 def _entry(hook: ListedHook) -> Entry[ListedHook]:
     closes = ("a failure is a no",) if hook.fail_closed else ()
-    facts = (f"{hook.source}, in {hook.where}", f"at most {hook.seconds:g} s", *closes)
+    held = "outside the sandbox" if hook.outside else "in the sandbox of this session"
+    facts = (held, f"at most {hook.seconds:g} s", *closes, f"{hook.source}, in {hook.where}")
     return Entry(
         hook,
         f"{_moment(hook)}: {hook.command}",
         "" if hook.runs else "changed since you trusted it" if hook.changed else "not trusted",
-        (Line(hook.command, "output"), Line(" · ".join(facts), "menu.note")),
+        (Line(hook.command, "output", GUTTER), Line(" · ".join(facts), "menu.note")),
         mark="●" if hook.runs else " ",
         blocked="" if hook.asks else f"only hooks of the project need a yes; this one is of the layer {hook.source}",
         words=f"{hook.source} {hook.where}",

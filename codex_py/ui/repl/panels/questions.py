@@ -19,9 +19,10 @@ from codex_py.protocol.questions import (
     Question,
     SecretQuestion,
 )
+from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.panels.approval import ask_approval
 from codex_py.ui.repl.panels.askers import NamedAsker
-from codex_py.ui.repl.panels.forms import Asker, Form, Line, Option, Sheet, needs_text
+from codex_py.ui.repl.panels.forms import GUTTER, Asker, Form, Line, Option, Sheet, needs_text
 from codex_py.ui.repl.panels.wording import short_path
 
 
@@ -125,11 +126,11 @@ async def ask(question: Question, asker: Asker, *, home: str = "", armed: bool =
 def permissions_sheet(question: PermissionsQuestion, *, home: str) -> Sheet[str | None]:
     """Whether commands may do more; only `yes` grants it."""
     wanted = [Line("use the network", "strong")] if question.network else []
-    wanted += [Line(f"write below {short_path(folder, home)}", "strong") for folder in question.write]
+    wanted += [Line(sanitize_line(f"write below {short_path(folder, home)}"), "strong") for folder in question.write]
     return Sheet(
         title="Let commands do more for the rest of this turn?",
         subject=tuple(wanted),
-        facts=(Line(f"model: {question.reason}", "menu.note"),) if question.reason else (),
+        facts=(Line(sanitize_line(question.reason), "menu.note", "model: "),) if question.reason else (),
         options=(Option("y", "Yes, until the turn ends", "yes"), Option("n", "No", None)),
         refusal=None,
         default=1,
@@ -144,7 +145,11 @@ def install_sheet(question: McpInstallQuestion) -> Sheet[str | None]:
     return Sheet(
         title=title,
         subject=tuple(
-            Line(f"{one.transport if len(servers) == 1 else f'{one.name}, {one.transport}'}: {one.target}", "strong")
+            Line(
+                f"{one.transport if len(servers) == 1 else f'{one.name}, {one.transport}'}: {one.target}",
+                "strong",
+                GUTTER,
+            )
             for one in servers
         ),
         facts=(
@@ -177,10 +182,10 @@ def project_servers_sheet(question: ProjectServersQuestion, *, home: str) -> She
     return Sheet(
         title=f"Start the project's MCP server {servers[0].name}?" if one else "Start the project's MCP servers?",
         subject=tuple(
-            Line(server.target if one else f"{server.name}: {server.target}", "strong") for server in servers
+            Line(server.target if one else f"{server.name}: {server.target}", "strong", GUTTER) for server in servers
         ),
         facts=(
-            Line(f"named by the files of {short_path(question.project, home)}", "menu.note"),
+            Line(sanitize_line(f"named by the files of {short_path(question.project, home)}"), "menu.note"),
             *(line for server in servers for line in _project_server_facts(server, home)),
             Line("remembered until what would run changes", "menu.note"),
         ),
@@ -202,11 +207,11 @@ def _project_server_facts(server: ProjectServer, home: str) -> Iterator[Line]:
     else:
         yield Line(f"{server.name} is an address that will be connected to", "warn")
     if server.cwd is not None:
-        yield Line(f"in {short_path(server.cwd, home)}", "menu.note")
+        yield Line(sanitize_line(f"in {short_path(server.cwd, home)}"), "menu.note")
     if server.passes:
-        yield Line(f"gets {', '.join(server.passes)} of your environment", "warn")
+        yield Line(sanitize_line(f"gets {', '.join(server.passes)} of your environment"), "warn")
     if server.sets:
-        yield Line(f"with {', '.join(server.sets)}", "menu.note")
+        yield Line(sanitize_line(f"with {', '.join(server.sets)}"), "menu.note")
 
 
 def secret_form(question: SecretQuestion) -> Form:
