@@ -85,6 +85,7 @@ MAX_PUBLIC_METHODS: Final = 15
 COMMAND_LINES: Final = {
     ("cli/config.py", "config"),
     ("cli/login.py", "login"),
+    ("cli/mcp_trust.py", "trust"),
     ("cli/models.py", "models"),
     ("cli/sessions.py", "list_stored"),
 }
@@ -166,6 +167,7 @@ LAZY: Final = {
     # Only where a project or a plugin brings servers.
     ("core/mcp_parts.py", "codex_py.core.server_table"),
     ("core/mcp_build.py", "codex_py.core.server_table"),
+    ("core/mcp_build.py", "codex_py.core.server_sandbox"),
     ("core/asked_skills.py", "codex_py.core.project_servers"),
     # Only with a connector.
     ("core/asked_skills.py", "codex_py.core.named_connectors"),

@@ -240,7 +240,8 @@ def _require(found: _Found, name: str) -> McpServer:
     if name not in found.servers:
         known = ", ".join(f"`{one}`" for one in sorted(found.servers))
         raise UserError(f"no MCP server `{name}` is configured", hint=f"there are {known}" if known else None)
-    return read_server(name, found.servers[name].entry).replace(pin=found.servers[name].pin)
+    listed = found.servers[name]
+    return read_server(name, listed.entry).replace(pin=listed.pin, sandbox=listed.sandbox)
 
 
 def _shown(found: _Found, name: str) -> view.ShownServer:

@@ -14,9 +14,17 @@ from codex_py.cli.consent import is_agreed
 from codex_py.cli.tables import print_json
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.core.project_servers import describe_server
-from codex_py.core.server_table import ListedServer, known_servers, project_of, trust_server
-from codex_py.errors import UserError
-from codex_py.mcp.servers import read_server
+from codex_py.core.server_table import (
+    TRUST_WORDS,
+    ListedServer,
+    TrustWord,
+    known_servers,
+    project_of,
+    sandbox_of,
+    trust_server,
+)
+from codex_py.errors import UsageError, UserError
+from codex_py.mcp.servers import McpServer, read_server
 from codex_py.paths import codex_home
 from codex_py.protocol.questions import ProjectServer
 from codex_py.text.sanitize import sanitize_line
@@ -28,19 +36,33 @@ def trust(
     never: Annotated[
         bool, typer.Option("--never", help="Remember a no to it as it is now: nobody asks again.")
     ] = False,
+    network: Annotated[
+        bool, typer.Option("--network", help="Let it use the network, in the sandbox all the same.")
+    ] = False,
+    outside: Annotated[bool, typer.Option("--outside", help="Let it run outside the sandbox, as you.")] = False,
+    approve: Annotated[bool, typer.Option("--approve", help="Call its tools without asking.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
 ) -> int:
     """Agree to start an MCP server that the project's .codex/config.toml names.
 
-    What would run is shown first. The yes is kept in $CODEX_HOME/config.toml and holds until that changes.
+    What would run is shown first. The yes is kept in $CODEX_HOME/config.toml and holds until that changes. The server
+    runs in the sandbox of the session: it writes and reaches what commands may. `--network` and `--outside` allow more.
     """
+    words = _words(no=never, network=network, outside=outside, approve=approve)
     home, cwd = codex_home(os.environ), Path.cwd()
     loaded = load_config(ConfigRequest(home=home, cwd=cwd, env=os.environ))
     found = _find(known_servers(loaded, home, cwd).servers, name, loaded.trust)
-    shown = describe_server(read_server(name, found.entry), changed=found.standing == "changed")
-    for line in describe_lines(shown):
+    server = read_server(name, found.entry)
+    if server.url is not None and (network or outside):
+        raise UsageError(
+            f"the MCP server `{name}` is an address: nothing of it runs here",
+            hint="leave out `--network` and `--outside`",
+        )
+    for line in describe_lines(describe_server(server, changed=found.standing == "changed")):
         _say(line)
-    agreed = found.standing == "trusted" and not never
+    if not never:
+        _say(f"  {_how(server, words)}")
+    agreed = found.standing == "trusted" and found.words == words
     settled = agreed or never or yes
     if not settled and not is_agreed("start it in sessions of this project?", needs=f"trusting `{name}`"):
         _say("nothing was changed")
@@ -48,11 +70,12 @@ def trust(
     if agreed:
         _say(f"you have agreed to the project's MCP server `{name}` already")
     else:
-        file = trust_server(home, project_of(loaded, cwd), name, found.pin, yes=not never)
+        file = trust_server(home, project_of(loaded, cwd), name, found.pin, words=words)
         what = "refused" if never else "trusted"
         _say(f"the project's MCP server `{name}` is {what} as it is now: noted in `{file}`")
     if as_json:
-        print_json({"name": name, "trusted": not never}, sys.stdout)
+        where = None if never or server.url is not None else sandbox_of(server, words)
+        print_json({"name": name, "trusted": not never, "sandbox": where}, sys.stdout)
     return 0
 
 
@@ -68,6 +91,24 @@ def describe_lines(server: ProjectServer) -> Iterator[str]:
         yield f"  gets of your environment: {', '.join(server.passes)}"
     if server.sets:
         yield f"  with: {', '.join(server.sets)}"
+
+
+def _words(**chosen: bool) -> tuple[TrustWord, ...]:
+    words: list[TrustWord] = [word for word in TRUST_WORDS if chosen[word]]
+    if ("no" in words and len(words) > 1) or {"network", "outside"} <= set(words):
+        raise UsageError("`--never`, `--network` and `--outside` exclude each other", hint="give one of them")
+    return tuple(words)
+
+
+def _how(server: McpServer, words: Sequence[TrustWord]) -> str:
+    """What the yes lets a server do."""
+    where = {
+        "session": "runs in the sandbox of the session",
+        "network": "runs in the sandbox of the session, with network access",
+        "outside": "runs outside the sandbox, as you" if server.url is None else "is connected to",
+    }
+    calls = "its tools are called without asking" if "approve" in words else "its tools are asked about"
+    return f"{where[sandbox_of(server, words)]}; {calls}"
 
 
 def _find(servers: Sequence[ListedServer], name: str, trust: str) -> ListedServer:

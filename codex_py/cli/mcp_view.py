@@ -15,6 +15,11 @@ from codex_py.text.masked import MASK, masked_url, masked_words
 from codex_py.text.sanitize import sanitize_line
 
 _NONE: Final = "-"
+_SANDBOXES: Final = {
+    "session": "in the sandbox",
+    "network": "in the sandbox with network",
+    "outside": "outside the sandbox",
+}
 _AUTH: Final = {
     "unsupported": "Unsupported",
     "bearer_token": "Bearer token",
@@ -85,6 +90,8 @@ def print_server(one: ShownServer, out: TextIO, *, as_json: bool) -> None:
     facts: dict[str, Any] = {"enabled": str(one.enabled).lower(), "from": one.listed.plugin or one.listed.origin}
     if one.listed.origin == "project":
         facts["trusted"] = str(one.listed.standing == "trusted").lower()
+        if server.url is None and one.listed.standing == "trusted":
+            facts["sandbox"] = _SANDBOXES[one.listed.sandbox]
     facts["transport"] = server.transport
     if server.url is None:
         facts |= {"command": server.command, "args": " ".join(masked_words(server.args))}
@@ -161,6 +168,7 @@ def _listed(one: ShownServer) -> dict[str, Any]:
         "auth_status": one.auth,
         "origin": one.listed.origin,
         "plugin": one.listed.plugin,
+        "sandbox": None if server.url is not None else one.listed.sandbox,
     }
 
 
@@ -201,4 +209,7 @@ def _what_next(one: ShownServer) -> dict[str, str]:
 def _status(one: ShownServer) -> str:
     if not one.enabled:
         return "disabled"
-    return "enabled" if one.listed.standing == "trusted" else "not trusted"
+    if one.listed.standing != "trusted":
+        return "not trusted"
+    is_held = one.listed.origin == "project" and one.server.url is None
+    return f"enabled, {_SANDBOXES[one.listed.sandbox]}" if is_held else "enabled"

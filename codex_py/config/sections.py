@@ -232,7 +232,7 @@ class ProjectTrust(Record):
     )
     trusted_mcp_servers: Mapping[str, str] = setting(
         MapOf(Text()),
-        "what was said to the MCP servers it names, for the hash of exactly what they run",
+        "your answers about the MCP servers it names: the hash of what they run; `codex-py mcp trust` writes them",
         default={},
         sample={"name": "hash"},
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from codex_py.config.load import LoadedConfig
-from codex_py.core.session_sandbox import make_sandbox
+from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.errors import CodexError
 from codex_py.hooks.command import Start
 from codex_py.hooks.engine import Confine
@@ -19,13 +19,9 @@ def hook_sandbox(
     loaded: LoadedConfig, *, home: Path, env: Mapping[str, str]
 ) -> Callable[[SandboxPolicy, Path], Confine]:
     """What gives the sandbox for a policy and a session's folder. Nothing is tried out before the first hook."""
-    config = loaded.config.sandbox
-    sandbox = make_sandbox(loaded, home=home, env=env)
+    sandbox = ProgramSandbox(loaded, home=home, env=env)
 
     def confine(start: Start, policy: SandboxPolicy, cwd: Path) -> Start:
-        shortfall = None if config.allow_partial else sandbox.shortfall(policy, cwd)
-        if shortfall is not None:
-            raise CodexError(f"is not run: the sandbox here cannot hold everything: {shortfall}; {_OUTSIDE}")
         try:
             wrapped = sandbox.wrap(start.argv, policy=policy, cwd=cwd, workdir=start.cwd)
         except CodexError as error:

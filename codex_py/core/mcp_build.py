@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from codex_py import __version__
 from codex_py.config.edit import set_value
+from codex_py.config.keys import dotted
 from codex_py.config.load import LoadedConfig
 from codex_py.core.mcp_slot import ServerTable
+from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session_mcp import McpSettings, SessionMcp
 from codex_py.core.turn_context import TurnSettings
 from codex_py.mcp.connectors import ConnectorRules
-from codex_py.mcp.host import McpPlace
+from codex_py.mcp.host import CommandLimits, McpPlace, ServerStart
 from codex_py.mcp.servers import McpServer, read_servers
 from codex_py.model.auth import StoreKind
 from codex_py.model.login_store import MCP_FILE, LoginStore, open_store
 from codex_py.model.providers import Provider
 from codex_py.protocol.value import Value
+from codex_py.text.sanitize import sanitize_line
 
 # Who knows tools in namespaces.
 _NAMESPACES: Final = ("openai",)
@@ -45,10 +49,7 @@ def build_mcp(build: McpBuild) -> SessionMcp:
     return SessionMcp(
         McpSettings(
             place=mcp_place(build.loaded, home=build.home, cwd=build.cwd, env=build.env),
-            servers=tuple(
-                one.replace(remembers=one.name in keeps, pin=build.table.pins.get(one.name, ""))
-                for one in read_servers(build.table.entries)
-            ),
+            servers=tuple(_agreed(one, build.table) for one in read_servers(build.table.entries)),
             namespaces=build.provider.id in _NAMESPACES,
             pictures=build.pictures,
             can_ask=build.can_ask,
@@ -70,8 +71,34 @@ def mcp_place(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, 
 
         return server_pin(server, project_of(loaded, cwd), cwd)
 
-    tokens = _Tokens(loaded, home)
-    return McpPlace(home=home, cwd=cwd, env=env, version=__version__, tokens=tokens, mark={}, current_pin=current_pin)
+    @lru_cache(1)
+    def sandbox() -> Callable[[McpServer, ServerStart, CommandLimits], ServerStart]:
+        from codex_py.core.server_sandbox import server_sandbox  # the seam: few projects bring servers
+
+        return server_sandbox(loaded, home=home, cwd=cwd, env=env)
+
+    return McpPlace(
+        home=home,
+        cwd=cwd,
+        env=env,
+        version=__version__,
+        tokens=_Tokens(loaded, home),
+        mark={},
+        current_pin=current_pin,
+        confine=lambda server, start, limits: sandbox()(server, start, limits),
+        limits=lambda: CommandLimits(choose_policy(loaded), cwd),
+    )
+
+
+def _agreed(server: McpServer, table: ServerTable) -> McpServer:
+    """A server with what the user has said about it, and where more can be said."""
+    allow_with = ""
+    if key := table.keeps.get(server.name):
+        allow_with = f'{dotted((*key, "default_tools_approval_mode"))} = "approve"'
+    elif trusted := table.trusted.get(server.name):
+        server = server.replace(pin=trusted.pin, sandbox=trusted.sandbox)
+        allow_with = f"codex-py mcp trust {sanitize_line(server.name)} --approve"
+    return server.replace(remembers=bool(key), allow_with=allow_with)
 
 
 def keep_approval(home: Path, server: Sequence[str], tool: str, hashed: str) -> None:

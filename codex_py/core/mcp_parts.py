@@ -35,7 +35,7 @@ def session_servers(request: SessionRequest) -> ServerTable:
     return table.replace(
         entries={**table.entries, **given},
         keeps={name: key for name, key in table.keeps.items() if name not in given},
-        pins={name: pin for name, pin in table.pins.items() if name not in given},
+        trusted={name: one for name, one in table.trusted.items() if name not in given},
         waiting=tuple(one for one in table.waiting if one.name not in given),
     )
 

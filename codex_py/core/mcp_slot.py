@@ -13,6 +13,7 @@ from codex_py.protocol.value import Value
 
 if TYPE_CHECKING:
     from codex_py.core.session_mcp import SessionMcp
+    from codex_py.mcp.servers import ServerSandbox
     from codex_py.tools.mcp_tools import McpTools
 
 
@@ -32,19 +33,26 @@ class WaitingServer(NamedTuple):
     changed: bool
 
 
+class TrustedServer(NamedTuple):
+    """What the user has said yes to: `pin` stands for what a project's server would run, `sandbox` for where."""
+
+    pin: str
+    sandbox: ServerSandbox
+
+
 class ServerTable(Value):
     """The servers of a session: the tables of those that may be started, by name, and those that wait for a word.
 
     `keeps` are the keys under which the configuration may be told more about a server; not every one has such a place.
-    `pins` stand for what those of the project would run, as the user has agreed to it. `problems` are lines about
-    servers that cannot be used.
+    `trusted` is what the user has agreed to for those of the project. `problems` are lines about servers that cannot be
+    used.
     """
 
     entries: Mapping[str, Entry]
     keeps: Mapping[str, tuple[str, ...]]
     waiting: tuple[WaitingServer, ...] = ()
     problems: tuple[str, ...] = ()
-    pins: Mapping[str, str] = MappingProxyType({})
+    trusted: Mapping[str, TrustedServer] = MappingProxyType({})
 
     def keys(self) -> frozenset[str]:
         """What skills may know these servers by."""

@@ -6,12 +6,13 @@ Imported when there is one the user has said nothing about.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from codex_py.core.mcp_slot import McpSlot, WaitingServer
-from codex_py.core.server_table import trust_server
+from codex_py.core.server_table import TrustWord, sandbox_of, trust_server
 from codex_py.errors import UserError
 from codex_py.mcp.servers import McpServer, read_server
 from codex_py.protocol.ids import uuid7
@@ -19,6 +20,10 @@ from codex_py.protocol.questions import ProjectServer, ProjectServersQuestion, Q
 from codex_py.text.credentials import is_secret
 from codex_py.text.masked import MASK
 from codex_py.text.sanitize import sanitize_line
+
+_WORDS: Final[Mapping[str, tuple[TrustWord, ...]]] = MappingProxyType(
+    {"yes": (), "network": ("network",), "outside": ("outside",), "never": ("no",)}
+)
 
 
 class ProjectServers(NamedTuple):
@@ -32,18 +37,23 @@ class ProjectServers(NamedTuple):
 
     async def settle(self, waiting: Sequence[WaitingServer]) -> None:
         """One question about all of them; what the user says is written down, but for a no."""
-        servers = [read_server(one.name, one.entry).replace(remembers=False, pin=one.pin) for one in waiting]
+        servers = [read_server(one.name, one.entry) for one in waiting]
         shown = tuple(describe_server(one, changed=two.changed) for one, two in zip(servers, waiting, strict=True))
         answer = await self.ask(ProjectServersQuestion(uuid7(), self.project, shown))
-        if answer not in ("yes", "never"):
+        words = _WORDS.get(answer or "")
+        if words is None:
             return
         for one in waiting:
             try:
-                trust_server(self.slot.rules.file.parent, self.project, one.name, one.pin, yes=answer == "yes")
+                trust_server(self.slot.rules.file.parent, self.project, one.name, one.pin, words=words)
             except UserError as error:
                 self.warn(f"your answer about `{sanitize_line(one.name)}` holds for this session only: {error}")
-        if answer == "yes":
-            for failure in await self.slot.fill().add(servers):
+        if "no" not in words:
+            agreed = [
+                server.replace(remembers=False, pin=one.pin, sandbox=sandbox_of(server, words), allow_with="")
+                for server, one in zip(servers, waiting, strict=True)
+            ]
+            for failure in await self.slot.fill().add(agreed):
                 self.warn(str(failure))
             self.join()
 

@@ -7,7 +7,7 @@ there is more than the user's own.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -15,8 +15,8 @@ from codex_py.config.edit import set_value
 from codex_py.config.load import LoadedConfig
 from codex_py.config.mcp_sections import mcp_server_problem
 from codex_py.config.trust import real_path
-from codex_py.core.mcp_slot import Entry, ServerTable, WaitingServer
-from codex_py.mcp.servers import McpServer, read_server
+from codex_py.core.mcp_slot import Entry, ServerTable, TrustedServer, WaitingServer
+from codex_py.mcp.servers import McpServer, ServerSandbox, read_server
 from codex_py.process.named_files import named_contents
 from codex_py.protocol.encoding import as_object
 from codex_py.skills.plugin_servers import plugin_servers
@@ -25,14 +25,18 @@ from codex_py.skills.plugins import enabled_plugins
 Origin: TypeAlias = Literal["user", "project", "plugin"]
 Standing: TypeAlias = Literal["trusted", "changed", "unknown", "refused"]
 
-_REFUSED: Final = "no:"
+# What the user has said beside a plain yes, written before the pin that it holds for: `network,approve:PIN`.
+TrustWord: TypeAlias = Literal["no", "network", "outside", "approve"]
+
+TRUST_WORDS: Final[tuple[TrustWord, ...]] = ("no", "network", "outside", "approve")
 _USERS_WORD: Final = ("sampling", "trust_annotations", "allow_insecure_http")
 
 
 class ListedServer(NamedTuple):
     """A server, its table, and where it comes from; `plugin` is the id of its plugin.
 
-    `standing` says of a project's server what the user has said to exactly what it would run, which `pin` stands for.
+    `standing` says of a project's server what the user has said to exactly what it would run, which `pin` stands for;
+    `words` is what they have said beside a yes.
     """
 
     name: str
@@ -41,6 +45,14 @@ class ListedServer(NamedTuple):
     plugin: str | None = None
     standing: Standing = "trusted"
     pin: str = ""
+    words: tuple[TrustWord, ...] = ()
+
+    @property
+    def sandbox(self) -> ServerSandbox:
+        """Where it runs; only a project's server runs in the sandbox."""
+        if self.origin != "project":
+            return "outside"
+        return sandbox_of(read_server(self.name, self.entry), self.words)
 
 
 class Listing(NamedTuple):
@@ -82,18 +94,30 @@ def find_servers(loaded: LoadedConfig, home: Path, cwd: Path) -> ServerTable:
             if one.standing in ("unknown", "changed")
         ),
         problems=listing.problems,
-        pins={one.name: one.pin for one in enabled if one.standing == "trusted" and one.pin},
+        trusted={
+            one.name: TrustedServer(one.pin, one.sandbox)
+            for one in enabled
+            if one.standing == "trusted" and one.origin == "project"
+        },
     )
 
 
-def trust_server(home: Path, project: Path, name: str, pin: str, *, yes: bool = True) -> Path:
-    """Write down what the user has said to a project's server, for exactly what `pin` stands for; gives back the file.
+def trust_server(home: Path, project: Path, name: str, pin: str, *, words: Sequence[TrustWord] = ()) -> Path:
+    """Write down a yes to a project's server, for exactly what `pin` stands for, with `words`; gives back the file.
 
     Raises `UserError` when it cannot be written.
     """
     file = home / "config.toml"
-    set_value(file, ("projects", str(project), "trusted_mcp_servers", name), pin if yes else f"{_REFUSED}{pin}")
+    value = f"{','.join(words)}:{pin}" if words else pin
+    set_value(file, ("projects", str(project), "trusted_mcp_servers", name), value)
     return file
+
+
+def sandbox_of(server: McpServer, words: Sequence[TrustWord]) -> ServerSandbox:
+    """Where a project's server runs when the user has agreed to it with these words."""
+    if server.url is not None or "outside" in words:
+        return "outside"
+    return "network" if "network" in words else "session"
 
 
 def project_of(loaded: LoadedConfig, cwd: Path) -> Path:
@@ -110,7 +134,10 @@ def _of_project(loaded: LoadedConfig, cwd: Path, problems: list[str]) -> Iterato
             continue
         entry = _tightened(written)
         pin = _pin(name, entry, project_of(loaded, cwd), cwd)
-        yield ListedServer(name, entry, "project", standing=_standing(pins.get(name), pin), pin=pin)
+        standing, words = _standing(pins.get(name), pin)
+        if "approve" in words:
+            entry = {**entry, "default_tools_approval_mode": "approve"}
+        yield ListedServer(name, entry, "project", standing=standing, pin=pin, words=words)
 
 
 def _of_plugins(loaded: LoadedConfig, home: Path, problems: list[str]) -> Iterator[ListedServer]:
@@ -146,7 +173,13 @@ def server_pin(server: McpServer, project: Path, cwd: Path) -> str:
     return hashlib.sha256(server.fingerprint.encode() + files).hexdigest() if files else server.fingerprint
 
 
-def _standing(said: str | None, pin: str) -> Standing:
-    if said is None:
-        return "unknown"
-    return "trusted" if said == pin else "refused" if said == _REFUSED + pin else "changed"
+def _standing(written: str | None, pin: str) -> tuple[Standing, tuple[TrustWord, ...]]:
+    """What the user has said to a server that is now what `pin` stands for, and with which words."""
+    if written is None:
+        return "unknown", ()
+    before, _, trusted_pin = written.rpartition(":")
+    names = before.split(",") if before else []
+    words: list[TrustWord] = [word for word in TRUST_WORDS if word in names]
+    if trusted_pin != pin or len(words) != len(names):
+        return "changed", ()
+    return ("refused", ()) if "no" in words else ("trusted", tuple(words))

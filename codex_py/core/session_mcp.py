@@ -13,7 +13,7 @@ from codex_py.errors import UserError
 from codex_py.mcp.catalog import McpPrompt
 from codex_py.mcp.connections import McpConnections, ServerState
 from codex_py.mcp.connectors import ConnectorRules
-from codex_py.mcp.host import LoginNeeded, McpFailed, McpPlace, TokenFile
+from codex_py.mcp.host import CommandLimits, LoginNeeded, McpFailed, McpPlace, TokenFile
 from codex_py.mcp.logins import login_secrets
 from codex_py.mcp.servers import McpServer
 from codex_py.process.sweep import MARKER, kill_marked
@@ -67,7 +67,7 @@ class SessionMcp:
         self._settings = settings
         self._mark = f"mcp-{os.getpid()}-{os.urandom(8).hex()}"
         tokens = _Told(settings.place.tokens, self._learn_all)
-        place = settings.place.replace(mark={MARKER: self._mark}, tokens=tokens)
+        place = settings.place.replace(mark={MARKER: self._mark}, tokens=tokens, limits=self._limits)
         self.connections: Final = McpConnections(settings.servers, place, self)
         self.tools: Final = McpTools(
             self.connections,
@@ -200,6 +200,13 @@ class SessionMcp:
             self._untold.append(message)
         else:
             self._door.warn(message)
+
+    def _limits(self) -> CommandLimits:
+        """What commands of the session may do now; servers of the project may do no more."""
+        if self._door is None:
+            return self._settings.place.limits()
+        settings = self._door.settings().in_force()
+        return CommandLimits(settings.sandbox_policy, settings.cwd)
 
     def _learn(self, server: McpServer) -> None:
         if self._door is not None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from codex_py.config.load import LoadedConfig
+from codex_py.errors import CodexError
+from codex_py.protocol.policy import SandboxPolicy
 from codex_py.sandbox.backends import BACKENDS, BackendName
-from codex_py.sandbox.command import Sandbox
+from codex_py.sandbox.command import Sandbox, Wrapped
 from codex_py.sandbox.denials import default_denials, own_secrets, still_denied
 from codex_py.sandbox.limits import Limits
 from codex_py.sandbox.unreadable import ReadRules
@@ -43,6 +46,28 @@ def make_sandbox(
         limits=Limits(loaded.config.sandbox.allow_unix_sockets, loaded.config.sandbox.protected),
         backends=backends,
     )
+
+
+class ProgramSandbox:
+    """The sandbox of the programs that a project brings, for any thread. Nothing is tried out before the first one."""
+
+    def __init__(self, loaded: LoadedConfig, *, home: Path, env: Mapping[str, str]) -> None:
+        self._sandbox = make_sandbox(loaded, home=home, env=env)
+        self._allow_partial = loaded.config.sandbox.allow_partial
+        self._lock = threading.Lock()
+
+    def wrap(
+        self, argv: Sequence[str], *, policy: SandboxPolicy, cwd: Path, workdir: Path, network: bool = False
+    ) -> Wrapped:
+        """Wrap a command line under the policy of a session in `cwd`.
+
+        Raises `CodexError`, also where the sandbox is incomplete and the user has not accepted that.
+        """
+        with self._lock:
+            shortfall = None if self._allow_partial else self._sandbox.shortfall(policy, cwd)
+            if shortfall is not None:
+                raise CodexError(f"the sandbox here cannot hold everything: {shortfall}")
+            return self._sandbox.wrap(argv, policy=policy, cwd=cwd, workdir=workdir, network=network)
 
 
 def read_rules(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> ReadRules:

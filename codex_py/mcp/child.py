@@ -6,10 +6,12 @@ import asyncio
 import os
 import signal
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+from codex_py.mcp.host import ServerStart
 
 _KEPT_BYTES: Final = 64 * 1024
 _CHUNK_BYTES: Final = 64 * 1024
@@ -45,24 +47,38 @@ class Tail:
 class ServerChild:
     """A started server: write to `stdin`, read from `stdout`; `tail` fills by itself."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, cleanup: Callable[[], None]) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self.stdin: Final = process.stdin
         self.stdout: Final = process.stdout
         self.tail: Final = Tail()
         self._process = process
+        self._cleanup = cleanup
         self._listening = asyncio.create_task(self._listen())
         self._stopping: asyncio.Task[None] | None = None
 
     @classmethod
-    async def start(cls, argv: list[str], *, env: Mapping[str, str], cwd: Path) -> ServerChild:
+    async def start(cls, start: ServerStart, cwd: Path) -> ServerChild:
         """Raises `OSError` when it cannot be started, and `ValueError` for words no process can be given."""
         pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(
-            *argv, stdin=pipe, stdout=pipe, stderr=pipe, env=dict(env), cwd=cwd, start_new_session=True
-        )
-        return cls(process)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *start.argv,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                env=dict(start.env),
+                cwd=cwd,
+                pass_fds=start.fds,
+                start_new_session=True,
+            )
+        except BaseException:
+            start.cleanup()
+            raise
+        finally:
+            start.release()
+        return cls(process, start.cleanup)
 
     async def ended(self) -> int | None:
         """The exit status of a server that has closed its output; None when it goes on without one."""
@@ -95,6 +111,7 @@ class ServerChild:
         if isinstance(transport, asyncio.SubprocessTransport):
             with suppress(PermissionError, ProcessLookupError):
                 transport.close()
+        self._cleanup()
 
     def kill(self) -> None:
         """End it and its group now, without waiting."""

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codex_py.mcp.catalog import Catalog, McpTool, told_changes
 from codex_py.mcp.child import ServerChild
-from codex_py.mcp.host import LoginNeeded, McpFailed, McpHost, McpPlace, SignIn, argv_of
+from codex_py.mcp.host import (
+    CommandLimits,
+    LoginNeeded,
+    McpFailed,
+    McpHost,
+    McpPlace,
+    ServerStart,
+    SignIn,
+    argv_of,
+)
 from codex_py.mcp.logins import auth_status
 from codex_py.mcp.servers import (
     McpServer,
@@ -23,6 +32,7 @@ from codex_py.mcp.servers import (
 )
 from codex_py.mcp.stored import load_catalog, save_catalog
 from codex_py.paths import is_folder
+from codex_py.protocol.policy import DangerFullAccess
 from codex_py.text.address import is_plain_http
 from codex_py.text.sanitize import sanitize_line
 
@@ -189,13 +199,14 @@ class McpConnections:
                         await self._keep(state, up, made, catalog)
                 return None
             except TimeoutError:
-                return McpFailed(f"it did not start within {server.start_seconds:g} s (`startup_timeout_sec`)")
+                late = f"it did not start within {server.start_seconds:g} s (`startup_timeout_sec`)"
+                return McpFailed(f"{late}{self._restriction(server)}")
             except Exception as error:
                 if up.done():
                     return None
                 if mode == "legacy" and link is not None and sdk.wants_other_handshake(error):
                     continue
-                return _failure(link, error)
+                return _failure(link, error, self._restriction(server))
             finally:
                 if child is not None:
                     await child.stop()
@@ -253,18 +264,43 @@ class McpConnections:
         if server.cwd is not None and not is_folder(server.cwd):
             raise McpFailed(f"there is no folder `{sanitize_line(str(server.cwd))}` (`cwd`)")
         env = server_environment(server, self._place.env) | dict(self._place.mark)
-        # Last of all and at every start: a command may have changed a file of it meanwhile.
-        if server.pin and await asyncio.to_thread(self._place.current_pin, server) != server.pin:
-            name = sanitize_line(server.name)
-            raise McpFailed(
-                "it, or a file that its command line names, has changed since you agreed to it"
-                f" (`codex-py mcp trust {name}` shows it, and asks)"
-            )
+        start = ServerStart(tuple(argv_of(server)), env)
+        if server.pin:
+            start = await self._agreed(server, start)
         try:
-            return await ServerChild.start(argv_of(server), env=env, cwd=server.cwd or self._place.cwd)
+            return await ServerChild.start(start, server.cwd or self._place.cwd)
         except (OSError, ValueError) as error:
             reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
             raise McpFailed(f"cannot start `{sanitize_line(server.command or '')}`: {reason}") from error
+
+    async def _agreed(self, server: McpServer, start: ServerStart) -> ServerStart:
+        """The start of a project's server as the user has agreed to it."""
+        preparing = asyncio.ensure_future(asyncio.to_thread(self._prepare, server, start, self._place.limits()))
+        try:
+            return await asyncio.shield(preparing)
+        except asyncio.CancelledError:
+            preparing.add_done_callback(_undo)
+            raise
+
+    def _prepare(self, server: McpServer, start: ServerStart, limits: CommandLimits) -> ServerStart:
+        if server.sandbox != "outside":
+            start = self._place.confine(server, start, limits)
+        # Last of all and at every start: a command may have changed a file of it meanwhile.
+        if self._place.current_pin(server) != server.pin:
+            start.release()
+            start.cleanup()
+            raise McpFailed(
+                "it, or a file that its command line names, has changed since you agreed to it"
+                f" (`codex-py mcp trust {sanitize_line(server.name)}` shows it, and asks)"
+            )
+        return start
+
+    def _restriction(self, server: McpServer) -> str:
+        """What may be the reason that a server in the sandbox does not work."""
+        if server.sandbox == "outside" or isinstance(self._place.limits().policy, DangerFullAccess):
+            return ""
+        more = "`--outside` allows" if server.sandbox == "network" else "`--network` or `--outside` allow"
+        return f" (it runs in the sandbox; `codex-py mcp trust {sanitize_line(server.name)}` with {more} more)"
 
     async def _load_sdk(self) -> Any:
         if self._sdk is None:
@@ -289,8 +325,9 @@ def _import_sdk(loop: asyncio.AbstractEventLoop, loaded: asyncio.Future[ModuleTy
         loop.call_soon_threadsafe(tell)
 
 
-def _failure(link: Link | None, error: Exception) -> McpFailed:
-    return McpFailed(type(error).__name__) if link is None else link.why(error)
+def _failure(link: Link | None, error: Exception, restriction: str) -> McpFailed:
+    failure = McpFailed(type(error).__name__) if link is None else link.why(error)
+    return McpFailed(f"{failure}{restriction}") if restriction else failure
 
 
 def _named(server: McpServer, failure: McpFailed) -> McpFailed:
@@ -301,6 +338,13 @@ def _named(server: McpServer, failure: McpFailed) -> McpFailed:
 
 def _quoted(lines: Sequence[str]) -> str:
     return f"; it said: {sanitize_line(' | '.join(lines[-_SHOWN_LINES:]))[:300]}" if lines else ""
+
+
+def _undo(preparing: asyncio.Future[ServerStart]) -> None:
+    """Nobody starts what has been prepared."""
+    if not preparing.cancelled() and preparing.exception() is None:
+        preparing.result().release()
+        preparing.result().cleanup()
 
 
 def _retrieve(up: asyncio.Future[Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from codex_py.errors import CodexError
 from codex_py.mcp.servers import McpServer
+from codex_py.protocol.policy import ReadOnly, SandboxPolicy
 from codex_py.protocol.questions import Question
 from codex_py.protocol.value import Value
 
@@ -71,6 +72,39 @@ class McpHost(Protocol):
         ...
 
 
+def _nothing() -> None:
+    """What a server outside the sandbox has to release and to clean up."""
+
+
+class ServerStart(NamedTuple):
+    """A command line ready to start, with its variables.
+
+    `fds` are inherited under their own numbers; `release` is called once it has started or failed to, `cleanup` once it
+    has ended.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    fds: tuple[int, ...] = ()
+    release: Callable[[], None] = _nothing
+    cleanup: Callable[[], None] = _nothing
+
+
+class CommandLimits(NamedTuple):
+    """What the commands of the session may do now, and the directory that it works in."""
+
+    policy: SandboxPolicy
+    cwd: Path
+
+
+def _no_session() -> CommandLimits:
+    return CommandLimits(ReadOnly(), Path("/"))
+
+
+def _cannot_confine(server: McpServer, start: ServerStart, limits: CommandLimits) -> ServerStart:
+    raise McpFailed("there is no sandbox for it here")
+
+
 def _pin_of(server: McpServer) -> str:
     """Nothing of such a server can change."""
     return server.pin
@@ -90,6 +124,9 @@ class McpPlace(Value):
     mark: Mapping[str, str]
     # What a server with a pin would run now; it is started only when that is still its pin.
     current_pin: Callable[[McpServer], str] = _pin_of
+    # What puts a project's server into the sandbox; raises `McpFailed`. Both are called in a thread.
+    confine: Callable[[McpServer, ServerStart, CommandLimits], ServerStart] = _cannot_confine
+    limits: Callable[[], CommandLimits] = _no_session
 
 
 def argv_of(server: McpServer) -> list[str]:

@@ -19,6 +19,9 @@ from codex_py.text.masked import setting_secrets, url_secrets, word_secrets
 # of tools that do not say they only read.
 ApprovalMode: TypeAlias = Literal["auto", "prompt", "writes", "approve"]
 
+# Where a server runs: in the sandbox of the session, there but with network access, or outside.
+ServerSandbox: TypeAlias = Literal["session", "network", "outside"]
+
 START_SECONDS: Final = 10.0
 CALL_SECONDS: Final = 60.0
 # All a server gets of the user's environment beside what its entry names.
@@ -36,6 +39,7 @@ class McpServer(Value):
     yes to one of its tools can be written down for good; `approved_tools` are the hashes of tools that have one.
     `trust_annotations` is whether what it says of its tools saves questions, `allow_insecure_http` whether credentials
     are sent to it without encryption. `pin` stands for what the user has agreed to start, "" where nobody is asked.
+    `allow_with` is how the user allows its tools for good, "" where they cannot; None is for the table of its name.
     """
 
     secret_fields: ClassVar[frozenset[str]] = frozenset({"env", "http_headers"})
@@ -67,6 +71,8 @@ class McpServer(Value):
     trust_annotations: bool = True
     allow_insecure_http: bool = False
     pin: str = ""
+    sandbox: ServerSandbox = "outside"
+    allow_with: str | None = None
 
     @property
     def transport(self) -> Literal["stdio", "streamable_http"]:

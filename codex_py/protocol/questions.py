@@ -74,13 +74,19 @@ class ProjectServer(Value):
 class ProjectServersQuestion(Value):
     """Whether these MCP servers of the project may be started, now and as long as they stay exactly what they are.
 
-    The answer is `yes`, or `never` for a no that is remembered just so; anything else is a no for this session.
+    The answer is `yes` for those with a command to run in the sandbox, `network` to have network access there,
+    `outside` to run as the user; or `never` for a no that is remembered. Anything else is a no for this session.
     """
 
     id: str
     project: Path
     servers: tuple[ProjectServer, ...]
     agent: str = ""
+
+    @property
+    def has_commands(self) -> bool:
+        """Whether one of them is started here, and not just connected to."""
+        return any(one.transport == "stdio" for one in self.servers)
 
 
 class Choice(Value):

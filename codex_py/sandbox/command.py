@@ -220,18 +220,21 @@ class Sandbox:
             return "seatbelt"
         return self._backend(policy, cwd, self._mounts(policy, cwd)).name
 
-    def wrap(self, argv: Sequence[str], *, policy: SandboxPolicy, cwd: Path, workdir: Path) -> Wrapped:
+    def wrap(
+        self, argv: Sequence[str], *, policy: SandboxPolicy, cwd: Path, workdir: Path, network: NetworkAccess = False
+    ) -> Wrapped:
         """Wrap `argv`; raise `SandboxUnavailable` when the policy needs a sandbox and none works.
 
-        What is writable follows from the session's `cwd`; `workdir` is only where the command starts.
+        What is writable follows from the session's `cwd`; `workdir` is only where the command starts. `network` gives
+        this one more of it than the policy does.
         """
         match policy:
             case DangerFullAccess():
                 return Wrapped(tuple(argv), {})
             case ReadOnly():
-                network = False
+                pass
             case WorkspaceWrite():
-                network = policy.network_access
+                network = network or policy.network_access
         if sys.platform != "linux":
             self.prepare(policy, cwd)
         env: dict[str, str] = {} if network is True else {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}

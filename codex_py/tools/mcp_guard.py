@@ -68,10 +68,12 @@ def decide_call(
     if can_ask and asks_about(policy, ask.kind):
         return ask
     how = "in this session" if asks_about(policy, ask.kind) else f"under the approval policy `{approval_name(policy)}`"
-    key = f'mcp_servers.{call.server.name}.default_tools_approval_mode = "approve"'
+    allow = call.server.allow_with
+    if allow is None:
+        allow = f'mcp_servers.{call.server.name}.default_tools_approval_mode = "approve"'
+    advice = f"; the user can allow the tools of this server with `{allow}`" if allow else ""
     return Refuse(
-        f"call refused: {reason}; nobody can be asked {how}: go on without it, or report what is needed; "
-        f"the user can allow the tools of this server with `{key}`"
+        f"call refused: {reason}; nobody can be asked {how}: go on without it, or report what is needed{advice}"
     )
 
 

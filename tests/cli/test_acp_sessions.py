@@ -470,10 +470,12 @@ def test_a_projects_server_is_started_after_a_yes(place: Place) -> None:
 
     [asked] = client.questions
     assert [(one["name"], one["kind"]) for one in asked["options"]] == [
-        ("Yes, start", "allow_always"),
+        ("Yes, start in the sandbox", "allow_always"),
+        ("Yes, in the sandbox with network access", "allow_always"),
+        ("Yes, outside the sandbox, as you", "allow_always"),
         ("No, not in this session", "reject_once"),
         ("Never", "reject_always"),
     ]
-    assert "theirs runs outside the sandbox, on your machine" in texts(asked["toolCall"])[0]
+    assert "theirs runs on your machine" in texts(asked["toolCall"])[0]
     assert log.exists()
     assert "trusted_mcp_servers" in (place.codex_home / "config.toml").read_text()

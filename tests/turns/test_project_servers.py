@@ -111,6 +111,20 @@ async def test_what_was_agreed_to_is_started_unasked_and_what_changed_is_asked_a
     assert not (tmp_path / "two").exists()
 
 
+@pytest.mark.parametrize("reply", ["yes", "network", "outside"])
+async def test_the_answer_says_where_the_server_runs(place: Place, tmp_path: Path, reply: str) -> None:
+    name_server(place, tmp_path / "log")
+    with FakeResponses([say("one")]) as model:
+        top = NO_BUNDLED + trusting(place)
+        async with watched_session(place, model, top, sandbox="read-only", **ASKING) as watched:
+            answers(watched, lambda _: reply)
+            await watched.say("go")
+    words, _, _ = said(place)["theirs"].rpartition(":")
+    assert words == ("" if reply == "yes" else reply)
+    # In the sandbox it cannot write what it is asked.
+    assert (tmp_path / "log").exists() == (reply == "outside")
+
+
 @pytest.mark.parametrize(("reply", "again"), [(None, 1), ("never", 0)])
 async def test_a_no_starts_nothing_and_only_never_is_remembered(
     place: Place, tmp_path: Path, reply: str | None, again: int
@@ -150,17 +164,20 @@ async def test_where_nobody_is_asked_it_is_one_warning_and_nothing_is_started(pl
 
 
 async def test_a_project_cannot_loosen_what_is_asked(place: Place, tmp_path: Path) -> None:
-    name_server(place, tmp_path / "log", sampling=True, default_tools_approval_mode="approve")
-    place.configure(NO_BUNDLED + trusting(place))
+    log = tmp_path / "logs/log"
+    log.parent.mkdir()
+    name_server(place, log, sampling=True, default_tools_approval_mode="approve")
+    roots = f"[sandbox_workspace_write]\nwritable_roots = {json.dumps([str(log.parent)])}\n"
+    place.configure(NO_BUNDLED + roots + trusting(place))
     standing(place, agree=True)
     learn(place, "theirs")
     with FakeResponses([call("c", "mcp__theirs__destroys", {})], [say("done")]) as model:
         top = (place.codex_home / "config.toml").read_text()
-        async with watched_session(place, model, top, sandbox="read-only") as watched:
+        async with watched_session(place, model, top, sandbox="workspace-write") as watched:
             await watched.say("go")
     assert str(output_parts(model.requests[1].body, "c")).startswith("call refused: ")
-    assert "tools/call" not in asked(tmp_path / "log")
-    assert "sampling" not in (tmp_path / "log").read_text()
+    assert "tools/call" not in asked(log)
+    assert "sampling" not in log.read_text()
 
 
 def test_a_project_s_server_is_listed_and_trusted_from_the_command_line(place: Place, tmp_path: Path) -> None:

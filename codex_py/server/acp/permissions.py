@@ -86,7 +86,7 @@ def asked_about(question: Question, *, writes: bool = False) -> Asked | None:
             project = sanitize_line(str(question.project))
             named = f"Named by the files of `{project}`; remembered until what would run changes"
             return Asked(
-                f"Start the project's MCP server {names}", "other", _installing("Yes, start"), _notes([*lines, named])
+                f"Start the project's MCP server {names}", "other", _starting(question), _notes([*lines, named])
             )
         case ChoiceQuestion():
             return _choice(question, writes=writes)
@@ -137,9 +137,20 @@ def _scopes(question: ApprovalQuestion) -> Iterator[Offer]:
     return (offers[scope] for scope in question.scopes)
 
 
-def _installing(yes: str) -> tuple[Offer, ...]:
+def _starting(question: ProjectServersQuestion) -> tuple[Offer, ...]:
+    if not question.has_commands:
+        return _installing("Yes, start")
+    more = (
+        Offer("network", "Yes, in the sandbox with network access", "allow_always", "network"),
+        Offer("outside", "Yes, outside the sandbox, as you", "allow_always", "outside"),
+    )
+    return _installing("Yes, start in the sandbox", *more)
+
+
+def _installing(yes: str, *more: Offer) -> tuple[Offer, ...]:
     return (
         Offer("yes", yes, "allow_always", "yes"),
+        *more,
         Offer("no", "No, not in this session", "reject_once"),
         Offer("never", "Never", "reject_always", "never"),
     )
@@ -149,7 +160,7 @@ def _server_lines(server: ProjectServer) -> Iterator[str]:
     name = sanitize_line(server.name)
     if server.changed:
         yield f"{name} is not what you agreed to before"
-    where = "runs outside the sandbox, on your machine" if server.transport == "stdio" else "will be connected to"
+    where = "runs on your machine" if server.transport == "stdio" else "will be connected to"
     yield f"{name} {where}: `{sanitize_line(server.target)}`"
     if server.cwd is not None:
         yield f"{name} runs in `{sanitize_line(str(server.cwd))}`"

@@ -130,13 +130,17 @@ def secret(question: SecretQuestion) -> Choosing:
 
 def project_servers(question: ProjectServersQuestion) -> Choosing:
     shown = "; ".join(_server(one.name, one.target, one.passes, changed=one.changed) for one in question.servers)
-    text = f"The files of {question.project} name MCP servers, which run outside the sandbox: {shown}"
-    options = [
-        ("Start", "now, and as long as they stay what they are"),
-        ("Not now", "not in this session"),
-        ("Never", "not as they are now"),
-    ]
-    meaning = {"Start": "yes", "Never": "never"}
+    text = f"The files of {question.project} name MCP servers: {shown}"
+    starts = [("Start", "now, and as long as they stay what they are", "yes")]
+    if question.has_commands:
+        starts[0] = ("Start", "in the sandbox, now and as long as they stay what they are", "yes")
+        starts += [
+            ("Start with network", "in the sandbox, with network access", "network"),
+            ("Start outside", "outside the sandbox, as you", "outside"),
+        ]
+    never = ("Never", "not as they are now", "never")
+    options = [(label, about) for label, about, _ in (*starts, ("Not now", "not in this session", ""), never)]
+    meaning = {label: answer for label, _, answer in (*starts, never)}
     return _choosing(question.id, "Start the project's MCP servers?", text, options, meaning.get)
 
 

@@ -179,6 +179,7 @@ def project_servers_sheet(question: ProjectServersQuestion, *, home: str) -> She
     """Whether servers that the project names are started."""
     servers = question.servers
     one = len(servers) == 1
+    starts = tuple(_start_options(question))
     return Sheet(
         title=f"Start the project's MCP server {servers[0].name}?" if one else "Start the project's MCP servers?",
         subject=tuple(
@@ -190,20 +191,29 @@ def project_servers_sheet(question: ProjectServersQuestion, *, home: str) -> She
             Line("remembered until what would run changes", "menu.note"),
         ),
         options=(
-            Option("y", "Yes, start", "yes"),
+            *starts,
             Option("n", "No, not in this session", None),
             Option("d", "Never as it is now" if one else "Never as they are now", "never"),
         ),
         refusal=None,
-        default=1,
+        default=len(starts),
     )
+
+
+def _start_options(question: ProjectServersQuestion) -> Iterator[Option[str | None]]:
+    if not question.has_commands:
+        yield Option("y", "Yes, start", "yes")
+        return
+    yield Option("y", "Yes, start in the sandbox", "yes")
+    yield Option("w", "Yes, in the sandbox with network access", "network")
+    yield Option("o", "Yes, outside the sandbox, as you", "outside")
 
 
 def _project_server_facts(server: ProjectServer, home: str) -> Iterator[Line]:
     if server.changed:
         yield Line(f"{server.name} is not what you agreed to before", "warn")
     if server.transport == "stdio":
-        yield Line(f"{server.name} runs outside the sandbox, on your machine", "warn")
+        yield Line(f"{server.name} runs on your machine", "warn")
     else:
         yield Line(f"{server.name} is an address that will be connected to", "warn")
     if server.cwd is not None:
