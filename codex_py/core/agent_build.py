@@ -14,7 +14,6 @@ from codex_py.core.history import History
 from codex_py.core.session_parts import SessionParts
 from codex_py.core.told_context import KnownContext
 from codex_py.core.turn_context import TurnSettings
-from codex_py.process.manager import ProcessManager
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxMode, SandboxPolicy, WorkspaceWrite, mode_of
@@ -73,7 +72,7 @@ def agent_parts(ground: AgentGround, plan: AgentPlan) -> SessionParts:
         registry=registry,
         env={**parts.tools.env, _THREAD_VARIABLE: plan.thread_id},
         # Its own table of processes, so that they can all be stopped with it; the same sandbox and approvals.
-        load_hands=lambda: ground.hands.replace(processes=ProcessManager()),
+        load_hands=lambda: ground.hands.replace(processes=ground.hands.processes.empty()),
         hooks=parts.tools.hooks and parts.tools.hooks.for_agent(plan.thread_id, plan.source),
         allows=role.tools.allows if role.tools else None,
         can_ask=parts.tools.can_ask and role.may_ask,

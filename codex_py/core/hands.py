@@ -7,9 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from codex_py.config.load import LoadedConfig
+from codex_py.config.schema import Config
 from codex_py.core.approval_rules import load_approvals
+from codex_py.core.command_env import environment_rules, key_names
 from codex_py.core.session_sandbox import allowances_without_effect, make_sandbox
+from codex_py.process.env import withheld_by_value
 from codex_py.process.manager import ProcessManager
+from codex_py.process.withheld import WithheldVariables
 from codex_py.protocol.policy import SandboxPolicy
 from codex_py.protocol.value import Value
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
@@ -34,13 +38,19 @@ class Hands(Value):
             self.sandbox.prepare(policy, cwd)
 
 
+def withheld_variables(config: Config, env: Mapping[str, str]) -> WithheldVariables:
+    """What the profiles of shells must not bring back of the user's variables."""
+    rules = environment_rules(config)
+    return WithheldVariables(rules, key_names(config) | {*withheld_by_value(env, rules)})
+
+
 def load_hands(
     loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str], ignore_rules: bool = False
 ) -> Hands:
     """Reads the `.rules` files; `ignore_rules` leaves them out."""
     return Hands(
         sandbox=make_sandbox(loaded, home=home, env=env),
-        processes=ProcessManager(),
+        processes=ProcessManager(withheld_variables(loaded.config, env)),
         approvals=load_approvals(loaded, home=home, cwd=cwd, ignore_rules=ignore_rules),
         allow_partial=loaded.config.sandbox.allow_partial,
         warnings=tuple(allowances_without_effect(loaded, home=home, env=env)),

@@ -11,6 +11,7 @@ from codex_py.process.session import ExecSession
 from codex_py.process.spawn import CommandSpec, start_child
 from codex_py.process.sweep import MARKER, command_marker, kill_marked, marking, new_prefix
 from codex_py.process.watchdog import Watchdog, set_watch
+from codex_py.process.withheld import WithheldVariables
 
 MAX_LIVE = 64
 _RECENT = 8
@@ -21,17 +22,22 @@ _FIRST_ID, _LAST_ID = 1000, 99999
 class ProcessManager:
     """The table of live commands of one session: at most 64, none outlives `kill_all`.
 
-    `profiles` is what is known of the session's login shells.
+    `profiles` is what is known of the session's login shells, which bring back nothing that is `withheld`.
     """
 
-    def __init__(self) -> None:
-        self.profiles = LoginProfiles()
+    def __init__(self, withheld: WithheldVariables | None = None) -> None:
+        self.profiles = LoginProfiles(withheld)
+        self._withheld = withheld
         self._live: dict[int, ExecSession] = {}
         self._straying: list[ExecSession] = []
         self._mark = new_prefix()
         self._started = 0
         self._needs_sweep = False
         self._watchdog: Watchdog | None = None
+
+    def empty(self) -> ProcessManager:
+        """A table for another session with the same settings."""
+        return ProcessManager(self._withheld)
 
     async def start(self, spec: CommandSpec) -> ExecSession:
         """Start a command and enter it in the table; raise `ToolError` when it cannot start.

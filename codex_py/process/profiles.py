@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.process.quoting import quote_word
+from codex_py.process.shells import has_posix_syntax
 from codex_py.process.sweep import MARKER
+from codex_py.process.withheld import WithheldVariables
 
 _MOST_BYTES: Final = 1024 * 1024
 # What belongs to one process, or is set for each command anew.
@@ -42,16 +44,23 @@ class ShellStart:
     """How to start a shell: as a login shell or not, and with the `fds` inherited under their own numbers.
 
     `no_profile` says that a login shell need not read its profile. `release` closes the descriptors, once the process
-    has started or failed to.
+    has started or failed to. `before` runs before the command, in the same line.
     """
 
     def __init__(
-        self, *, login: bool, no_profile: bool = False, fds: tuple[int, ...] = (), lesson: _Lesson | None = None
+        self,
+        *,
+        login: bool,
+        no_profile: bool = False,
+        fds: tuple[int, ...] = (),
+        lesson: _Lesson | None = None,
+        before: str = "",
     ) -> None:
         self.login = login
         self.no_profile = no_profile
         self.fds = fds
         self._lesson = lesson
+        self._before = before
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """The environment to start it with. `env` is all that it would get otherwise."""
@@ -61,6 +70,7 @@ class ShellStart:
 
     def script(self, text: str) -> str:
         """`text`, which must not find the descriptors open: what is told through them, later commands believe."""
+        text = self._before + text
         closed = " ".join(f"{fd}>&-" for fd in self.fds)
         return f"exec {closed}; {text}" if self._lesson is not None else text
 
@@ -70,25 +80,26 @@ class ShellStart:
 
 
 class LoginProfiles:
-    """What is known of the profiles of a session's shells."""
+    """What is known of the profiles of a session's shells. What is `withheld` from commands comes from none of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, withheld: WithheldVariables | None = None) -> None:
+        self._withheld = withheld or WithheldVariables()
         self._learned: dict[str, bytes | None] = {}
         self._lessons: dict[str, _Lesson] = {}
 
     def start(self, shell: str, env: Mapping[str, str]) -> ShellStart:
         """How to start `shell` so that a command finds what its profile makes of `env`."""
         if Path(shell).name != "bash" or "BASH_ENV" in env or not hasattr(os, "memfd_create"):
-            return ShellStart(login=True)
+            return ShellStart(login=True, before=self._unset_script(shell, env))
         lesson = self._lessons.get(shell)
         if lesson is not None and lesson.is_over():
-            self._learned[shell] = lesson.statements()
+            self._learned[shell] = lesson.statements(self._withheld)
             self._lessons.pop(shell).close()
         if shell not in self._learned:
-            return self._teach(shell)
+            return self._teach(shell, env)
         statements = self._learned[shell]
         if statements is None:
-            return ShellStart(login=True)
+            return ShellStart(login=True, before=self._unset_script(shell, env))
         script = os.memfd_create("profile", os.MFD_CLOEXEC)
         os.write(script, b"exec %d<&-\nunset BASH_ENV\n%b" % (script, statements))
         return ShellStart(login=True, no_profile=True, fds=(script,))
@@ -99,7 +110,10 @@ class LoginProfiles:
             lesson.close()
         self._lessons.clear()
 
-    def _teach(self, shell: str) -> ShellStart:
+    def _unset_script(self, shell: str, env: Mapping[str, str]) -> str:
+        return self._withheld.unset_script(env.keys()) if has_posix_syntax(shell) else ""
+
+    def _teach(self, shell: str, env: Mapping[str, str]) -> ShellStart:
         """The newest lesson counts: an older one may have been killed."""
         if shell in self._lessons:
             self._lessons.pop(shell).close()
@@ -107,7 +121,7 @@ class LoginProfiles:
         script = os.memfd_create("lesson", os.MFD_CLOEXEC)
         os.write(script, _LESSON.format(answer=answer, script=script).encode())
         lesson = self._lessons[shell] = _Lesson(os.dup(answer))
-        return ShellStart(login=True, fds=(script, answer), lesson=lesson)
+        return ShellStart(login=True, fds=(script, answer), lesson=lesson, before=self._unset_script(shell, env))
 
 
 class _Lesson:
@@ -121,10 +135,11 @@ class _Lesson:
         variables, rest = self._told()
         return bool(variables) and rest.endswith(b"\0")
 
-    def statements(self) -> bytes | None:
+    def statements(self, withheld: WithheldVariables) -> bytes | None:
         """Bash that makes the same of the same environment; None when it would be too much."""
         variables, rest = self._told()
-        after = dict(_variable(entry) for entry in variables.split(b"\0"))
+        found = dict(_variable(entry) for entry in variables.split(b"\0"))
+        after = {name: value for name, value in found.items() if name in self.before or not withheld.holds(name, value)}
         umask, *told = rest.removesuffix(b"\0").split(b"\n")
         options = [line for line in told if line.startswith(b"shopt -")]
         functions = told[len(options) :]

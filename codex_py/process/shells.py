@@ -42,6 +42,11 @@ def find_shell(name: str, env: Mapping[str, str]) -> str:
     return path
 
 
+def has_posix_syntax(shell: str) -> bool:
+    """Whether a shell understands `NAME=value;` and what else POSIX says, by its name."""
+    return Path(shell).name in _ASSIGNING
+
+
 def shell_argv(shell: str, script: str, *, login: bool, no_profile: bool = False) -> tuple[str, ...]:
     """The argument vector that makes `shell` run `script`; `no_profile` is for a login bash that must not read its."""
     return (shell, *(["--noprofile"] if no_profile else []), "-lc" if login else "-c", script)
@@ -54,7 +59,7 @@ def keep_bundled_tools(script: str, shell: str) -> str:
     the line numbers of the shell's messages remain true. For a shell that assigns in another way it is left as it is.
     """
     folder = bundled_tools()
-    if folder is None or Path(shell).name not in _ASSIGNING or find_executable("rg", _USUAL_PATH):
+    if folder is None or not has_posix_syntax(shell) or find_executable("rg", _USUAL_PATH):
         return script
     return f'PATH="$PATH":{quote_word(str(folder))}; {script}'
 
@@ -64,4 +69,4 @@ def with_fixed_path(script: str, shell: str, path: str) -> str:
 
     The assignment stays on the first line, as in `keep_bundled_tools`.
     """
-    return f"PATH={quote_word(path)}; {script}" if Path(shell).name in _ASSIGNING else script
+    return f"PATH={quote_word(path)}; {script}" if has_posix_syntax(shell) else script

@@ -317,6 +317,26 @@ async def test_a_credential_in_a_variables_value_reaches_no_command_and_is_named
     ]
 
 
+@pytest.mark.parametrize("sandbox", ["workspace-write", "danger-full-access"])
+async def test_the_profile_of_the_shell_brings_no_secret_back(place: Place, sandbox: str) -> None:
+    """Neither to the command that has the profile read nor to later ones, nor to those of another shell."""
+    exports = "export GITHUB_TOKEN=plain-value REMOTE=https://u:pa55word@example.com MINE=kept EDITOR=vi\n"
+    for name in (".bash_profile", ".profile"):
+        (place.home / name).write_text(exports)
+    env = place.with_env(MINE="postgres://app:hunter2-hunter2@db.example.com/app")
+    shells = ("bash", "bash", "sh")
+    calls = [
+        [call(f"c{number}", "exec_command", {"cmd": "env", "shell": shell})] for number, shell in enumerate(shells)
+    ]
+    with FakeResponses(*calls, [say("done")]) as model:
+        async with watched_session(env, model, sandbox=sandbox) as watched:
+            await watched.say("go")
+    for number in range(len(shells)):
+        output = model.requests[-1].output_of(f"c{number}")
+        assert "EDITOR=vi" in output
+        assert [name for name in ("GITHUB_TOKEN", "REMOTE", "MINE") if f"{name}=" in output] == []
+
+
 async def test_a_variable_with_a_credential_can_be_allowed(place: Place) -> None:
     env = place.with_env(DATABASE_URL="postgres://app:hunter2-hunter2@db.example.com/app")
     with FakeResponses([call("c1", "exec_command", {"cmd": "env"})], [say("done")]) as model:

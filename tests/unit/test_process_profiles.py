@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from codex_py.process.env import EnvironmentRules
+from codex_py.process.manager import ProcessManager
+from codex_py.process.withheld import WithheldVariables
 from tests.unit.command_builders import Session, output_of, reply
 
 PROFILE = r"""
@@ -81,3 +84,45 @@ async def test_no_command_holds_what_the_profile_is_told_through(session: Sessio
     for _ in range(2):
         # The fourth is the listing's own.
         assert output_of(await session.exec("echo /proc/self/fd/*", login=True)).count("/fd/") == 4
+
+
+SECRETS = """
+export GITHUB_TOKEN=plain-value PLAIN=fine MULTI='one
+DB_KEY=two'
+export REMOTE=https://user:pa55word@example.com PUSH=ghp_0123456789abcdefghijABCDEFGHIJ
+export PASSED_TOKEN=profile
+"""
+
+
+@pytest.mark.parametrize("shell", ["/bin/bash", "/bin/sh"])
+async def test_a_profile_brings_back_no_secret(session: Session, shell: str) -> None:
+    for name in (".bash_profile", ".profile"):
+        (session.cwd / name).write_text(SECRETS)
+    session.env["PASSED_TOKEN"] = "passed"
+    for _ in range(2):
+        found = output_of(await session.exec("env; echo [$GITHUB_TOKEN$PUSH]", login=True, shell=shell))
+        assert "GITHUB_TOKEN" not in found
+        assert "pa55word" not in found
+        assert "ghp_" not in found
+        assert "PLAIN=fine\n" in found
+        assert "MULTI=one\nDB_KEY=two\n" in found
+        assert "PASSED_TOKEN=profile\n" in found
+        assert found.endswith("[]\n")
+
+
+@pytest.mark.parametrize(
+    ("rules", "names"),
+    [
+        (EnvironmentRules(allow=("GITHUB_*",)), {"GITHUB_TOKEN", "PLAIN"}),
+        (EnvironmentRules(ignore_default_excludes=True), {"GITHUB_TOKEN", "PUSH", "PLAIN"}),
+        (EnvironmentRules(exclude=("pla[!x]n",)), set()),
+    ],
+)
+async def test_the_environment_policy_decides_what_a_profile_brings(
+    session: Session, rules: EnvironmentRules, names: set[str]
+) -> None:
+    (session.cwd / ".bash_profile").write_text(SECRETS)
+    session.processes = ProcessManager(WithheldVariables(rules, frozenset({"REMOTE"})))
+    for _ in range(2):
+        shown = output_of(await session.exec("command env | cut -d= -f1", login=True)).split()
+        assert {"GITHUB_TOKEN", "PUSH", "PLAIN", "REMOTE"}.intersection(shown) == names
