@@ -15,6 +15,7 @@ from codex_py.errors import LoginNeeded, UserError
 from codex_py.model.providers import NO_NAMES, OPENAI_URL, Provider, checked_url
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
+from codex_py.text.credentials import is_secret_name
 
 StoreKind: TypeAlias = Literal["file", "keyring", "auto", "ephemeral"]
 LoginMethod: TypeAlias = Literal["chatgpt", "api"]
@@ -26,7 +27,6 @@ CHATGPT_URL: Final = "https://chatgpt.com/backend-api/codex"
 _MAX_FILE: Final = 1024 * 1024
 MAX_TOKEN: Final = 64 * 1024
 _HEADER_NAME: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}"
-_SECRET_NAME: Final = r"(?i)auth|key|token|secret|password|cookie|credential|signature"
 
 
 class LoginRules(Value):
@@ -288,8 +288,8 @@ def _secrets(provider: Provider, headers: Mapping[str, str], login: Credentials)
     from_env = {name.lower() for name in provider.env_http_headers if not name.lower().startswith("openai-")}
     found = [login.token or "", *login.secrets, urlsplit(provider.base_url).password or ""]
     for name, value in headers.items():
-        if name in from_env or re.search(_SECRET_NAME, name):
+        if name in from_env or is_secret_name(name):
             # `Bearer sk-…`: the part after the scheme is the secret.
             found += [value, value.rpartition(" ")[2]]
-    found += [value for name, value in provider.query_params.items() if re.search(_SECRET_NAME, name)]
+    found += [value for name, value in provider.query_params.items() if is_secret_name(name)]
     return tuple(dict.fromkeys(value for value in found if value))
