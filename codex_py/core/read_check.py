@@ -14,7 +14,7 @@ def read_check(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str,
     """Whether an absolute path may be read for the model.
 
     The rules are put together when they are first needed: what the default denials name lies behind a hidden name or
-    in `Library`, so that a plain file elsewhere needs none of them.
+    in `Library`, and is no `SKILL.md`, so that any other plain file needs none of them.
     """
 
     @cache
@@ -25,7 +25,11 @@ def read_check(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str,
 
     def may_read(path: Path) -> bool:
         is_plain = not any(part.startswith(".") or part == "Library" for part in path.parts)
-        if is_plain and not loaded.config.sandbox.deny_read and real_path(path) == str(path):
+        if (
+            (is_plain or path.name == "SKILL.md")
+            and not loaded.config.sandbox.deny_read
+            and real_path(path) == str(path)
+        ):
             return True
         return rules()(path)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -22,11 +22,11 @@ _BODY: Final = re.compile(r"^(--- |Binary files |GIT binary patch)", re.MULTILIN
 _OPTIONS: Final = ("--find-renames",)
 
 
-def working_changes(git: GitReader) -> tuple[FileChange, ...]:
+def working_changes(git: GitReader, may_read: Callable[[Path], bool] = bool) -> tuple[FileChange, ...]:
     """Staged, unstaged and untracked changes by absolute path, in the order git has them, the untracked ones last.
 
-    Of very long diffs the later files do without. Blocks: for a thread. Raises `NotARepository`, and `UserError` when
-    git does not answer.
+    Of very long diffs the later files do without, and so do files that `may_read` denies. Blocks: for a thread.
+    Raises `NotARepository`, and `UserError` when git does not answer.
     """
     root = git.root
     if root is None:
@@ -36,7 +36,15 @@ def working_changes(git: GitReader) -> tuple[FileChange, ...]:
     base = head[0] if head else _answer(git, "hash-object", "-t", "tree", "/dev/null").strip()
     names = [name for name in _answer(git, "diff", *_OPTIONS, "--name-status", "-z", base).split("\0") if name]
     sections = _SECTION.split(_answer(git, "diff", *_OPTIONS, base)[:_MOST_BYTES])[1:]
-    return (*_tracked(root, names, sections), *_untracked(git, root))
+    tracked = [
+        change if _is_readable(change, may_read) else change.replace(diff="")
+        for change in _tracked(root, names, sections)
+    ]
+    return (*tracked, *_untracked(git, root, may_read))
+
+
+def _is_readable(change: FileChange, may_read: Callable[[Path], bool]) -> bool:
+    return all(map(may_read, filter(None, (change.path, change.move_path))))
 
 
 def _answer(git: GitReader, *arguments: str) -> str:
@@ -59,9 +67,12 @@ def _tracked(root: Path, names: Sequence[str], sections: Sequence[str]) -> list[
     return changes
 
 
-def _untracked(git: GitReader, root: Path) -> list[FileChange]:
+def _untracked(git: GitReader, root: Path, may_read: Callable[[Path], bool]) -> list[FileChange]:
     names = git.lines("ls-files", "--others", "--exclude-standard", "-z", separator="\0")
-    return [FileChange(root / name, "add", diff=_new_file(root, name)) for name in names[:_MOST_NEW_FILES]]
+    return [
+        FileChange(root / name, "add", diff=_new_file(root, name) if may_read(root / name) else "")
+        for name in names[:_MOST_NEW_FILES]
+    ]
 
 
 def _new_file(root: Path, name: str) -> str:

@@ -18,7 +18,7 @@ from codex_py.skills.stored import load_scan, save_scan
 # After this the session starts with the skills there are; what was read is kept, and the next turn goes on.
 _MAX_SECONDS: Final = 2.5
 _MAX_KEPT: Final = 64
-_DENIED: Final = "`sandbox.deny_read` denies reading what it is a link to"
+_DENIED: Final = "`sandbox.deny_read` denies reading it"
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -28,7 +28,7 @@ _Key: TypeAlias = tuple[tuple[SkillRoot, ...], tuple[SkillRule, ...], bool]
 class SkillService:
     """Gives the catalogue for a turn; asking again costs one `stat` a file, and nothing is read that did not change.
 
-    `cache` is a folder of ours for what was read, or None to keep it in memory only. Linked files that `may_read`
+    `cache` is a folder of ours for what was read, or None to keep it in memory only. Files that `may_read`
     denies are left out.
     """
 
@@ -103,7 +103,7 @@ def assemble(
             if not follow_links and (link := _link_outside(record.file, scan.root, tops)):
                 outside.setdefault(link, SkillProblem(Path(link), _outside(link), scope))
                 continue
-            if record.file.path != record.file.real and not may_read(Path(record.file.real)):
+            if not may_read(Path(record.file.path)):
                 problems.append(SkillProblem(Path(record.file.path), _DENIED, scope))
                 continue
             seen.add(record.file.real)

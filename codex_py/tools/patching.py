@@ -16,7 +16,7 @@ from codex_py.patch.plan import Plan, PlannedChange, plan_patch
 from codex_py.patch.summary import summarize
 from codex_py.paths import is_folder, real_path
 from codex_py.protocol.events import FileChange, PatchFinished, PatchRejected, PatchStarted
-from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly
 from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot, is_writable
 from codex_py.text.diff import unified_diff
 from codex_py.tools.patch_approval import PatchToJudge, is_in_skills, permit_patch
@@ -84,23 +84,28 @@ async def _permitted(
 
     Nothing outside of the writable folders is read before the user has said yes to it.
     """
-    policy, outside = context.sandbox_policy, None
-    prepared = None
+    prepared = outside = None
     try:
-        prepared = await asyncio.to_thread(_prepare, text, policy, roots, workdir)
+        prepared = await asyncio.to_thread(_prepare, text, context, roots, workdir)
     except PatchOutside as refused:
         outside = str(refused)
     files = await asyncio.to_thread(_targets, text, workdir)
+    for file in files:
+        _check_readable(file, context)
     refusal = await permit_patch(outside, PatchToJudge(text, files), context)
     if refusal is not None:
         raise PatchRefused(refusal)
-    return prepared or await asyncio.to_thread(_prepare_approved, text, roots, files, workdir)
+    return prepared or await asyncio.to_thread(_prepare_approved, text, context, roots, files, workdir)
 
 
 def _prepare(
-    text: str, policy: SandboxPolicy, roots: Sequence[WritableRoot], workdir: Path
+    text: str, context: ToolContext, roots: Sequence[WritableRoot], workdir: Path
 ) -> tuple[Plan, tuple[FileChange, ...]]:
-    patch = parse_patch(text)
+    def permit(path: Path) -> None:
+        _check_readable(path, context)
+        _check_resolved(path, roots)
+
+    patch, policy = parse_patch(text), context.sandbox_policy
     if not patch.hunks:
         raise PatchRefused(_EMPTY)
     if isinstance(policy, ReadOnly):
@@ -111,16 +116,17 @@ def _prepare(
         plan = plan_patch(patch, workdir)
     else:
         _check_as_written(patch, roots, workdir)
-        plan = plan_patch(patch, workdir, permit=lambda path: _check_resolved(path, roots))
+        plan = plan_patch(patch, workdir, permit=permit)
     return plan, _shown(plan.changes)
 
 
 def _prepare_approved(
-    text: str, roots: Sequence[WritableRoot], files: Sequence[Path], workdir: Path
+    text: str, context: ToolContext, roots: Sequence[WritableRoot], files: Sequence[Path], workdir: Path
 ) -> tuple[Plan, tuple[FileChange, ...]]:
     """The plan for exactly the files the user has seen: a link put in their place since then is refused."""
 
     def permit(path: Path) -> None:
+        _check_readable(path, context)
         if path not in files and not is_writable(path, roots):
             raise PatchRefused(f"{_OUTSIDE}: `{path}` is not what the user was asked about")
 
@@ -154,6 +160,12 @@ def _check_as_written(patch: Patch, roots: Sequence[WritableRoot], workdir: Path
                 raise PatchOutside(f"{_OUTSIDE}: `{path}` goes up with `..`; write the path without it")
             if not path.startswith("/"):
                 _check_names(path, _below_root(workdir / path, roots) or parts)
+
+
+def _check_readable(path: Path, context: ToolContext) -> None:
+    """Refuse what the model must not read: a patch that does not fit is answered with lines of the file."""
+    if not context.sandbox.may_read(path, context.sandbox_policy, context.cwd):
+        raise PatchRefused(f"patch rejected: the sandbox does not let `{path}` be read")
 
 
 def _below_root(path: Path, roots: Sequence[WritableRoot]) -> list[str]:

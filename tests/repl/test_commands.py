@@ -99,6 +99,19 @@ def test_a_diff_shows_what_has_changed(place: Place, ready: Ready) -> None:
             terminal.wait_for("A large demo.").wait_for("A small demo.")
 
 
+def test_a_diff_names_files_that_must_not_be_read_without_their_content(place: Place, ready: Ready) -> None:
+    place.write("README.md", "TOKEN=hunter2-hunter2\n")
+    place.write("new.env", "TOKEN=hunter2-hunter2\n")
+    place.write("fresh", "something new\n")
+    with FakeResponses() as model:
+        ready(model, 'sandbox.deny_read = ["*.env", "README.md"]\n')
+        with Terminal(place) as terminal:
+            run_command(terminal, "/diff")
+            shown = terminal.wait_for("something new").wait_for("new.env").wait_for("README.md").whole
+    assert "hunter2" not in shown
+    assert "A small demo." not in shown
+
+
 def test_a_new_session_knows_nothing_of_the_one_before(place: Place, ready: Ready) -> None:
     with FakeResponses([say("one")], [say("two")], excuse={"threads"}) as model:
         ready(model)

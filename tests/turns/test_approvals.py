@@ -408,6 +408,35 @@ async def test_a_patch_into_skills_asks_and_says_what_a_skill_is(place: Place) -
     assert (place.repo / ".agents/skills/new/SKILL.md").read_text() == "x\n"
 
 
+async def test_a_patch_of_a_file_that_must_not_be_read_is_refused_and_shows_nothing_of_it(place: Place) -> None:
+    top = 'sandbox.deny_read = ["**/.env"]\n'
+    place.write(".env", "TOKEN=hunter2-hunter2\n")
+    place.write("linked", "").unlink()
+    (place.repo / "linked").symlink_to(".env")
+    edits = [
+        call(f"c{number}", "apply_patch", {"input": patch(hunk)})
+        for number, hunk in enumerate(
+            (
+                "*** Update File: .env\n@@\n-TOKEN=guess\n+x",
+                "*** Delete File: linked",
+                "*** Update File: sub/../.env\n@@\n-TOKEN=guess\n+x",
+                "*** Update File: late/.env\n@@\n-TOKEN=guess\n+x",
+            )
+        )
+    ]
+    with FakeResponses([run(9, "true")], [say("one")], edits, [say("two")]) as model:
+        async with watched_session(place, model, top, sandbox="workspace-write", approval="on-request") as watched:
+            asked = answering(watched, *["once"] * len(edits))
+            await watched.say("go")
+            place.write("late/.env", "TOKEN=hunter2-hunter2\n")
+            await watched.say("go")
+    outputs = [model.requests[-1].output_of(f"c{number}") for number in range(len(edits))]
+    assert all(output.startswith("patch rejected: the sandbox does not let") for output in outputs)
+    assert "hunter2" not in model.requests[-1].raw.decode() + repr(watched.seen)
+    assert asked == []
+    assert (place.repo / ".env").read_text() == "TOKEN=hunter2-hunter2\n"
+
+
 async def test_under_untrusted_every_patch_asks(place: Place) -> None:
     calls = [call(f"c{n}", "apply_patch", {"input": patch(ADD.format(f"f{n}"))}) for n in (1, 2)]
     told = await turn(place, *calls, answers=("once", None))
@@ -466,7 +495,7 @@ async def test_neither_commands_nor_patches_change_a_home_that_lies_in_the_works
     assert "Permission denied" in told.outputs[0]
     assert "Read-only file system" in told.outputs[0]
     assert "busy" in told.outputs[1]
-    assert told.outputs[2].startswith("patch rejected: writing outside of the project")
+    assert told.outputs[2].startswith("patch rejected: the sandbox does not let")
     assert (place.repo / "tools" / "beside").exists()
     assert "never" not in (own / "config.toml").read_text()
     assert not (own / "work.config.toml").exists()

@@ -254,14 +254,16 @@ async def test_what_may_not_be_read_reaches_the_model_through_no_document_and_no
     linked = repo_root(place) / "linked/SKILL.md"
     linked.parent.mkdir(parents=True)
     linked.symlink_to(denied)
+    private = repo_root(place) / "private/SKILL.md"
+    place.write(str(private), skill_text("private", "TOKEN=hunter2-hunter2"))
     add_skill(repo_root(place), "plain")
-    settings = 'project_doc_fallback_filenames = [".env"]\nsandbox.deny_read = ["**/.env"]\n'
+    settings = 'project_doc_fallback_filenames = [".env"]\nsandbox.deny_read = ["**/.env", ".agents/skills/private"]\n'
     talked = await talk(place, "$linked $plain", top=settings)
     assert "hunter2" not in "".join(request.raw.decode() for request in talked.requests)
     assert talked.warnings == [
-        f"failed to load skill {linked}: `sandbox.deny_read` denies reading what it is a link to",
+        f"failed to load skill {linked}: `sandbox.deny_read` denies reading it",
+        f"failed to load skill {private}: `sandbox.deny_read` denies reading it",
         f"ignored `{place.repo}/AGENTS.md`: `sandbox.deny_read` denies reading it",
         f"ignored `{place.repo}/.env`: `sandbox.deny_read` denies reading it",
-        f"`$linked` selects nothing: `{linked}` could not be loaded: "
-        "`sandbox.deny_read` denies reading what it is a link to",
+        f"`$linked` selects nothing: `{linked}` could not be loaded: `sandbox.deny_read` denies reading it",
     ]

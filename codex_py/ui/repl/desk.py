@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from codex_py.core.build import ResumeTarget
 from codex_py.core.git_program import GitReader
+from codex_py.core.read_check import read_check
 from codex_py.core.session import Session
 from codex_py.programs import ProgramFinder, program_finder
 from codex_py.protocol.events import Event, TurnCompleted, TurnFailed, TurnInterrupted, UsageReported
@@ -111,6 +112,10 @@ class Desk:
     def git(self) -> GitReader:
         """What asks git about the directory the session works in."""
         return GitReader(self.cwd, self.place.env, self.session.settings.sandbox_policy)
+
+    def may_read(self) -> Callable[[Path], bool]:
+        """Which files may be shown: the content of those that `sandbox.deny_read` denies is not."""
+        return read_check(self.place.loaded, home=self.place.home, cwd=self.cwd, env=self.place.env)
 
     def usage(self) -> TokenUsage:
         return self._usage

@@ -134,7 +134,7 @@ async def _diff(desk: Desk, words: str) -> None:
     if words not in ("", "all"):
         raise UserError(f"`{words[:80]}` is not `all`", hint="`/diff` folds long changes, `/diff all` shows them whole")
     try:
-        changes = await asyncio.to_thread(working_changes, desk.git())
+        changes = await asyncio.to_thread(working_changes, desk.git(), desk.may_read())
     except NotARepository:
         changes = desk.session.files_changed()
     if not changes:
