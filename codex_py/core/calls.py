@@ -79,6 +79,10 @@ class CallBatch:
         """The first bug a tool ran into."""
         return next((one.output.crash for one in self._started if one.output and one.output.crash), None)
 
+    def failure(self) -> str:
+        """Why the turn must end after these calls, or empty."""
+        return next((one.output.failure for one in self._started if one.output and one.output.failure), "")
+
     async def _run_after(self, before: list[asyncio.Task[ToolOutput]], started: _Started) -> ToolOutput:
         if before:
             await asyncio.wait(before)

@@ -146,6 +146,8 @@ class Sampler(Value):
             await self.saved()
         if crash := batch.crash():
             raise ToolCrash from crash
+        if reason := batch.failure():
+            raise ModelError(reason, retryable=False)
         if failure is not None:
             raise failure
         return answer

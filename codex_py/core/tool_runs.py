@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from codex_py.core.agent_slot import AgentSlot
 from codex_py.core.mcp_slot import McpSlot
 from codex_py.core.questions import Questions
+from codex_py.core.repeated_calls import RepeatedCalls
 from codex_py.core.secrets import Secrets
 from codex_py.core.turn_context import TurnContext, TurnSettings
 from codex_py.protocol import events
@@ -83,6 +84,7 @@ class ToolRuns:
         # What the user granted for the rest of the running turn, in place of the policy it began with.
         self._granted: SandboxPolicy | None = None
         self._shells: set[UserShell] = set()
+        self._repeated = RepeatedCalls()
 
     @property
     def registry(self) -> ToolRegistry:
@@ -101,6 +103,7 @@ class ToolRuns:
     def new_turn(self) -> None:
         """Forget what was granted for the turn before, and show the model what has come since."""
         self._granted = None
+        self._repeated.restart()
         self.join()
 
     def join(self) -> None:
@@ -153,6 +156,7 @@ class ToolRuns:
         began = time.monotonic()
         try:
             output = self._secrets.without(await self._registry.run(call, context, hooks and hooks.run_call))
+            output = self._noted(call, output)
             ended(output)
             announcements.tell_of(call, output, time.monotonic() - began)
         finally:
@@ -214,6 +218,12 @@ class ToolRuns:
             return self._own
         allows = self._parts.allows
         return self._own.joined(tools if allows is None else AllowedTools(tools, allows))
+
+    def _noted(self, call: ToolCall, output: ToolOutput) -> ToolOutput:
+        if self._registry.may_repeat(call):
+            self._repeated.restart()
+            return output
+        return self._repeated.note(call, output)
 
     def _widen(self, policy: SandboxPolicy) -> None:
         self._granted = policy

@@ -29,6 +29,7 @@ class ApplyPatch:
 
     name = "apply_patch"
     parallel = False
+    polls = False
 
     def __init__(self, *, freeform: bool = True) -> None:
         self._freeform = freeform

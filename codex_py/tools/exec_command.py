@@ -42,6 +42,7 @@ class ExecCommand:
 
     name = "exec_command"
     parallel = True
+    polls = False
 
     def __init__(self, *, allow_login_shell: bool = True) -> None:
         self._allow_login_shell = allow_login_shell

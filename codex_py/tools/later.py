@@ -16,9 +16,10 @@ AGENT_TOOLS: Final = frozenset({"spawn_agent", "send_input", "wait_agent", "clos
 class LaterTool:
     """A tool whose spec is `NAME.json`; `load` imports what runs its calls."""
 
-    def __init__(self, name: str, load: Callable[[], RunCall], *, parallel: bool = False) -> None:
+    def __init__(self, name: str, load: Callable[[], RunCall], *, parallel: bool = False, polls: bool = False) -> None:
         self.name = name
         self.parallel = parallel
+        self.polls = polls
         self._load = load
 
     def spec(self) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def commands_later(*, allow_login_shell: bool, max_poll_ms: int) -> list[Tool]:
 
         return WriteStdin(max_poll_ms=max_poll_ms).run
 
-    return [LaterTool("exec_command", exec_command, parallel=True), LaterTool("write_stdin", write_stdin)]
+    return [LaterTool("exec_command", exec_command, parallel=True), LaterTool("write_stdin", write_stdin, polls=True)]
 
 
 def shown_later(*, pictures: bool, questions: bool, permissions: bool) -> list[Tool]:
@@ -83,9 +84,9 @@ def agents_later(roles: Sequence[tuple[str, str]]) -> list[Tool]:
         SpawnTool(roles),
         # Not beside others: what an agent is told in the same answer counts before it is waited for.
         LaterTool("send_input", _send_input),
-        LaterTool("wait_agent", _wait_agent),
+        LaterTool("wait_agent", _wait_agent, polls=True),
         LaterTool("close_agent", _close_agent),
-        LaterTool("list_agents", _list_agents),
+        LaterTool("list_agents", _list_agents, polls=True),
     ]
 
 

@@ -171,6 +171,11 @@ class _ServerTool:
         tool = state and state.tool(self._place.tool)
         return state is not None and (state.server.parallel or (tool is not None and tool.reads_only(state.server)))
 
+    @property
+    def polls(self) -> bool:
+        """Nobody says so of a server's tool."""
+        return False
+
     def spec(self) -> dict[str, Any]:
         """Shown as a part of what its server offers."""
         return {}

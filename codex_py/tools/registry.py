@@ -76,6 +76,11 @@ class ToolRegistry:
         tool = self._find(call)
         return tool is None or tool.parallel
 
+    def may_repeat(self, call: ToolCall) -> bool:
+        """Whether nothing is wrong with making the call again and again; an unknown tool does nothing."""
+        tool = self._find(call)
+        return tool is None or tool.polls
+
     async def run(self, call: ToolCall, context: ToolContext, around: AroundCall | None = None) -> ToolOutput:
         """Run one call, by way of `around` if that is given.
 

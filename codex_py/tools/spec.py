@@ -105,13 +105,15 @@ class ToolContext(Value):
 class ToolOutput(Value):
     """What the model reads: a text, or content parts (`input_text`, `input_image`) when `parts` is not empty.
 
-    `crash` is set by the registry alone, for a bug in a tool: the call is answered and then the turn fails.
+    `crash` is set by the registry alone, for a bug in a tool: the call is answered and then the turn fails. `failure`
+    is a line about the model that ends the turn in the same way.
     """
 
     text: str
     ok: bool = True
     parts: tuple[dict[str, Any], ...] = ()
     crash: Exception | None = None
+    failure: str = ""
 
 
 # How a tool does its work, and what may stand around that: it is given the call, and runs the tool or does not.
@@ -126,6 +128,11 @@ class Tool(Protocol):
     @property
     def parallel(self) -> bool:
         """Whether calls may overlap with other parallel calls."""
+        ...
+
+    @property
+    def polls(self) -> bool:
+        """Whether making the same call again and again is a legitimate way to wait."""
         ...
 
     def spec(self) -> dict[str, Any]:

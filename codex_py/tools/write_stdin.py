@@ -29,6 +29,7 @@ class WriteStdin:
 
     name = "write_stdin"
     parallel = False
+    polls = True
 
     def __init__(self, *, max_poll_ms: int = MAX_POLL_MS) -> None:
         self._max_poll_ms = max(max_poll_ms, MIN_POLL_MS)

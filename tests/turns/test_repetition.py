@@ -13,11 +13,13 @@ from tests.support.fake_responses import (
     FakeResponses,
     added,
     arguments_delta,
+    call,
     delta,
     hang,
     reasoning_delta,
     say,
 )
+from tests.support.faults import shell
 from tests.support.home import Place
 from tests.support.session import watched_session
 
@@ -63,3 +65,63 @@ async def test_a_long_answer_with_a_table_and_code_is_not_stopped(place: Place) 
             ended = await watched.say("go")
     assert isinstance(ended, events.TurnCompleted)
     assert ended.last_message == text
+
+
+def same_call(number: int) -> list[dict[str, Any]]:
+    return [shell(f"c{number}", "echo same")]
+
+
+NOTICE = "This was call {} in a row with the same arguments and the same result."
+
+
+async def test_the_model_reads_that_it_repeats_a_call_and_the_turn_fails_when_it_goes_on(place: Place) -> None:
+    with FakeResponses(*(same_call(number) for number in range(1, 101)), [say("fine")]) as model:
+        async with watched_session(place, model) as watched:
+            failed = await watched.say("go")
+            requests = len(model.requests)
+            await watched.say("next")
+    assert isinstance(failed, events.TurnFailed)
+    assert requests == 100
+    assert failed.message == (
+        "the model was stopped because it called `exec_command` 100 times in a row with the same arguments and the "
+        "same result"
+    )
+    last = model.requests[-1]
+    assert "in a row" not in last.output_of("c9")
+    assert NOTICE.format(10) in last.output_of("c10")
+    assert NOTICE.format(100) in last.output_of("c100")
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [shell(f"c{number}", f"echo {number}") for number in range(12)],
+        [shell(f"c{number}", "echo >> log; wc -l < log") for number in range(12)],
+        [shell(f"c{number}", "echo same" if number != 6 else "echo other") for number in range(12)],
+    ],
+    ids=["other arguments", "other result", "another call between"],
+)
+async def test_calls_that_differ_are_no_repetition(place: Place, calls: list[dict[str, Any]]) -> None:
+    with FakeResponses(*([one] for one in calls), [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+    assert not [number for number in range(12) if "in a row" in model.requests[-1].output_of(f"c{number}")]
+
+
+async def test_the_count_begins_again_with_a_turn(place: Place) -> None:
+    plays = [*(same_call(number) for number in range(1, 8)), [say("one")]]
+    plays += [*(same_call(number) for number in range(8, 15)), [say("two")]]
+    with FakeResponses(*plays) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+            await watched.say("on")
+    assert not [number for number in range(1, 15) if "in a row" in model.requests[-1].output_of(f"c{number}")]
+
+
+async def test_asking_again_how_things_stand_is_no_repetition(place: Place) -> None:
+    polls = [[call(f"p{number}", "list_agents", {})] for number in range(120)]
+    with FakeResponses(*polls, [say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            ended = await watched.say("go")
+    assert isinstance(ended, events.TurnCompleted)
+    assert "in a row" not in model.requests[-1].output_of("p119")
