@@ -26,7 +26,7 @@ from codex_py.core.mcp_parts import ServerAnswers, server_notices, server_slot, 
 from codex_py.core.mcp_slot import ServerTable
 from codex_py.core.model_connection import connect_model, find_local_model, known_facts, login_rules
 from codex_py.core.model_settings import choose_model, compact_prompt, model_settings
-from codex_py.core.offered_tools import ToolPlace, offered_tools
+from codex_py.core.offered_tools import ToolPlace, offered_tools, web_search_notice
 from codex_py.core.read_check import read_check
 from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session import Session
@@ -135,7 +135,7 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
         warnings=(
             *request.loaded.warnings,
             *([local.notice] if local and local.notice else []),
-            *_notices(request, settings, known=facts.known, stored=stored),
+            *_notices(request, settings, provider, known=facts.known, stored=stored),
             *server_notices(request, servers),
             *(hooks.warnings if hooks else ()),
             *roles.warnings,
@@ -307,9 +307,10 @@ def _previous(
 
 
 def _notices(
-    request: SessionRequest, settings: ModelSettings, *, known: bool, stored: StoredSession | None
+    request: SessionRequest, settings: ModelSettings, provider: Provider, *, known: bool, stored: StoredSession | None
 ) -> list[str]:
     notices = list(stored.warnings) if stored else []
+    notices += filter(None, [web_search_notice(request.loaded, provider, settings)])
     if not known and request.loaded.config.model_provider != OFFLINE_PROVIDER:
         notices.append(
             f"nothing is known about the model `{settings.model}`: common defaults are used;"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
 from codex_py.core.turn_context import ModelSettings
 from codex_py.model.catalog import ModelFacts
@@ -49,10 +50,31 @@ def offered_tools(config: Config, facts: ModelFacts, settings: ModelSettings, pl
     )
 
 
+def web_search_notice(loaded: LoadedConfig, provider: Provider, settings: ModelSettings) -> str | None:
+    """A line for a user who has asked for web search where there is none."""
+    names = ("web_search", "tools.web_search")
+    asked = any(
+        layer.kind in ("flags", "profile", "user") and (key in names or key.startswith("tools.web_search."))
+        for key, layer in loaded.origins.items()
+    )
+    missing = _missing_search(provider, settings)
+    if not asked or missing is None or loaded.config.web_search == "disabled":
+        return None
+    return f"`web_search` has no effect: {missing}"
+
+
+def _missing_search(provider: Provider, settings: ModelSettings) -> str | None:
+    """Why the provider searches nothing, if it does not."""
+    if provider.id != "openai":
+        return f"the provider `{provider.id}` has no web search"
+    if settings.effort == "minimal":
+        return "OpenAI does not search with the effort `minimal`"
+    return None
+
+
 def _hosted_tools(config: Config, provider: Provider, settings: ModelSettings) -> list[dict[str, Any]]:
     """What the provider runs itself. Another server refuses a request with a tool it does not know."""
-    # OpenAI refuses to search with so little thinking.
-    if provider.id != "openai" or config.web_search == "disabled" or settings.effort == "minimal":
+    if config.web_search == "disabled" or _missing_search(provider, settings) is not None:
         return []
     tool: dict[str, Any] = {"type": "web_search", "external_web_access": config.web_search == "live"}
     wanted = config.tools.web_search

@@ -106,6 +106,35 @@ def test_only_openai_is_asked_to_search_the_web(place: Place, settings: list[str
     assert tools[-1] == (last or tools[-1])
 
 
+@pytest.mark.parametrize(
+    ("top", "settings", "warned"),
+    [
+        ("", [], False),
+        ("", ["-c", "web_search=live"], True),
+        ('web_search = "cached"', [], True),
+        ('web_search = "disabled"', [], False),
+        ('tools.web_search.allowed_domains = ["docs.python.org"]', [], True),
+        ("features.web_search_request = true", [], True),
+    ],
+)
+def test_web_search_that_the_provider_does_not_have_is_reported(
+    place: Place, top: str, settings: list[str], warned: bool
+) -> None:
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url, top)
+        ended = run(place, "exec", *settings, "go")
+    assert (ended.status, ended.out) == (0, "done\n")
+    lines = [line for line in ended.err.splitlines() if "has no effect" in line]
+    assert lines == ["warning: `web_search` has no effect: the provider `fake` has no web search"] * warned
+
+
+def test_web_search_that_the_effort_prevents_is_reported(place: Place) -> None:
+    with FakeResponses([say("done")]) as model:
+        env = place.with_env(OPENAI_API_KEY="sk-test-0123456789", OPENAI_BASE_URL=model.base_url)
+        ended = run(env, "exec", "-c", "model_reasoning_effort=minimal", "-c", "web_search=live", "go")
+    assert "`web_search` has no effect: OpenAI does not search with the effort `minimal`" in ended.err
+
+
 async def test_a_plan_is_told_and_answered(place: Place) -> None:
     stream = [call("c", "update_plan", {"explanation": "as agreed", "plan": PLAN})]
     with FakeResponses(stream, [say("done")]) as model:
