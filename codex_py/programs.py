@@ -18,14 +18,21 @@ _MAX_LINKS: Final = 40
 
 
 class ProgramFinder(NamedTuple):
-    """Looks through `path`, a `PATH`, and takes no program that is in an `untrusted` directory or leads through one."""
+    """Looks through `path`, a `PATH`, and takes no program that is in an `untrusted` directory or leads through one.
+
+    Those are real paths; `/` tells no programs apart, and does not count.
+    """
 
     path: str
     untrusted: tuple[str, ...] = ()
 
     def find(self, name: str) -> str | None:
         """The full path of the first program of this name that may run; None when there is none."""
-        return next((found for found in self._candidates(name) if not self.is_untrusted(found)), None)
+        return next(self.find_all(name), None)
+
+    def find_all(self, name: str) -> Iterator[str]:
+        """The full paths of all programs of this name that may run, in the order of the `PATH`."""
+        return (found for found in self._candidates(name) if not self.is_untrusted(found))
 
     def find_untrusted(self, name: str) -> str | None:
         """The program the name leads to, if that is one that may not run for us."""
@@ -70,7 +77,7 @@ class ProgramFinder(NamedTuple):
         return True
 
     def _candidates(self, name: str) -> Iterator[str]:
-        for folder in _directories(self.path):
+        for folder in dict.fromkeys(_directories(self.path)):
             candidate = f"{folder}/{name}"
             if os.access(candidate, os.X_OK) and is_file(Path(candidate)):
                 yield candidate

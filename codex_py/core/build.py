@@ -43,9 +43,10 @@ from codex_py.model.auth import find_credentials
 from codex_py.model.providers import Provider, loopback_provider, resolve_provider
 from codex_py.process.env import EnvironmentRules, tool_environment
 from codex_py.process.shells import user_shell
+from codex_py.programs import program_finder
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.ops import OverrideTurnContext
-from codex_py.protocol.policy import ApprovalPolicy
+from codex_py.protocol.policy import ApprovalPolicy, extra_roots
 from codex_py.sandbox.policy import writable_roots
 from codex_py.skills.roots import SkillRootsRequest
 from codex_py.text.redact import Redactor
@@ -194,12 +195,16 @@ def _provider(request: SessionRequest, offline_url: str | None) -> Provider:
     config = request.loaded.config
     if offline_url is not None:
         return loopback_provider(OFFLINE_PROVIDER, "offline rules", offline_url)
-    return resolve_provider(
+    provider = resolve_provider(
         config.model_provider,
         configured=config.model_providers,
         env=request.env,
         openai_base_url=config.openai_base_url,
     )
+    if not provider.auth_command:
+        return provider
+    writable = extra_roots(choose_policy(request.loaded, request.extra_roots))
+    return provider.replace(auth_programs=program_finder(request.env, request.cwd, writable))
 
 
 def _stored_session(request: SessionRequest) -> StoredSession | None:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from codex_py.errors import UserError
 from codex_py.model.http import httpx
 from codex_py.model.retry import MAX_RETRIES
+from codex_py.programs import ProgramFinder
 from codex_py.protocol.compaction import CompactionWay
 from codex_py.protocol.value import Value
 from codex_py.text.address import is_plain_http
@@ -68,8 +69,9 @@ class Provider(Value):
     within it; `connect_retry_seconds` bounds how long a server that cannot be reached is tried, None for ever.
     `needs_key` asks for the OpenAI key or login of this machine; `is_openai` says that OpenAI itself answers, also at
     Azure; `local` says that it runs a model on this machine, which reads slowly. The token of `auth_command` is asked
-    for again every `auth_refresh_interval` seconds, 0 for never unless it is refused. `compaction` is
-    how the server compacts a history, if it can.
+    for again every `auth_refresh_interval` seconds, 0 for never unless it is refused; `auth_programs`
+    finds the command, and where it is None, what suits the current directory does. `compaction` is how the server
+    compacts a history, if it can.
     """
 
     secret_fields: ClassVar[frozenset[str]] = frozenset({"bearer_token", "query_params", "http_headers"})
@@ -83,6 +85,7 @@ class Provider(Value):
     auth_command: tuple[str, ...] = ()
     auth_timeout: float = 5.0
     auth_cwd: Path | None = None
+    auth_programs: ProgramFinder | None = None
     auth_refresh_interval: float = 300.0
     query_params: Mapping[str, str] = NO_NAMES
     http_headers: Mapping[str, str] = NO_NAMES

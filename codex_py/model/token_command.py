@@ -7,11 +7,13 @@ import select
 import subprocess
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from codex_py.errors import UserError
 from codex_py.model.auth import MAX_TOKEN, check_key
 from codex_py.model.providers import Provider
+from codex_py.programs import program_finder
 
 # A command that has ended may have left something running that holds its output open.
 _LOOK_SECONDS: Final = 0.05
@@ -19,6 +21,8 @@ _LOOK_SECONDS: Final = 0.05
 
 def ask_command(provider: Provider, env: Mapping[str, str]) -> str:
     """Run the provider's token command and give back what it prints; raises `UserError` for anything else.
+
+    The command runs outside the sandbox, and so do the programs it starts: none of them is one that commands may write.
 
     At most 64 KiB are read, for as long as `auth_timeout` says.
     """
@@ -43,13 +47,15 @@ def ask_command(provider: Provider, env: Mapping[str, str]) -> str:
 def _printed_by(provider: Provider, env: Mapping[str, str]) -> tuple[bytes, int]:
     """What the command prints, and its exit status; raises `TimeoutError`, and `ValueError` for too much."""
     deadline = time.monotonic() + provider.auth_timeout
+    programs = provider.auth_programs or program_finder(env, Path.cwd())
+    name, *arguments = provider.auth_command
     process = subprocess.Popen(
-        provider.auth_command,
+        [programs.find_chosen(name, f"`model_providers.{provider.id}.auth`"), *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd=provider.auth_cwd,
-        env=dict(env),
+        env={**env, "PATH": programs.trusted_path()},
     )
     with process:
         try:

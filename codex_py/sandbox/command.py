@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from codex_py.errors import ToolError
 from codex_py.paths import make_private_dir, real_path
+from codex_py.programs import project_directory
 from codex_py.protocol.policy import (
     DangerFullAccess,
     NetworkAccess,
@@ -25,7 +26,7 @@ from codex_py.sandbox.advice import missing_sandbox
 from codex_py.sandbox.backends import BACKENDS, STARTED, Backend, BackendName, make_backend
 from codex_py.sandbox.layout import Mount, holds_roots, plan_mounts
 from codex_py.sandbox.limits import NO_LIMITS, Limits
-from codex_py.sandbox.linux import open_filter, project_of
+from codex_py.sandbox.linux import open_filter
 from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
 from codex_py.sandbox.nested import NestedNames
 from codex_py.sandbox.pins import Pins
@@ -289,7 +290,7 @@ class Sandbox:
 
     def _probe(self, name: BackendName, roots: Sequence[WritableRoot], cwd: Path) -> tuple[Backend, str | None]:
         backend = make_backend(name, self._env)
-        self._probed[name] = backend, backend.probe([*project_of(cwd), *roots])
+        self._probed[name] = backend, backend.probe([WritableRoot(project_directory(cwd)), *roots])
         return self._probed[name]
 
 

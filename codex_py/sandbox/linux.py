@@ -11,11 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import is_file, is_there, real_path
+from codex_py.programs import ProgramFinder, project_directory
 from codex_py.protocol.policy import NetworkAccess
 from codex_py.sandbox.kernel_settings import KERNEL_SETTINGS, owns_kernel_settings
 from codex_py.sandbox.layout import Mount, holds_roots, split_off_root
-from codex_py.sandbox.policy import WritableRoot, is_writable
+from codex_py.sandbox.policy import WritableRoot
 from codex_py.sandbox.seccomp import build_filter, is_supported
 
 _PROBE_SECONDS: Final = 10
@@ -101,12 +101,13 @@ def find_bwrap(env: Mapping[str, str], roots: Sequence[WritableRoot]) -> tuple[s
     One that commands may write is passed over, and so is one of the project this program was started in: what runs in
     the sandbox must not choose the next sandbox, and a repository must not choose any.
     """
+    untrusted = [str(root.path) for root in roots]
     with suppress(OSError):  # the current folder may be gone
-        roots = [*project_of(Path.cwd()), *roots]
+        untrusted.append(str(project_directory(Path.cwd())))
     reason = "no `bwrap` is installed"
     if not is_supported(os.uname().machine):
         return None, f"no system call table for `{os.uname().machine}`"
-    for candidate in _candidates(env, roots):
+    for candidate in _candidates(env, untrusted):
         failure = _probe(candidate)
         if failure is None:
             return candidate, ""
@@ -114,24 +115,8 @@ def find_bwrap(env: Mapping[str, str], roots: Sequence[WritableRoot]) -> tuple[s
     return None, reason
 
 
-def project_of(folder: Path) -> list[WritableRoot]:
-    """The repository that holds the folder, or the folder itself, as something not to take a program from."""
-    real = Path(real_path(folder))
-    top = next((one for one in (real, *real.parents) if is_file(one / ".git") or is_there(one / ".git" / "HEAD")), real)
-    return [WritableRoot(top)] if top != top.parent else []
-
-
-def _candidates(env: Mapping[str, str], roots: Sequence[WritableRoot]) -> Iterator[str]:
-    seen: set[str] = set()
-    for folder in env.get("PATH", "").split(os.pathsep):
-        candidate = f"{folder}/bwrap"
-        if candidate in seen or not folder.startswith("/"):
-            continue
-        seen.add(candidate)
-        # A link is no better than the folder it is in, wherever it leads.
-        places = (Path(candidate), Path(real_path(folder)))
-        if os.access(candidate, os.X_OK) and not any(is_writable(place, roots) for place in places):
-            yield candidate
+def _candidates(env: Mapping[str, str], untrusted: Sequence[str]) -> Iterator[str]:
+    yield from ProgramFinder(env.get("PATH", ""), tuple(untrusted)).find_all("bwrap")
     bundled = _bundled()
     if bundled is not None:
         yield bundled
