@@ -12,6 +12,7 @@ from codex_py.paths import is_folder, is_there
 from codex_py.rollout.format import GitState
 
 _MOST_BYTES: Final = 1 << 20
+_MOST_REFS_BYTES: Final = 64 << 20
 _HASH: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 
 
@@ -55,8 +56,9 @@ def read_git_state(cwd: Path) -> GitState | None:
 def _resolve(common: Path, reference: str) -> str | None:
     if loose := _read(common / reference).strip():
         return loose
-    before, found, _ = _read(common / "packed-refs").partition(f" {reference}\n")
-    return before.rpartition("\n")[2] if found else None
+    packed = _read_bytes(common / "packed-refs", _MOST_REFS_BYTES)
+    end = packed.find(f" {reference}\n".encode())
+    return packed[packed.rfind(b"\n", 0, end) + 1 : end].decode(errors="replace") if end >= 0 else None
 
 
 def _origin(config: str) -> str | None:
@@ -79,20 +81,24 @@ def _without_password(url: str) -> str:
 
 def _read(path: Path) -> str:
     """The text of a regular file, 1 MiB of it at most; empty for what is none, or cannot be read."""
+    return _read_bytes(path, _MOST_BYTES).decode(errors="replace")
+
+
+def _read_bytes(path: Path, most: int) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
-        return ""
+        return b""
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return ""
+            return b""
         parts: list[bytes] = []
-        left = _MOST_BYTES
+        left = most
         while left and (part := os.read(descriptor, left)):
             parts.append(part)
             left -= len(part)
-        return b"".join(parts).decode(errors="replace")
+        return b"".join(parts)
     except OSError:
-        return ""
+        return b""
     finally:
         os.close(descriptor)

@@ -12,6 +12,7 @@ import re
 import signal
 import stat
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Final, NamedTuple
 
 from codex_py.core.git_checkout import git_directories
 from codex_py.errors import UserError
+from codex_py.paths import is_folder
 from codex_py.programs import ProgramFinder, program_finder
 from codex_py.protocol.policy import ReadOnly, SandboxPolicy, extra_roots
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable, Wrapped
@@ -80,6 +82,9 @@ _READ_FIRST: Final = (
     *("HEAD", "config", "config.worktree", "commondir", "index", "packed-refs", "shallow"),
     *("info/exclude", "info/attributes", "info/sparse-checkout", "objects/info/alternates"),
 )
+# git reads these in every directory of a working tree.
+_READ_ANYWHERE: Final = (".gitignore", ".gitattributes")
+_LOOK_SECONDS: Final = 0.5
 
 
 class NotARepository(UserError):
@@ -125,6 +130,9 @@ class GitReader:
             return None
         for path in dict.fromkeys(folder / name for folder in (found.own, found.common) for name in _READ_FIRST):
             if _is_odd(path):
+                raise UserError(f"git is not asked about `{found.root}`: `{path}` {_NOT_A_FILE}")
+        for top, names in ((found.own / "refs", ()), (found.common / "refs", ()), (found.root, _READ_ANYWHERE)):
+            if (path := _find_blocking(top, names)) is not None:
                 raise UserError(f"git is not asked about `{found.root}`: `{path}` {_NOT_A_FILE}")
         return found.root
 
@@ -249,6 +257,28 @@ def _reason(stderr: str) -> str:
     lines = stderr.strip().splitlines() or ["no reason"]
     fatal = next((line for line in lines if line.startswith("fatal: ")), lines[-1])
     return sanitize_line(fatal.removeprefix("fatal: "))[:_MAX_REASON]
+
+
+def _find_blocking(top: Path, names: Sequence[str]) -> Path | None:
+    """Something below with one of these names, or any name, at which git would wait for ever, such as a named pipe.
+
+    Looks for half a second at most: of what lies deeper, git is stopped when its time is over.
+    """
+    until = time.monotonic() + _LOOK_SECONDS
+    directories = [str(top)]
+    while directories and time.monotonic() < until:
+        try:
+            entries = list(os.scandir(directories.pop()))
+        except (OSError, ValueError):
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                directories.append(entry.path)
+            elif (not names or entry.name in names) and not entry.is_file(follow_symlinks=False):
+                path = Path(entry.path)
+                if _is_odd(path) and not is_folder(path):
+                    return path
+    return None
 
 
 def _is_odd(path: Path) -> bool:

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from codex_py.core.git_checkout import read_git_state
 from codex_py.core.git_program import GitReader, switched_off
 from codex_py.core.review import BranchChanges, UncommittedChanges, branches, is_empty, recent_commits, review_prompt
 from codex_py.core.working_diff import working_changes
@@ -113,6 +114,34 @@ def test_what_is_no_file_in_a_repository_is_named(place: Place, name: str, make:
     make(path)
     with pytest.raises(UserError, match=f"`{path}` is not a regular file"):
         working_changes(GitReader(place.repo, place.env))
+
+
+@pytest.mark.parametrize("name", [".git/refs/heads/other", ".git/refs/x", ".gitignore", "src/a/.gitattributes"])
+def test_a_pipe_that_git_would_wait_for_is_named(place: Place, name: str) -> None:
+    path = place.repo / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path)
+    with pytest.raises(UserError, match=f"`{path}` is not a regular file"):
+        working_changes(GitReader(place.repo, place.env))
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, Path.touch], ids=["fifo", "directory", "file"])
+def test_a_repository_without_references_gets_an_answer(place: Place, make: Callable[[Path], None]) -> None:
+    shutil.rmtree(place.repo / ".git/refs")
+    make(place.repo / ".git/refs")
+    with suppress(UserError):
+        working_changes(GitReader(place.repo, place.env))
+
+
+def test_a_reference_behind_a_great_many_is_found(place: Place) -> None:
+    commit = read_git_state(place.repo)
+    assert commit is not None
+    hash_of_main = commit.commit_hash
+    others = "".join(f"{number:040x} refs/heads/a{number:050}\n" for number in range(20_000))
+    shutil.rmtree(place.repo / ".git/refs/heads")
+    (place.repo / ".git/refs/heads").mkdir()
+    (place.repo / ".git/packed-refs").write_text(f"{others}{hash_of_main} refs/heads/main\n")
+    assert read_git_state(place.repo) == commit
 
 
 def test_a_worktree_and_a_submodule_are_repositories_of_their_own(place: Place) -> None:
