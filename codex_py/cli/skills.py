@@ -132,7 +132,7 @@ def lint_skills(
     as_json: Json = False,
 ) -> int:
     """Judge skills before they are used. Exit status 1 when something keeps one from loading."""
-    findings = [finding for path in paths for finding in lint(path.expanduser())]
+    findings = [finding for path in paths for finding in lint(_expanded(path))]
     view.print_findings(findings, sys.stdout, as_json=as_json)
     if not findings:
         _say("nothing to complain about")
@@ -171,7 +171,7 @@ def _look(
     refresh: bool = False,
 ) -> SkillShelf:
     """Read configuration and skills as a session would; its warnings go to stderr."""
-    place = (cwd or Path.cwd()).expanduser().absolute()
+    place = _expanded(cwd or Path.cwd()).absolute()
     if not place.is_dir():
         raise UserError(f"cannot look from `{cwd}`: it is not a directory")
     request = ConfigRequest(
@@ -194,6 +194,10 @@ def _switch(target: str, cwd: Path | None, *, enabled: bool) -> int:
     file = switch_skills(found, chosen.skills, enabled=enabled, by_path=chosen.by_path)
     _say(f"{verb} {shown} in `{file}`; this counts from the next turn on")
     return 0
+
+
+def _expanded(path: Path) -> Path:
+    return Path(os.path.expanduser(path))  # noqa: PTH111  (Path.expanduser raises for a user that does not exist)
 
 
 def _say(text: str) -> None:

@@ -144,7 +144,8 @@ def _absolute(path: str, env: Mapping[str, str]) -> str:
 
 
 def expand_home(path: str, env: Mapping[str, str]) -> str:
-    """`~` as the user's home; anything else stays as it is."""
+    """`~` as the user's home, `/` for a user without one; anything else stays as it is."""
     if path == "~" or path.startswith("~/"):
-        return (env.get("HOME") or str(Path.home())) + path[1:]
+        home = env.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - that is `~` where nobody knows it
+        return ("" if home == "~" else home.rstrip("/")) + path[1:] or "/"
     return path

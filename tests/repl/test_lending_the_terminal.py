@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from tests.repl.conftest import Ready
 from tests.support.fake_responses import FakeResponses, say
@@ -112,6 +113,25 @@ def test_ctrl_z_goes_back_to_the_shell_until_it_is_wanted_again(place: Place, re
             terminal.wait_for("Stopped").type("fg\r")
             terminal.wait_for("› not yet sent").press("ctrl-c", "ctrl-c")
             terminal.wait_for(lambda shown: shown.rows[shown.cursor[0]] == "shell>")
+
+
+def test_a_draft_lies_in_our_home_for_as_long_as_it_is_edited(place: Place, ready: Ready) -> None:
+    seen, own_tmp = place.home / "seen", place.home / "tmp"
+    own_tmp.mkdir()
+    editor = place.home / "editor.sh"
+    editor.write_text(f'stat -c "%a %n" "$1" "$(dirname "$1")" > {seen}; printf "written" > "$1"\n')
+    with FakeResponses([say("read")]) as model:
+        ready(model)
+        with Terminal(place.with_env(TMPDIR=str(own_tmp)), EDITOR=f"sh {editor}") as terminal:
+            terminal.wait_for_prompt().press("ctrl-g")
+            terminal.wait_for("› written").press("enter")
+            terminal.wait_for("● read").wait_for_prompt()
+
+            file, folder = (line.split(" ", 1) for line in seen.read_text().splitlines())
+            assert (file[0], folder) == ("600", ["700", str(place.codex_home / "drafts")])
+            assert Path(file[1]).parent == place.codex_home / "drafts"
+            assert list((place.codex_home / "drafts").iterdir()) == []
+            assert list(own_tmp.iterdir()) == []
 
 
 def _opposite(sequence: bytes) -> bytes:
