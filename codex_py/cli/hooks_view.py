@@ -17,7 +17,7 @@ from codex_py.text.sanitize import sanitize_line
 
 def print_hooks(found: FoundHooks, out: TextIO, *, as_json: bool) -> None:
     """All hooks, those that are not run at the end."""
-    every = [*((hook, True) for hook in found.hooks), *((hook, False) for hook in found.untrusted)]
+    every = [*((hook, hook not in found.untrusted) for hook in found.hooks), *((hook, False) for hook in found.waiting)]
     if as_json:
         print_json([_as_json(hook, runs=runs) for hook, runs in every], out)
         return

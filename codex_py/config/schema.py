@@ -232,7 +232,11 @@ class Config(Record):
         Table(), "accepted for other programs; sets of your own cannot be chosen here", default={}
     )
     tools: Tools = setting(Section(Tools), "settings of single tools", default=Tools())
-    hooks: Mapping[str, Any] = setting(Table(), "commands started at points of a turn", default={})
+    hooks: Mapping[str, Any] = setting(
+        Table(),
+        "commands started at points of a turn; with `fail_closed = true` a failure of one denies what it guards",
+        default={},
+    )
     plugins: Mapping[str, Any] = setting(Table(), "installed plugins", default={})
     agents: Agents = setting(AgentsSection(), "agents the model may start", default=Agents())
     features: Features = setting(Section(Features), "switches, also for `--enable` and `--disable`", default=Features())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 from codex_py.config.files import read_text
 from codex_py.config.layers import parse_toml
@@ -32,11 +32,14 @@ _MANAGED: Final = ("managed", "system")
 _OUTSIDE: Final = "outside:"
 # Of CODEX_HOME, which no command in the sandbox writes.
 _COPIES: Final = "cache/hooks"
+_REMEDY: Final = "have the file corrected, or removed"
 _HOW: Final = "`codex-py hooks trust`, or `/hooks` in a session, shows it and asks"
 
 
 class FoundHooks(Value):
     """The hooks of a place in the order they count. `untrusted` are the project's that the user has not agreed to.
+
+    Of these, a `fail_closed` one that was agreed to before it changed is among the hooks: refused, it denies.
 
     `notices` are for who has not read them yet; they stay as they are from session to session.
     With `trusts_all` these are among the hooks, and none is refused.
@@ -53,8 +56,13 @@ class FoundHooks(Value):
     @property
     def of_the_project(self) -> list[Hook]:
         """The project's own, whether they run or not."""
-        every = self.hooks if self.trusts_all else (*self.hooks, *self.untrusted)
+        every = self.hooks if self.trusts_all else (*self.hooks, *self.waiting)
         return [hook for hook in every if hook.origin.layer == "project"]
+
+    @property
+    def waiting(self) -> list[Hook]:
+        """Those that the user has not agreed to and that do nothing meanwhile."""
+        return [hook for hook in self.untrusted if hook not in self.hooks]
 
     def trust(self, cwd: Path, outside: Collection[Hook] = ()) -> None:
         """Write down that the project's hooks may run as they are now. Raises `UserError`.
@@ -103,13 +111,17 @@ def find_hooks(loaded: LoadedConfig, *, home: Path, cwd: Path, trusts_all: bool 
         others = [*_users(loaded, home, off), *_projects(loaded, home, cwd, off), *_plugins(loaded, home)]
     project = loaded.project_root or cwd
     trusted = TrustedHooks(home)
+
+    def still_denies(hook: Hook) -> bool:
+        return hook.fail_closed and trusted.has(project, entry_fingerprint(hook))
+
     every = [hook for read in (*managed, *others) for hook in read.hooks]
     untrusted = [
         hook for hook in every if hook.origin.layer == "project" and not trusted.has(project, fingerprint(hook, cwd))
     ]
     found = FoundHooks(
         project=project,
-        hooks=tuple(every if trusts_all else (hook for hook in every if hook not in untrusted)),
+        hooks=tuple(hook for hook in every if trusts_all or hook not in untrusted or still_denies(hook)),
         untrusted=tuple(untrusted),
         warnings=tuple(warning for read in (*managed, *others) for warning in read.warnings),
         trusted=trusted,
@@ -167,16 +179,21 @@ def _plugins(loaded: LoadedConfig, home: Path) -> Iterator[ReadHooks]:
             yield read_hooks(tables_of(written.document), origin)
 
 
-def _read_file(path: Path, layer: str, off: Collection[str] = ()) -> ReadHooks:
-    """The hooks of a `hooks.json` of the user's or of the machine's."""
+def _read_file(path: Path, layer: Literal["managed", "user"], off: Collection[str] = ()) -> ReadHooks:
+    """The hooks of a `hooks.json` of the user's or of the machine's.
+
+    Raises `UserError` for one of an administrator's that cannot be used: nothing runs without its restrictions.
+    """
     weak = weak_permissions(path) if path.exists() else None
-    if weak is not None:
-        return ReadHooks((), (f"{weak}; until then `{path.name}` is ignored",))
     try:
+        if weak is not None:
+            raise UserError(f"{weak}; until then `{path.name}` is ignored" if layer == "user" else weak)
         tables = _tables_in(path)
     except UserError as error:
+        if layer == "managed":
+            raise UserError(str(error), hint=f"nothing runs without an administrator's hooks: {_REMEDY}") from error
         return ReadHooks((), (str(error),))
-    return read_hooks(tables, HookOrigin("managed" if layer == "managed" else "user", path), off)
+    return read_hooks(tables, HookOrigin(layer, path), off)
 
 
 def _tables_in(path: Path, *, limit: int = 1024 * 1024) -> Mapping[str, Any]:
@@ -206,6 +223,7 @@ def _not_trusted(found: FoundHooks) -> Iterator[str]:
         yield (
             f"{count} {are} not run: a file that {'it names' if len(changed) == 1 else 'they name'} has changed since "
             f"you trusted {'it' if len(changed) == 1 else 'them'} ({_HOW})"
+            + ("; with `fail_closed`, what it guards is denied" if any(hook.fail_closed for hook in changed) else "")
         )
     new = [hook for hook in found.untrusted if hook not in changed]
     if new:

@@ -78,7 +78,7 @@ class SessionHooks:
     def listed(self) -> tuple[ListedHook, ...]:
         """All hooks there are, in the order they count; those that are not run come last."""
         found = self._found
-        waiting = () if found.trusts_all else found.untrusted
+        waiting = () if found.trusts_all else found.waiting
         cwd = self._seat.cwd
         run = [(hook, self._engine.refusal(hook, cwd) is None) for hook in found.hooks]
         return (

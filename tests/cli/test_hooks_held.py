@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.test_exec_without_sandbox import run_in_container
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.hooks import entry, listed_hooks, use_hooks, use_project_hooks
@@ -200,3 +201,38 @@ def test_a_project_s_guard_that_a_command_changes_stops_what_comes_next(place: P
     _, outputs = work(place, "echo '# weaker' >> guard.sh", "touch made")
     assert "has changed since you trusted it" in outputs[1]
     assert not (place.repo / "made").exists()
+
+
+def test_a_project_s_guard_that_changed_before_the_session_denies_too(place: Place) -> None:
+    place.write("guard.sh", "exit 0\n")
+    guard = entry("sh guard.sh", "Bash", fail_closed=True)
+    use_project_hooks(place, PreToolUse=[guard], Stop=[entry("sh guard.sh")])
+    run(place, "hooks", "trust", "--yes")
+    place.write("guard.sh", "exit 0 # weaker\n")
+    assert listed_hooks(place) == [("PreToolUse", "project", False), ("Stop", "project", False)]
+    ended, [output] = work(place, "touch made")
+    assert "a hook that must not fail (`fail_closed`) is not run: it, or a file it names, has changed" in output
+    assert "with `fail_closed`, what it guards is denied" in ended.err
+    assert not (place.repo / "made").exists()
+
+    assert run(place, "hooks", "trust", "--yes").status == 0
+    assert "code 0" in work(place, "touch made")[1][0]
+
+    # Nobody has agreed to this one, so that a repository cannot stop the work in it.
+    use_project_hooks(place, PreToolUse=[{**guard, "matcher": "Bash|Edit"}])
+    assert "code 0" in work(place, "touch made")[1][0]
+
+
+def test_on_landlock_alone_a_project_s_hook_is_held_or_not_run(place: Place) -> None:
+    out = place.home / "escaped"
+    place.write("check.sh", f"touch inside\ntouch {out}\nexit 0\n")
+    use_project_hooks(place, UserPromptSubmit=[entry("sh check.sh")])
+    assert run(place, "hooks", "trust", "--yes").status == 0
+    for partial in (False, True):
+        with FakeResponses([say("done")]) as model:
+            place.use_model(model.base_url, narrow(place))
+            accept = ["-c", f"sandbox.allow_partial={str(partial).lower()}"]
+            ended = run_in_container(place, "partial", "exec", "-s", "workspace-write", *accept, "go")
+        assert ended.status == 0
+        assert ("is not run: the sandbox here cannot hold everything" in ended.err) == (not partial)
+        assert ((place.repo / "inside").exists(), out.exists()) == (partial, False)

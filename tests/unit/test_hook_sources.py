@@ -10,6 +10,7 @@ import pytest
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.core.hook_slot import has_hooks
 from codex_py.core.hook_sources import FoundHooks, find_hooks
+from codex_py.errors import UserError
 from tests.support.home import Place
 
 STOP = '[[hooks.Stop]]\ncommand = "{}"\n'
@@ -49,6 +50,30 @@ def test_an_administrators_hooks_come_first_and_cannot_be_replaced(place: Place,
         ("managed", "file"),
         ("user", "mine"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [('{"hooks": {\n"Stop": [}', "not JSON: .* line 2 "), ("[]", "not a JSON object"), ("\udcff", "not UTF-8")],
+)
+def test_an_administrators_file_that_cannot_be_read_stops_the_start(
+    place: Place, system: Path, text: str, reason: str
+) -> None:
+    broken = system / "hooks.json"
+    broken.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(UserError, match=f"cannot read `{broken}`.*{reason}") as raised:
+        found(place, system)
+    assert "have the file corrected" in (raised.value.hint or "")
+    (place.codex_home / "hooks.json").write_bytes(broken.read_bytes())
+    broken.unlink()
+    assert len(found(place, system).warnings) == 1
+
+
+def test_an_administrators_file_that_others_can_write_stops_the_start(place: Place, system: Path) -> None:
+    (system / "hooks.json").write_text("{}")
+    (system / "hooks.json").chmod(0o666)
+    with pytest.raises(UserError, match="chmod"):
+        found(place, system)
 
 
 def test_switching_hooks_off_leaves_an_administrators_on(place: Place, system: Path) -> None:
