@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
@@ -14,12 +16,14 @@ PUSH = {"cmd": "touch made", "sandbox_permissions": "require_escalated", "justif
 
 
 @contextmanager
-def session(place: Place, *calls: Any, typed: str = "go\r") -> Generator[tuple[FakeResponses, Terminal]]:
+def session(
+    place: Place, *calls: Any, typed: str = "go\r", flags: Sequence[str] = ()
+) -> Generator[tuple[FakeResponses, Terminal]]:
     """A session in a trusted folder, in which the model makes the calls, each in an answer of its own."""
     with FakeResponses(*([one] for one in calls), [say("All done.")]) as model:
         trust = f'[projects."{place.repo}"]\ntrust_level = "trusted"\n'
         place.use_model(model.base_url, f'sandbox_mode = "workspace-write"\napproval_policy = "on-request"\n{trust}')
-        with Terminal(place) as terminal:
+        with Terminal(place, *flags) as terminal:
             terminal.wait_for_prompt()
             terminal.type(typed)
             yield model, terminal
@@ -107,4 +111,18 @@ def test_a_command_cannot_print_lines_that_pass_for_the_dialog_s_own(place: Plac
         terminal.wait_for("│ touch made").wait_for("(12 blank lines)").wait_for("│ why: it is safe")
         terminal.wait_for("  why: it asks to run outside the sandbox")
         terminal.press("enter")
+    assert not (place.repo / "made").exists()
+
+
+@pytest.mark.parametrize("flag", ["-a", "--ask-for-approval"])
+def test_a_flag_says_when_commands_are_asked_about(place: Place, flag: str) -> None:
+    inside = call("c1", "exec_command", {"cmd": "touch made", "login": False})
+    with session(place, inside, flags=[flag, "untrusted"]) as (_, terminal):
+        terminal.wait_for("Run this command?").wait_for("│ touch made").press("enter")
+    assert not (place.repo / "made").exists()
+
+    with session(place, call("c1", "exec_command", PUSH), flags=[flag, "never"]) as (model, terminal):
+        terminal.wait_for("All done.")
+        assert "Run this" not in terminal.whole
+    assert "the approval policy `never` does not let you ask" in model.requests[1].output_of("c1")
     assert not (place.repo / "made").exists()
