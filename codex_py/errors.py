@@ -1,7 +1,9 @@
 """Exception hierarchy.
 
 * CodexError
-  x UserError      one line on stderr plus a hint; exit status 1, or 2 for a wrong command line
+  x UserError      one line on stderr plus a hint; exit status 1
+    x UsageError   a wrong command line; exit status 2
+    x ConfigError  a wrong setting, or a file of settings that cannot be read; exit status 2
     x LoginNeeded  a front end with somebody in front of it helps with that
   x ToolError      becomes the tool's output; the model reads it and goes on
   x ModelError     the request failed; `.retryable` says whether to try again
@@ -32,6 +34,13 @@ class LoginNeeded(UserError):
 
 class UsageError(UserError):
     """The command line itself is wrong."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint, status=2)
+
+
+class ConfigError(UserError):
+    """A setting is wrong, or a file that holds settings cannot be used."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint, status=2)

@@ -96,8 +96,12 @@ AT_IMPORT: Final = {"cli/entry.py", "model/http.py"}
 
 # The seams where an import waits for its first use: (module, what it imports there).
 LAZY: Final = {
-    # Only where something of a configuration is wrong, or deeper than usual; for who has plugins, or MCP servers.
+    # Only where something of a configuration is wrong, or deeper than usual; for who has plugins, MCP servers, or a
+    # table `[tui]`.
     ("config/layers.py", "codex_py.config.locate"),
+    ("config/layers.py", "codex_py.config.toml_faults"),
+    ("config/checking.py", "codex_py.config.tui"),
+    ("config/load.py", "codex_py.config.tui"),
     ("core/hook_slot.py", "codex_py.skills.plugins"),
     ("core/skill_sources.py", "codex_py.skills.plugins"),
     ("core/mcp_slot.py", "codex_py.skills.dependencies"),
@@ -137,8 +141,7 @@ LAZY: Final = {
     ("cli/main.py", "codex_py.text.sanitize"),
     # Only where an editor has its user sign in.
     ("cli/acp.py", "codex_py.cli.login"),
-    # Only for a word that is no command, and for the terminal session.
-    ("cli/main.py", "difflib"),
+    # Only for the terminal session, and for flags before a word that is no command.
     ("cli/main.py", "codex_py.cli.repl"),
     # What draws, and what runs a session: the one after it is known that there is a terminal, the other after the
     # prompt is on it.

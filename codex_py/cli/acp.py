@@ -27,7 +27,7 @@ def run(arguments: Sequence[str]) -> int:
     if "-h" in arguments or "--help" in arguments:
         print(parser.format_help().rstrip())
         return 0
-    given = parser.parse_args(list(arguments))
+    given = parser.read(arguments)
     if given.login:
         from codex_py.cli.login import run as log_in  # the seam: an editor asks for it in a terminal of its own
 

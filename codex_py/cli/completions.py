@@ -16,6 +16,7 @@ from codex_py.core.skill_sources import skill_rules, skill_sources
 from codex_py.errors import UsageError, UserError
 from codex_py.paths import codex_home
 from codex_py.skills.service import SkillService
+from codex_py.text.nearest import did_you_mean
 
 _HELP: Final = """usage: codex-py completions [bash|zsh|fish]
 
@@ -105,8 +106,12 @@ def run(arguments: Sequence[str]) -> int:
             print(_filled(_BASH), end="")
         case [shell] if shell in _SCRIPTS:
             print(_filled(_SCRIPTS[shell]), end="")
-        case _:
-            raise UsageError("name one shell: `bash`, `zsh` or `fish`", hint="see `codex-py completions --help`")
+        case words:
+            shell = words[0]
+            shells = ", ".join(f"`{name}`" for name in _SCRIPTS)
+            raise UsageError(
+                f"no completions for `{shell}`", hint=did_you_mean(shell, _SCRIPTS) or f"there are {shells}"
+            )
     return 0
 
 

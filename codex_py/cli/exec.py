@@ -25,6 +25,7 @@ from codex_py.paths import codex_home, is_file, is_folder
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.policy import ApprovalPolicy, ReadOnly
 from codex_py.protocol.value import Value
+from codex_py.text.reasons import json_reason, os_reason
 
 _ORIGINATOR: Final = "codex_exec"
 # How the Python SDK calls itself: its reader ends at a line of 64 KiB, whatever the line says.
@@ -66,7 +67,7 @@ def run(arguments: Sequence[str]) -> int:
     if "-h" in flags or "--help" in flags:
         print(_help(parser, flags))
         return 0
-    given = parser.parse_intermixed_args(flags)
+    given = parser.read(flags)
     literal = bool(behind) and not given.words
     given.words += behind
     errand = read_errand(given, literal=literal)
@@ -168,9 +169,9 @@ def exec_parser() -> Parser:
     session.add_argument("--turn", type=int, metavar="N", help="fork: leave the session at the end of its turn N")
     review = parser.add_argument_group("review")
     review.add_argument("--uncommitted", action="store_true", help="staged, unstaged and untracked changes (default)")
-    review.add_argument("--base", metavar="BRANCH", help="what this branch has that BRANCH has not")
-    review.add_argument("--commit", metavar="SHA", help="what one commit changed")
-    review.add_argument("--title", metavar="TEXT", help="with --commit: what the commit is called")
+    review.add_argument("--base", metavar="BRANCH", help="review this branch's changes since BRANCH")
+    review.add_argument("--commit", metavar="SHA", help="review the changes of one commit")
+    review.add_argument("--title", metavar="TEXT", help="with --commit: the commit's title")
     add_config_flags(parser)
     # Sent by SDK clients; they change nothing here.
     for flag in ("--thread-source", "--cyber-access-program"):
@@ -262,14 +263,16 @@ def find_message_file(path: str | None) -> Path | None:
         return None
     file = Path(path)
     if is_folder(file):
-        raise UserError(f"cannot write `{path}`: it is a folder")
+        raise UsageError(f"cannot write `{path}`: it is a directory", hint="name a file with `-o`")
     try:
         file.lstat()
     except FileNotFoundError as error:
         if not is_folder(file.absolute().parent):
-            raise UserError(f"cannot write `{path}`: there is no folder `{file.parent}`") from error
+            raise UsageError(
+                f"cannot write `{path}`: there is no directory `{file.parent}`", hint="create it, or name another file"
+            ) from error
     except OSError as error:
-        raise UserError(f"cannot write `{path}`: {error.strerror}") from error
+        raise UsageError(f"cannot write `{path}`: {os_reason(error)}", hint="name another file with `-o`") from error
     return file
 
 
@@ -281,15 +284,19 @@ def read_schema(path: str | None) -> dict[str, Any] | None:
         with Path(path).open("rb") as file:
             raw = file.read(_MOST_SCHEMA_BYTES + 1)
         if len(raw) > _MOST_SCHEMA_BYTES:
-            raise UserError(f"the output schema `{path}` is over {_MOST_SCHEMA_BYTES // 2**20} MiB")
+            raise UsageError(f"the output schema `{path}` is over {_MOST_SCHEMA_BYTES // 2**20} MiB")
         schema: object = decode_json(raw)
     except OSError as error:
-        raise UserError(f"cannot read the output schema `{path}`: {error.strerror}") from error
+        raise UsageError(
+            f"cannot read the output schema `{path}`: {os_reason(error)}", hint="name a file with `--output-schema`"
+        ) from error
     except ValueError as error:
-        raise UserError(f"the output schema `{path}` is not JSON: {error}") from error
+        raise UsageError(f"the output schema `{path}` is not JSON: {json_reason(error)}") from error
     fields = as_object(schema)
     if not fields:
-        raise UserError(f"the output schema `{path}` is not a JSON object that says anything")
+        raise UsageError(
+            f"the output schema `{path}` is not a JSON object with keys", hint='an example: `{"type": "object"}`'
+        )
     from codex_py.core.answer_schema import check_schema  # the seam: few ask for a form of the answer
 
     check_schema(fields, f"the output schema `{path}`")

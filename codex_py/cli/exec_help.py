@@ -30,8 +30,8 @@ turn N. All other options are those of `codex-py exec`.
     "review": (
         """Review changes: of the working tree, of a branch or of one commit. Nothing is changed.
 
-PROMPT says what to look at above all. The model is `review_model` where that is set, the sandbox read-only unless -s
-says otherwise. All other options are those of `codex-py exec`.
+PROMPT tells the reviewer what to focus on. The model is `review_model` where that is set, the sandbox read-only unless
+-s says otherwise. All other options are those of `codex-py exec`.
 """,
         """examples:
   codex-py exec review

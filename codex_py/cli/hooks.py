@@ -15,7 +15,6 @@ from codex_py.cli import hooks_view as view
 from codex_py.cli import typer_options as options
 from codex_py.cli.consent import is_agreed
 from codex_py.cli.typer_command import run_commands
-from codex_py.config.keys import nearest
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.core.hook_sources import FoundHooks, find_hooks
 from codex_py.core.hook_trial import MadeUp, TrialPlace, try_hooks
@@ -24,6 +23,8 @@ from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.schema import Hook
 from codex_py.paths import codex_home
 from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.text.nearest import did_you_mean
+from codex_py.text.reasons import json_reason
 from codex_py.text.sanitize import sanitize_line
 
 _ABOUT: Final = "The commands that run at points of a session: list them, agree to a project's, try them."
@@ -87,7 +88,7 @@ def trust(
 
 
 def test(
-    event: Annotated[str, typer.Argument(metavar="EVENT", help="The moment, as `PreToolUse`.")],
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="Event name, for example `PreToolUse`.")],
     tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="For events of tools: the tool.")] = "Bash",
     command: Annotated[str, typer.Option("--command", metavar="TEXT", help="What Bash would run.")] = "echo hello",
     file: Annotated[str, typer.Option("--file", metavar="PATH", help="What Edit or Write would change.")] = "a.txt",
@@ -96,14 +97,13 @@ def test(
     ] = "{}",
     as_json: Json = False,
 ) -> int:
-    """Run the hooks of a moment now.
+    """Run the hooks of an event now.
 
     They are really run, with a made-up input, and what they say is shown. Exit status 1 when one of them fails.
     """
     if event not in MOMENTS:
-        near = nearest(event, tuple(MOMENTS))
-        guess = f"did you mean `{near}`? " if near else ""
-        raise UsageError(f"no such event: `{event}`", hint=f"{guess}there are {', '.join(MOMENTS)}")
+        guess = did_you_mean(event, MOMENTS) or f"there are {', '.join(f'`{name}`' for name in MOMENTS)}"
+        raise UsageError(f"no event `{event}`", hint=guess)
     looked = _look(None, None)
     trial = asyncio.run(
         try_hooks(
@@ -145,9 +145,11 @@ def _fields(text: str) -> dict[str, Any]:
     try:
         value: object = decode_json(text)
     except ValueError as error:
-        raise UsageError(f"`--input` is not JSON: {error}", hint='such as --input \'{"prompt": "hello"}\'') from error
+        raise UsageError(
+            f"`--input` is not JSON: {json_reason(error)}", hint='such as --input \'{"prompt": "hello"}\''
+        ) from error
     if not isinstance(value, dict):
-        raise UsageError("`--input` is no JSON object", hint='such as --input \'{"prompt": "hello"}\'')
+        raise UsageError("`--input` is not a JSON object", hint='such as --input \'{"prompt": "hello"}\'')
     return as_object(cast("object", value))
 
 

@@ -13,7 +13,8 @@ from importlib import import_module
 from typing import Final, NoReturn
 
 from codex_py import __version__
-from codex_py.errors import UserError
+from codex_py.errors import UsageError, UserError
+from codex_py.text.nearest import did_you_mean
 
 # Each subcommand's module is imported when it is asked for: start-up pays for one, not for all. Each offers
 # `run(arguments) -> int`.
@@ -106,9 +107,11 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    if arguments and arguments[0] in ("-V", "--version"):
+    if arguments and arguments[0] in ("-V", "--version", "version"):
         print(f"codex-py {__version__}")
         return 0
+    if arguments[:1] == ["help"]:
+        arguments = _asked_for_help(arguments[1:])
     name, rest = _split(arguments)
     if name is None and ("-h" in rest or "--help" in rest):
         print(_help())
@@ -127,28 +130,49 @@ def _dispatch(arguments: list[str]) -> int:
     return status
 
 
+def _asked_for_help(words: list[str]) -> list[str]:
+    """The command line that prints what `help WORDS` asks for."""
+    known = (*_command_names(), "help", "version")
+    if words and ALIASES.get(words[0], words[0]) not in known:
+        guess = did_you_mean(words[0], known)
+        task = f"to give the model a task: `codex-py exec {' '.join(['help', *words])!r}`"
+        raise UsageError(f"no command `{words[0]}`", hint=guess or task)
+    return [*words, "--help"]
+
+
+def _command_names() -> tuple[str, ...]:
+    return (*COMMANDS, *OF_SESSIONS, *OF_TERMINAL, "review")
+
+
 def _is_command(name: str) -> bool:
     return name in COMMANDS or name in OF_SESSIONS or name == "review"
 
 
 def _open_terminal(name: str | None, arguments: list[str]) -> int:
-    """The terminal session. What is all but a command is no prompt."""
+    """The terminal session. A word that is nearly a command is not taken for a prompt."""
     if name is None and not arguments and not sys.stdin.isatty():
         print(_help(), flush=True)
-        hint = "over ssh, `ssh -t HOST codex-py` brings one; scripts use `codex-py exec`"
-        return _complain("the session needs a terminal, and stdin is none", hint=hint, status=2)
+        hint = "over ssh use `ssh -t HOST codex-py`; in scripts use `codex-py exec`"
+        return _complain("the session needs a terminal, and stdin is not one", hint=hint, status=2)
     if name is not None and name not in OF_TERMINAL and name.isascii() and name.replace("-", "").isalpha():
-        from difflib import get_close_matches  # the seam: only for one word that is no command
-
-        near = get_close_matches(name, [*COMMANDS, *OF_SESSIONS, *OF_TERMINAL, "review"], 1, 0.75)
-        # Where nobody sits in front of it, a lone word is a mistake in a script.
-        if "--" not in arguments and (near or not sys.stdin.isatty()):
-            meant = f"did you mean `{near[0]}`? " if near else ""
-            hint = f"{meant}to give the model a task: `codex-py exec {name!r}`"
-            return _complain(f"no such command: `{name}`", hint=hint, status=2)
+        guess = did_you_mean(name, _command_names())
+        # In a script a single word is a mistake.
+        if "--" not in arguments and (guess or not sys.stdin.isatty()):
+            _check_flags(name, arguments)
+            hint = f"{guess} " if guess else ""
+            hint += f"to give the model a task: `codex-py exec {name!r}`"
+            return _complain(f"no command `{name}`", hint=hint, status=2)
     from codex_py.cli.repl import run as run_terminal  # the seam: no other command draws
 
     return run_terminal(arguments)
+
+
+def _check_flags(name: str, arguments: list[str]) -> None:
+    """Raise `UsageError` for a wrong flag before the word: the word may be its value."""
+    if arguments[0] != name:
+        from codex_py.cli.repl import terminal_parser  # the seam: only for a mistake
+
+        terminal_parser().read(arguments)
 
 
 def _split(arguments: list[str]) -> tuple[str | None, list[str]]:
@@ -180,7 +204,7 @@ commands:
 
 options:
   -V, --version  print the version
-  -h, --help     print this; `codex-py COMMAND --help` tells more
+  -h, --help     print this; `codex-py help COMMAND` explains one command
 
 first steps:
   codex-py exec --offline "what is this repository?"   no key, no network

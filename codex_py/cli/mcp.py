@@ -30,9 +30,11 @@ from codex_py.mcp.servers import McpServer, read_server
 from codex_py.mcp.stored import forget_catalog
 from codex_py.paths import codex_home
 from codex_py.text.address import is_web_address
+from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
 _ABOUT: Final = "The MCP servers whose tools the model may use: list, add, remove, sign in, try."
+_TAKE_VALUE: Final = ("--env", "--url", "--bearer-token-env-var")
 _NAME: Final = re.compile(r"[A-Za-z0-9_:@/.-]{1,128}")
 
 Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="The server's name in the configuration.")]
@@ -51,7 +53,23 @@ def run(arguments: Sequence[str]) -> int:
         "test": test_server,
         "trust": trust,
     }
-    return run_commands(commands, arguments, name="mcp", about=_ABOUT)
+    words = _with_dashes(arguments) if arguments[:1] == ["add"] else arguments
+    return run_commands(commands, words, name="mcp", about=_ABOUT)
+
+
+def _with_dashes(arguments: Sequence[str]) -> list[str]:
+    """The words of `mcp add` with the `--` that may be left out before the server's command."""
+    index, seen = 1, 0
+    while index < len(arguments):
+        word = arguments[index]
+        if word == "--":
+            break
+        if not word.startswith("-"):
+            seen += 1
+            if seen > 1:
+                return [*arguments[:index], "--", *arguments[index:]]
+        index += 2 if word in _TAKE_VALUE else 1
+    return list(arguments)
 
 
 def list_servers(overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False) -> int:
@@ -79,7 +97,7 @@ def show_server(
 def add_server(
     name: Name,
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- COMMAND...", help="The command that starts the server.")
+        list[str] | None, typer.Argument(metavar="[--] COMMAND...", help="The command that starts the server.")
     ] = None,
     env: Annotated[
         list[str] | None, typer.Option("--env", metavar="KEY=VALUE", help="A variable for that command.")
@@ -97,11 +115,14 @@ def add_server(
     if not _NAME.fullmatch(name):
         raise UsageError(f"not a server name: `{name}`", hint="use letters, digits and `-`, `_`, `:`, `@`, `/`, `.`")
     if bool(command) == bool(url):
-        raise UsageError("a server has a command after `--`, or a `--url`, and not both", hint="see `--help`")
+        raise UsageError(
+            "a server has either an address or a command",
+            hint=f"write `mcp add {name} --url URL` or `mcp add {name} -- COMMAND`",
+        )
     if (url and env) or (command and bearer):
-        raise UsageError("`--env` goes with a command, `--bearer-token-env-var` with `--url`", hint="leave it out")
+        raise UsageError("`--env` goes with a command, `--bearer-token-env-var` with `--url`", hint="remove it")
     if url and not is_web_address(url):
-        raise UsageError(f"not an address: `{url}`", hint="it begins with `https://` or `http://`")
+        raise UsageError(f"not a URL: `{url}`", hint="it must begin with `https://` or `http://`")
     entry: dict[str, Any] = {"url": url} if url else {"command": (command or [""])[0]}
     if command and command[1:]:
         entry["args"] = command[1:]
@@ -132,7 +153,8 @@ def remove_server(name: Name, as_json: Json = False) -> int:
     if as_json:
         print_json({"name": name, "removed": was_there}, sys.stdout)
     if not was_there:
-        _say(f"no MCP server `{name}` in `{home / 'config.toml'}`")
+        guess = did_you_mean(name, _look().servers)
+        _say(f"no MCP server `{name}` in `{home / 'config.toml'}`" + (f"; {guess}" if guess else ""))
         return 0
     if found is not None:
         server = read_server(name, found.entry)
@@ -238,10 +260,15 @@ def _look(overrides: Sequence[str] | None = None, profile: str | None = None) ->
 
 def _require(found: _Found, name: str) -> McpServer:
     if name not in found.servers:
-        known = ", ".join(f"`{one}`" for one in sorted(found.servers))
-        raise UserError(f"no MCP server `{name}` is configured", hint=f"there are {known}" if known else None)
+        raise UserError(f"no MCP server `{name}` is configured", hint=_nearest_server(found, name))
     listed = found.servers[name]
     return read_server(name, listed.entry).replace(pin=listed.pin, sandbox=listed.sandbox)
+
+
+def _nearest_server(found: _Found, name: str) -> str:
+    known = ", ".join(f"`{one}`" for one in sorted(found.servers))
+    listed = f"there are {known}" if known else "`codex-py mcp add` adds one"
+    return did_you_mean(name, found.servers) or listed
 
 
 def _shown(found: _Found, name: str) -> view.ShownServer:

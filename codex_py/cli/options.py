@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
 from codex_py.errors import UsageError, UserError
-from codex_py.paths import is_folder, real_path
+from codex_py.paths import is_file, is_folder, real_path
+from codex_py.text.nearest import did_you_mean
 
 SANDBOX_MODES: Final = ("read-only", "workspace-write", "danger-full-access")
+
+
+# Habits from other agents, and what they are called here.
+_OF_OTHER_AGENTS: Final = {
+    "--print": '`codex-py exec "PROMPT"`',
+    "--prompt": '`codex-py exec "PROMPT"`',
+    "--continue": "`codex-py resume --last`",
+    "--resume": "`codex-py resume`",
+    "-r": "`codex-py resume`",
+    "--dangerously-skip-permissions": "`--dangerously-bypass-approvals-and-sandbox`",
+    "--output-format": "`--json`",
+    "--search": '`-c web_search="live"`',
+    "--ask-for-approval": "`-s` to say what commands may change: `exec` never asks",
+    "-a": "`-s` to say what commands may change: `exec` never asks",
+    "--permission-mode": "`-s` to say what commands may change",
+    "--system-prompt": "`-c developer_instructions=TEXT`",
+    "--effort": "`-c model_reasoning_effort=high`",
+    "--reasoning-effort": "`-c model_reasoning_effort=high`",
+    "--provider": "`-c model_provider=NAME`",
+    "--api-key": "`codex-py login --with-api-key`",
+    "--version": "`codex-py --version`",
+}
+# What word processors make of two hyphens.
+_LONG_DASH: Final = re.compile("[\u2013\u2014\u2212]{1,2}([a-z][a-z-]+)")
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -39,8 +65,47 @@ class Parser(argparse.ArgumentParser):
         """Every flag that is told of."""
         return [name for action in self._actions if action.help != argparse.SUPPRESS for name in action.option_strings]
 
+    def read(self, arguments: Sequence[str], *, words_first: bool = False) -> argparse.Namespace:
+        """The values of a command line, flags and words in any order; raise `UsageError` for what is wrong in it.
+
+        With `words_first` the flags end at the first word.
+        """
+        if long_dash := next((word for word in arguments if _LONG_DASH.fullmatch(word)), None):
+            plain = _LONG_DASH.sub(r"--\1", long_dash)
+            raise UsageError(f"unknown option `{long_dash}`: its dash is not a hyphen", hint=f"write `{plain}`")
+        parse = self.parse_known_args if words_first else self.parse_known_intermixed_args
+        given, unknown = parse(list(arguments))
+        if unknown:
+            raise self._unknown_flag(unknown[0].partition("=")[0])
+        return given
+
     def error(self, message: str) -> NoReturn:
+        """Raise a mistake that argparse has found, in our words."""
+        found = re.match(r"argument (?P<flag>\S+?)(?:/\S+)*: (?P<reason>.*)", message)
+        flag, reason = (found["flag"], found["reason"]) if found else ("", message)
+        if reason.startswith("expected one argument"):
+            raise UsageError(f"`{flag}` needs a value", hint=f"see `{self.prog} --help`")
+        if reason.startswith("ignored explicit argument"):
+            raise UsageError(f"`{flag}` takes no value", hint=f"write `{flag}` alone")
+        if reason.startswith("invalid int value: "):
+            raise UsageError(f"`{flag}` needs a whole number, not `{reason.partition(': ')[2][1:-1]}`")
         raise UsageError(message, hint=f"see `{self.prog} --help`")
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        words = [str(word) for word in action.choices]
+        allowed = ", ".join(f"`{word}`" for word in words)
+        guess = did_you_mean(str(value), words)
+        hint = f"{guess} allowed are {allowed}" if guess else f"allowed are {allowed}"
+        raise UsageError(f"`{value}` is not a value of `{action.option_strings[-1]}`", hint=hint)
+
+    def _unknown_flag(self, flag: str) -> UsageError:
+        if not flag.startswith("-"):
+            return UsageError(f"unexpected argument `{flag}`", hint=f"see `{self.prog} --help`")
+        meant = _OF_OTHER_AGENTS.get(flag)
+        guess = f"use {meant}" if meant else did_you_mean(flag, self.flags()) or f"see `{self.prog} --help`"
+        return UsageError(f"unknown option `{flag}`", hint=guess)
 
 
 def add_config_flags(parser: Parser) -> None:
@@ -116,7 +181,7 @@ def add_place_flags(parser: Parser) -> None:
         "--dangerously-bypass-hook-trust",
         dest="trusts_hooks",
         action="store_true",
-        help="run the project's hooks without your yes to them; only where somebody else has looked at them",
+        help="run project hooks without asking; only for repositories you have reviewed",
     )
     group.add_argument(
         "--install-dependencies",
@@ -146,5 +211,6 @@ def find_folders(given: Sequence[str]) -> tuple[Path, ...]:
     folders = tuple(Path(path).absolute() for path in given)
     for path, folder in zip(given, folders, strict=True):
         if not is_folder(folder):
-            raise UserError(f"cannot add `{path}`: no such folder")
+            reason = "it is not a directory" if is_file(folder) else "there is no such directory"
+            raise UsageError(f"cannot add `{path}`: {reason}", hint="name a directory with `--add-dir`")
     return folders

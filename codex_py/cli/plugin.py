@@ -22,6 +22,7 @@ from codex_py.errors import UserError
 from codex_py.paths import codex_home
 from codex_py.protocol.encoding import as_object
 from codex_py.skills.plugins import CACHE, installed_plugin
+from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
 _ABOUT: Final = "Plugins: bundles of skills, MCP servers and hooks. Nothing of one is run when it is added."
@@ -144,8 +145,11 @@ def _find(home: Path, name: str) -> str:
     if len(found) == 1:
         return found[0]
     shown = ", ".join(f"`{one}`" for one in found or known)
-    what = "more than one plugin" if found else "no plugin"
-    raise UserError(f"there is {what} `{name}`", hint=f"there are {shown}" if shown else None)
+    if found:
+        raise UserError(f"more than one plugin is called `{name}`", hint=f"give the whole name: {shown}")
+    names = [*known, *(one.partition("@")[0] for one in known)]
+    listed = f"there are {shown}" if shown else "`codex-py plugin add` installs one"
+    raise UserError(f"no plugin `{name}`", hint=did_you_mean(name, names) or listed)
 
 
 def _shown(home: Path, plugin_id: str, *, enabled: bool) -> view.ShownPlugin:

@@ -14,9 +14,9 @@ from codex_py.cli.options import Parser, add_config_flags, add_model_flags, add_
 from codex_py.cli.settings import config_request, find_images, load_settings, working_directory
 from codex_py.config.edit import trust_project
 from codex_py.config.schema import APPROVAL_POLICIES
+from codex_py.config.tui import read_tui
 from codex_py.errors import UsageError
 from codex_py.paths import codex_home
-from codex_py.ui.repl.settings import read_tui
 from codex_py.ui.repl.start import Errand, Place
 from codex_py.ui.repl.terminal import is_capable
 
@@ -49,7 +49,7 @@ def run(arguments: Sequence[str]) -> int:
     if "-h" in flags or "--help" in flags:
         print(parser.format_help().rstrip())
         return 0
-    given = parser.parse_intermixed_args(flags)
+    given = parser.read(flags)
     errand = _read_errand(given, behind)
     host = _Host(given)
     if given.trust:

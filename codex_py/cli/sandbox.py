@@ -63,7 +63,7 @@ def run(arguments: Sequence[str]) -> int:
     if flags and flags[0] in ("-h", "--help"):
         print(parser.format_help().rstrip())
         return 0
-    given = parser.parse_args(flags)
+    given = parser.read(flags, words_first=True)
     if command and given.words:
         raise UsageError(f"what is `{given.words[0]}` before `--`?", hint="the command comes after it")
     if not command and given.words[:1] == [_EXPLAIN]:

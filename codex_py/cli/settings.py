@@ -9,21 +9,27 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
-from codex_py.errors import UsageError, UserError
+from codex_py.errors import UsageError
 from codex_py.paths import is_folder, is_there
 
 _OFFLINE: Final = "offline"
+_OTHER_DIRECTORY: Final = "name another directory with `-C`"
 
 
 def working_directory(chosen: str | None) -> Path:
     """The real path of the directory to work in."""
+    shown = f"cannot work in `{chosen or '.'}`"
     try:
         cwd = Path(chosen or ".").resolve(strict=True)
+    except FileNotFoundError as error:
+        raise UsageError(f"{shown}: there is no such directory", hint=_OTHER_DIRECTORY) from error
     except (OSError, RuntimeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "too many links"
-        raise UserError(f"cannot work in `{chosen or '.'}`: {reason}", hint="name a directory with -C") from error
+        reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else "too many links"
+        raise UsageError(f"{shown}: {reason}", hint=_OTHER_DIRECTORY) from error
     if not is_folder(cwd):
-        raise UserError(f"cannot work in `{chosen}`: not a directory")
+        raise UsageError(f"{shown}: it is not a directory", hint=_OTHER_DIRECTORY)
+    if not os.access(cwd, os.R_OK | os.X_OK):
+        raise UsageError(f"{shown}: you are not allowed to read it", hint=_OTHER_DIRECTORY)
     return cwd
 
 
@@ -31,7 +37,7 @@ def load_settings(given: argparse.Namespace, home: Path, cwd: Path) -> LoadedCon
     """The configuration in force. `--oss` alone means the local server that the configuration names."""
     if given.offline and (given.oss or given.local_provider):
         raise UsageError(
-            "`--offline` and `--oss` exclude each other", hint="the first asks no model, the second a local one"
+            "`--offline` and `--oss` exclude each other", hint="`--offline` uses no model, `--oss` a local one"
         )
     loaded = load_config(config_request(given, home, cwd))
     preferred = loaded.config.oss_provider

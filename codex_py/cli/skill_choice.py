@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.config.keys import edit_distance
 from codex_py.errors import UserError
 from codex_py.skills.discover import SKILL_FILE
 from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.text.nearest import nearest_names
 
 _MOST_GUESSES: Final = 3
-_LONGEST_GUESS: Final = 64
 
 
 class Choice(NamedTuple):
@@ -40,21 +38,6 @@ def choose_skills(catalog: SkillCatalog, target: str) -> Choice:
     raise UserError(_unknown(catalog, target, path))
 
 
-def closest_names(name: str, known: Sequence[str]) -> list[str]:
-    """Up to three known names that may have been meant, the likeliest first."""
-    wanted = name[:_LONGEST_GUESS].lower()
-    ranked: list[tuple[int, str]] = []
-    for other in dict.fromkeys(known):
-        bare = other.lower().rpartition(":")[2]
-        distance = min(
-            edit_distance(wanted, other.lower()[:_LONGEST_GUESS]), edit_distance(wanted, bare[:_LONGEST_GUESS])
-        )
-        is_part = len(wanted) > 2 and (wanted in other.lower() or bare in wanted.split(":")[-1:])
-        if is_part or distance <= max(2, max(len(wanted), len(other)) // 3):
-            ranked.append((distance, other))
-    return [other for _, other in sorted(ranked)[:_MOST_GUESSES]]
-
-
 def _as_path(target: str) -> Path | None:
     """The real path of the `SKILL.md` a text may name."""
     if "\0" in target:
@@ -69,6 +52,6 @@ def _unknown(catalog: SkillCatalog, target: str, path: Path | None) -> str:
             return f"the skill `{target}` could not be loaded: `{problem.path}`: {problem.message}"
     if path is not None and path.is_file() and path.name == SKILL_FILE:
         return f"`{path}` is not among the skills found here: `codex-py skills doctor` says why"
-    near = closest_names(target, [skill.name for skill in catalog.skills])
-    guess = f": did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else "; see `codex-py skills list`"
-    return f"no skill is called `{target}`{guess}"
+    near = nearest_names(target, [skill.name for skill in catalog.skills], limit=_MOST_GUESSES)
+    guess = f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else "see `codex-py skills list`"
+    return f"no skill `{target}`; {guess}"

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import typer
+import typer.main
 
 from codex_py.errors import UsageError
+from codex_py.text.nearest import did_you_mean, nearest
 
+# What other programs call these commands.
+_SYNONYMS: Final = {
+    **dict.fromkeys(("install", "create", "new"), "add"),
+    **dict.fromkeys(("uninstall", "rm", "delete"), "remove"),
+    **dict.fromkeys(("info", "view", "get"), "show"),
+    "ls": "list",
+}
 _HELP: Final = {"help_option_names": ["-h", "--help"]}
 
 
@@ -51,8 +61,41 @@ def _run(app: typer.Typer, arguments: Sequence[str], *, name: str) -> int:
     try:
         status = app(args=list(arguments), prog_name=f"codex-py {name}", standalone_mode=False)
     except typer.TyperException as error:
-        raise UsageError(_one_line(error.format_message()), hint=f"see `codex-py {name} --help`") from error
+        raise _mistake(error.format_message(), app, arguments, name=name) from error
     return status if isinstance(status, int) else 0
+
+
+def _mistake(message: str, app: typer.Typer, arguments: Sequence[str], *, name: str) -> UsageError:
+    """What typer refuses, in our words and with the nearest name."""
+    command = typer.main.get_command(app)
+    subcommands: Mapping[str, Any] = getattr(command, "commands", {})
+    chosen = next((word for word in arguments if word in subcommands), "")
+    whole = f"{name} {chosen}".strip()
+    help_hint = f"see `codex-py {whole} --help`"
+    if found := re.match(r"No such command '(.*?)'", message):
+        word = found[1]
+        own = {also: one for also, one in _SYNONYMS.items() if one in subcommands} | {one: one for one in subcommands}
+        near = nearest(word, own)
+        guess = f"did you mean `{own[near]}`?" if near else help_hint
+        return UsageError(f"no command `{word}` in `codex-py {name}`", hint=guess)
+    if found := re.match(r"No such option: (\S+)", message):
+        options = _options(subcommands.get(chosen, command))
+        return UsageError(f"unknown option `{found[1]}`", hint=did_you_mean(found[1], options) or help_hint)
+    if found := re.match(
+        r"Got unexpected extra arguments? \((.*)\)|Got unexpected extra argument\(s\) \((.*)\)", message
+    ):
+        words = found[1] or found[2]
+        return UsageError(f"unexpected argument `{words.split()[0]}` behind `codex-py {whole}`", hint=help_hint)
+    if found := re.match(r"Missing argument '(.*)'", message):
+        return UsageError(f"`codex-py {whole}` needs `{found[1]}`", hint=help_hint)
+    if found := re.match(r"Option '(\S+?)' requires an argument", message):
+        return UsageError(f"`{found[1]}` needs a value", hint=help_hint)
+    return UsageError(_one_line(message), hint=help_hint)
+
+
+def _options(command: Any) -> list[str]:
+    """Every option of a command, by all its names."""
+    return [name for one in command.params for name in (*one.opts, *one.secondary_opts) if name.startswith("-")]
 
 
 def _nothing() -> None:
@@ -60,5 +103,5 @@ def _nothing() -> None:
 
 
 def _one_line(message: str) -> str:
-    message = " ".join(message.split()).rstrip(".")
+    message = " ".join(message.split()).rstrip(".").replace("'", "`")
     return message[:1].lower() + message[1:]

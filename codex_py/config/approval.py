@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from codex_py.config.keys import KeyPath
-from codex_py.config.kinds import Flag, Kind, OneOf, Reading, WrongValue, allowed_words, check_names, check_table
+from codex_py.config.kinds import Flag, Kind, OneOf, Reading, WrongValue, check_names, check_table, wrong_word
 from codex_py.protocol.policy import GRANULAR, ApprovalPolicy, ApprovalWord, GranularApproval
 
 _REQUIRED: Final = ("sandbox_approval", "rules", "mcp_elicitations")
@@ -20,7 +20,9 @@ class Approval(OneOf):
             if value == GRANULAR:
                 raise WrongValue(path, value, "it is a table: `{ granular = { sandbox_approval = true, … } }`")
             if not isinstance(value, str) or value not in self.words:
-                raise WrongValue(path, value, f"{allowed_words(self.words)}, or a table `{{ {GRANULAR} = {{ … }} }}`")
+                raise WrongValue(
+                    path, value, f"{wrong_word(value, self.words)}, or a table `{{ {GRANULAR} = {{ … }} }}`"
+                )
             return value
         table = check_table(cast("object", value), path)
         if list(table) != [GRANULAR]:

@@ -6,12 +6,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.config.keys import dotted, nearest, toml_value
+from codex_py.config.keys import KeyPath, dotted, toml_value
 from codex_py.config.kinds import Kind, Reading, UnknownKey, WrongValue
 from codex_py.config.layers import Source
-from codex_py.errors import UserError
+from codex_py.config.record import Section, settings_of
+from codex_py.config.schema import Config
+from codex_py.config.sections import ProviderConfig
+from codex_py.errors import ConfigError
+from codex_py.protocol.encoding import as_list
+from codex_py.text.nearest import nearest
 
 _LONGEST_VALUE: Final = 80
+_API_KEYS: Final = ("api_key", "apikey", "openai_api_key")
 
 
 def check_tree(
@@ -28,17 +34,37 @@ def check_tree(
         raise wrong_value(error, source) from error
 
 
-def wrong_value(error: WrongValue, source: Source) -> UserError:
+def wrong_value(error: WrongValue, source: Source) -> ConfigError:
     """The line that names the key, what was found, where, and what is allowed."""
     found = _shortened(toml_value(error.value))
     where = source.where(error.path)
     if error.secret:
         # The words of a flag hold the value too.
         found, where = "…", where if source.layer.path else "in `-c`"
-    hint = None
-    if error.path[-1:] == ("wire_api",) and error.value == "chat":
-        hint = "the chat completions protocol is not spoken here; most servers that had it now have `/responses` too"
-    return UserError(f"cannot use `{dotted(error.path)} = {found}` {where}: {error.allowed}", hint=hint)
+    return ConfigError(f"cannot use `{dotted(error.path)} = {found}` {where}: {error.allowed}", hint=_hint(error))
+
+
+def _hint(error: WrongValue) -> str | None:
+    """The next step after the mistakes that people bring along from other programs."""
+    value: object = error.value
+    words = as_list(value)
+    match error.path, value:
+        case (*_, "wire_api"), "chat":
+            return "chat completions are not supported; most servers that had them now offer `/responses` too"
+        case (*_, "command"), _ if words:
+            return f"write `command = {toml_value(words[0])}` and `args = {toml_value(words[1:])}`"
+        case ("sandbox",), str():
+            return "the mode is set by `sandbox_mode`"
+        case ("projects", folder), str():
+            return f"write `[{dotted(('projects', folder))}]` and below it `trust_level = {toml_value(value)}`"
+        case ("skills", "config"), dict():
+            return "write the header as `[[skills.config]]`"
+        case ("mcp_servers",), list():
+            return "write the header as `[mcp_servers.NAME]`"
+        case ("web_search",), bool(on):
+            return f'write `web_search = "{"live" if on else "disabled"}"`'
+        case _:
+            return None
 
 
 def unknown_key(unknown: UnknownKey, source: Source, *, strict: bool) -> str:
@@ -48,11 +74,32 @@ def unknown_key(unknown: UnknownKey, source: Source, *, strict: bool) -> str:
     """
     name = str(unknown.path[-1])
     near = nearest(name, unknown.known)
-    guess = f"did you mean `{dotted((*unknown.path[:-1], near))}`?" if near else ""
+    guess = f"did you mean `{dotted((*unknown.path[:-1], near))}`?" if near else _elsewhere(unknown.path)
     found = f"unknown key `{dotted(unknown.path)}` {source.where(unknown.path)}"
     if strict:
-        raise UserError(f"{found}: {guess}" if guess else found)
-    return f"{found} is ignored" + (f"; {guess}" if guess else "")
+        raise ConfigError(found, hint=guess or "`codex-py config` lists every key")
+    return f"{found} is ignored; {guess}" if guess else f"{found} is ignored"
+
+
+def _elsewhere(path: KeyPath) -> str:
+    """Where a key of this very name belongs, for one that is in the wrong table."""
+    name = path[-1]
+    if len(path) > 1 and name in settings_of(Config):
+        return f"`{name}` is a key of the top level: move it above the first `[table]`"
+    tables = {key: one.kind.record for key, one in settings_of(Config).items() if isinstance(one.kind, Section)}
+    found = [key for key, record in tables.items() if name in settings_of(record)]
+    from codex_py.config.tui import KEYS as OF_TUI  # the seam: only for a key in the wrong table
+
+    found += ["tui"] if name in OF_TUI else []
+    if len(found) == 1 and path[:-1] != (found[0],):
+        return f"`{name}` belongs into the table `[{found[0]}]`"
+    if name in settings_of(ProviderConfig):
+        return f"`{name}` belongs into a table `[model_providers.NAME]`"
+    if name == "trust_level":
+        return 'it belongs into a table `[projects."DIRECTORY"]`'
+    if str(name).lower() in _API_KEYS:
+        return "a key is kept with `codex-py login --with-api-key`, or in the variable OPENAI_API_KEY"
+    return ""
 
 
 def _shortened(text: str) -> str:

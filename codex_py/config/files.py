@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from codex_py.errors import UserError
+from codex_py.errors import ConfigError
 
 MAX_FILE_BYTES: Final = 1 << 20
 _CHUNK: Final = 1 << 16
@@ -24,17 +24,18 @@ def read_text(path: Path, *, limit: int = MAX_FILE_BYTES) -> str | None:
     except (FileNotFoundError, NotADirectoryError) as error:
         if os.path.islink(path):  # noqa: PTH114
             # Somebody meant to have settings here, and may rely on them.
-            raise UserError(f"cannot read `{path}`: it is a link that leads nowhere") from error
+            raise ConfigError(f"cannot read `{path}`: it is a link to a file that does not exist") from error
         return None
     except OSError as error:
-        raise UserError(f"cannot read `{path}`: {(error.strerror or str(error)).lower()}") from error
+        raise ConfigError(f"cannot read `{path}`: {(error.strerror or str(error)).lower()}") from error
     if len(raw) > limit:
-        raise UserError(f"cannot read `{path}`: it is larger than {limit // 1024} KiB")
+        raise ConfigError(f"cannot read `{path}`: it is larger than {limit // 1024} KiB")
     try:
         return raw.removeprefix(_BOM).decode()
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise UserError(f"cannot read `{path}` line {line}: not UTF-8") from error
+        where = "it is UTF-16" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else f"line {line} is not UTF-8"
+        raise ConfigError(f"cannot read `{path}`: {where}", hint="save it as UTF-8") from error
 
 
 def read_regular(path: Path, limit: int, *, follow: bool = True) -> bytes:
@@ -45,7 +46,7 @@ def read_regular(path: Path, limit: int, *, follow: bool = True) -> bytes:
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
-            raise OSError(0, "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file", str(path))
+            raise OSError(0, "it is a directory" if stat.S_ISDIR(mode) else "it is not a regular file", str(path))
         raw = b""
         while len(raw) < limit and (chunk := os.read(descriptor, min(_CHUNK, limit - len(raw)))):
             raw += chunk

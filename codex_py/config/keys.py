@@ -1,9 +1,9 @@
-"""Dotted keys: reading them from a flag, writing them for people, and the nearest known one to a typing error."""
+"""Dotted keys: reading them from a flag and writing them for people."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import date, time
 from pathlib import PurePath
 from typing import Any, Final, TypeAlias, cast
@@ -16,7 +16,6 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 _BARE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 _SHORT_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
 _MAX_SEGMENTS: Final = 16
-_LONGEST_GUESS: Final = 64
 
 
 def dotted(path: KeyPath) -> str:
@@ -93,30 +92,6 @@ def split_assignment(text: str) -> tuple[str, str] | None:
         elif letter == "=":
             return text[:position].strip(), text[position + 1 :]
     return None
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that differs least, when it is near enough to be a typing error."""
-    name = name[:_LONGEST_GUESS]
-    ranked = sorted((edit_distance(name.lower(), other.lower()), other) for other in known)
-    if not ranked or ranked[0][0] > max(1, min(len(name), len(ranked[0][1])) // 3):
-        return None
-    return ranked[0][1]
-
-
-def edit_distance(one: str, other: str) -> int:
-    """Letters to insert, delete, replace or swap with their neighbour to get from one text to the other."""
-    before: list[int] = []
-    last = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        row = [i]
-        for j, against in enumerate(other, 1):
-            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != against))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == against:
-                cost = min(cost, before[j - 2] + 1)
-            row.append(cost)
-        before, last = last, row
-    return last[-1]
 
 
 def _segment(text: str, position: int) -> tuple[str, int]:

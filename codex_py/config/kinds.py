@@ -12,11 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
-from codex_py.config.keys import KeyPath
+from codex_py.config.keys import KeyPath, dotted, toml_value
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.value import Value
+from codex_py.text.nearest import did_you_mean
 
 LARGEST: Final = 2**63 - 1
+_ON: Final = ("true", "yes", "on", "True")
+_OFF: Final = ("false", "no", "off", "False")
 
 
 class WrongValue(Exception):
@@ -72,13 +75,13 @@ class Text(Kind):
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> str:
         if not isinstance(value, str):
-            raise WrongValue(path, value, "allowed is a string", secret=self.secret)
+            raise WrongValue(path, value, _text_wanted(value, secret=self.secret), secret=self.secret)
         if value.isprintable():
             return value
         if any("\ud800" <= letter <= "\udfff" or letter == "\0" for letter in value):
-            raise WrongValue(path, value, "allowed is a string of valid characters", secret=self.secret)
+            raise WrongValue(path, value, "it holds characters that no text may have", secret=self.secret)
         if not self._lines and any(letter < " " or "\x7f" <= letter <= "\x9f" for letter in value):
-            raise WrongValue(path, value, "allowed is a string on one line", secret=self.secret)
+            raise WrongValue(path, value, "it must be text on one line", secret=self.secret)
         return value
 
 
@@ -93,7 +96,7 @@ class Url(Text):
         text = super().check(value, path, reading).strip()
         scheme, separator, rest = text.partition("://")
         if scheme.lower() not in ("http", "https") or not separator or not rest.strip("/") or " " in rest:
-            raise WrongValue(path, value, "allowed is an `http://` or `https://` address")
+            raise WrongValue(path, value, "it must be a URL that begins with `https://` or `http://`")
         return text
 
 
@@ -105,7 +108,7 @@ class OneOf(Kind):
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> str:
         if not isinstance(value, str) or value not in self.words:
-            raise WrongValue(path, value, allowed_words(self.words))
+            raise WrongValue(path, value, wrong_word(value, self.words))
         return value
 
 
@@ -118,7 +121,9 @@ class Flag(Kind):
     def check(self, value: object, path: KeyPath, reading: Reading) -> bool | str:
         if isinstance(value, bool) or (isinstance(value, str) and value in self._words):
             return value
-        raise WrongValue(path, value, allowed_words(("true", "false", *self._words)))
+        words = ("true", "false", *self._words)
+        meant = "true" if value in _ON else "false" if value in _OFF else None
+        raise WrongValue(path, value, f"write `{meant}` without quotes" if meant else wrong_word(value, words))
 
 
 class Whole(Kind):
@@ -130,8 +135,10 @@ class Whole(Kind):
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not self._least <= value <= self._most:
+            if isinstance(value, str) and value.isascii() and value.isdigit():
+                raise WrongValue(path, value, f"write `{value}` without quotes")
             end = "up" if self._most == LARGEST else f"to {self._most}"
-            raise WrongValue(path, value, f"allowed are whole numbers from {self._least} {end}")
+            raise WrongValue(path, value, f"it must be a whole number from {self._least} {end}")
         return value
 
 
@@ -140,9 +147,9 @@ class Seconds(Kind):
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise WrongValue(path, value, "allowed is a number of seconds")
+            raise WrongValue(path, value, "it must be a number of seconds")
         if not 0 <= value <= LARGEST or math.isnan(value):
-            raise WrongValue(path, value, "allowed is a number of seconds from 0 up")
+            raise WrongValue(path, value, "it must be a number of seconds from 0 up")
         return float(value)
 
 
@@ -152,7 +159,7 @@ class FilePath(Kind):
     def check(self, value: object, path: KeyPath, reading: Reading) -> Any:
         text = Text(lines=True).check(value, path, reading)
         if not text:
-            raise WrongValue(path, value, "allowed is a path")
+            raise WrongValue(path, value, "it must be a path")
         return reading.folder / expand_home(text, reading.home)
 
 
@@ -169,7 +176,7 @@ class Pattern(Text):
     def check(self, value: object, path: KeyPath, reading: Reading) -> str:
         text = super().check(value, path, reading)
         if not text:
-            raise WrongValue(path, value, "allowed is a path pattern")
+            raise WrongValue(path, value, "it must be a path pattern")
         return text
 
 
@@ -181,7 +188,8 @@ class ListOf(Kind):
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
-            raise WrongValue(path, value, "allowed is a list")
+            example = f", as in `[{toml_value(value)}]`" if isinstance(value, str) else ""
+            raise WrongValue(path, value, f"it must be a list{example}")
         parts = cast("list[object]", value)
         return tuple(self.kind.check(part, (*path, index), reading) for index, part in enumerate(parts))
 
@@ -207,7 +215,7 @@ class TextOrTexts(Kind):
         if isinstance(value, str):
             return (Text().check(value, path, reading),)
         if not isinstance(value, list):
-            raise WrongValue(path, value, "allowed is a string or a list of strings")
+            raise WrongValue(path, value, "it must be text in quotes or a list of texts")
         return ListOf(Text()).check(cast("object", value), path, reading)
 
 
@@ -255,7 +263,7 @@ class Table(Kind):
 def check_table(value: object, path: KeyPath) -> dict[str, Any]:
     """The value as a table; raise `WrongValue` when it is none."""
     if not isinstance(value, dict):
-        raise WrongValue(path, value, "allowed is a table")
+        raise WrongValue(path, value, f"it must be a table: a line `[{dotted(path)}]` with its keys below")
     return as_object(cast("object", value))
 
 
@@ -269,6 +277,19 @@ def check_names(value: object, path: KeyPath, reading: Reading, kinds: Mapping[s
         else:
             checked[name] = kind.check(inner, (*path, name), reading)
     return checked
+
+
+def wrong_word(value: object, words: tuple[str, ...]) -> str:
+    """The likeliest word and all that are allowed, for a value that is none of them."""
+    guess = did_you_mean(value, words) if isinstance(value, str) else ""
+    return f"{guess} {allowed_words(words)}".lstrip()
+
+
+def _text_wanted(value: object, *, secret: bool) -> str:
+    """What text there could be in place of a value of another type."""
+    if isinstance(value, int | float) and not secret:
+        return f'it must be text: write `"{toml_value(value)}"` in quotes'
+    return "it must be one text in quotes" + (", not a list" if isinstance(value, list) else "")
 
 
 def allowed_words(words: tuple[str, ...]) -> str:

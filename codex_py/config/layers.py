@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from codex_py.config.keys import KeyPath, dotted
-from codex_py.errors import UserError
+from codex_py.errors import ConfigError
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.value import Value
 
@@ -59,9 +60,12 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
     try:
         return read_toml(text)
     except NestedTooDeeply as error:
-        raise UserError(f"cannot read `{path}`: nested too deeply") from error
+        raise ConfigError(
+            f"cannot read `{path}`: nested too deeply", hint="no setting is deeper than ten tables"
+        ) from error
     except ValueError as error:
-        raise UserError(f"cannot read `{path}`{_position(str(error), text)}") from error
+        reason, fix = _fault(str(error), text)
+        raise ConfigError(f"cannot read `{path}`{reason}", hint=fix or None) from error
 
 
 def read_toml(text: str) -> dict[str, Any]:
@@ -154,13 +158,14 @@ def _inside(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
-def _position(message: str, text: str) -> str:
-    """`tomllib`'s message with its position first."""
+def _fault(message: str, text: str) -> tuple[str, str]:
+    """Where a text stops being TOML and why, and what to write there."""
+    from codex_py.config.toml_faults import explain  # the seam: only for a file that is broken
+
     reason, _, place = message.rpartition(" (at ")
     if not reason:
-        return f": {message[:1].lower()}{message[1:]}"
-    reason = reason[:1].lower() + reason[1:]
-    if place.startswith("line "):
-        return f" {place.rstrip(')').replace(',', '')}: {reason}"
-    line, column = text.count("\n") + 1, len(text) - text.rfind("\n")
-    return f" line {line} column {column}: {reason} at the end of the file"
+        return ": a number has too many digits" if "digits" in message else f": {message.lower()}", ""
+    found = re.match(r"line (\d+), column (\d+)", place)
+    line, column = map(int, found.groups()) if found else (text.count("\n") + 1, len(text) - text.rfind("\n"))
+    fault = explain(text, reason, line, column)
+    return f" line {fault.line} column {fault.column}: {fault.reason}", fault.fix

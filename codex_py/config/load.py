@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from codex_py.config.keys import KeyPath, dotted, nearest
+from codex_py.config.keys import KeyPath, dotted, toml_value
 from codex_py.config.layers import Checked, Layer, Source, merge, origins_of
 from codex_py.config.mcp_sections import mcp_server_problem
 from codex_py.config.own_layers import read_above_project, read_below_project
@@ -17,7 +17,8 @@ from codex_py.config.requirements import read_requirements, required_layer
 from codex_py.config.schema import BUILT_IN_PROVIDERS, Config
 from codex_py.config.translate import translated
 from codex_py.config.trust import Trust, TrustList, find_root, real_path
-from codex_py.errors import UserError
+from codex_py.errors import ConfigError
+from codex_py.text.nearest import did_you_mean
 
 __all__ = ["ConfigRequest", "LoadedConfig", "load_config"]
 
@@ -53,12 +54,20 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
         layers.append(required)
     tree = merge(layers)
     _check_provider(tree, layers)
-    _check_mcp_servers(tree, layers)
+    _check_mcp_servers(tree, layers, reader)
     return LoadedConfig(
         config=cast("Config", SCHEMA.build(tree)),
         origins=origins_of(tree, layers),
         layers=tuple(dict.fromkeys(one.source.layer for one in reversed(layers))),
-        warnings=tuple([*reader.warnings, *_without_effect(tree, layers), *overruled, *_overruled_by(looking, tree)]),
+        warnings=tuple(
+            [
+                *reader.warnings,
+                *_without_effect(tree, layers),
+                *_ignored_in_tui(tree, layers),
+                *overruled,
+                *_overruled_by(looking, tree),
+            ]
+        ),
         trust=trust,
         project_root=place.root,
         requirements=requirements,
@@ -105,25 +114,37 @@ def _without_effect(tree: Mapping[str, Any], layers: Sequence[Checked]) -> list[
     return [f"`approvals_reviewer` {_where(('approvals_reviewer',), layers)} has no effect: questions go to the user"]
 
 
+def _ignored_in_tui(tree: Mapping[str, Any], layers: Sequence[Checked]) -> list[str]:
+    if not tree["tui"]:
+        return []
+    from codex_py.config.tui import tui_problems  # the seam: most files have no `[tui]`
+
+    return [
+        f"`tui.{key} = {toml_value(tree['tui'][key])}` {_where(('tui', key), layers)} is ignored: {reason}"
+        for key, reason in tui_problems(tree["tui"])
+    ]
+
+
 def _check_provider(tree: Mapping[str, Any], layers: Sequence[Checked]) -> None:
     chosen = str(tree["model_provider"])
     known = (*BUILT_IN_PROVIDERS, *tree["model_providers"])
     if chosen in known:
         return
-    near = nearest(chosen, known)
-    guess = f"did you mean `{near}`? " if near else ""
-    raise UserError(
-        f"unknown provider `{chosen}` {_where(('model_provider',), layers)}: {guess}"
-        f"known are {', '.join(f'`{name}`' for name in known)}",
-        hint=f"describe it in `[{dotted(('model_providers', chosen))}]`",
+    guess = did_you_mean(chosen, known)
+    raise ConfigError(
+        f"unknown provider `{chosen}` {_where(('model_provider',), layers)}: "
+        f"{guess}{' ' if guess else ''}known are {', '.join(f'`{name}`' for name in known)}",
+        hint=None if guess else f"define it in `[{dotted(('model_providers', chosen))}]`",
     )
 
 
-def _check_mcp_servers(tree: Mapping[str, Any], layers: Sequence[Checked]) -> None:
+def _check_mcp_servers(tree: Mapping[str, Any], layers: Sequence[Checked], reader: LayerReader) -> None:
     for name, server in tree["mcp_servers"].items():
         if (reason := mcp_server_problem(server)) is not None:
+            # A mistyped `command` is the likeliest reason for there being none.
+            reader.raise_unknown(("mcp_servers", name))
             where = _where(("mcp_servers", name), layers)
-            raise UserError(f"cannot use `{dotted(('mcp_servers', name))}` {where}: {reason}")
+            raise ConfigError(f"cannot use `{dotted(('mcp_servers', name))}` {where}: {reason}")
 
 
 def _where(path: KeyPath, layers: Sequence[Checked]) -> str:

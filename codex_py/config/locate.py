@@ -22,9 +22,12 @@ _TOKEN: Final = (
 _BETWEEN_KEYS: Final = frozenset("[]{}=,\n")
 
 
-class _Token(NamedTuple):
+class Token(NamedTuple):
+    """A name, a text in its quotes, a mark or a line end; `line` from 1, `start` its place in the text."""
+
     text: str
     line: int
+    start: int
 
 
 class _Frame(NamedTuple):
@@ -56,28 +59,50 @@ def key_lines(text: str) -> dict[KeyPath, int]:
     return lines
 
 
+def path_in_line(text: str, line: int) -> tuple[KeyPath, bool]:
+    """The key that is set, or the table that is opened, by what stands in a line, and whether it is a table."""
+    entries: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    for statement in _statements(text):
+        is_header = statement[0].text == "["
+        if is_header:
+            table = _header(statement, entries)
+        if statement[-1].line < line:
+            continue
+        if is_header:
+            return table, True
+        lines: dict[KeyPath, int] = {}
+        _assignment(statement, table, lines)
+        here = [path for path in lines if len(path) > len(table)]
+        # The deepest key of `a.b = 1` is the one that is set; what its value holds comes behind it.
+        names = sum(1 for one in _before_equals(statement) if one.text != ".")
+        return here[names - 1] if len(here) >= names > 0 else table, False
+    return (), False
+
+
 def longest_key(text: str) -> int:
     """The most dots between names that follow each other: how deep one key goes."""
     longest = dots = 0
-    for token in _tokens(text):
+    for token in tokens(text):
         dots = dots + 1 if token.text == "." else dots if token.text not in _BETWEEN_KEYS else 0
         longest = max(longest, dots)
     return longest
 
 
-def _tokens(text: str) -> Iterator[_Token]:
+def tokens(text: str) -> Iterator[Token]:
+    """The words and marks of a text in their order, comments left out."""
     line = 1
     for match in re.finditer(_TOKEN, text, re.DOTALL):
         if match.lastgroup != "gap":
-            yield _Token(match.group(), line)
+            yield Token(match.group(), line, match.start())
         line += match.group().count("\n")
 
 
-def _statements(text: str) -> Iterator[list[_Token]]:
+def _statements(text: str) -> Iterator[list[Token]]:
     """The tokens of one header or one `key = value`, which may go over several lines."""
-    statement: list[_Token] = []
+    statement: list[Token] = []
     depth = 0
-    for token in _tokens(text):
+    for token in tokens(text):
         if token.text == "\n":
             if depth <= 0 and statement:
                 yield statement
@@ -89,7 +114,14 @@ def _statements(text: str) -> Iterator[list[_Token]]:
         yield statement
 
 
-def _header(statement: list[_Token], entries: dict[KeyPath, int]) -> KeyPath:
+def _before_equals(statement: list[Token]) -> Iterator[Token]:
+    for token in statement:
+        if token.text == "=":
+            return
+        yield token
+
+
+def _header(statement: list[Token], entries: dict[KeyPath, int]) -> KeyPath:
     """The table a header opens, with the position in each array of tables on the way."""
     is_array = len(statement) > 1 and statement[1].text == "["
     names = [_plain(token.text) for token in statement if token.text not in ("[", "]", ".")]
@@ -103,13 +135,13 @@ def _header(statement: list[_Token], entries: dict[KeyPath, int]) -> KeyPath:
     return path
 
 
-def _assignment(statement: list[_Token], table: KeyPath, lines: dict[KeyPath, int]) -> None:
+def _assignment(statement: list[Token], table: KeyPath, lines: dict[KeyPath, int]) -> None:
     """Note the key of a statement and every key and list entry inside its value."""
     path, names = table, list[str]()
     frames = [_Frame(table, is_list=False)]
     positions = [0]
     in_key = True
-    for text, line in statement:
+    for text, line, _ in statement:
         frame = frames[-1]
         if in_key and text == "=":
             path, names, in_key = (*frame.path, *names), [], False

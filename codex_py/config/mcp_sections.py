@@ -51,10 +51,12 @@ _REMOTE: Final = (
 def mcp_server_problem(server: Mapping[str, Any]) -> str | None:
     """Why a checked `[mcp_servers.NAME]` table describes no server; None when it does."""
     if ("command" in server) == ("url" in server):
-        return "it has both `command` and `url`" if "url" in server else "it has neither `command` nor `url`"
+        if "url" in server:
+            return "it has both `command` and `url`; remove one"
+        return "set `command` to the program that starts it, or `url` to its address"
     odd = [key for key in (_LOCAL if "url" in server else _REMOTE) if key in server]
     if odd:
-        return f"`{odd[0]}` goes with `{'command' if 'url' in server else 'url'}`"
+        return f"`{odd[0]}` only goes with `{'command' if 'url' in server else 'url'}`; remove it"
     return None
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from codex_py.config.keys import parse_key
 from codex_py.config.layers import Checked, Layer, Source, nested
 from codex_py.config.overrides import parse_override
 from codex_py.config.reader import LayerReader
 from codex_py.config.request import ConfigRequest
-from codex_py.errors import UserError
+from codex_py.errors import ConfigError
 from codex_py.protocol.encoding import as_object
+from codex_py.text.nearest import did_you_mean
 
 _FLAGS = Layer("flags")
 _LONGEST_FLAG = 80
+_PROFILE: Final = ".config.toml"
 
 
 def read_below_project(reader: LayerReader, request: ConfigRequest) -> list[Checked]:
@@ -54,16 +56,23 @@ def _read_profile(
     reader: LayerReader, home: Path, name: str, *, legacy: Mapping[str, Any]
 ) -> tuple[Source, dict[str, Any]]:
     if not name or name.startswith(".") or "/" in name or "\0" in name:
-        raise UserError(f"not the name of a profile: `{name}`", hint="a profile `x` is the file `x.config.toml`")
-    path = home / f"{name}.config.toml"
+        raise ConfigError(f"not the name of a profile: `{name}`", hint="a profile `x` is the file `x.config.toml`")
+    if name != name.strip() or " " in name:
+        # What other agents print an answer with.
+        raise ConfigError(f"no profile `{name}`", hint=f'`-p` names a profile; for a task: `codex-py exec "{name}"`')
+    path = home / f"{name}{_PROFILE}"
     if name in legacy:
-        raise UserError(
+        raise ConfigError(
             f"cannot use the profile `{name}`: it is the table `[profiles.{name}]` in `{home / 'config.toml'}`",
             hint=f"move its keys to `{path}`, without the table's header",
         )
     found = reader.read_file("profile", path)
     if found is None:
-        raise UserError(f"there is no profile `{name}`: `{path}` does not exist")
+        names = [file.name.removesuffix(_PROFILE) for file in home.glob(f"*{_PROFILE}")]
+        guess = did_you_mean(name, names) or (
+            f"there are {', '.join(f'`{one}`' for one in sorted(names))}" if names else None
+        )
+        raise ConfigError(f"no profile `{name}`: `{path}` does not exist", hint=guess or "create this file")
     return found
 
 

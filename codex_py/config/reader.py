@@ -8,12 +8,14 @@ from typing import Any, Final
 
 from codex_py.config.checking import check_tree, unknown_key
 from codex_py.config.files import read_text
+from codex_py.config.keys import KeyPath
 from codex_py.config.kinds import UnknownKey
 from codex_py.config.layers import Checked, Layer, LayerKind, Source, parse_toml
 from codex_py.config.permissions import weak_permissions, without_commands
 from codex_py.config.record import Section
 from codex_py.config.schema import BUILT_IN_PROVIDERS, FOREIGN_KEYS, Config
-from codex_py.errors import UserError
+from codex_py.errors import ConfigError
+from codex_py.text.nearest import nearest
 
 SCHEMA: Final = Section(Config)
 # A restriction with a misspelt name must not be dropped with a warning.
@@ -34,12 +36,14 @@ class LayerReader:
         self._strict = strict
         self._warnings: list[str] = []
         self._weak: dict[str, list[str]] = {}
+        self._unknown: list[tuple[UnknownKey, Source]] = []
 
     @property
     def warnings(self) -> list[str]:
         """All warnings so far, one line each."""
         weak = [
-            f"{reason}" + (f"; until then {', '.join(f'`{key}`' for key in keys)} in it are not used" if keys else "")
+            f"{reason}"
+            + (f"; until then these keys are ignored: {', '.join(f'`{key}`' for key in keys)}" if keys else "")
             for reason, keys in self._weak.items()
         ]
         return [*self._warnings, *weak]
@@ -47,6 +51,12 @@ class LayerReader:
     def warn(self, message: str) -> None:
         """Add a warning."""
         self._warnings.append(message)
+
+    def raise_unknown(self, table: KeyPath) -> None:
+        """Raise `ConfigError` for the first unknown key of a table that looks like a known one, if there is any."""
+        for unknown, source in self._unknown:
+            if unknown.path[:-1] == table and nearest(str(unknown.path[-1]), unknown.known):
+                unknown_key(unknown, source, strict=True)
 
     def read_file(self, kind: LayerKind, path: Path) -> tuple[Source, dict[str, Any]] | None:
         """A file of the user or of the machine, not checked yet.
@@ -70,9 +80,9 @@ class LayerReader:
             self._note_unknown(one, source)
         for name in checked.get("model_providers", {}):
             if name in BUILT_IN_PROVIDERS:
-                raise UserError(
+                raise ConfigError(
                     f"cannot redefine the built-in provider `{name}` {source.where(('model_providers', name))}",
-                    hint=f"give yours another name{_OTHER_ADDRESS.get(name, '')}",
+                    hint=f"choose another name{_OTHER_ADDRESS.get(name, '')}",
                 )
         return Checked(source, checked)
 
@@ -83,7 +93,8 @@ class LayerReader:
         if top_level and unknown.path[0] in _PROFILES and not self._strict:
             self.warn(
                 f"`{unknown.path[0]}` {source.where(unknown.path)} is ignored: a profile is a file of its own, "
-                "`<name>.config.toml` in CODEX_HOME, chosen with `-p <name>`"
+                "`$CODEX_HOME/NAME.config.toml`, chosen with `-p NAME`"
             )
             return
+        self._unknown.append((unknown, source))
         self.warn(unknown_key(unknown, source, strict=self._strict or unknown.path[0] in _RESTRICTIONS))

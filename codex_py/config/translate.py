@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from codex_py.config.keys import toml_value
-from codex_py.config.kinds import allowed_words
+from codex_py.config.kinds import wrong_word
 from codex_py.config.layers import Checked, holds
 from codex_py.config.record import settings_of
 from codex_py.config.sections import SandboxWorkspaceWrite
-from codex_py.errors import UserError
+from codex_py.errors import ConfigError
 
 _SEARCHES: Final = {"web_search_request": "live", "web_search_cached": "cached"}
 PERMISSION_MODES: Final = {
@@ -62,7 +62,7 @@ def _permissions(layer: Checked, *, decides: bool) -> dict[str, Any]:
     if not decides:
         return {}
     where = layer.source.where(("default_permissions",))
-    raise UserError(
-        f"cannot use `default_permissions = {toml_value(name)}` {where}: {allowed_words(tuple(PERMISSION_MODES))}",
-        hint="say what a set of your own says with `sandbox_mode`, `sandbox_workspace_write` and `sandbox.deny_read`",
+    raise ConfigError(
+        f"cannot use `default_permissions = {toml_value(name)}` {where}: {wrong_word(name, tuple(PERMISSION_MODES))}",
+        hint="for a profile of your own use `sandbox_mode`, `sandbox_workspace_write` and `sandbox.deny_read`",
     )

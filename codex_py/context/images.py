@@ -82,11 +82,11 @@ def _picture(path: Path) -> bytes:
     try:
         head = read_trusted(path, MAX_IMAGE_BYTES + 1)
     except FileRefused as refusal:
-        raise UserError(f"cannot attach image {quoted(str(path))}: {refusal}") from refusal
+        raise UserError(f"cannot attach image {quoted(str(path))}: {refusal}", status=2) from refusal
     if head is None:
-        raise UserError(f"cannot attach image {quoted(str(path))}: no such file")
+        raise UserError(f"cannot attach image {quoted(str(path))}: no such file", status=2)
     if head.size > MAX_IMAGE_BYTES:
-        raise UserError(f"cannot attach image {quoted(str(path))}: over {MAX_IMAGE_BYTES // 2**20} MiB")
+        raise UserError(f"cannot attach image {quoted(str(path))}: over {MAX_IMAGE_BYTES // 2**20} MiB", status=2)
     if image_type(head.raw) is None:
-        raise UserError(f"cannot attach image {quoted(str(path))}: not a PNG, JPEG, GIF or WebP picture")
+        raise UserError(f"cannot attach image {quoted(str(path))}: not a PNG, JPEG, GIF or WebP picture", status=2)
     return head.raw

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from codex_py.config.keys import nearest
 from codex_py.core.skill_names import for_a_model
 from codex_py.errors import ToolError
 from codex_py.protocol.input import SkillInput, UserInput
+from codex_py.text.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from codex_py.core.agent_role import AgentRole
@@ -22,9 +22,8 @@ def wished_role(name: str, roles: Mapping[str, AgentRole]) -> AgentRole | None:
         return roles.get(name)
     if (role := roles.get(name)) is not None:
         return role
-    near = nearest(name, roles)
     known = ", ".join(f"`{one}`" for one in roles)
-    guess = f"did you mean `{near}`? " if near else ""
+    guess = f"{question} " if (question := did_you_mean(name, roles)) else ""
     raise ToolError(f"unknown agent_type `{name}`: {guess}there are {known}")
 
 

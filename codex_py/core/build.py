@@ -40,6 +40,7 @@ from codex_py.core.tool_runs import ToolParts
 from codex_py.core.turn_context import ModelSettings, TurnSettings
 from codex_py.log import write_crash_report
 from codex_py.model.auth import find_credentials
+from codex_py.model.catalog import openai_models
 from codex_py.model.providers import Provider, loopback_provider, resolve_provider
 from codex_py.process.env import EnvironmentRules, tool_environment
 from codex_py.process.shells import user_shell
@@ -49,6 +50,7 @@ from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import ApprovalPolicy, extra_roots
 from codex_py.sandbox.policy import writable_roots
 from codex_py.skills.roots import SkillRootsRequest
+from codex_py.text.nearest import did_you_mean
 from codex_py.text.redact import Redactor
 from codex_py.tools.registry import ToolRegistry
 
@@ -317,9 +319,14 @@ def _notices(
     notices = list(stored.warnings) if stored else []
     notices += filter(None, [web_search_notice(request.loaded, provider, settings)])
     if not known and request.loaded.config.model_provider != OFFLINE_PROVIDER:
+        guess = (
+            f"{question} "
+            if (question := did_you_mean(settings.model, (*openai_models(), *request.loaded.config.models)))
+            else ""
+        )
         notices.append(
-            f"nothing is known about the model `{settings.model}`: common defaults are used;"
-            f' describe it under `[models."{settings.model}"]`'
+            f"unknown model `{settings.model}`: {guess}assuming a window of {settings.context_window:,} tokens; "
+            f'if the name is right, set `[models."{settings.model}"] context_window`'
         )
     before = (stored.turn_context or {}).get("model") if stored else None
     if before and before != settings.model:

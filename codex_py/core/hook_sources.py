@@ -24,6 +24,7 @@ from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
 from codex_py.skills.plugin_hooks import written_hooks
 from codex_py.skills.plugins import enabled_plugins
+from codex_py.text.reasons import json_reason
 
 HOOKS_FILE: Final = "hooks.json"
 _PLUGIN_DATA: Final = "plugins/data"
@@ -205,7 +206,7 @@ def _tables_in(path: Path, *, limit: int = 1024 * 1024) -> Mapping[str, Any]:
     try:
         document: object = decode_json(text)
     except ValueError as error:
-        raise UserError(f"cannot read `{path}`: not JSON: {error}") from error
+        raise UserError(f"cannot read `{path}`: not JSON: {json_reason(error)}") from error
     if not isinstance(document, dict):
         raise UserError(f"cannot read `{path}`: not a JSON object")
     return tables_of(cast("object", document))

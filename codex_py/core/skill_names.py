@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from typing import Final
 
 from codex_py.errors import ToolError
 from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.text.nearest import nearest_names
 from codex_py.text.sanitize import sanitize_line
 
 _MOST_NAMED: Final = 5
@@ -30,9 +29,10 @@ def find_skill(catalog: SkillCatalog, name: str) -> Skill:
     if found:
         files = ", ".join(f"`{sanitize_line(str(skill.path))}` ({skill.name})" for skill in found[:_MOST_NAMED])
         raise ToolError(f"{len(found)} skills are called `{shown}`: use a whole name, or read the file of one: {files}")
-    close = closest_names(wanted, (skill.name for skill in enabled if skill.allow_implicit))
-    listed = ", ".join(f"`{sanitize_line(one)}`" for one in close)
-    hint = f"the closest are {listed}" if close else "there are no skills"
+    names = [skill.name for skill in enabled if skill.allow_implicit]
+    close = nearest_names(wanted, names, limit=_MOST_NAMED)
+    listed = ", ".join(f"`{sanitize_line(one)}`" for one in close or sorted(names)[:_MOST_NAMED])
+    hint = f"{'the closest are' if close else 'there are'} {listed}" if names else "there are no skills"
     raise ToolError(f"there is no skill `{shown}`; {hint}")
 
 
@@ -53,12 +53,3 @@ def for_a_model(skill: Skill) -> Skill:
         return skill
     name = sanitize_line(skill.name)
     raise ToolError(f"the skill `{name}` is only for the user to ask for, by writing `${name}` in a message")
-
-
-def closest_names(wanted: str, names: Iterable[str]) -> list[str]:
-    """At most five of the names, the most similar first."""
-    folded: dict[str, str] = {}
-    for name in sorted(set(names)):
-        folded.setdefault(name.casefold(), name)
-    close = difflib.get_close_matches(wanted.casefold(), folded, n=_MOST_NAMED, cutoff=0.0)
-    return [folded[name] for name in close]

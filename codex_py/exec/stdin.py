@@ -16,6 +16,7 @@ _FIRST_BYTE_SECONDS: Final = 1.0
 # How late an interrupt may be noticed while a pipe is silent.
 _SIGNAL_SECONDS: Final = 0.1
 _MOST_BYTES: Final = 64 * 1024 * 1024
+_LOOKED_AT: Final = 8000
 
 
 def read_prompt(argument: str | None) -> str:
@@ -26,13 +27,13 @@ def read_prompt(argument: str | None) -> str:
     """
     if argument is None or argument == "-":
         if argument is None and sys.stdin.isatty():
-            raise UsageError("no prompt", hint='say what to do: `codex-py exec "…"`, or pipe it in')
+            raise UsageError("no prompt", hint='write one: `codex-py exec "fix the failing test"`, or pipe it in')
         text = _read_all()
         if not text.strip():
-            raise UserError("no prompt on standard input", hint="write it to the pipe, or give it as an argument")
+            raise UsageError("no prompt on standard input", hint="pipe one in, or give it as an argument")
         return text
     if not argument.strip():
-        raise UserError("the prompt is empty", hint="say what to do")
+        raise UsageError("the prompt is empty", hint='write one: `codex-py exec "fix the failing test"`')
     extra = _read_all() if _has_something() else ""
     if not extra:
         return argument
@@ -81,4 +82,16 @@ def _read_all() -> str:
                 raise UserError("standard input is over 64 MiB", hint="put it in a file and name the file")
     except OSError as error:
         raise UserError(f"cannot read standard input: {error.strerror}") from error
-    return b"".join(pieces).decode(errors="replace")
+    return _text_of(b"".join(pieces))
+
+
+def _text_of(raw: bytes) -> str:
+    """Text of a pipe; bytes that are not UTF-8 are replaced. Raises `UsageError` for what is not text at all."""
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise UsageError("standard input is UTF-16", hint="pipe it through `iconv -f UTF-16 -t UTF-8`")
+    if raw.startswith((b"\x89PNG", b"\xff\xd8\xff", b"GIF8")):
+        raise UsageError("standard input is a picture, not text", hint="attach it with `-i FILE`")
+    # What `git` and `grep` go by.
+    if b"\0" in raw[:_LOOKED_AT]:
+        raise UsageError("standard input is binary, not text", hint="name the file in the prompt instead")
+    return raw.decode(errors="replace")

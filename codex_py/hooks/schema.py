@@ -13,6 +13,7 @@ from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.matching import Condition, Matcher, trouble_with
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.value import Value
+from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
 HookLayer: TypeAlias = Literal["managed", "user", "project", "plugin"]
@@ -278,6 +279,7 @@ def _not_run(types: Sequence[str], origin: HookOrigin) -> str:
 
 def _unknown(event: str, origin: HookOrigin) -> str:
     shown = sanitize_line(event[:_LONGEST_LABEL])
-    near = next((name for name in MOMENTS if name.lower() == event.replace("_", "").lower()), None)
-    guess = f"did you mean `{near}`? " if near else ""
-    return f"hooks for `{shown}` in {origin.where} are ignored: {guess}there is no such event"
+    guess = did_you_mean(event, MOMENTS)
+    return f"hooks for `{shown}` in {origin.where} are ignored: there is no such event" + (
+        f"; {guess}" if guess else ""
+    )

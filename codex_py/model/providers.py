@@ -15,6 +15,7 @@ from codex_py.programs import ProgramFinder
 from codex_py.protocol.compaction import CompactionWay
 from codex_py.protocol.value import Value
 from codex_py.text.address import is_plain_http
+from codex_py.text.nearest import did_you_mean
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 DEFAULT_RETRIES: Final = 5
@@ -129,10 +130,10 @@ def resolve_provider(
         )
     record = configured.get(provider_id)
     if record is None:
-        known = ", ".join(f"`{name}`" for name in (*_BUILT_IN, *sorted(configured)))
+        names = (*_BUILT_IN, *sorted(configured))
         raise UserError(
-            f"unknown model provider `{provider_id}`",
-            hint=f"known are {known}; define it under `[model_providers.{provider_id}]` in config.toml",
+            f"unknown provider `{provider_id}`",
+            hint=did_you_mean(provider_id, names) or f"known are {', '.join(f'`{name}`' for name in names)}",
         )
     return _custom(provider_id, record, ca_file)
 

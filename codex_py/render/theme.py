@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from codex_py.errors import UserError
 from codex_py.protocol.value import Value
+from codex_py.text.nearest import did_you_mean
 
 ColorDepth: TypeAlias = Literal["none", "16", "256", "truecolor"]
 
@@ -115,7 +116,9 @@ def theme_named(name: str, env: Mapping[str, str]) -> Theme:
     if name == AUTO:
         return detect_theme(env)
     if name not in _GROUNDS:
-        raise UserError(f"no theme `{name}`", hint=f"there are `{'`, `'.join(THEME_NAMES)}`")
+        raise UserError(
+            f"no theme `{name}`", hint=did_you_mean(name, THEME_NAMES) or f"there are `{'`, `'.join(THEME_NAMES)}`"
+        )
     depth = color_depth(env)
     return Theme("mono", "none") if depth == "none" or name == "mono" else Theme(name, depth)
 

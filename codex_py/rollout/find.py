@@ -7,6 +7,7 @@ from pathlib import Path
 from codex_py.errors import UserError
 from codex_py.protocol.ids import is_uuid
 from codex_py.rollout.files import archived_files, compressed_files, is_archived, session_files, thread_of
+from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
 
@@ -64,8 +65,12 @@ def _named(home: Path, wanted: str) -> list[Path]:
 def _unknown(home: Path, wanted: str) -> UserError:
     thread_id = wanted.strip().lower()
     if not is_uuid(thread_id):
+        from codex_py.rollout.names import read_names
+
+        guess = did_you_mean(wanted, read_names(home).values())
         return UserError(
-            f"no session with the name or id `{_shown(wanted)}`", hint="`codex-py sessions list --all` shows them"
+            f"no session with the name or id `{_shown(wanted)}`",
+            hint=guess or "`codex-py sessions list --all` lists them",
         )
     for path in compressed_files(home):
         if thread_of(path) == thread_id:
@@ -73,7 +78,7 @@ def _unknown(home: Path, wanted: str) -> UserError:
                 f"session `{thread_id}` is compressed, which codex-py does not read: `{path}`",
                 hint=f"`zstd -d --rm {path}` unpacks it",
             )
-    return UserError(f"no session with id `{thread_id}`", hint="`codex-py sessions list --all` shows them")
+    return UserError(f"no session with id `{thread_id}`", hint="`codex-py sessions list --all` lists them")
 
 
 def _shown(wanted: str) -> str:

@@ -44,4 +44,4 @@ def test_another_shell_is_an_error(place: Place) -> None:
     finished = run(place, "completions", "tcsh")
 
     assert (finished.status, finished.out) == (2, "")
-    assert "`bash`, `zsh` or `fish`" in finished.err
+    assert "`bash`, `zsh`, `fish`" in finished.err

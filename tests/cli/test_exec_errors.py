@@ -95,9 +95,11 @@ def test_a_wrong_command_line_is_status_2(place: Place, arguments: list[str], na
         ([""], "prompt"),
     ],
 )
-def test_what_cannot_be_used_is_named_with_status_1(place: Place, arguments: list[str], named: str) -> None:
+def test_what_the_command_line_names_and_cannot_be_used_is_status_2(
+    place: Place, arguments: list[str], named: str
+) -> None:
     place.write("list.json", "[1]")
-    assert named in refused(place, "exec", *arguments, code=1)
+    assert named in refused(place, "exec", *arguments, code=2)
 
 
 @pytest.mark.parametrize(
@@ -113,17 +115,17 @@ def test_what_cannot_be_used_is_named_with_status_1(place: Place, arguments: lis
 )
 def test_a_bad_config_file_is_named_with_its_line(place: Place, text: str, named: list[str]) -> None:
     place.configure(text)
-    line = refused(place, "exec", "go", code=1)
+    line = refused(place, "exec", "go", code=2)
     assert [word for word in named if word not in line] == []
 
 
 def test_a_config_that_is_not_utf_8_or_a_folder_is_one_line(place: Place) -> None:
     config = place.codex_home / "config.toml"
     config.write_bytes(b'model = "\xff"\n')
-    assert "config.toml" in refused(place, "exec", "go", code=1)
+    assert "config.toml" in refused(place, "exec", "go", code=2)
     config.unlink()
     config.mkdir()
-    assert "config.toml" in refused(place, "exec", "go", code=1)
+    assert "config.toml" in refused(place, "exec", "go", code=2)
 
 
 def test_a_config_that_is_a_link_to_nothing_is_one_line(place: Place) -> None:
@@ -131,9 +133,9 @@ def test_a_config_that_is_a_link_to_nothing_is_one_line(place: Place) -> None:
     with FakeResponses() as model:
         ended = run(place, "exec", "-c", f"openai_base_url={model.base_url}", "go")
 
-    assert (ended.status, ended.stdout) == (1, b"")
+    assert (ended.status, ended.stdout) == (2, b"")
     path = place.codex_home / "config.toml"
-    assert ended.err == f"error: cannot read `{path}`: it is a link that leads nowhere\n"
+    assert ended.err == f"error: cannot read `{path}`: it is a link to a file that does not exist\n"
 
 
 def test_an_unknown_key_is_a_warning_with_the_nearest_one(place: Place) -> None:
@@ -170,7 +172,7 @@ def test_a_folder_that_was_deleted_under_it_is_one_line(place: Place) -> None:
     with Running(argv, env=place.env, cwd=place.repo) as running:
         ended = running.wait()
 
-    assert (ended.status, ended.out) == (1, "")
+    assert (ended.status, ended.out) == (2, "")
     assert ended.err.startswith("error: cannot work in `.`: ")
 
 

@@ -100,7 +100,7 @@ def test_nothing_on_stdin_is_an_error(place: Place, stdin: bytes, arguments: lis
         place.use_model(model.base_url)
         ended = run(place, "exec", *arguments, stdin=stdin)
 
-    assert (ended.status, ended.stdout, len(ended.err.splitlines())) == (1, b"", 1)
+    assert (ended.status, ended.stdout, len(ended.err.splitlines())) == (2, b"", 1)
 
 
 def test_images_are_attached_in_order_before_the_prompt(place: Place) -> None:

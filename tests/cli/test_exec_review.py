@@ -62,7 +62,7 @@ def test_a_trusted_project_is_only_read_too(place: Place) -> None:
         (["review", "--title", "x"], 2, "`--title` goes with `--commit`"),
         (["--base", "main", "do it"], 2, "`--base` goes with `review`"),
         (["review", "--base", "no-such"], 1, "there is no branch or commit `no-such` here"),
-        (["review", "--base", "--output=/tmp/x"], 2, "expected one argument"),
+        (["review", "--base", "--output=/tmp/x"], 2, "`--base` needs a value"),
         (["review", "--base=--output=x"], 1, "there is no branch or commit `--output=x` here"),
     ],
 )

@@ -77,7 +77,7 @@ def test_ollama_tells_more_in_its_own_words(place: Place) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--provider", "nonsense"], "unknown model provider `nonsense`"),
+        (["--provider", "nonsense"], "unknown provider `nonsense`"),
         (["--local-provider", "nonsense"], "no local provider `nonsense`"),
         (["--provider", "fake"], "cannot list the models of `fake`: 404 Not Found"),
         (["--provider", "openai"], "no API key for the model provider `openai`"),
@@ -204,7 +204,7 @@ def test_a_catalogue_file_makes_a_model_known(place: Place) -> None:
         unknown = run(place, "exec", "-m", "other-model", "go")
 
     assert model.requests[0].body["reasoning"] == {"effort": "high"}
-    notice = "nothing is known about the model"
+    notice = "unknown model"
     assert [known.err.count(notice), unknown.err.count(notice)] == [0, 1]
 
 

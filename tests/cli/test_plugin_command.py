@@ -303,7 +303,7 @@ def test_plugins_are_switched_and_removed_and_comments_stay(place: Place, tmp_pa
     assert config(place).rstrip() == COMMENTED.rstrip()
     assert cache(place) == []
     again = run(place, "plugin", "remove", "demo")
-    assert (again.status, again.err) == (1, "error: there is no plugin `demo`\n")
+    assert (again.status, again.err) == (1, "error: no plugin `demo`; `codex-py plugin add` installs one\n")
 
 
 def test_plugins_are_listed_whether_configured_or_only_there(place: Place, tmp_path: Path) -> None:

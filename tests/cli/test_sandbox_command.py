@@ -89,7 +89,8 @@ def test_another_folder_and_an_extra_root(place: Place) -> None:
     assert (ended.status, ended.out) == (1, f"{other}\n")
     assert sh(place, f"touch {other}/a", "-s", "workspace-write", "--add-dir", str(other), *no_tmp).status == 0
     missing = sh(place, "true", "-s", "workspace-write", "--add-dir", "nowhere")
-    assert (missing.status, missing.err) == (1, "error: cannot add `nowhere`: no such folder\n")
+    hint = "name a directory with `--add-dir`"
+    assert (missing.status, missing.err) == (2, f"error: cannot add `nowhere`: there is no such directory; {hint}\n")
 
 
 @pytest.mark.parametrize("mode", ["read-only", "workspace-write"])
@@ -180,7 +181,7 @@ def test_a_chosen_backend_is_used_or_nothing_is_run(place: Place) -> None:
         ([], "which command?"),
         (["--"], "which command?"),
         (["ls", "--", "x"], "what is `ls` before `--`?"),
-        (["-s", "loose", "--", "ls"], "invalid choice"),
+        (["-s", "loose", "--", "ls"], "`loose` is not a value of `--sandbox`"),
         (["--nonsense", "--", "ls"], "--nonsense"),
         (["-C", "/no/such", "--", "ls"], "cannot work in `/no/such`"),
     ],

@@ -174,9 +174,9 @@ def test_a_skill_is_shown_whole(lean: Place) -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ("spel", "error: no skill is called `spel`: did you mean `spell`?\n"),
-        ("SPELL", "error: no skill is called `SPELL`: did you mean `spell`?\n"),
-        ("zzzzzzzz", "error: no skill is called `zzzzzzzz`; see `codex-py skills list`\n"),
+        ("spel", "error: no skill `spel`; did you mean `spell`?\n"),
+        ("SPELL", "error: no skill `SPELL`; did you mean `spell`?\n"),
+        ("zzzzzzzz", "error: no skill `zzzzzzzz`; see `codex-py skills list`\n"),
     ],
 )
 def test_an_unknown_name_gets_the_closest_ones(lean: Place, asked: str, told: str) -> None:

@@ -26,7 +26,7 @@ from codex_py.cli.settings import config_request, load_settings
 from codex_py.core.build import SessionRequest, open_session
 from codex_py.protocol.events import MessageDone
 from codex_py.ui.repl.app import FrontEnd
-from codex_py.ui.repl.settings import read_tui
+from codex_py.config.tui import read_tui
 from codex_py.ui.repl.start import Errand, Place
 
 given, home, cwd = terminal_parser().parse_args([]), Path(os.environ["CODEX_HOME"]), Path.cwd()

@@ -218,7 +218,7 @@ async def test_a_skill_that_a_role_names_and_nobody_has_costs_a_line(place: Plac
             await watched.say("go")
     assert model.of("look")[0].input[-2:] == [injected(lint), user("look")]
     assert [event.message for event in watched.of(events.Warned)] == [
-        "the agent role `linter`: there is no skill `nope`; the closest are `lint`"
+        "the agent role `linter`: there is no skill `nope`; there are `lint`"
     ]
 
 

@@ -106,11 +106,10 @@ async def test_one_name_of_a_skill_is_as_good_as_another_and_a_wrong_one_gets_th
     ]
     requests, watched = await loading(place, *calls, top=off)
     last = requests[-1]
-    closest = "the closest are `lint`, `lint-all`"
     assert last.output_of("k1").startswith('<skill-loaded name="lint">\n')
-    assert last.output_of("k2") == f"there is no skill `lnt`; {closest}"
-    assert last.output_of("k3") == f"there is no skill `deploy`; {closest}"
-    assert last.output_of("k4").startswith("there is no skill ``; the closest are ")
+    assert last.output_of("k2") == "there is no skill `lnt`; the closest are `lint`"
+    assert last.output_of("k3") == "there is no skill `deploy`; there are `lint`, `lint-all`"
+    assert last.output_of("k4").startswith("there is no skill ``; there are ")
     assert "name" in last.output_of("k5")
     assert "JSON" in last.output_of("k6")
     assert last.output_of("k7").endswith("Follow these instructions now, for: a.py")
@@ -141,7 +140,7 @@ async def test_a_skill_only_for_mentions_is_not_the_models_to_load(place: Place)
     requests, watched = await loading(place, *calls)
     refusal = "the skill `quiet` is only for the user to ask for, by writing `$quiet` in a message"
     outputs = [requests[-1].output_of(call_id) for call_id in ("k1", "k2", "k3")]
-    assert outputs == [refusal, "there is no skill `quie`; the closest are `lint`", refusal]
+    assert outputs == [refusal, "there is no skill `quie`; there are `lint`", refusal]
     assert watched.of(events.SkillUsed) == []
 
 

@@ -106,7 +106,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
 
 def test_a_folder_in_the_way_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "config.toml").mkdir()
-    with pytest.raises(UserError, match="it is a folder"):
+    with pytest.raises(UserError, match="it is a directory"):
         set_value(tmp_path / "config.toml", ("model",), "m")
     write(tmp_path / "file", "")
     with pytest.raises(UserError, match="cannot write"):

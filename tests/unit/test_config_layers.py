@@ -170,8 +170,8 @@ def test_the_user_file_can_be_left_out(machine: Machine) -> None:
 def test_a_missing_profile_names_the_file_it_looked_for(machine: Machine) -> None:
     with pytest.raises(UserError) as caught:
         machine.load(profile="absent")
-    assert str(caught.value) == f"there is no profile `absent`: `{machine.home}/absent.config.toml` does not exist"
-    assert caught.value.status == 1
+    assert str(caught.value) == f"no profile `absent`: `{machine.home}/absent.config.toml` does not exist"
+    assert caught.value.status == 2
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "a\0b"])

@@ -45,7 +45,7 @@ def test_a_file_others_can_write_runs_nothing_and_the_rest_counts(machine: Machi
     assert (config.model_providers["p"].base_url, config.model_providers["p"].auth) == ("http://127.0.0.1:1", None)
     assert loaded.warnings == (
         f"`{machine.user_file}` can be written by others: run `chmod go-w {machine.user_file}`; until then "
-        "`notify`, `mcp_servers`, `hooks`, `model_providers.p.auth` in it are not used",
+        "these keys are ignored: `notify`, `mcp_servers`, `hooks`, `model_providers.p.auth`",
     )
 
 

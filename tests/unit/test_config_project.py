@@ -318,7 +318,7 @@ def test_each_refused_key_is_one_warning_and_the_rest_counts(machine: Machine) -
         f"`notify` in `{file}` line 2 is ignored: a project may not set it",
         f"`model_providers` in `{file}` line 3 is ignored: a project may not set it",
         f"`profiles` in `{file}` line 8 is ignored: a profile is a file of its own, "
-        "`<name>.config.toml` in CODEX_HOME, chosen with `-p <name>`",
+        "`$CODEX_HOME/NAME.config.toml`, chosen with `-p NAME`",
         f"unknown key `typo` in `{file}` line 9 is ignored",
     )
 

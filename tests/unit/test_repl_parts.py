@@ -8,6 +8,7 @@ from typing import Literal
 
 import pytest
 
+from codex_py.config.tui import THEMES, Tui, read_tui, tui_problems
 from codex_py.protocol.events import (
     CommandStarted,
     Event,
@@ -18,7 +19,7 @@ from codex_py.protocol.events import (
 )
 from codex_py.protocol.input import ImageInput, SkillInput, TextInput
 from codex_py.render.entry import Entry
-from codex_py.render.theme import Theme
+from codex_py.render.theme import THEME_NAMES, Theme
 from codex_py.ui.repl.chips import Chips
 from codex_py.ui.repl.files import FileIndex, with_folders
 from codex_py.ui.repl.fuzzy import best, score
@@ -26,7 +27,6 @@ from codex_py.ui.repl.history import PromptHistory, read_messages
 from codex_py.ui.repl.keys import parse_key, resolve_keys, shown_key
 from codex_py.ui.repl.live import Live
 from codex_py.ui.repl.paste import picture_path, picture_paths
-from codex_py.ui.repl.settings import Tui, read_tui
 from codex_py.ui.repl.slash import looks_like_command
 
 
@@ -69,7 +69,7 @@ def test_a_key_belongs_to_one_action_and_letters_to_the_text() -> None:
     assert warnings == (
         "`x`, for `tui.keymap.help`, would keep you from writing it; take it with ctrl or alt",
         "`ctrl-g`, for `tui.keymap.expand`, is the key of `help` already",
-        "no key sends a message any more; give `tui.keymap.submit` one",
+        "no key sends a message; set `tui.keymap.submit`",
     )
 
 
@@ -171,18 +171,20 @@ def test_several_pictures_are_dragged_in_at_once(tmp_path: Path) -> None:
 
 
 def test_settings_that_make_no_sense_are_told_and_left_out() -> None:
-    tui = read_tui(
-        {"theme": 5, "vim_mode_default": "yes", "notifications": ["agent-turn-complete", 3], "keymap": "emacs"}, {}
-    )
+    table = {"theme": "drak", "vim_mode_default": "yes", "notifications": ["agent-turn-complete", 3], "keymap": "emacs"}
+    table |= {"animation": False, "status_line": []}
 
-    assert tui == Tui(
-        notify_about=frozenset({"agent-turn-complete"}),
-        warnings=(
-            "`tui.keymap` is `emacs`, which is not a table of actions and their keys",
-            "`tui.theme` is `5`, which is not one of `auto`, `dark`, `light`, `mono`",
-            "`tui.vim_mode_default` is `yes`, which is not true or false",
-        ),
-    )
+    assert read_tui(table, {}) == Tui(notify_about=frozenset({"agent-turn-complete"}))
+    assert tui_problems(table) == [
+        ("theme", "did you mean `dark`? allowed are `auto`, `dark`, `light`, `mono`"),
+        ("vim_mode_default", "allowed are `true`, `false`"),
+        ("keymap", "it must be a table of actions and their keys"),
+        ("animation", "there is no such key; did you mean `tui.animations`?"),
+    ]
+
+
+def test_the_themes_of_the_settings_are_those_that_can_be_drawn() -> None:
+    assert THEMES == THEME_NAMES
 
 
 @pytest.mark.parametrize(

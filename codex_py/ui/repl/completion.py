@@ -10,6 +10,7 @@ from typing import Final
 from codex_py.core.skill_names import invocable, skill_called
 from codex_py.errors import UserError
 from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.text.nearest import nearest
 from codex_py.ui.repl.chips import PickedSkill
 from codex_py.ui.repl.fuzzy import best
 from codex_py.ui.repl.menu import MOST_OFFERS, Offer, Word
@@ -88,9 +89,12 @@ def shell_command(text: str) -> str:
     raise UserError("there is no command behind the `!`", hint="`!git status` runs one")
 
 
-def unknown_command(text: str) -> str:
-    """What to tell of a command that there is not."""
-    return f"there is no command or skill `{text.split()[0]}`"
+def unknown_command(text: str, commands: Sequence[Command], catalog: SkillCatalog) -> tuple[str, str]:
+    """The message and the hint for `/word` that is neither a command nor a skill."""
+    word = text.split()[0]
+    names = [name for command in commands for name in command.names] + [skill.name for skill in invocable(catalog)]
+    near = nearest(word.removeprefix("/"), names)
+    return f"no command or skill `{word}`", f"did you mean `/{near}`?" if near else "`/help` lists them"
 
 
 def _fitting(catalog: SkillCatalog, query: str) -> list[Skill]:

@@ -23,6 +23,6 @@ def banner_of(started: SessionStarted, desk: Desk, warnings: tuple[str, ...] = (
         effort=started.effort,
         skills=len(desk.catalog().enabled()),
         resumed=started.resumed,
-        warnings=(*notice, *desk.place.tui.warnings, *warnings),
+        warnings=(*notice, *warnings),
         home=Path(desk.user_home) if desk.user_home else None,
     )

@@ -9,6 +9,8 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.keys import ALL_KEYS, KEY_ALIASES
 
+from codex_py.text.nearest import did_you_mean
+
 _NAMED: Final[Mapping[str, str]] = {
     "esc": "escape",
     "return": "enter",
@@ -56,7 +58,8 @@ def resolve_keys(keymap: Mapping[str, Sequence[str]]) -> tuple[dict[str, tuple[s
     warnings: list[str] = []
     for name, keys in keymap.items():
         if name not in chosen:
-            warnings.append(f"`tui.keymap.{name}` is no action of this program; `?` lists them")
+            guess = did_you_mean(name, chosen) or "`?` lists them"
+            warnings.append(f"`tui.keymap.{name}` is ignored: there is no such action; {guess}")
             continue
         complaints = {key: _complaint(key, name, wished) for key in keys}
         warnings += filter(None, complaints.values())
@@ -69,7 +72,7 @@ def resolve_keys(keymap: Mapping[str, Sequence[str]]) -> tuple[dict[str, tuple[s
         name: tuple(key for key in keys if wished.get(parse_key(key), name) == name) for name, keys in chosen.items()
     }
     if not left["submit"]:
-        warnings.append("no key sends a message any more; give `tui.keymap.submit` one")
+        warnings.append("no key sends a message; set `tui.keymap.submit`")
     return left, tuple(warnings)
 
 

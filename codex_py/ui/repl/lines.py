@@ -249,7 +249,8 @@ class _LineSession:
     def _say_alias(self, line: str) -> None:
         found = skill_alias(line, self._desk.catalog())
         if found is None:
-            self._voice.fail(unknown_command(line), hint="`/help` lists them")
+            message, hint = unknown_command(line, commands_now(self._session.mcp), self._desk.catalog())
+            self._voice.fail(message, hint=hint)
         else:
             skill, text = found
             self.begin(UserTurn((SkillInput(skill.name, skill.path), TextInput(text))))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from codex_py.config.tui import Tui
 from codex_py.protocol import events
 from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.multiplexer import is_inside, passed_on
-from codex_py.ui.repl.settings import Tui
 
 FOCUS_REPORTS_ON: Final = "\x1b[?1004h"
 FOCUS_REPORTS_OFF: Final = "\x1b[?1004l"

@@ -166,7 +166,8 @@ class Sitting:
             return message
         found = skill_alias(text, self._parts.desk.catalog())
         if found is None:
-            self._parts.desk.voice.fail(unknown_command(text), hint="`/help` lists them")
+            complaint, hint = unknown_command(text, self._commands(), self._parts.desk.catalog())
+            self._parts.desk.voice.fail(complaint, hint=hint)
             return None
         skill, mentioning = found
         return message.mentioning(mentioning, skill.name, skill.path)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from codex_py.config.load import ConfigRequest, LoadedConfig
+from codex_py.config.tui import Tui
 from codex_py.protocol.value import Value
-from codex_py.ui.repl.settings import Tui
 
 if TYPE_CHECKING:
     from codex_py.core.build import ResumeTarget

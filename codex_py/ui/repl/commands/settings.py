@@ -16,6 +16,7 @@ from codex_py.core.stored_sessions import find_stored
 from codex_py.errors import UserError
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import mode_of
+from codex_py.text.nearest import did_you_mean
 from codex_py.ui.repl.desk import Desk
 from codex_py.ui.repl.panels.forms import Form
 from codex_py.ui.repl.panels.models import ModelChoice, choose_model, keep_sheet
@@ -129,7 +130,11 @@ def _keep(desk: Desk, key: str, value: str | bool) -> None:
 
 def _one_of(word: str, words: tuple[Any, ...]) -> object:
     if word not in words:
-        raise UserError(f"`{word}` is none of {', '.join(f'`{one}`' for one in cast('tuple[str, ...]', words))}")
+        names = cast("tuple[str, ...]", words)
+        guess = f"{question} " if (question := did_you_mean(word, names)) else ""
+        raise UserError(
+            f"`{word}` is not allowed here", hint=f"{guess}choose from {', '.join(f'`{one}`' for one in names)}"
+        )
     return word
 
 
@@ -138,7 +143,7 @@ async def _rename(desk: Desk, words: str) -> None:
     try:
         await asyncio.to_thread(find_stored, home, wanted=thread_id, cwd=None)
     except UserError as error:
-        hint = "say something first; with `--ephemeral` nothing is kept"
+        hint = "send a message first; with `--ephemeral` nothing is kept"
         raise UserError("this session is not kept yet, so there is nothing to name", hint=hint) from error
     name = words or await desk.asker.enter(Form("What is this session called?", check=name_trouble, enter="name it"))
     if name is not None:

@@ -1,16 +1,23 @@
-"""How the user wants the terminal session: the table `[tui]`, read once, and what of it makes no sense."""
+"""The table `[tui]`: the settings of the terminal session, and what is wrong in it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
+from codex_py.config.kinds import allowed_words
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.value import Value
-from codex_py.render.theme import AUTO, THEME_NAMES
+from codex_py.text.nearest import did_you_mean, nearest
 
 NotificationMethod: TypeAlias = Literal["auto", "osc9", "bel"]
 
+# Those of `render.theme`, which draws them.
+THEMES: Final = ("auto", "dark", "light", "mono")
+KEYS: Final = (
+    *("theme", "vim_mode_default", "screen_reader", "animations", "terminal_title", "keymap"),
+    *("notifications", "notification_method", "notification_condition"),
+)
 _EVENTS: Final = ("agent-turn-complete", "approval-requested")
 
 
@@ -20,7 +27,7 @@ class Tui(Value):
     `keymap` gives the keys of actions by their name.
     """
 
-    theme: str = AUTO
+    theme: str = THEMES[0]
     vim: bool = False
     screen_reader: bool = False
     animations: bool = True
@@ -29,45 +36,62 @@ class Tui(Value):
     notify_by: NotificationMethod = "auto"
     notify_always: bool = False
     keymap: Mapping[str, tuple[str, ...]] = {}
-    warnings: tuple[str, ...] = ()
 
 
 def read_tui(table: Mapping[str, Any], env: Mapping[str, str]) -> Tui:
-    """The settings of a `[tui]` table; what is of the wrong kind counts as not set, and is told in `warnings`."""
+    """The settings of a `[tui]` table; a value of the wrong kind counts as not set, and `tui_problems` names it."""
+    return _read(_Reader(table), env)
+
+
+def tui_problems(table: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The keys of a `[tui]` table that are ignored, each with the reason.
+
+    Other programs have more keys there, so an unknown one is only named when a known one is near.
+    """
     reader = _Reader(table)
-    keymap = reader.keymap()
+    _read(reader, {})
+    unknown = [(key, near) for key in table if key not in KEYS and (near := nearest(key, KEYS))]
+    return [*reader.problems, *((key, f"there is no such key; did you mean `tui.{near}`?") for key, near in unknown)]
+
+
+def _read(reader: _Reader, env: Mapping[str, str]) -> Tui:
     return Tui(
-        theme=reader.word("theme", THEME_NAMES, AUTO),
+        theme=reader.word("theme", THEMES),
         vim=reader.flag("vim_mode_default", default=False),
         screen_reader=reader.flag("screen_reader", default=False) or env.get("CODEX_PY_SCREEN_READER") == "1",
         animations=reader.flag("animations", default=True),
-        title=table.get("terminal_title") != [],
+        title=reader.has_title,
         notify_about=reader.notifications(),
-        notify_by=reader.word("notification_method", ("auto", "osc9", "bel"), "auto"),
-        notify_always=reader.word("notification_condition", ("unfocused", "always"), "unfocused") == "always",
-        keymap=keymap,
-        warnings=tuple(reader.warnings),
+        notify_by=reader.word("notification_method", ("auto", "osc9", "bel")),
+        notify_always=reader.word("notification_condition", ("unfocused", "always")) == "always",
+        keymap=reader.keymap(),
     )
 
 
 class _Reader:
     def __init__(self, table: Mapping[str, Any]) -> None:
         self._table = table
-        self.warnings: list[str] = []
+        self.problems: list[tuple[str, str]] = []
+
+    @property
+    def has_title(self) -> bool:
+        return self._table.get("terminal_title") != []
 
     def flag(self, key: str, *, default: bool) -> bool:
         value = self._table.get(key, default)
         if isinstance(value, bool):
             return value
-        self._warn(key, value, "true or false")
+        self._note(key, allowed_words(("true", "false")))
         return default
 
-    def word(self, key: str, words: tuple[str, ...], default: str) -> Any:
-        value = self._table.get(key, default)
+    def word(self, key: str, words: tuple[str, ...]) -> Any:
+        """One of the words; the first is the default."""
+        value = self._table.get(key, words[0])
         if value in words:
             return value
-        self._warn(key, value, "one of " + ", ".join(f"`{word}`" for word in words))
-        return default
+        guess = did_you_mean(value, words) if isinstance(value, str) else ""
+        self._note(key, f"{guess} {allowed_words(words)}".lstrip())
+        return words[0]
 
     def notifications(self) -> frozenset[str]:
         value = self._table.get("notifications", True)
@@ -76,7 +100,7 @@ class _Reader:
             return frozenset(_EVENTS) if value else frozenset()
         if isinstance(value, list):
             return frozenset(_EVENTS).intersection(words)
-        self._warn("notifications", value, "true, false or a list of events")
+        self._note("notifications", "it must be `true`, `false` or a list of events")
         return frozenset(_EVENTS)
 
     def keymap(self) -> dict[str, tuple[str, ...]]:
@@ -84,7 +108,7 @@ class _Reader:
         found: dict[str, tuple[str, ...]] = {}
         keymap = as_object(wished := self._table.get("keymap", {}))
         if keymap != wished:
-            self._warn("keymap", wished, "a table of actions and their keys")
+            self._note("keymap", "it must be a table of actions and their keys")
         for name, value in keymap.items():
             for action, keys in (as_object(value) or {name: value}).items():
                 words = _words(keys)
@@ -93,11 +117,11 @@ class _Reader:
                 elif isinstance(keys, list):
                     found[action] = words
                 else:
-                    self._warn(f"keymap.{action}", keys, "a key or a list of keys")
+                    self._note("keymap", f"`{action}` must be a key or a list of keys")
         return found
 
-    def _warn(self, key: str, value: object, wanted: str) -> None:
-        self.warnings.append(f"`tui.{key}` is `{value}`, which is not {wanted}")
+    def _note(self, key: str, reason: str) -> None:
+        self.problems.append((key, reason))
 
 
 def _words(value: object) -> tuple[str, ...]:
