@@ -77,7 +77,9 @@ def unknown_key(unknown: UnknownKey, source: Source, *, strict: bool) -> str:
     guess = f"did you mean `{dotted((*unknown.path[:-1], near))}`?" if near else _elsewhere(unknown.path)
     found = f"unknown key `{dotted(unknown.path)}` {source.where(unknown.path)}"
     if strict:
-        raise ConfigError(found, hint=guess or "`codex-py config` lists every key")
+        raise ConfigError(
+            f"{found}: {guess}" if guess else found, hint=None if guess else "`codex-py config` lists them"
+        )
     return f"{found} is ignored; {guess}" if guess else f"{found} is ignored"
 
 
