@@ -47,7 +47,7 @@ def test_the_model_is_changed_by_its_name_and_kept_after_a_yes(place: Place, rea
             terminal.wait_for("Keep this model as the default?").wait_for("❯ n").type("y")
             terminal.wait_for("kept in `~/.codex/config.toml`")
             run_command(terminal, "/model gpt-5.5 loud")
-            terminal.wait_for("`loud` is none of")
+            terminal.wait_for("`loud` is not allowed here")
 
     assert model.requests[0].body["model"] == "gpt-5.5"
     config = (place.codex_home / "config.toml").read_text()
@@ -64,11 +64,11 @@ def test_the_sandbox_and_the_approvals_are_changed(place: Place, ready: Ready) -
             run_command(terminal, "/approvals never")
             terminal.wait_for("approvals: never")
             run_command(terminal, "/approvals sometimes")
-            terminal.wait_for("`sometimes` is none of")
+            terminal.wait_for("`sometimes` is not allowed here")
             run_command(terminal, "/mcp now")
             terminal.wait_for("`/mcp` takes no words: `now`").wait_for("› /mcp now").press("ctrl-c")
             run_command(terminal, "/vim maybe")
-            terminal.wait_for("`maybe` is none of `on`, `off`")
+            terminal.wait_for("`maybe` is not allowed here")
 
 
 def test_the_theme_is_kept(place: Place, ready: Ready) -> None:
@@ -265,7 +265,7 @@ def test_commands_and_skills_by_their_names_in_plain_lines(place: Place, ready: 
         with Terminal(place, TERM="dumb") as terminal:
             terminal.wait_for(lambda shown: shown.text.endswith("\n>")).type("/resume nonsense\r")
             terminal.wait_for("error: no session with the name or id `nonsense`").type("/nosuch\r")
-            terminal.wait_for("error: there is no command or skill `/nosuch`").type("hello\r")
+            terminal.wait_for("error: no command or skill `/nosuch`").type("hello\r")
             terminal.wait_for("codex: still here").type("/lint app.py\r")
             terminal.wait_for("skill used: lint").wait_for("codex: linted").type("/quit\r")
 

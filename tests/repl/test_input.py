@@ -215,7 +215,7 @@ def test_a_key_of_the_user_s_own(place: Place, ready: Ready) -> None:
         ready(model, tables='[tui.keymap]\nhelp = "ctrl-x"\nnonsense = "f1"\nedit = "ctrl-nothing"\n')
         with Terminal(place, width=120) as terminal:
             terminal.wait_for_prompt()
-            assert "`tui.keymap.nonsense` is no action" in terminal.text
+            assert "`tui.keymap.nonsense` is ignored" in terminal.text
             assert "`ctrl-nothing`, for `tui.keymap.edit`, is no key" in terminal.text
             terminal.press("ctrl-x")
             terminal.wait_for("── Help")
@@ -239,7 +239,7 @@ def test_an_unknown_command_is_not_sent(place: Place, ready: Ready) -> None:
         with Terminal(place) as terminal:
             terminal.wait_for_prompt().type("/nosuch thing")
             terminal.press("enter")
-            terminal.wait_for("there is no command or skill `/nosuch`")
+            terminal.wait_for("no command or skill `/nosuch`")
             assert "› /nosuch thing" in terminal.text
 
 

@@ -133,7 +133,8 @@ def test_hooks_that_only_other_programs_run_are_told_in_one_line(types: list[str
 def test_an_unknown_event_is_told_with_the_one_it_is_near_to() -> None:
     read = read_hooks({"pre_tool_use": [{"command": "a"}]}, ORIGIN)
     assert read.warnings == (
-        "hooks for `pre_tool_use` in `/home/hooks.json` are ignored: did you mean `PreToolUse`? there is no such event",
+        "hooks for `pre_tool_use` in `/home/hooks.json` are ignored: there is no such event;"
+        " did you mean `PreToolUse`?",
     )
 
 

@@ -193,11 +193,11 @@ def test_zero_retries_and_no_time_are_choices_too() -> None:
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(UserError) as caught:
         resolve("opneai", zeta=Record(), alpha=Record())
-    assert str(caught.value) == "unknown model provider `opneai`"
-    assert caught.value.hint == (
-        "known are `openai`, `ollama`, `lmstudio`, `alpha`, `zeta`; define it under "
-        "`[model_providers.opneai]` in config.toml"
-    )
+    assert str(caught.value) == "unknown provider `opneai`"
+    assert caught.value.hint == "did you mean `openai`?"
+    with pytest.raises(UserError) as caught:
+        resolve("nobody", zeta=Record(), alpha=Record())
+    assert caught.value.hint == "known are `openai`, `ollama`, `lmstudio`, `alpha`, `zeta`"
 
 
 def test_a_provider_without_an_address_says_which_key_to_set() -> None:
