@@ -67,7 +67,7 @@ def refused(path: Path) -> str:
     with pytest.raises(UserError) as caught:
         image_parts([path], cwd=path.parent)
     assert "\n" not in str(caught.value)
-    assert caught.value.status == 1
+    assert caught.value.status == 2
     return str(caught.value)
 
 
