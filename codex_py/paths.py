@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from codex_py.errors import UserError
+from codex_py.errors import ConfigError, UserError
 
 _MOST_LINKS: Final = 40
 
@@ -24,7 +24,7 @@ def codex_home(env: Mapping[str, str]) -> Path:
         return user_home(env) / ".codex"
     home = Path(os.path.expanduser(chosen)).absolute()  # noqa: PTH111 - without a home `~` stays as it is
     if not is_folder(home):
-        raise UserError(f"CODEX_HOME is not a folder: `{home}`", hint="create it, or unset CODEX_HOME")
+        raise ConfigError(f"CODEX_HOME is not a folder: `{home}`", hint="create it, or unset CODEX_HOME")
     return home
 
 

@@ -19,13 +19,14 @@ from codex_py.config.permissions import weak_permissions
 from codex_py.core.model_connection import login_rules
 from codex_py.errors import LoginNeeded, UserError
 from codex_py.model.auth import find_credentials
-from codex_py.model.providers import resolve_provider, shown_url
+from codex_py.model.providers import resolve_provider
 from codex_py.paths import codex_home
 from codex_py.protocol.policy import ReadOnly
 from codex_py.sandbox.advice import missing_sandbox, next_steps
 from codex_py.sandbox.backends import BACKENDS, Backend, BackendName, make_backend
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
 from codex_py.sandbox.trial import HOME, SECRETS, UNREADABLE, Outcome, run_trial
+from codex_py.text.address import shown_url
 from codex_py.text.sanitize import sanitize_line
 
 _OFFLINE: Final = "offline"

@@ -8,9 +8,10 @@ from typing import Final
 from codex_py.config.schema import Config
 from codex_py.context.instructions import base_instructions
 from codex_py.core.turn_context import ModelSettings
-from codex_py.errors import UserError
+from codex_py.errors import ConfigError
 from codex_py.model.catalog import ModelFacts
 from codex_py.model.providers import Provider
+from codex_py.text.reasons import os_reason
 
 _DEFAULT_MODEL: Final = "gpt-5.5"
 _DEFAULT_LOCAL_MODELS: Final = {"ollama": "gpt-oss:20b", "lmstudio": "openai/gpt-oss-20b"}
@@ -18,11 +19,11 @@ _INSTRUCTIONS_MOST_BYTES: Final = 256 * 1024
 
 
 def choose_model(config: Config, provider: Provider) -> str:
-    """The model's name: the user's choice, else the provider's default. Raises `UserError` for an empty name."""
+    """The model's name: the user's choice, else the provider's default. Raises `ConfigError` for an empty name."""
     if provider.id == "offline":
         return "offline-rules"
     if config.model is not None and not config.model.strip():
-        raise UserError("the model has no name", hint="give `-m` or `model` one, or leave it out for the default")
+        raise ConfigError("the model has no name", hint="give `-m` or `model` a name, or omit it to use the default")
     return config.model or default_model(provider)
 
 
@@ -32,7 +33,7 @@ def default_model(provider: Provider) -> str:
 
 
 def model_settings(config: Config, model: str, facts: ModelFacts, *, local: bool) -> ModelSettings:
-    """`local` models get the short base instructions: they read slowly. Raises `UserError` for an unreadable file."""
+    """`local` models get the short base instructions: they read slowly. Raises `ConfigError` for an unreadable file."""
     window = config.model_context_window or facts.context_window
     return ModelSettings(
         model=model,
@@ -60,7 +61,7 @@ def _summary(config: Config, facts: ModelFacts) -> str | None:
 
 
 def compact_prompt(config: Config) -> str | None:
-    """The user's own request for a summary of the history. Raises `UserError` for an unreadable file."""
+    """The user's own request for a summary of the history. Raises `ConfigError` for an unreadable file."""
     file = config.experimental_compact_prompt_file
     if config.compact_prompt and config.compact_prompt.strip():
         return config.compact_prompt.strip()
@@ -75,10 +76,10 @@ def _text_in(file: Path, key: str) -> str:
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise UserError(f"cannot read `{key}` `{file}`: {error.strerror}") from error
+        raise ConfigError(f"cannot read `{file}`: {os_reason(error)}", hint=f"correct `{key}`") from error
     if len(content) > _INSTRUCTIONS_MOST_BYTES:
-        raise UserError(f"`{key}` `{file}` is over 256 KiB")
+        raise ConfigError(f"`{file}` is over 256 KiB", hint=f"correct `{key}`")
     text = content.decode(errors="replace").strip()
     if not text:
-        raise UserError(f"`{key}` `{file}` is empty")
+        raise ConfigError(f"`{file}` is empty", hint=f"correct `{key}`")
     return text

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ValidationError
 from codex_py.mcp.catalog import Catalog, read_catalog
 from codex_py.mcp.child import ServerChild, Tail
 from codex_py.mcp.elicitation import Answered, answer_elicitation
-from codex_py.mcp.failures import first_of, has_code_of_lost, is_lost, said, says_too_long
+from codex_py.mcp.failures import first_of, has_code_of_lost, is_lost, not_connected, said, says_too_long
 from codex_py.mcp.host import LoginNeeded, McpFailed, McpHost, McpPlace, Progress, SignIn
 from codex_py.mcp.http import http_streams
 from codex_py.mcp.oauth import oauth_for
@@ -125,6 +125,8 @@ class Link:
             return self._login_needed()
         if (refusal := self._refusal()) is not None:
             return refusal
+        if self.server.url and (reason := not_connected(first, self.server.url)) is not None:
+            return McpFailed(reason)
         status = f" (HTTP {self._status})" if self._status else ""
         return McpFailed(f"{said(first)}{status}")
 

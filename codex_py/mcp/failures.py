@@ -7,10 +7,13 @@ import re
 from typing import Final, cast
 
 import mcp_types as types
+from httpx2 import ConnectError, ConnectTimeout
 from mcp import MCPError
 from pydantic import ValidationError
 
 from codex_py.mcp.stdio import TOO_LONG
+from codex_py.text.address import shown_url
+from codex_py.text.reasons import system_error, system_reason
 from codex_py.text.sanitize import sanitize_line
 
 _MOST_REASON: Final = 500
@@ -44,6 +47,17 @@ def has_code_of_lost(error: BaseException) -> bool:
 def says_too_long(text: str) -> bool:
     """Whether an error is about an answer that is too long."""
     return _TOO_LONG.search(text) is not None
+
+
+def not_connected(error: BaseException, url: str) -> str | None:
+    """What is wrong when nothing listens at the address of a server; None for any other error."""
+    if isinstance(error, ConnectTimeout):
+        return f"cannot connect to `{shown_url(url)}`: the connection timed out"
+    cause = system_error(error)
+    if not isinstance(error, ConnectError) or cause is None:
+        return None
+    hint = "; is it running?" if isinstance(cause, ConnectionRefusedError) else ""
+    return f"cannot connect to `{shown_url(url)}`: {sanitize_line(system_reason(cause))}{hint}"
 
 
 def said(error: BaseException) -> str:

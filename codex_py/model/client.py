@@ -17,14 +17,14 @@ from codex_py.model.auth import Credentials
 from codex_py.model.failures import ANSWER_LIMIT, answer_limit_reached, http_failure, refuses_answer_limit
 from codex_py.model.http import CONNECT_SECONDS, httpx, open_client
 from codex_py.model.prompt import SUBAGENT, Prompt, encode_body, turn_metadata
-from codex_py.model.providers import Provider, endpoint_url, responses_url, shown_url
+from codex_py.model.providers import Provider, endpoint_url, responses_url
 from codex_py.model.repetition import RepetitionWatch
 from codex_py.model.retry import RetryBudget
 from codex_py.model.stream import Completed, ResponseEvent
 from codex_py.model.transport import no_answer
 from codex_py.protocol.compaction import CompactionWay
 from codex_py.protocol.items import ResponseItem
-from codex_py.text.address import is_loopback
+from codex_py.text.address import is_loopback, shown_url
 from codex_py.text.redact import Redactor
 
 if TYPE_CHECKING:
@@ -208,7 +208,8 @@ class ModelClient:
             async with asyncio.timeout(CONNECT_SECONDS + 2 * idle):
                 response = await self._http.send(request, stream=True)
         except (httpx.HTTPError, OSError) as error:
-            raise no_answer(error, host=self._host, idle_timeout=idle, hint=self._hint()) from error
+            address = f"the provider `{self._provider.name}` at `{shown_url(url)}`"
+            raise no_answer(error, host=self._host, idle_timeout=idle, address=address, hint=self._hint()) from error
         return response
 
     async def _failure(self, response: httpx.Response, url: str) -> ModelError:

@@ -9,11 +9,10 @@ from typing import Any, Final, Literal, NamedTuple
 from codex_py import __version__
 from codex_py.errors import ModelError
 from codex_py.model.http import httpx, open_client
-from codex_py.model.providers import shown_url
 from codex_py.model.transport import no_answer
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
 from codex_py.protocol.value import Value
-from codex_py.text.address import is_loopback
+from codex_py.text.address import is_loopback, shown_url
 
 _SECONDS: Final = 30.0
 _MOST_BYTES: Final = 16 * 1024 * 1024
@@ -67,7 +66,8 @@ async def fetch_json(request: JsonRequest, *, ca_file: str | None = None) -> Jso
             raw = await _read_all(response, host)
     except (httpx.HTTPError, OSError) as error:
         hint = "is it running?" if is_loopback(httpx.URL(request.url).host) else ""
-        raise no_answer(error, host=host, idle_timeout=request.seconds, hint=hint) from error
+        address = f"`{shown_url(request.url)}`"
+        raise no_answer(error, host=host, idle_timeout=request.seconds, address=address, hint=hint) from error
     return JsonAnswer(response.status_code, response.headers, _decoded(raw), raw)
 
 

@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 from codex_py.errors import ModelError, UserError
 from codex_py.model.auth import Credentials
 from codex_py.model.model_list import OfferedModel, list_models
-from codex_py.model.providers import Provider, shown_url
+from codex_py.model.providers import Provider
+from codex_py.text.address import shown_url
 
 _PROBE_SECONDS: Final = 5.0
 _MOST_SHOWN: Final = 12

@@ -11,10 +11,11 @@ from codex_py.errors import ModelError
 from codex_py.model.auth import Credentials
 from codex_py.model.failures import MAX_ERROR_BODY, http_failure, one_line
 from codex_py.model.json_request import JsonAnswer, JsonRequest, fetch_json
-from codex_py.model.providers import Provider, endpoint_url, shown_url
+from codex_py.model.providers import Provider, endpoint_url
 from codex_py.model.renewal import Renewal
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.value import Value
+from codex_py.text.address import shown_url
 from codex_py.text.redact import Redactor
 
 # The back end of ChatGPT logins shows a client the models that its generation knows.

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from codex_py.errors import UserError
+from codex_py.errors import ConfigError
 from codex_py.model.http import httpx
 from codex_py.model.retry import MAX_RETRIES
 from codex_py.programs import ProgramFinder
@@ -112,7 +112,7 @@ def resolve_provider(
     """The provider of a name: `openai`, `ollama`, `lmstudio`, or one of `configured`.
 
     For `openai` the address is `openai_base_url`, else `OPENAI_BASE_URL`; for the local ones `CODEX_OSS_BASE_URL`, else
-    the port in `CODEX_OSS_PORT`. Raises `UserError` for an unknown name and for a setting that cannot be used.
+    the port in `CODEX_OSS_PORT`. Raises `ConfigError` for an unknown name and for a setting that cannot be used.
     """
     ca_file = _variable(env, "CODEX_CA_CERTIFICATE") or _variable(env, "SSL_CERT_FILE")
     if provider_id == "openai":
@@ -131,7 +131,7 @@ def resolve_provider(
     record = configured.get(provider_id)
     if record is None:
         names = (*_BUILT_IN, *sorted(configured))
-        raise UserError(
+        raise ConfigError(
             f"unknown provider `{provider_id}`",
             hint=did_you_mean(provider_id, names) or f"known are {', '.join(f'`{name}`' for name in names)}",
         )
@@ -155,14 +155,8 @@ def endpoint_url(base_url: str, name: str, query_params: Mapping[str, str]) -> s
     return urlunsplit((scheme, netloc, f"{path.rstrip('/')}/{name}", urlencode(pairs), ""))
 
 
-def shown_url(url: str) -> str:
-    """An address for a message: without the user's name, password and query, which may be secrets."""
-    scheme, netloc, path, _, _ = urlsplit(url)
-    return urlunsplit((scheme, netloc.rpartition("@")[2], path, "", ""))
-
-
 def checked_url(url: str, source: str) -> str:
-    """An http or https address without a trailing slash; raises `UserError` naming where it comes from."""
+    """An http or https address without a trailing slash; raises `ConfigError` naming where it comes from."""
     url = url.strip()
     try:
         parts = urlsplit(url)
@@ -173,7 +167,7 @@ def checked_url(url: str, source: str) -> str:
         usable = False
     if not usable or not url.isascii() or not url.isprintable() or " " in url:
         # The address itself may hold a password.
-        raise UserError(
+        raise ConfigError(
             f"cannot use the address in {source}: not an http or https URL",
             hint="it looks like `https://models.example.com/v1`",
         )
@@ -187,7 +181,7 @@ def _openai(env: Mapping[str, str], configured_url: str | None, ca_file: str | N
     elif from_env:
         url = checked_url(from_env, "`OPENAI_BASE_URL`")
         if is_plain_http(url):
-            raise UserError(
+            raise ConfigError(
                 f"`OPENAI_BASE_URL` would send the API key to `{urlsplit(url).hostname}` without encryption",
                 hint="use https, or say so on purpose with `openai_base_url` in config.toml",
             )
@@ -211,14 +205,14 @@ def _local_url(provider_id: str, env: Mapping[str, str]) -> tuple[str, str]:
         return url, "`CODEX_OSS_BASE_URL`"
     port = _variable(env, "CODEX_OSS_PORT") or str(_LOCAL_PORTS[provider_id])
     if not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536):
-        raise UserError("`CODEX_OSS_PORT` is not a port number", hint="a number from 1 to 65535")
+        raise ConfigError("`CODEX_OSS_PORT` is not a port number", hint="a number from 1 to 65535")
     return f"http://localhost:{port}/v1", "`CODEX_OSS_PORT`"
 
 
 def _custom(provider_id: str, record: ProviderRecord, ca_file: str | None) -> Provider:
     table = f"model_providers.{provider_id}"
     if not record.base_url:
-        raise UserError(f"the model provider `{provider_id}` has no address", hint=f"set `{table}.base_url`")
+        raise ConfigError(f"the model provider `{provider_id}` has no address", hint=f"set `{table}.base_url`")
     auth = record.auth or {}
     command = auth.get("command")
     idle = record.stream_idle_timeout_ms

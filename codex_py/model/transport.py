@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import ssl
-from collections.abc import Iterator
-from typing import cast
 
 from codex_py.errors import ModelError
 from codex_py.model.failures import one_line
 from codex_py.model.http import httpx
+from codex_py.text.reasons import system_error, system_reason
 
 
-def no_answer(error: Exception, *, host: str, idle_timeout: float, hint: str = "") -> ModelError:
-    """A request that failed before a status line came. `host` is named; `hint` follows when nothing listens there."""
+def no_answer(error: Exception, *, host: str, idle_timeout: float, address: str = "", hint: str = "") -> ModelError:
+    """A request that failed before a status line came.
+
+    `host` is named; when nothing listens there, `address` is named in its place, and `hint` follows.
+    """
+    address = address or f"`{host}`"
     match error:
         case httpx.ConnectTimeout():
-            return _unreachable(host, "the connection timed out", hint)
+            return _unreachable(address, "the connection timed out", hint)
         case httpx.ConnectError():
-            return _not_connected(error, host, hint)
+            return _not_connected(error, host, address, hint)
         case TimeoutError() | httpx.TimeoutException():
             return ModelError(f"no answer from `{host}` for {idle_timeout:g} s", retryable=True)
         case httpx.ProxyError():
@@ -38,8 +40,8 @@ def broken_stream(error: Exception, *, idle_timeout: float) -> ModelError:
     return ModelError(f"the answer was cut off: {_reason(error)}", retryable=True, streaming=True)
 
 
-def _not_connected(error: Exception, host: str, hint: str) -> ModelError:
-    cause = _system_error(error)
+def _not_connected(error: Exception, host: str, address: str, hint: str) -> ModelError:
+    cause = system_error(error)
     match cause:
         case ssl.SSLCertVerificationError():
             reason = one_line(cause.verify_message or str(cause))
@@ -51,14 +53,14 @@ def _not_connected(error: Exception, host: str, hint: str) -> ModelError:
         case ssl.SSLError(reason="WRONG_VERSION_NUMBER" | "HTTP_REQUEST"):
             return ModelError(f"`{host}` does not speak https; is its address `http://`?", retryable=False)
         case OSError() if not isinstance(cause, ssl.SSLError | ConnectionResetError | BrokenPipeError):
-            return _unreachable(host, _reason(error), hint)
+            return _unreachable(address, _reason(error), hint)
         case _:
             # Something listens there and hung up during the handshake: counted, not waited for.
             return ModelError(f"the connection to `{host}` failed: {_reason(error)}", retryable=True)
 
 
-def _unreachable(host: str, reason: str, hint: str) -> ModelError:
-    message = f"cannot connect to `{host}`: {reason}" + (f"; {hint}" if hint else "")
+def _unreachable(address: str, reason: str, hint: str) -> ModelError:
+    message = f"cannot connect to {address}: {reason}" + (f"; {hint}" if hint else "")
     return ModelError(message, retryable=True, unreachable=True)
 
 
@@ -68,35 +70,12 @@ def _reason(error: Exception) -> str:
         if said.startswith("illegal"):
             return "it does not speak HTTP"
         return "the server hung up" if "disconnected" in said or "peer closed" in said else said
-    cause = _system_error(error)
+    cause = system_error(error)
     if isinstance(cause, ssl.SSLError):
         return one_line(str(cause.reason or cause)).replace("_", " ").lower()
     if isinstance(cause, BrokenPipeError):
         return "the server hung up"
     if cause is not None and cause.strerror:
-        # asyncio words its errors anew; those of a name look-up have negative numbers and their own words.
-        number = cause.errno or 0
-        return one_line(os.strerror(number) if number > 0 else cause.strerror).lower()
+        return one_line(system_reason(cause))
     # httpx and anyio leave some of their errors without a word.
     return one_line(str(error)) or "the connection was lost"
-
-
-def _system_error(error: BaseException) -> OSError | None:
-    """What the operating system or TLS reported below the layers of httpx, if anything."""
-    found = None
-    for one in _causes(error):
-        if isinstance(one, OSError):
-            found = one
-    return found
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    for _ in range(20):
-        if isinstance(error, BaseExceptionGroup):
-            # One attempt an address; the last is the one that other programs report.
-            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[-1]
-        if error is None:
-            return
-        yield error
-        # httpcore cuts the causes of its errors; what they came from is still their context.
-        error = error.__cause__ or error.__context__

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 _ADDRESS: Final = re.compile(r"https?://[^\s/]\S*", re.IGNORECASE)
 
@@ -41,3 +41,9 @@ def is_plain_http(url: str) -> bool:
         return parts.scheme.lower() == "http" and not is_loopback(parts.hostname or "")
     except ValueError:
         return url.lower().startswith("http:")
+
+
+def shown_url(url: str) -> str:
+    """An address for a message: without the user's name, password and query, which may be secrets."""
+    scheme, netloc, path, _, _ = urlsplit(url)
+    return urlunsplit((scheme, netloc.rpartition("@")[2], path, "", ""))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Final
+import os
+from collections.abc import Iterator
+from typing import Final, cast
 
 # What Python's reader calls things.
 _JSON_WORDS: Final = {
@@ -20,6 +22,34 @@ _JSON_WORDS: Final = {
 def os_reason(error: OSError) -> str:
     """What the system says about a failure."""
     return (error.strerror or str(error)).lower()
+
+
+def system_error(error: BaseException) -> OSError | None:
+    """What the operating system or TLS reported below the layers of a library, if anything."""
+    found = None
+    for one in _causes(error):
+        if isinstance(one, OSError):
+            found = one
+    return found
+
+
+def system_reason(error: OSError) -> str:
+    """The system's own words for an error that a library has worded differently."""
+    # asyncio has words of its own; errors of a name look-up have negative numbers.
+    number = error.errno or 0
+    return (os.strerror(number) if number > 0 else error.strerror or str(error)).lower()
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    for _ in range(20):
+        if isinstance(error, BaseExceptionGroup):
+            # One attempt an address; the last is the one that other programs report.
+            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[-1]
+        if error is None:
+            return
+        yield error
+        # httpcore cuts the causes of its errors; what they came from is still their context.
+        error = error.__cause__ or error.__context__
 
 
 def json_reason(error: ValueError) -> str:

@@ -164,7 +164,7 @@ def test_a_missing_env_key_is_named_with_its_instructions(place: Place) -> None:
 
 
 def test_a_home_of_an_impossible_name_is_one_line(place: Place) -> None:
-    assert "CODEX_HOME" in refused(place.with_env(CODEX_HOME=f"/{LONG}"), "exec", "go", code=1)
+    assert "CODEX_HOME" in refused(place.with_env(CODEX_HOME=f"/{LONG}"), "exec", "go", code=2)
 
 
 def test_a_folder_that_was_deleted_under_it_is_one_line(place: Place) -> None:
@@ -187,7 +187,7 @@ def test_a_fifo_that_nobody_reads_does_not_hold_up_the_end(place: Place) -> None
 
 
 def test_a_home_that_is_not_there_is_one_line(place: Place) -> None:
-    assert "absent" in refused(place.with_env(CODEX_HOME=str(place.home / "absent")), "exec", "go", code=1)
+    assert "absent" in refused(place.with_env(CODEX_HOME=str(place.home / "absent")), "exec", "go", code=2)
 
 
 def failed_turn(place: Place, *arguments: str) -> tuple[Finished, str]:
@@ -337,5 +337,5 @@ def test_a_model_without_a_name_is_refused(place: Place) -> None:
         place.use_model(model.base_url)
         ended = run(place, "exec", "-m", "", "go")
 
-    assert (ended.status, ended.stdout) == (1, b"")
-    assert ended.err == "error: the model has no name; give `-m` or `model` one, or leave it out for the default\n"
+    assert (ended.status, ended.stdout) == (2, b"")
+    assert ended.err == "error: the model has no name; give `-m` or `model` a name, or omit it to use the default\n"

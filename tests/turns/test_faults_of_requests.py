@@ -165,4 +165,5 @@ async def test_a_server_that_stays_away_is_given_up_after_its_time(place: Place)
     retries = watched.of(events.Retrying)
     assert sum(retry.delay for retry in retries) <= 0.5
     assert isinstance(ended, events.TurnFailed)
-    assert ended.message == f"cannot connect to `127.0.0.1:{port}`: connection refused; is the server running?"
+    address = f"the provider `fake` at `http://127.0.0.1:{port}/v1/responses`"
+    assert ended.message == f"cannot connect to {address}: connection refused; is the server running?"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import socket
 
 import pytest
+from httpx2 import ConnectError
 
-from codex_py.mcp.failures import said
+from codex_py.mcp.failures import not_connected, said
 
 
 @pytest.mark.parametrize(
@@ -21,3 +22,20 @@ from codex_py.mcp.failures import said
 )
 def test_an_error_is_told_in_words_without_its_number(error: Exception, words: str) -> None:
     assert said(error) == words
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        (ConnectionRefusedError(111, "x"), "cannot connect to `http://h:9/mcp`: connection refused; is it running?"),
+        (
+            socket.gaierror(-2, "Name or service not known"),
+            "cannot connect to `http://h:9/mcp`: name or service not known",
+        ),
+    ],
+)
+def test_a_server_that_is_down_is_named_by_its_address_without_secrets(cause: OSError, words: str) -> None:
+    error = ConnectError("All connection attempts failed")
+    error.__cause__ = cause
+    assert not_connected(error, "http://me:pw@h:9/mcp?key=1") == words
+    assert not_connected(RuntimeError("x"), "http://h:9/mcp") is None

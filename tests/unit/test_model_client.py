@@ -322,7 +322,8 @@ async def test_an_unreachable_server_is_named(host: str, local: bool, asked: str
         pass
     error = await fails(f"http://{host}:{port}/v1", local=local)
     assert facts(error) == (
-        f"cannot connect to `{host}:{port}`: connection refused; is {asked} running?",
+        f"cannot connect to the provider `Fake` at `http://{host}:{port}/v1/responses`: connection refused; "
+        f"is {asked} running?",
         True,
         False,
         True,

@@ -16,9 +16,9 @@ from codex_py.model.providers import (
     loopback_provider,
     resolve_provider,
     responses_url,
-    shown_url,
 )
 from codex_py.protocol.compaction import CompactionWay
+from codex_py.text.address import shown_url
 
 OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"}
 
