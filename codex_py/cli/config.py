@@ -1,4 +1,4 @@
-"""`codex-py config`: the effective value of every key and the layer it came from."""
+"""`codex-py config`: the effective value of every key and the layer it came from; `get` and `set` for one of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, Final, TextIO
 
 import typer
@@ -13,11 +14,17 @@ import typer
 from codex_py.cli import typer_options as options
 from codex_py.cli.settings import working_directory
 from codex_py.cli.typer_command import run_command
+from codex_py.config.checking import check_tree, unknown_key
+from codex_py.config.edit import set_value
 from codex_py.config.effective import EffectiveValue, effective_values
-from codex_py.config.keys import toml_value
-from codex_py.config.layers import Layer
+from codex_py.config.keys import dotted, parse_key, toml_value
+from codex_py.config.layers import Layer, Source, nested
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.config.overrides import parse_override
+from codex_py.config.reader import SCHEMA
+from codex_py.errors import ConfigError, UsageError
 from codex_py.paths import codex_home
+from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
 _WIDEST_VALUE: Final = 48
@@ -25,6 +32,13 @@ _WIDEST_VALUE: Final = 48
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codex-py config` with these arguments; give back the exit status."""
+    functions = {"get": get_value, "set": set_in_file}
+    word = next(iter(arguments), "-")
+    if word in functions:
+        return run_command(functions[word], arguments[1:], name=f"config {word}")
+    if not word.startswith("-"):
+        hint = did_you_mean(word, functions) or "`codex-py config` lists every setting"
+        raise UsageError(f"no command `{word}` in `codex-py config`", hint=hint)
     return run_command(config, arguments, name="config")
 
 
@@ -36,29 +50,92 @@ def config(
     ignore_user_config: options.IgnoreUserConfig = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     everything: Annotated[
-        bool, typer.Option("--all/--changed", help="Also the keys that nobody set, or only those somebody did.")
+        bool, typer.Option("--all/--changed", help="Show all settings, or only those that differ from the defaults.")
     ] = True,
 ) -> int:
     """Show every setting in force and the file or flag it comes from.
 
     What differs from the defaults comes first. Keys and tokens are masked.
+
+    `codex-py config get KEY` prints one setting, `codex-py config set KEY VALUE` changes one in
+    $CODEX_HOME/config.toml and keeps its comments.
     """
     cwd = working_directory(None if cd is None else str(cd))
-    loaded = load_config(
-        ConfigRequest(
-            home=codex_home(os.environ),
-            cwd=cwd,
-            env=os.environ,
-            overrides=tuple(overrides or ()),
-            profile=profile,
-            strict=strict_config,
-            ignore_user=ignore_user_config,
-        )
+    request = ConfigRequest(
+        home=codex_home(os.environ),
+        cwd=cwd,
+        env=os.environ,
+        overrides=tuple(overrides or ()),
+        profile=profile,
+        strict=strict_config,
+        ignore_user=ignore_user_config,
     )
+    show_config(_load(request), sys.stdout, as_json=as_json, everything=everything)
+    return 0
+
+
+def get_value(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The setting, for example `sandbox_mode`.")],
+    overrides: options.Overrides = None,
+    profile: options.Profile = None,
+    cd: options.WorkingDirectory = None,
+) -> int:
+    """Print the value of a setting in force; of a table, a line for each of its keys. Secrets are masked."""
+    cwd = working_directory(None if cd is None else str(cd))
+    home = codex_home(os.environ)
+    loaded = _load(ConfigRequest(home=home, cwd=cwd, env=os.environ, overrides=tuple(overrides or ()), profile=profile))
+    name = dotted(parse_key(key))
+    values = effective_values(loaded)
+    if found := next((one for one in values if one.key == name), None):
+        print(sanitize_line(found.value if isinstance(found.value, str) else _shown(found.value)))
+        return 0
+    inner = [one for one in values if one.key.startswith(f"{name}.")]
+    if not inner:
+        guess = did_you_mean(name, [one.key for one in values])
+        raise UsageError(f"no setting `{name}`", hint=guess or "`codex-py config` lists every setting")
+    for one in inner:
+        print(sanitize_line(f"{one.key} = {_shown(one.value)}"))
+    return 0
+
+
+def set_in_file(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The setting, for example `sandbox_mode`.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="Its value: TOML, or else text.")],
+) -> int:
+    """Change one setting in $CODEX_HOME/config.toml; comments and layout are kept."""
+    keys, parsed = parse_override(f"{key}={value}")
+    source = Source(Layer("flags"), flag="the command line")
+    home = os.environ.get("HOME", "")
+    checked = check_tree(SCHEMA, nested(keys, parsed), source=source, folder=Path.cwd(), home=home)
+    for unknown in checked[1]:
+        unknown_key(unknown, source, strict=True)
+    _check_with_the_rest(dotted(keys), parsed)
+    file = codex_home(os.environ) / "config.toml"
+    set_value(file, keys, parsed)
+    print(sanitize_line(f"set `{dotted(keys)}` in `{file}`"), file=sys.stderr)
+    return 0
+
+
+def _check_with_the_rest(key: str, value: Any) -> None:
+    """Raise `ConfigError` for a value that the other settings do not allow, such as a provider that nobody defines."""
+    request = ConfigRequest(home=codex_home(os.environ), cwd=Path.cwd(), env=os.environ)
+    try:
+        load_config(request)
+    except ConfigError:
+        # The file is broken already, and this may be what repairs it.
+        return
+    load_config(request.replace(flags={key: value}))
+
+
+def _load(request: ConfigRequest) -> LoadedConfig:
+    loaded = load_config(request)
     for warning in loaded.warnings:
         print(sanitize_line(f"warning: {warning}"), file=sys.stderr)
-    show_config(loaded, sys.stdout, as_json=as_json, everything=everything)
-    return 0
+    return loaded
+
+
+def _shown(value: Any) -> str:
+    return "(not set)" if value is None else toml_value(value)
 
 
 def show_config(loaded: LoadedConfig, out: TextIO, *, as_json: bool, everything: bool = True) -> None:
@@ -79,8 +156,7 @@ def show_config(loaded: LoadedConfig, out: TextIO, *, as_json: bool, everything:
 
 
 def _row(one: EffectiveValue) -> tuple[str, str, str]:
-    value = "(not set)" if one.value is None else toml_value(one.value)
-    return sanitize_line(one.key), sanitize_line(value), sanitize_line(_layer_text(one.layer))
+    return sanitize_line(one.key), sanitize_line(_shown(one.value)), sanitize_line(_layer_text(one.layer))
 
 
 def _short_row(one: EffectiveValue) -> tuple[str, str, str]:

@@ -28,7 +28,7 @@ COMMANDS: Final = {
     "plugin": ("codex_py.cli.plugin", "list, add and remove plugins: bundles of skills, MCP servers and hooks"),
     "hooks": ("codex_py.cli.hooks", "list, trust and try the commands that run at points of a session"),
     "skills": ("codex_py.cli.skills", "list, show, check and switch skills"),
-    "config": ("codex_py.cli.config", "show every setting in force and where it comes from"),
+    "config": ("codex_py.cli.config", "show every setting in force and where it comes from, or change one"),
     "app-server": ("codex_py.cli.app_server", "serve an SDK or an editor that speaks the app-server protocol"),
     "acp": ("codex_py.cli.acp", "serve an editor that speaks the Agent Client Protocol"),
     "apply-patch": ("codex_py.cli.apply_patch", "apply a patch in the format models write"),
@@ -160,7 +160,8 @@ def _open_terminal(name: str | None, arguments: list[str]) -> int:
         if "--" not in arguments and (guess or not sys.stdin.isatty()):
             _check_flags(name, arguments)
             hint = f"{guess} " if guess else ""
-            hint += f"to give the model a task: `codex-py exec {name!r}`"
+            task = arguments[arguments.index(name) :]
+            hint += f"to give the model a task: `codex-py exec {' '.join(task)!r}`"
             return _complain(f"no command `{name}`", hint=hint, status=2)
     from codex_py.cli.repl import run as run_terminal  # the seam: no other command draws
 
