@@ -64,7 +64,7 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
             f"cannot read `{path}`: nested too deeply", hint="no setting is deeper than ten tables"
         ) from error
     except ValueError as error:
-        reason, fix = _fault(str(error), text)
+        reason, fix = toml_fault(error, text)
         raise ConfigError(f"cannot read `{path}`{reason}", hint=fix or None) from error
 
 
@@ -158,10 +158,11 @@ def _inside(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
-def _fault(message: str, text: str) -> tuple[str, str]:
-    """Where a text stops being TOML and why, and what to write there."""
+def toml_fault(error: ValueError, text: str) -> tuple[str, str]:
+    """`` line 1 column 9: reason``: where a text stops being TOML and why; and what to write there, or nothing."""
     from codex_py.config.toml_faults import explain  # the seam: only for a file that is broken
 
+    message = str(error)
     reason, _, place = message.rpartition(" (at ")
     if not reason:
         return ": a number has too many digits" if "digits" in message else f": {message.lower()}", ""

@@ -6,12 +6,13 @@ be copied as they are; that of the TOML files is Codex CLI's.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
+from codex_py.config.kinds import wrong_word
+from codex_py.config.layers import NestedTooDeeply, read_toml, toml_fault
 from codex_py.core.agent_place import SessionRoles
 from codex_py.core.agent_role import BUILT_IN, AgentRole
 from codex_py.core.agent_tools import choose_tools
@@ -126,15 +127,21 @@ def _cut(text: str, most: int) -> str:
 
 def _from_entry(name: str, entry: Mapping[str, Any]) -> AgentRole:
     file = entry.get("config_file")
-    role = read_role(Path(file), name=name) if file is not None else AgentRole(name)
+    try:
+        role = read_role(Path(file), name=name) if file is not None else AgentRole(name)
+    except CodexError as error:
+        raise _Refused(f"`{sanitize_line(str(file))}`: {error}") from None
     return role.replace(name=name, about=_about(entry.get("description")) or role.about)
 
 
 def _toml(text: str) -> dict[str, Any]:
     try:
-        fields = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise _Refused(f"not TOML: {error}") from None
+        fields = read_toml(text)
+    except NestedTooDeeply:
+        raise _Refused("nested too deeply") from None
+    except ValueError as error:
+        reason, fix = toml_fault(error, text)
+        raise _Refused(f"{reason.lstrip(': ')}{'; ' if fix else ''}{fix}") from None
     return {**fields, "instructions": fields.get("developer_instructions"), "may_ask": True}
 
 
@@ -142,9 +149,10 @@ def _markdown(text: str) -> dict[str, Any]:
     parted = split_frontmatter(text)
     if parted is None:
         raise _Refused("no frontmatter between two lines of `---`")
-    fields = _yaml(parted.yaml)
+    # The line of the first fence counts too, so that a mistake is found where an editor shows it.
+    fields = _yaml(f"\n{parted.yaml}")
     if not isinstance(fields, dict):
-        raise _Refused("its frontmatter is no mapping")
+        raise _Refused("its frontmatter must be lines of `key: value`")
     named = cast("dict[str, Any]", fields)
     mode = _permission_mode(named.get("permissionMode"))
     if mode == "plan":
@@ -178,7 +186,8 @@ def _role(fields: Mapping[str, Any], stem: str, path: Path) -> AgentRole:
     tools = choose_tools(_limits(fields, "tools"), _limits(fields, "disallowedTools") or ())
     mode = fields.get("sandbox_mode") or ""
     if mode and mode not in get_args(SandboxMode):
-        raise _Refused(f"`sandbox_mode` is `{sanitize_line(str(mode)[:40])}`")
+        shown = sanitize_line(str(mode)[:40])
+        raise _Refused(f"`sandbox_mode` is `{shown}`: {wrong_word(mode, get_args(SandboxMode))}")
     model = _text(fields, "model")
     return AgentRole(
         name=name,

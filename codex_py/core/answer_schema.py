@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from codex_py.errors import UserError
+from codex_py.errors import UsageError
 from codex_py.protocol.encoding import decode_json
+from codex_py.text.nearest import did_you_mean
 
 _MAX_SHOWN: Final = 300
+_TYPES: Final = ("object", "array", "string", "number", "integer", "boolean", "null")
 
 
 def check_schema(schema: dict[str, Any], name: str = "the output schema") -> None:
-    """Raise `UserError` for a schema that is not valid; `name` is what to call it. Loads the validator: about 0.1 s."""
+    """Raise `UsageError` for a schema that is not valid; `name` is its name in messages. Loads the validator: 0.1 s."""
     from jsonschema import SchemaError  # the seam: few ask for a form of the answer
 
     try:
         _validator_class(schema).check_schema(schema)
     except SchemaError as error:
-        raise UserError(f"{name} is not a valid JSON schema: {_shown(error)}") from error
+        raise UsageError(f"{name} is not a valid JSON schema: {_shown_mistake(error)}") from error
     except RecursionError as error:
-        raise UserError(f"{name} is nested too deeply") from error
+        raise UsageError(f"{name} is nested too deeply") from error
 
 
 def find_misfit(answer: str, schema: dict[str, Any]) -> str | None:
@@ -48,6 +50,18 @@ def _validator_class(schema: dict[str, Any]) -> Any:
     from jsonschema.validators import validator_for
 
     return validator_for(schema, default=Draft202012Validator)
+
+
+def _shown_mistake(error: Any) -> str:
+    """What is wrong with a schema: for a wrong `type`, which types there are."""
+    value: object = error.instance
+    if list(error.path)[-1:] != ["type"] or not isinstance(value, str):
+        return _shown(error)
+    guess = did_you_mean(value, _TYPES)
+    allowed = ", ".join(f"`{name}`" for name in _TYPES)
+    return (
+        f"at `{error.json_path}`: there is no type `{value[:40]}`; {guess}{' ' if guess else ''}allowed are {allowed}"
+    )
 
 
 def _shown(error: Any) -> str:

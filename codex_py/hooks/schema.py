@@ -13,7 +13,7 @@ from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.matching import Condition, Matcher, trouble_with
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.value import Value
-from codex_py.text.nearest import did_you_mean
+from codex_py.text.nearest import did_you_mean, nearest
 from codex_py.text.sanitize import sanitize_line
 
 HookLayer: TypeAlias = Literal["managed", "user", "project", "plugin"]
@@ -24,6 +24,7 @@ _MOST_HOOKS: Final = 500
 _MOST_COMMAND: Final = 16 * 1024
 _LONGEST_LABEL: Final = 80
 _TIMEOUTS: Final = ("timeout", "timeout_sec", "timeoutSec")
+_KEYS: Final = ("type", "command", "args", *_TIMEOUTS, "async", "fail_closed", "if")
 _IGNORED: Final = "is ignored"
 # Of a project's, nobody but its authors could correct a mistake before there is a session.
 _OWN: Final = ("managed", "user")
@@ -208,10 +209,18 @@ def _hooks_of(
         if not isinstance(made, Hook):
             yield f"{_IGNORED}: {made}"
             continue
+        yield from _misspelled(handler)
         if _seconds(handler) is None:
             # A guard with another limit is worth more than none.
             yield f"has a `timeout` that is not a number of seconds above 0: {DEFAULT_TIMEOUT:g} is used"
         yield made
+
+
+def _misspelled(handler: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each key that is nearly one of ours; other programs have more keys, which are none of our business."""
+    for key in handler:
+        if key not in _KEYS and (near := nearest(key, _KEYS)):
+            yield f"has an unknown key `{sanitize_line(key[:_LONGEST_LABEL])}`; did you mean `{near}`?"
 
 
 def _hook(event: str, matcher: Matcher, handler: Mapping[str, Any], origin: HookOrigin) -> Hook | _OtherType | str:
@@ -222,7 +231,8 @@ def _hook(event: str, matcher: Matcher, handler: Mapping[str, Any], origin: Hook
         return f"hooks of the type `{sanitize_line(str(kind)[:_LONGEST_LABEL])}` are not supported, only `command`"
     command = _command(handler)
     if command is None:
-        return "it has no `command`"
+        near = nearest("command", handler)
+        return "it has no `command`" + (f", only `{sanitize_line(near)}`" if near and near != "command" else "")
     if sum(map(len, command)) > _MOST_COMMAND:
         return f"its command is longer than {_MOST_COMMAND // 1024} KiB"
     closed = handler.get("fail_closed", False)

@@ -16,6 +16,7 @@ from codex_py.model.providers import NO_NAMES, OPENAI_URL, Provider, checked_url
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
 from codex_py.text.credentials import is_secret_name
+from codex_py.text.reasons import json_reason
 
 StoreKind: TypeAlias = Literal["file", "keyring", "auto", "ephemeral"]
 LoginMethod: TypeAlias = Literal["chatgpt", "api"]
@@ -217,7 +218,7 @@ def read_login(path: Path) -> Mapping[str, Any]:
     try:
         stored = decode_json(content.decode("utf-8-sig"))
     except ValueError as error:
-        raise _unreadable(path, "not JSON") from error
+        raise _unreadable(path, f"not JSON: {json_reason(error)}") from error
     if not isinstance(stored, dict):
         raise _unreadable(path, "not a JSON object")
     return as_object(cast("object", stored))
@@ -243,7 +244,7 @@ def _read_private(path: Path) -> bytes:
 def _unreadable(path: Path, reason: str) -> UserError:
     return UserError(
         f"cannot read `{path}`: {reason}",
-        hint="mend or remove the file and sign in with `codex-py login`, or set OPENAI_API_KEY",
+        hint="remove it and sign in with `codex-py login`, or set OPENAI_API_KEY",
     )
 
 
@@ -252,7 +253,7 @@ def check_key(value: str, source: str) -> str:
     key = value.strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise UserError(
-            f"the key in {source} holds characters that no key has",
+            f"the key in {source} contains invalid characters",
             hint="copy it again: only visible ASCII characters, no white space inside",
         )
     if len(key) > MAX_TOKEN:

@@ -6,26 +6,27 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.errors import UserError
+from codex_py.errors import ConfigError
 from codex_py.model.catalog import ModelFacts, PatchForm
 from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.text.reasons import json_reason, os_reason
 
 _MOST_BYTES: Final = 16 * 1024 * 1024
 
 
 def read_catalog(path: Path) -> Mapping[str, ModelFacts]:
-    """The facts by lower-case name. Raises `UserError` for a file that is no such catalogue."""
+    """The facts by lower-case name. Raises `ConfigError` for a file that is no such catalogue."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise _unusable(path, str(error.strerror).lower()) from error
+        raise _unusable(path, os_reason(error)) from error
     if len(content) > _MOST_BYTES:
         raise _unusable(path, "over 16 MiB")
     try:
         catalog: object = decode_json(content.decode("utf-8-sig"))
     except ValueError as error:
-        raise _unusable(path, "not JSON") from error
+        raise _unusable(path, f"not JSON: {json_reason(error)}") from error
     entries = as_list(as_object(catalog).get("models"))
     if not entries:
         raise _unusable(path, "no models in it")
@@ -85,7 +86,7 @@ def _word(entry: Mapping[str, Any], key: str, where: str, path: Path) -> str | N
     return value.strip()
 
 
-def _unusable(path: Path, reason: str) -> UserError:
-    return UserError(
+def _unusable(path: Path, reason: str) -> ConfigError:
+    return ConfigError(
         f"cannot use the model catalogue `{path}`: {reason}", hint="see `model_catalog_json` in config.toml"
     )

@@ -118,7 +118,7 @@ def _known_verdicts(catalog: SkillCatalog) -> dict[Path, Verdict]:
 def _why_not_found(path: Path, root: SkillRoot, loaded: dict[Path, Skill]) -> str:
     """The first rule of the search that a path breaks; its folders in order, then the file."""
     if path.name != SKILL_FILE:
-        return f"the file is called `{path.name}`: only `{SKILL_FILE}` counts, in these letters"
+        return f"the file is called `{path.name}`: only `{SKILL_FILE}` counts (case-sensitive)"
     at = root.path
     for depth, name in enumerate(path.relative_to(root.path).parts[:-1], start=1):
         at = at / name

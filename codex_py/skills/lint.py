@@ -64,7 +64,7 @@ def skill_files(path: Path) -> tuple[Path, ...]:
 
 def _lint_file(path: Path) -> Iterator[Finding]:
     if path.name != SKILL_FILE:
-        yield Finding("error", path, f"the file must be called `{SKILL_FILE}`, in these letters")
+        yield Finding("error", path, f"the file must be called `{SKILL_FILE}` (case-sensitive)")
     try:
         text = read_skill_text(path, None)
         skill = parse_skill(text)

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 from codex_py.errors import CodexError
 from codex_py.skills.metadata import Metadata, MetadataRefused, as_text, collapse, read_metadata
 from codex_py.text.frontmatter import MAX_BYTES, YamlRefused, YamlValue, parse_yaml, repair_yaml, split_frontmatter
+from codex_py.text.nearest import nearest
 from codex_py.text.sanitize import sanitize_line
 
 MAX_NAME_CHARS: Final = 64
@@ -52,9 +53,11 @@ def parse_skill(text: str) -> SkillText:
         raise SkillRefused(_why_no_frontmatter(text))
     fields, mapping = _read_repaired(block.yaml)
     name, description, short = (collapse(field or "") for field in fields)
+    if not name:
+        raise SkillRefused(_missing("name", mapping))
     check_name(name)
     if not description:
-        raise SkillRefused("missing field `description`")
+        raise SkillRefused(_missing("description", mapping))
     return _with_extras(SkillText(name, sanitize_line(description), sanitize_line(short) or None), mapping)
 
 
@@ -65,6 +68,12 @@ def check_name(name: str) -> None:
     if len(name) > MAX_NAME_CHARS:
         raise SkillRefused(f"invalid name: exceeds maximum length of {MAX_NAME_CHARS} characters")
     _require_printable(name)
+
+
+def _missing(field: str, mapping: dict[str, YamlValue]) -> str:
+    """That a field is not there, and the one that may be meant for it."""
+    near = nearest(field, [key for key in mapping if key not in ("name", "description")])
+    return f"missing field `{field}`" + (f": `{sanitize_line(near)}` is not a field" if near else "")
 
 
 def qualified_name(namespace: str | None, name: str) -> str:

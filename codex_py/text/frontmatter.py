@@ -78,9 +78,12 @@ def parse_yaml(text: str) -> YamlValue:
     try:
         return _Builder(moved=moved).build(parser.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        mark, problem = error.problem_mark or error.context_mark, error.problem or error.context or "not YAML"
+        if "quoted scalar" in (error.context or "") and "end of stream" in problem:
+            # Where it begins, and not where the text is over.
+            mark, problem = error.context_mark, "a quote is not closed; it begins"
         where = f" at line {mark.line + 1} column {mark.column + 1}" if mark else ""
-        raise YamlRefused(f"{error.problem or error.context or 'not YAML'}{where}") from None
+        raise YamlRefused(f"{problem}{where}") from None
     except (yaml.YAMLError, UnicodeError) as error:
         raise YamlRefused(str(error).partition("\n")[0]) from None
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from codex_py.errors import CodexError
 from codex_py.protocol.encoding import encode_json
+from codex_py.text.nearest import did_you_mean
 from codex_py.tools.plain_script import Words
 from codex_py.tools.rules import STRICTNESS, PrefixRule, RuleBook
 
@@ -115,13 +116,16 @@ class _Reader:
             return
         keys = {"prefix_rule": _RULE_KEYS, "host_executable": _HOST_KEYS}.get(function)
         if keys is None:
-            raise RuleError(f"line {line}: unknown function `{function}`")
+            guess = did_you_mean(function, ("prefix_rule", "host_executable"))
+            raise RuleError(f"line {line}: unknown function `{function}`" + (f"; {guess}" if guess else ""))
         if len(call.args) > len(keys):
             raise RuleError(f"line {line}: `{function}` takes at most {len(keys)} arguments")
         given = {name: self._literal(value) for name, value in zip(keys, call.args, strict=False)}
         for keyword in call.keywords:
             if keyword.arg is None or keyword.arg not in keys or keyword.arg in given:
-                raise RuleError(f"line {line}: `{function}` does not take `{keyword.arg or '**'}` here")
+                guess = did_you_mean(keyword.arg or "", set(keys) - set(given))
+                hint = f"; {guess}" if guess else ""
+                raise RuleError(f"line {line}: `{function}` does not take `{keyword.arg or '**'}` here{hint}")
             given[keyword.arg] = self._literal(keyword.value)
         if function == "prefix_rule":
             self.rules.append(_prefix_rule(given, line))
@@ -146,7 +150,9 @@ class _Reader:
             case ast.BinOp(left=left, op=ast.Add(), right=right):
                 return _sum(self._literal(left), self._literal(right), node.lineno)
             case _:
-                raise RuleError(f"line {node.lineno}: `{ast.unparse(node)[:60]}` is no string and no list of strings")
+                raise RuleError(
+                    f"line {node.lineno}: `{ast.unparse(node)[:60]}` is neither a string nor a list of strings"
+                )
 
 
 def _sum(left: Any, right: Any, line: int) -> Any:
@@ -172,10 +178,12 @@ def _host_executable(given: Mapping[str, Any], line: int) -> tuple[str, Words]:
 def _prefix_rule(given: Mapping[str, Any], line: int) -> _Rule:
     pattern = given.get("pattern")
     if not isinstance(pattern, list) or not pattern:
-        raise RuleError(f"line {line}: `pattern` must be a list of words that is not empty")
+        raise RuleError(f'line {line}: `pattern` must be a list of words, for example `["git", "status"]`')
     decision = given.get("decision", "allow")
     if decision not in STRICTNESS:
-        raise RuleError(f"line {line}: `decision` is `{decision}`, allowed are `allow`, `prompt`, `forbidden`")
+        guess = did_you_mean(str(decision), STRICTNESS)
+        allowed = f"{guess} " if guess else ""
+        raise RuleError(f"line {line}: `decision` is `{decision}`; {allowed}allowed are `allow`, `prompt`, `forbidden`")
     sandbox = given.get("sandbox", "on")
     if sandbox not in ("on", "off") or (sandbox == "off" and decision != "allow"):
         raise RuleError(f'line {line}: `sandbox` is "on", or "off" with the decision `allow`')

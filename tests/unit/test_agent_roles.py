@@ -65,13 +65,13 @@ def test_what_a_toml_file_says(tmp_path: Path) -> None:
     ("name", "content", "why"),
     [
         ("a.md", b"no head", "no frontmatter"),
-        ("a.md", b"---\n- a\n---\n", "its frontmatter is no mapping"),
+        ("a.md", b"---\n- a\n---\n", "its frontmatter must be lines of `key: value`"),
         ("a.md", b"---\na: [\n---\n", "its frontmatter is not YAML"),
         ("a.md", b"---\na: " + b"[" * 5000 + b"\n---\n", "its frontmatter is not YAML"),
         ("a.md", b"---\na: &x 1\nb: *x\n---\n", "its frontmatter is not YAML"),
         ("a.md", b"---\nname: \xff\n---\n", "not UTF-8 at byte 10"),
         ("a.md", HEAD.encode() + b"x" * MOST_BYTES, "over 64 KiB"),
-        ("a.md", b"---\nsandbox_mode: none\n---\n", "`sandbox_mode` is `none`"),
+        ("a.md", b"---\nsandbox_mode: none\n---\n", "`sandbox_mode` is `none`: allowed are `read-only`"),
         ("a.md", b"---\nsandbox_mode: [read-only]\n---\n", "`sandbox_mode` is `['read-only']`"),
         ("a.md", b"---\ntools: {Read: true, Write: false}\n---\n", "`tools` is neither a list of names"),
         ("a.md", b"---\ntools: [Read, [Write]]\n---\n", "`tools` is neither a list of names"),
@@ -79,8 +79,8 @@ def test_what_a_toml_file_says(tmp_path: Path) -> None:
         ("a.md", b"---\npermissionMode: plann\n---\n", "`permissionMode` is `plann`"),
         ("a.md", b"---\npermissionMode: [plan]\n---\n", "`permissionMode` is `['plan']`"),
         ("a.toml", b'sandbox_mode = ["read-only"]', "`sandbox_mode` is `['read-only']`"),
-        ("a.toml", b"a = ", "not TOML"),
-        ("a.toml", b"a = " + b"[" * 5000, "not TOML"),
+        ("a.toml", b"a = ", "line 1 column 5: `a` has no value"),
+        ("a.toml", b"a = " + b"[" * 5000, "nested too deeply"),
     ],
 )
 def test_a_file_that_is_no_role_is_left_out_with_a_line(tmp_path: Path, name: str, content: bytes, why: str) -> None:

@@ -117,10 +117,10 @@ def test_a_home_that_does_not_exist_is_one_without_a_login(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "not JSON"),
-        (b"{", "not JSON"),
-        (b"\xff\xfe{}", "not JSON"),
-        (b"[" * 100_000, "not JSON"),
+        (b"", "not JSON: it is empty"),
+        (b"{", 'not JSON: line 1 column 2: expected a key in "…"'),
+        (b"\xff\xfe{}", "not JSON: it is not UTF-8"),
+        (b"[" * 100_000, "not JSON: nested too deeply"),
         (b"[]", "not a JSON object"),
         (b"null", "not a JSON object"),
         (b" " * (1024 * 1024 + 1), "larger than 1 MiB"),

@@ -82,7 +82,7 @@ def test_every_skill_in_reach_is_judged(place: Workplace) -> None:
         "home/skills/case/skill.md": (
             False,
             None,
-            "the file is called `skill.md`: only `SKILL.md` counts, in these letters",
+            "the file is called `skill.md`: only `SKILL.md` counts (case-sensitive)",
         ),
         "home/skills/.system/s/SKILL.md": (False, None, f"in the hidden folder `{user}/.system`"),
         "home/skills/node_modules/n/SKILL.md": (
@@ -243,7 +243,7 @@ def test_a_folder_of_skills_is_judged_one_by_one(tmp_path: Path) -> None:
     )
     assert judge(tmp_path, tmp_path) == [("error", "bad/SKILL.md", "missing field `description`")]
     assert judge(tmp_path / "case", tmp_path) == [
-        ("error", "case/Skill.md", "the file must be called `SKILL.md`, in these letters")
+        ("error", "case/Skill.md", "the file must be called `SKILL.md` (case-sensitive)")
     ]
 
 
