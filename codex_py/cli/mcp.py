@@ -153,9 +153,7 @@ def remove_server(name: Name, as_json: Json = False) -> int:
     if as_json:
         print_json({"name": name, "removed": was_there}, sys.stdout)
     if not was_there:
-        guess = did_you_mean(name, _look().servers)
-        _say(f"no MCP server `{name}` in `{home / 'config.toml'}`" + (f"; {guess}" if guess else ""))
-        return 0
+        raise UserError(f"no MCP server `{name}` in `{home / 'config.toml'}`", hint=_nearest_server(_look(), name))
     if found is not None:
         server = read_server(name, found.entry)
         forget_catalog(home, server)

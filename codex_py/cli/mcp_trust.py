@@ -34,7 +34,8 @@ def trust(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The server's name in the project's configuration.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for scripts.")] = False,
     never: Annotated[
-        bool, typer.Option("--never", help="Remember a no to it as it is now: nobody asks again.")
+        bool,
+        typer.Option("--never", help="Always refuse this server; you are asked again only if its definition changes."),
     ] = False,
     network: Annotated[
         bool, typer.Option("--network", help="Let it use the network, in the sandbox all the same.")

@@ -70,7 +70,7 @@ def run(arguments: Sequence[str]) -> int:
         return _explain(parser, [*flags[: len(flags) - len(given.words)], *given.words[1:]])
     command = command or given.words
     if not command:
-        raise UsageError("which command?", hint="try `codex-py sandbox -- ls`")
+        raise UsageError("no command to run", hint="write one: `codex-py sandbox -- ls`")
     if not _is_there(command[0], working_directory(given.cd)):
         return _complain(command[0], _MISSING, _NOT_FOUND)
     setup = _set_up(given)

@@ -14,7 +14,7 @@ from codex_py.text.nearest import did_you_mean, nearest
 
 # What other programs call these commands.
 _SYNONYMS: Final = {
-    **dict.fromkeys(("install", "create", "new"), "add"),
+    **dict.fromkeys(("install", "create", "new", "add-json"), "add"),
     **dict.fromkeys(("uninstall", "rm", "delete"), "remove"),
     **dict.fromkeys(("info", "view", "get"), "show"),
     "ls": "list",
@@ -80,7 +80,8 @@ def _mistake(message: str, app: typer.Typer, arguments: Sequence[str], *, name: 
         return UsageError(f"no command `{word}` in `codex-py {name}`", hint=guess)
     if found := re.match(r"No such option: (\S+)", message):
         options = _options(subcommands.get(chosen, command))
-        return UsageError(f"unknown option `{found[1]}`", hint=did_you_mean(found[1], options) or help_hint)
+        guess = "use `--url URL`" if found[1] == "--transport" else did_you_mean(found[1], options)
+        return UsageError(f"unknown option `{found[1]}`", hint=guess or help_hint)
     if found := re.match(
         r"Got unexpected extra arguments? \((.*)\)|Got unexpected extra argument\(s\) \((.*)\)", message
     ):
@@ -90,6 +91,8 @@ def _mistake(message: str, app: typer.Typer, arguments: Sequence[str], *, name: 
         return UsageError(f"`codex-py {whole}` needs `{found[1]}`", hint=help_hint)
     if found := re.match(r"Option '(\S+?)' requires an argument", message):
         return UsageError(f"`{found[1]}` needs a value", hint=help_hint)
+    if found := re.match(r"Invalid value for '(\S+?)'.*: '(.*?)' is not a valid int", message):
+        return UsageError(f"`{found[1]}` needs a whole number, not `{found[2]}`", hint=help_hint)
     return UsageError(_one_line(message), hint=help_hint)
 
 

@@ -38,7 +38,9 @@ def test_adding_and_removing_keep_what_else_is_in_the_file(place: Place) -> None
     assert servers["local"] == {"url": "https://x.invalid/mcp", "bearer_token_env_var": "TOK"}
     assert run(place, "mcp", "remove", "local").status == 0
     assert (place.codex_home / "config.toml").read_text().rstrip() == CONFIG.rstrip()
-    assert run(place, "mcp", "remove", "local").status == 0
+    again = run(place, "mcp", "remove", "local")
+    file = place.codex_home / "config.toml"
+    assert (again.status, again.err) == (1, f"error: no MCP server `local` in `{file}`; there are `docs`\n")
 
 
 def test_no_value_of_a_secret_is_printed(place: Place) -> None:

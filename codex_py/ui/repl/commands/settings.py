@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from codex_py.config.edit import set_value
 from codex_py.config.schema import APPROVAL_POLICIES, SANDBOX_MODES
 from codex_py.config.sections import REASONING_EFFORT
-from codex_py.core.offered_models import offered_models
+from codex_py.core.offered_models import known_models, offered_models
 from codex_py.core.offered_sessions import name_session, name_trouble
 from codex_py.core.stored_sessions import find_stored
 from codex_py.errors import UserError
@@ -32,6 +32,8 @@ async def _model(desk: Desk, words: str) -> None:
         if effort:
             _one_of(effort.strip(), REASONING_EFFORT.words)
         await _use_model(desk, OverrideTurnContext(model=name, effort=effort.strip() or None))
+        if name not in (known := known_models(desk.place.loaded.config)) and (guess := did_you_mean(name, known)):
+            desk.voice.note(f"unknown model `{name}`; {guess}")
         return
     now = desk.session.settings.model
     config = desk.place.loaded.config
