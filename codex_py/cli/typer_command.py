@@ -86,7 +86,7 @@ def _mistake(message: str, app: typer.Typer, arguments: Sequence[str], *, name: 
         r"Got unexpected extra arguments? \((.*)\)|Got unexpected extra argument\(s\) \((.*)\)", message
     ):
         words = found[1] or found[2]
-        return UsageError(f"unexpected argument `{words.split()[0]}` behind `codex-py {whole}`", hint=help_hint)
+        return UsageError(f"unexpected argument `{words.split()[0]}` after `codex-py {whole}`", hint=help_hint)
     if found := re.match(r"Missing argument '(.*)'", message):
         return UsageError(f"`codex-py {whole}` needs `{found[1]}`", hint=help_hint)
     if found := re.match(r"Option '(\S+?)' requires an argument", message):

@@ -94,11 +94,11 @@ def _elsewhere(path: KeyPath) -> str:
 
     found += ["tui"] if name in OF_TUI else []
     if len(found) == 1 and path[:-1] != (found[0],):
-        return f"`{name}` belongs into the table `[{found[0]}]`"
+        return f"`{name}` belongs in the table `[{found[0]}]`"
     if name in settings_of(ProviderConfig):
-        return f"`{name}` belongs into a table `[model_providers.NAME]`"
+        return f"`{name}` belongs in a table `[model_providers.NAME]`"
     if name == "trust_level":
-        return 'it belongs into a table `[projects."DIRECTORY"]`'
+        return 'it belongs in a table `[projects."DIRECTORY"]`'
     if str(name).lower() in _API_KEYS:
         return "a key is kept with `codex-py login --with-api-key`, or in the variable OPENAI_API_KEY"
     return ""

@@ -289,7 +289,7 @@ def _text_wanted(value: object, *, secret: bool) -> str:
     """What text there could be in place of a value of another type."""
     if isinstance(value, int | float) and not secret:
         return f'it must be text: write `"{toml_value(value)}"` in quotes'
-    return "it must be one text in quotes" + (", not a list" if isinstance(value, list) else "")
+    return "it must be text in quotes" + (", not a list" if isinstance(value, list) else "")
 
 
 def allowed_words(words: tuple[str, ...]) -> str:

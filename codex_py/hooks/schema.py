@@ -193,7 +193,7 @@ def _hooks_of(
         return
     trouble = trouble_with(matcher)
     if trouble is not None:
-        yield f"{_IGNORED}: its matcher `{sanitize_line(matcher[:_LONGEST_LABEL])}` is of no use: {trouble}"
+        yield f"{_IGNORED}: its matcher `{sanitize_line(matcher[:_LONGEST_LABEL])}` is wrong: {trouble}"
         return
     handlers = table.get("hooks", [table])
     if not isinstance(handlers, list):

@@ -15,7 +15,7 @@ _JSON_WORDS: Final = {
     "Expecting ':' delimiter": "a colon is missing",
     "Illegal trailing comma before end of object": "no comma may stand before `}`",
     "Illegal trailing comma before end of array": "no comma may stand before `]`",
-    "Extra data": "there is more text behind its end",
+    "Extra data": "there is more text after its end",
 }
 
 

@@ -227,5 +227,5 @@ def test_a_catalogue_that_is_none_is_refused(place: Place, content: str, reason:
         place.use_model(model.base_url, f'model_catalog_json = "{catalog}"')
         ended = run(place, "exec", "go")
 
-    assert ended.status == 1
+    assert ended.status == 2
     assert f"cannot use the model catalogue `{catalog}`: {reason}" in ended.err

@@ -54,7 +54,7 @@ def test_a_wrong_override_names_the_flag(machine: Machine) -> None:
             '`developer_instructions = "a\\u0000"` in F line 1: it holds characters that no text may have',
         ),
         ("model = true", '`model = true` in F line 1: it must be text: write `"true"` in quotes'),
-        ("model = { a = 1 }", "`model = { a = 1 }` in F line 1: it must be one text in quotes"),
+        ("model = { a = 1 }", "`model = { a = 1 }` in F line 1: it must be text in quotes"),
         ("project_doc_max_bytes = -1", "`project_doc_max_bytes = -1` in F line 1: it must be a whole number from 0 up"),
         (
             "project_doc_max_bytes = 1.5",
@@ -117,7 +117,7 @@ def test_a_wrong_override_names_the_flag(machine: Machine) -> None:
         ),
         (
             "[mcp_servers.x]\ncommand = ['a']",
-            '`mcp_servers.x.command = ["a"]` in F line 2: it must be one text in quotes, not a list',
+            '`mcp_servers.x.command = ["a"]` in F line 2: it must be text in quotes, not a list',
         ),
         (
             "forced_chatgpt_workspace_id = 5",

@@ -89,7 +89,7 @@ def test_what_codex_cli_has_switched_off_stays_off() -> None:
         ({"command": "a", "if": "Bash(git push*)"}, "its `if` is a rule for tool calls"),
         ({"hooks": "a"}, "its `hooks` is not a list"),
         ({"command": "a", "matcher": 5}, "its `matcher` is not a text"),
-        ({"command": "a", "matcher": "("}, "its matcher `(` is of no use"),
+        ({"command": "a", "matcher": "("}, "its matcher `(` is wrong"),
     ],
 )
 def test_what_is_no_hook_is_told_with_its_place(entry: Any, reason: str) -> None:
