@@ -172,7 +172,7 @@ def test_a_schema_that_is_not_valid_is_refused_before_any_request(place: Place, 
     with FakeResponses() as model:
         place.use_model(model.base_url)
         ended = run(place, "exec", "--output-schema", path, "go")
-    assert (ended.status, ended.stdout) == (1, b"")
+    assert (ended.status, ended.stdout) == (2, b"")
     assert ended.err.startswith(f"error: the output schema `{path}` is not a valid JSON schema: {problem}")
 
 

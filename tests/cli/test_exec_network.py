@@ -155,7 +155,7 @@ def test_no_proxy_excepts_a_server(place: Place) -> None:
         place = place.with_env(HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}", NO_PROXY="example.com,.invalid")
         ended = ask(place, f"https://{HOST}/v1")
     assert proxy.asked == []
-    assert f"cannot connect to `{HOST}`" in final(ended)
+    assert f"cannot connect to the provider `fake` at `https://{HOST}/v1/responses`" in final(ended)
 
 
 @pytest.mark.parametrize(
