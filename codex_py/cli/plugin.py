@@ -21,6 +21,7 @@ from codex_py.core.plugin_contents import plugin_contents
 from codex_py.errors import UserError
 from codex_py.paths import codex_home
 from codex_py.protocol.encoding import as_object
+from codex_py.skills.plugin_record import change_in, record_plugin
 from codex_py.skills.plugins import CACHE, installed_plugin
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
@@ -40,6 +41,7 @@ def run(arguments: Sequence[str]) -> int:
         "remove": remove_plugin,
         "enable": enable_plugin,
         "disable": disable_plugin,
+        "accept": accept_plugin,
     }
     return run_commands(commands, arguments, name="plugin", about=_ABOUT)
 
@@ -77,7 +79,7 @@ def add_plugin(
         if not yes and not is_agreed("install it?", needs=f"installing the plugin `{staged.plugin.id}`"):
             _say("nothing was installed")
             return 1
-        added = put_into_place(staged)
+        added = put_into_place(staged, home)
     try:
         switch_plugin(home / "config.toml", added.id, enabled=True)
     except UserError:
@@ -111,6 +113,31 @@ def enable_plugin(name: Name) -> int:
 def disable_plugin(name: Name) -> int:
     """Switch a plugin off; its files stay."""
     return _switch(name, enabled=False)
+
+
+def accept_plugin(name: Name, yes: Yes = False) -> int:
+    """Use a plugin although its files are not as they were installed.
+
+    What it brings now is shown first. Until then sessions have none of its skills, MCP servers and hooks.
+    """
+    home = codex_home(os.environ)
+    plugin_id = _find(home, name)
+    found = installed_plugin(home, plugin_id)
+    if found is None:
+        raise UserError(f"the plugin `{plugin_id}` is not installed", hint="`codex-py plugin add` installs one")
+    change = change_in(home, plugin_id, found.root)
+    if change is None:
+        _say(f"the plugin `{plugin_id}` is as it was installed")
+        return 0
+    for line in view.brought_lines(found, plugin_contents(found)):
+        _say(line)
+    _say(f"  changed: {change}")
+    if not yes and not is_agreed("use it as it is now?", needs=f"accepting the plugin `{plugin_id}`"):
+        _say("nothing was changed")
+        return 1
+    record_plugin(home, plugin_id, found.root)
+    _say(f"accepted the plugin `{plugin_id}` as it is now; sessions have it from now on")
+    return 0
 
 
 def _switch(name: str, *, enabled: bool) -> int:
@@ -154,7 +181,8 @@ def _find(home: Path, name: str) -> str:
 
 def _shown(home: Path, plugin_id: str, *, enabled: bool) -> view.ShownPlugin:
     plugin = installed_plugin(home, plugin_id)
-    return view.ShownPlugin(plugin_id, enabled, plugin, plugin and plugin_contents(plugin))
+    change = plugin and change_in(home, plugin_id, plugin.root)
+    return view.ShownPlugin(plugin_id, enabled, plugin, plugin and plugin_contents(plugin), change)
 
 
 def _say(text: str) -> None:

@@ -17,6 +17,7 @@ from codex_py.errors import UserError
 from codex_py.paths import is_folder, make_private_dir
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.skills.namespace import MANIFEST_FOLDERS
+from codex_py.skills.plugin_record import forget_record, record_plugin
 from codex_py.skills.plugins import CACHE, Plugin, inside, plugin_folder, read_json, read_manifest, read_plugin
 
 _MARKETS: Final = (".agents/plugins/marketplace.json", ".claude-plugin/marketplace.json")
@@ -73,7 +74,7 @@ def staged_plugin(wanted: Wanted, home: Path, env: Mapping[str, str]) -> Generat
         shutil.rmtree(stage, ignore_errors=True)
 
 
-def put_into_place(staged: Staged) -> Plugin:
+def put_into_place(staged: Staged, home: Path) -> Plugin:
     """Make the copy the installed plugin, in place of an earlier one, whole or not at all. Raises `UserError`."""
     place = staged.place
     earlier = staged.ready.with_name("earlier")
@@ -90,7 +91,9 @@ def put_into_place(staged: Staged) -> Plugin:
             raise
     except OSError as error:
         raise UserError(f"cannot write `{place}`: {(error.strerror or str(error)).lower()}") from error
-    return read_plugin(place / staged.plugin.root.name, staged.plugin.id)
+    added = read_plugin(place / staged.plugin.root.name, staged.plugin.id)
+    record_plugin(home, added.id, added.root)
+    return added
 
 
 def take_away(home: Path, plugin_id: str) -> bool:
@@ -104,6 +107,7 @@ def take_away(home: Path, plugin_id: str) -> bool:
         place.rename(gone)
     except OSError as error:
         raise UserError(f"cannot remove `{place}`: {(error.strerror or str(error)).lower()}") from error
+    forget_record(home, plugin_id)
     if gone.is_symlink():
         gone.unlink()
     shutil.rmtree(gone, ignore_errors=True)

@@ -16,12 +16,16 @@ from codex_py.text.masked import masked_url, masked_words
 
 
 class ShownPlugin(NamedTuple):
-    """A plugin of the configuration or on disk; without the latter there is nothing but its id."""
+    """A plugin of the configuration or on disk; without the latter there is nothing but its id.
+
+    `change` says what is not as it was installed.
+    """
 
     id: str
     enabled: bool
     plugin: Plugin | None
     contents: PluginContents | None
+    change: str | None = None
 
 
 def print_plugins(plugins: Sequence[ShownPlugin], out: TextIO, *, as_json: bool) -> None:
@@ -54,6 +58,7 @@ def plugin_record(one: ShownPlugin) -> dict[str, Any]:
         "version": plugin.version or None,
         "description": plugin.about or None,
         "path": str(plugin.root),
+        "change": one.change,
         "skills": list(contents.skills),
         "mcp_servers": [
             {
@@ -104,4 +109,6 @@ def _counts(contents: PluginContents | None) -> tuple[str, str, str]:
 
 
 def _status(one: ShownPlugin) -> str:
-    return "not installed" if one.plugin is None else "enabled" if one.enabled else "disabled"
+    if one.plugin is None:
+        return "not installed"
+    return "changed" if one.change else "enabled" if one.enabled else "disabled"

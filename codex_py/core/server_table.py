@@ -20,7 +20,7 @@ from codex_py.mcp.servers import McpServer, ServerSandbox, read_server
 from codex_py.process.named_files import named_contents
 from codex_py.protocol.encoding import as_object
 from codex_py.skills.plugin_servers import plugin_servers
-from codex_py.skills.plugins import enabled_plugins
+from codex_py.skills.plugins import checked_plugins, held_plugin_line
 
 Origin: TypeAlias = Literal["user", "project", "plugin"]
 Standing: TypeAlias = Literal["trusted", "changed", "unknown", "refused"]
@@ -142,7 +142,10 @@ def _of_project(loaded: LoadedConfig, cwd: Path, problems: list[str]) -> Iterato
 
 def _of_plugins(loaded: LoadedConfig, home: Path, problems: list[str]) -> Iterator[ListedServer]:
     plugins = loaded.config.plugins
-    for plugin in enabled_plugins(home, plugins):
+    for plugin, change in checked_plugins(home, plugins):
+        if change is not None:
+            problems.append(held_plugin_line(plugin, change))
+            continue
         read = plugin_servers(plugin, as_object(as_object(plugins.get(plugin.id)).get("mcp_servers")))
         problems += read.problems
         for name, entry in read.entries.items():

@@ -173,6 +173,8 @@ def variables_of(hook: Hook, place: HookPlace) -> dict[str, str]:
     if hook.origin.layer == "plugin" and hook.origin.root is not None:
         root = str(hook.origin.root)
         variables |= {"CLAUDE_PLUGIN_ROOT": root, "CODEX_PLUGIN_ROOT": root, "PLUGIN_ROOT": root}
+        # A plugin is compared with what was installed: nothing is written into it by the way.
+        variables["PYTHONDONTWRITEBYTECODE"] = "1"
     if hook.origin.data is not None:
         variables |= {"CLAUDE_PLUGIN_DATA": str(hook.origin.data), "PLUGIN_DATA": str(hook.origin.data)}
     return variables

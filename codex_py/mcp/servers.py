@@ -166,7 +166,9 @@ def read_servers(entries: Mapping[str, Mapping[str, Any]]) -> tuple[McpServer, .
 
 def server_environment(server: McpServer, env: Mapping[str, str]) -> dict[str, str]:
     """What a started server finds in its environment."""
-    return {name: env[name] for name in (*INHERITED, *server.env_vars) if name in env} | dict(server.env)
+    # A plugin is compared with what was installed: nothing is written into it by the way.
+    extra = {"PYTHONDONTWRITEBYTECODE": "1"} if "PLUGIN_ROOT" in server.env else {}
+    return extra | {name: env[name] for name in (*INHERITED, *server.env_vars) if name in env} | dict(server.env)
 
 
 def missing_variables(server: McpServer, env: Mapping[str, str]) -> list[str]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from codex_py.paths import is_folder
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.skills.namespace import MANIFEST_FOLDERS
+from codex_py.skills.plugin_record import change_in
 from codex_py.skills.roots import PluginSkills
 from codex_py.text.regular_file import FileRefused, read_inside
 
@@ -48,15 +49,25 @@ class Plugin(NamedTuple):
 def enabled_plugins(home: Path, plugins: Mapping[str, Any]) -> tuple[Plugin, ...]:
     """The plugins of `[plugins."name@marketplace"] enabled = true` that are there, in the order of the configuration.
 
-    A plugin lies in `plugins/cache/<marketplace>/<name>/<version>` below CODEX_HOME; `local` counts, else the
-    latest version.
+    Those that are not as they were installed are left out; `checked_plugins` has them too. A plugin lies in
+    `plugins/cache/<marketplace>/<name>/<version>` below CODEX_HOME; `local` counts, else the latest version.
     """
-    found = (
-        installed_plugin(home, plugin_id)
-        for plugin_id, entry in plugins.items()
-        if as_object(entry).get("enabled") is True
+    return tuple(plugin for plugin, change in checked_plugins(home, plugins) if change is None)
+
+
+def checked_plugins(home: Path, plugins: Mapping[str, Any]) -> Iterator[tuple[Plugin, str | None]]:
+    """The plugins that are switched on, each with what is not as it was installed, or None."""
+    for plugin_id, entry in plugins.items():
+        if as_object(entry).get("enabled") is True and (plugin := installed_plugin(home, plugin_id)) is not None:
+            yield plugin, change_in(home, plugin_id, plugin.root)
+
+
+def held_plugin_line(plugin: Plugin, change: str) -> str:
+    """Says that a plugin is not used, and what the user can do."""
+    return (
+        f"the plugin `{plugin.id}` is not used: {change} (`codex-py plugin accept {plugin.id}` shows it, and asks;"
+        " `codex-py plugin add` installs it again)"
     )
-    return tuple(plugin for plugin in found if plugin is not None)
 
 
 def plugin_skills(home: Path, plugins: Mapping[str, Any]) -> tuple[PluginSkills, ...]:
