@@ -32,7 +32,7 @@ from codex_py.sandbox.nested import NestedNames
 from codex_py.sandbox.pins import Pins
 from codex_py.sandbox.placeholders import hold_all
 from codex_py.sandbox.policy import WritableRoot, writable_roots
-from codex_py.sandbox.screens import existing_places, lay_screens, open_copies
+from codex_py.sandbox.screens import Screens, existing_places, open_copies
 from codex_py.sandbox.unreadable import CannotDeny, ReadRules, find_unreadable, is_readable, without_nested
 
 _LISTED_SOCKETS: Final = (
@@ -111,6 +111,7 @@ class Sandbox:
         self._pins: dict[tuple[SandboxPolicy, Path], Pins] = {}
         self._nested: dict[tuple[SandboxPolicy, Path], list[NestedNames]] = {}
         self._hidden_pins: dict[Path, Pins] = {}
+        self._screens: dict[Path, Screens] = {}
 
     @classmethod
     def detect(
@@ -247,6 +248,7 @@ class Sandbox:
         mounts = self._mounts(policy, cwd)
         _check_workdir(workdir, mounts)
         backend = self._backend(policy, cwd, mounts)
+        env["CODEX_SANDBOX"] = backend.name
         if not roots and backend.contains:
             # The sandbox's own memory, gone with the command: many programs do not start without a temporary folder.
             env["TMPDIR"] = "/dev/shm"
@@ -267,13 +269,16 @@ class Sandbox:
         for nested in self._nested[policy, cwd]:
             pins.add(nested.find())
         mounts = plan_mounts(roots, moved=pins.paths(), hidden=hidden)
-        return lay_screens(mounts, [cwd / secret for secret in self._secrets])
+        screens = self._screens.get(cwd)
+        if screens is None:
+            screens = self._screens[cwd] = Screens(cwd / secret for secret in self._secrets)
+        return screens.lay(mounts)
 
     def _make_folders(self, cwd: Path) -> None:
         """A folder that is made while the command runs would be seen in there with all that is put into it."""
-        for secret in self._secrets:
+        for folder in dict.fromkeys(secret.parent for secret in self._secrets):
             with suppress(OSError):
-                make_private_dir((cwd / secret).parent)
+                make_private_dir(cwd / folder)
 
     def _backend(self, policy: SandboxPolicy, cwd: Path, mounts: Sequence[Mount]) -> Backend:
         """The first backend that works and can hold all of `mounts`."""

@@ -170,8 +170,9 @@ def _put(kind: str, path: str, held: int | None, *, passed: bool) -> None:
     elif kind == "hidden-entry":
         os.mkdir(path, 0)  # noqa: PTH102
     elif kind == "hidden-file":
-        if not os.path.exists(path):  # noqa: PTH110 - it is in a screen
-            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        if not os.path.exists(path):  # noqa: PTH110 - it is in a screen, which nothing changes once it is sealed
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0))
+            return
         # A device on a mount without devices: to open it is an error, not the end of an empty file.
         fd = kernel.clone_mount("/dev/null")
         kernel.set_attributes_of(fd, kernel.READ_ONLY | kernel.NO_DEVICES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -30,8 +31,8 @@ class Mount(Value):
 
     A `link` is pinned to its name, so that it can be neither removed nor replaced; `missing` is kept from being made;
     what is hidden can be neither read nor written. A `screen` is an empty folder in the place of one whose entries are
-    `shown` in it one by one, as far as they are still there, or an empty `hidden-entry`; `fd` is a shown file, open to
-    be copied.
+    `shown` in it one by one, as far as they are still there, or an empty `hidden-entry`; `fd` is what is copied to the
+    place instead of a mount: a shown file, or nothing in the place of a hidden one.
     """
 
     kind: MountKind
@@ -44,8 +45,8 @@ def plan_mounts(
 ) -> list[Mount]:
     """The mounts for these roots. `moved` are protected paths that may have left the place `roots` knows them at;
     `hidden` are real paths, of which the missing ones are left out."""
-    own, unseen = {root.path for root in roots}, tuple(hidden)
-    inside = {path for path in moved if any(path.is_relative_to(root) for root in own)}
+    own, unseen = {root.path for root in roots}, dict.fromkeys(hidden)
+    inside = {path for path in moved if any(root in own for root in path.parents)}
     protected = ({path for root in roots for path in root.protected} | inside) - own
     # A mount can be neither renamed nor removed.
     closed = protected.union(unseen)
@@ -60,13 +61,19 @@ def plan_mounts(
         kind = _protection(path, keep=keep)
         if kind is not None:
             mounts[path] = Mount(kind, path)
-    mounts |= {path: Mount(_hiding(path), path) for path in unseen if _is_lasting(path) and path not in own}
+    there = [path for path in unseen if os.access(path, os.F_OK, follow_symlinks=False)]  # most of them are missing
+    mounts |= {path: Mount(_hiding(path), path) for path in there if _is_lasting(path) and path not in own}
     return in_order(mounts.values())
 
 
 def in_order(mounts: Iterable[Mount]) -> list[Mount]:
     """Parents first: a later mount hides what an earlier one put at the same place or below."""
-    return sorted(mounts, key=lambda mount: (len(mount.path.parts), mount.path))
+    return sorted(mounts, key=_depth)
+
+
+def _depth(mount: Mount) -> tuple[int, str]:
+    path = str(mount.path)
+    return path.count("/"), path
 
 
 def _protection(path: Path, *, keep: bool) -> MountKind | None:

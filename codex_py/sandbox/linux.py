@@ -55,6 +55,8 @@ def bwrap_argv(
                 argv += _showing(mount)
             case "hidden-entry":
                 argv += ("--perms", "000", "--dir", path)
+            case "hidden-file" if mount.fd is not None:
+                argv += ("--perms", "000", "--file", str(mount.fd), path)
             case "hidden-file":
                 # A device on a mount without devices: to open it is an error, not the end of an empty file.
                 argv += ("--ro-bind", "/dev/null", path)

@@ -30,6 +30,11 @@ class _Listing(NamedTuple):
     folders: tuple[str, ...]
 
 
+def is_young(changed: int) -> bool:
+    """Whether a change time in nanoseconds is too recent to tell a later change from this one."""
+    return time.time_ns() - changed < _COARSE_NS
+
+
 class NestedNames:
     """Where the `names` are found at and below `top`; links are not followed."""
 
@@ -67,7 +72,7 @@ class NestedNames:
         found: list[str] = []
         folders: list[str] = []
         entries = 0
-        young = time.time_ns() - changed < _COARSE_NS
+        young = is_young(changed)
         with os.scandir(folder) as listing:
             for entry in listing:
                 entries += 1

@@ -10,16 +10,21 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.paths import draft_of
 from codex_py.sandbox.layout import Mount, MountKind, in_order
+from codex_py.sandbox.nested import is_young
 
 # Beyond it a folder is not one of a program's own; each entry costs up to 0.2 ms a command.
 _MOST_ENTRIES: Final = 500
 _COPIED_BYTES: Final = 64 << 10
 _MOST_COPIES: Final = 64
+
+
+_EntryType: TypeAlias = Literal["file", "folder", "link"]
 
 
 def places_of(secrets: Iterable[Path]) -> list[Path]:
@@ -50,25 +55,118 @@ def existing_places(secrets: Iterable[Path]) -> Iterator[Path]:
             yield from (path for path in place.parent.iterdir() if path.name.endswith(place.name[1:]))
 
 
-def lay_screens(mounts: Iterable[Mount], secrets: Iterable[Path]) -> list[Mount]:
-    """The mounts with a screen for the folder of every secret, parents first.
+class _Listing(NamedTuple):
+    """The entries of a directory with their types; `changed` is its change time, 0 if too young to rely on."""
 
-    A folder that is itself writable, or has more than 500 entries, cannot be stood in for: it stays as it is.
-    """
-    laid = {mount.path: mount for mount in mounts}
-    names: dict[Path, set[str]] = {}
-    for place in places_of(secrets):
-        names.setdefault(place.parent, set()).add(place.name)
-    for folder, hidden in names.items():
-        laid |= {mount.path: mount for mount in _screen(folder, hidden, laid)}
-    return in_order(laid.values())
+    changed: int
+    entries: tuple[tuple[Path, _EntryType], ...]
+
+
+class Screens:
+    """Hides `secrets`, whose names may start with `*`. Lists a directory again only when its change time is another."""
+
+    def __init__(self, secrets: Iterable[Path]) -> None:
+        self._secrets: dict[str, list[Path]] = {}
+        for secret in secrets:
+            self._secrets.setdefault(str(secret.parent), []).append(secret)
+        self._listings: dict[Path, _Listing] = {}
+        self._places: dict[str, tuple[str, int, list[Path]]] = {}
+
+    def lay(self, mounts: Iterable[Mount]) -> list[Mount]:
+        """The mounts with a screen for the folder of every secret, parents first.
+
+        A folder that is itself writable, or has more than 500 entries, cannot be stood in for: it stays as it is.
+        """
+        laid = {mount.path: mount for mount in mounts}
+        names: dict[Path, dict[str, None]] = {}
+        for parent, secrets in self._secrets.items():
+            for place in self._places_of(parent, secrets):
+                names.setdefault(place.parent, {})[place.name] = None
+        for folder, hidden in names.items():
+            laid |= {mount.path: mount for mount in self._screen(folder, hidden, laid)}
+        return in_order(laid.values())
+
+    def _places_of(self, parent: str, secrets: Sequence[Path]) -> Sequence[Path]:
+        """`places_of` for secrets of one directory. As long as that is unchanged, none of them becomes a link."""
+        real = os.path.realpath(parent)
+        try:
+            changed = os.lstat(real).st_ctime_ns
+        except OSError:
+            return places_of(secrets)
+        known = self._places.get(parent)
+        if known is not None and known[:2] == (real, changed):
+            return known[2]
+        places = places_of(secrets)
+        if len(places) == len(secrets) and not is_young(changed):
+            self._places[parent] = real, changed, places
+        return places
+
+    def _screen(self, folder: Path, hidden: Collection[str], laid: Mapping[Path, Mount]) -> list[Mount]:
+        holder = next((laid[path] for path in (folder, *folder.parents) if path in laid), None)
+        open_to_writes = holder is not None and holder.kind in ("writable", "shown-writable")
+        covered = holder is not None and holder.kind in ("hidden-folder", "missing")
+        if covered or folder == folder.parent or (open_to_writes and holder == Mount("writable", folder)):
+            return []
+        entries = self._entries(folder)
+        if entries is None:
+            return []
+        drafts = tuple(draft_of(folder / name, "").name for name in hidden if not name.startswith("*"))
+        endings = tuple(name.removeprefix("*") for name in hidden if name.startswith("*"))
+        mounts = [Mount("screen", folder)]
+        for path, kind in entries:
+            name, known = path.name, laid.get(path)
+            if name in hidden or (endings and name.endswith(endings)):
+                mounts.append(Mount("hidden-entry" if kind == "folder" else "hidden-file", path))
+            elif name.startswith(drafts):
+                continue
+            elif known is None:
+                mounts.append(Mount(_showing(kind, writable=open_to_writes), path))
+            elif known.kind in ("read-only", "link"):
+                mounts.append(Mount(_showing(kind, writable=False), path))
+        return mounts
+
+    def _entries(self, folder: Path) -> Sequence[tuple[Path, _EntryType]] | None:
+        known = self._listings.get(folder)
+        try:
+            changed = os.lstat(folder).st_ctime_ns
+            if known is None or known.changed != changed:
+                known = self._listings[folder] = _list(folder, changed)
+        except OSError:
+            return None
+        return known.entries if len(known.entries) <= _MOST_ENTRIES else None
+
+
+def _list(folder: Path, changed: int) -> _Listing:
+    young = is_young(changed)
+    with os.scandir(folder) as listing:
+        found = islice(listing, _MOST_ENTRIES + 1)
+        entries: tuple[tuple[Path, _EntryType], ...] = tuple((Path(entry.path), _type_of(entry)) for entry in found)
+    return _Listing(0 if young else changed, entries)
+
+
+def _type_of(entry: os.DirEntry[str]) -> _EntryType:
+    if entry.is_symlink():
+        return "link"
+    return "folder" if entry.is_dir(follow_symlinks=False) else "file"
+
+
+def _showing(kind: _EntryType, *, writable: bool) -> MountKind:
+    if kind == "link":
+        return "shown-link"
+    return "shown-writable" if writable else "shown"
 
 
 def open_copies(mounts: Sequence[Mount]) -> list[Mount]:
-    """The mounts with the small files among the shown ones open, to be copied instead of mounted. The caller closes."""
+    """The mounts with the small files among the shown ones open, to be copied instead of mounted. The caller closes.
+
+    In the place of a hidden file of a screen nothing is copied.
+    """
     opened = 0
     result: list[Mount] = []
+    screens = {mount.path for mount in mounts if mount.kind == "screen"}
     for mount in mounts:
+        if mount.kind == "hidden-file" and mount.path.parent in screens:
+            mount = mount.replace(fd=os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
         if mount.kind == "shown" and opened < _MOST_COPIES:
             fd = _open_small(mount.path)
             if fd is not None:
@@ -76,51 +174,6 @@ def open_copies(mounts: Sequence[Mount]) -> list[Mount]:
                 opened += 1
         result.append(mount)
     return result
-
-
-def _screen(folder: Path, hidden: Collection[str], laid: Mapping[Path, Mount]) -> list[Mount]:
-    holder = next((laid[path] for path in (folder, *folder.parents) if path in laid), None)
-    open_to_writes = holder is not None and holder.kind in ("writable", "shown-writable")
-    covered = holder is not None and holder.kind in ("hidden-folder", "missing")
-    if covered or folder == folder.parent or (open_to_writes and holder == Mount("writable", folder)):
-        return []
-    entries = _entries(folder)
-    if entries is None:
-        return []
-    drafts = tuple(draft_of(folder / name, "").name for name in hidden if not name.startswith("*"))
-    endings = tuple(name.removeprefix("*") for name in hidden if name.startswith("*"))
-    mounts = [Mount("screen", folder)]
-    for entry in entries:
-        path = Path(entry.path)
-        known = laid.get(path)
-        if entry.name in hidden or (endings and entry.name.endswith(endings)):
-            mounts.append(Mount("hidden-entry" if entry.is_dir(follow_symlinks=False) else "hidden-file", path))
-        elif entry.name.startswith(drafts):
-            continue
-        elif known is None:
-            mounts.append(Mount(_showing(entry, writable=open_to_writes), path))
-        elif known.kind in ("read-only", "link"):
-            mounts.append(Mount(_showing(entry, writable=False), path))
-    return mounts
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]] | None:
-    entries: list[os.DirEntry[str]] = []
-    try:
-        with os.scandir(folder) as listing:
-            for entry in listing:
-                if len(entries) == _MOST_ENTRIES:
-                    return None
-                entries.append(entry)
-    except OSError:
-        return None
-    return entries
-
-
-def _showing(entry: os.DirEntry[str], *, writable: bool) -> MountKind:
-    if entry.is_symlink():
-        return "shown-link"
-    return "shown-writable" if writable else "shown"
 
 
 def _open_small(path: Path) -> int | None:
