@@ -30,7 +30,7 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
     that is no `key=value`.
     """
     user_home = request.env.get("HOME", "")
-    reader = LayerReader(user_home, strict=request.strict)
+    reader = LayerReader(user_home, strict=request.strict, in_sandbox=bool(request.env.get("CODEX_SANDBOX")))
     defaults = Checked(Source(Layer("defaults")), default_tree(Config))
     # A wrong command line is told before what is wrong in a file.
     above = read_above_project(reader, request)

@@ -29,11 +29,15 @@ _OTHER_ADDRESS: Final = {
 
 
 class LayerReader:
-    """`user_home` is what `~` means; with `strict` an unknown key is an error."""
+    """`user_home` is what `~` means; with `strict` an unknown key is an error.
 
-    def __init__(self, user_home: str, *, strict: bool) -> None:
+    `in_sandbox` is that this program runs inside a sandbox of its own, which hides the user's settings.
+    """
+
+    def __init__(self, user_home: str, *, strict: bool, in_sandbox: bool = False) -> None:
         self._user_home = user_home
         self._strict = strict
+        self._in_sandbox = in_sandbox
         self._warnings: list[str] = []
         self._weak: dict[str, list[str]] = {}
         self._unknown: list[tuple[UnknownKey, Source]] = []
@@ -63,7 +67,13 @@ class LayerReader:
 
         What can run something is left out when others can write the file.
         """
-        text = read_text(path)
+        try:
+            text = read_text(path)
+        except ConfigError as error:
+            if not (self._in_sandbox and isinstance(error.__cause__, PermissionError)):
+                raise
+            self.warn(f"`{path}` is left out: commands in the sandbox cannot read it")
+            return None
         if text is None:
             return None
         tree = parse_toml(text, path)

@@ -264,3 +264,25 @@ def test_exec_runs_nothing_where_only_a_part_can_be_held(place: Place) -> None:
     assert told().startswith("refused: no command can run on this machine")
     assert told("-c", "sandbox.allow_partial=true").endswith("Output:\nran\n")
     assert told("-s", "danger-full-access").endswith("Output:\nran\n")
+
+
+def test_this_program_works_inside_its_own_sandbox_without_the_settings(place: Place) -> None:
+    place.configure('model = "hidden"\n')
+    skill = place.write(
+        "lint-it/SKILL.md", "---\nname: lint-it\ndescription: Use it when code is checked.\n---\nbody\n"
+    )
+    warning = f"warning: `{place.codex_home}/config.toml` is left out: commands in the sandbox cannot read it\n"
+    for backend in BACKENDS:
+        inside = ("sandbox", "-s", "workspace-write", "--backend", backend, "-c", "sandbox.allow_partial=true", "--")
+        assert run(place, *inside, COMMAND, "--version").status == 0
+        listed = run(place, *inside, COMMAND, "skills", "list")
+        assert (listed.status, listed.err.count(warning)) == (0, 1)
+        assert run(place, *inside, COMMAND, "skills", "lint", skill).status == 0
+        assert warning.removeprefix("warning: ").strip() in run(place, *inside, COMMAND, "doctor").out
+
+
+def test_settings_that_cannot_be_read_are_an_error_outside_of_our_sandbox(place: Place) -> None:
+    place.configure('model = "hidden"\n')
+    ended = run(place, "sandbox", "--", "/usr/bin/env", "-u", "CODEX_SANDBOX", COMMAND, "skills", "list")
+    assert ended.status != 0
+    assert f"error: cannot read `{place.codex_home}/config.toml`: permission denied" in ended.err
