@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ssl
 
 from codex_py.errors import ModelError
@@ -52,6 +53,8 @@ def _not_connected(error: Exception, host: str, address: str, hint: str) -> Mode
             )
         case ssl.SSLError(reason="WRONG_VERSION_NUMBER" | "HTTP_REQUEST"):
             return ModelError(f"`{host}` does not speak https; is its address `http://`?", retryable=False)
+        case OSError(errno=errno.EMFILE | errno.ENFILE):
+            return ModelError(f"cannot connect to {address}: {_reason(error)}; raise `ulimit -n`", retryable=False)
         case OSError() if not isinstance(cause, ssl.SSLError | ConnectionResetError | BrokenPipeError):
             return _unreachable(address, _reason(error), hint)
         case _:
