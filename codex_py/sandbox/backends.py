@@ -18,9 +18,9 @@ BackendName: TypeAlias = Literal["bubblewrap", "namespaces", "landlock"]
 BACKENDS: Final[tuple[BackendName, ...]] = ("bubblewrap", "namespaces", "landlock")
 
 _LANDLOCK_SHORTFALL: Final = (
-    "only Landlock works here: commands can change `.git`, `.codex`, `.agents` and `CODEX_HOME` inside writable "
-    "folders, change modes and times of files everywhere, see other processes and leave some behind, and list the "
-    "names of what they must not read"
+    "only Landlock works here: commands can change `.git`, `.codex`, `.agents`, `CODEX_HOME`, directories of git "
+    "hooks, submodules and settings of editors and other agents inside writable folders, change modes and times of "
+    "files everywhere, see other processes and leave some behind, and list the names of what they must not read"
 )
 # What bubblewrap writes when the command has ended, which it has not begun without; the stage writes it at the start.
 STARTED: Final = b"exit-code"

@@ -60,7 +60,9 @@ def test_what_was_set_comes_first_with_its_layer(machine: Machine) -> None:
     assert "\nproject_doc_max_bytes " in tail
     assert "\nsandbox_mode " in tail
     assert {line.split()[-1] for line in tail.splitlines()} == {"defaults"}
-    assert len({line.rindex("defaults") for line in tail.splitlines()}) == 1
+    # A value that is wider than the column pushes its own layer aside.
+    narrow = [line for line in tail.splitlines() if not line.startswith("sandbox.protected ")]
+    assert len({line.rindex("defaults") for line in narrow}) == 1
 
 
 def test_only_what_was_set_can_be_asked_for(machine: Machine) -> None:
