@@ -147,7 +147,7 @@ class ModelEntry(Record):
     tool_output_token_limit: int | None = setting(Whole(1), "tokens of one tool output", default=None, sample=10000)
     max_output_tokens: int | None = setting(
         Whole(1),
-        "tokens of one answer, reasoning included; sent to all providers but OpenAI and Azure, 32768 by default",
+        "tokens of one answer, reasoning included; 32768 for models that are unknown; not sent to OpenAI or Azure",
         default=None,
         sample=32768,
     )

@@ -91,9 +91,9 @@ def prompt_for(turn: TurnContext, history: History, tools: bytes, *, tokens: int
     )
 
 
-def _answer_limit(settings: ModelSettings, tokens: int) -> int:
+def _answer_limit(settings: ModelSettings, tokens: int) -> int | None:
     window, limit = settings.context_window, settings.max_output_tokens
-    if window is None:
+    if window is None or limit is None:
         return limit
     # A history that takes more than nine tenths is compacted, and the count may be an estimate.
     return max(1, min(limit, max(window - tokens, window // 10)))

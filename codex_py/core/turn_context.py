@@ -29,7 +29,7 @@ class ModelSettings(Value):
     show_raw_reasoning: bool = False
     auto_compact_tokens: int | None = None
     auto_compact_scope: Literal["total", "body_after_prefix"] = "total"
-    max_output_tokens: int = 32_768
+    max_output_tokens: int | None = None
 
 
 class TurnSettings(Value):

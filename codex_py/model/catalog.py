@@ -11,6 +11,7 @@ PatchForm: TypeAlias = Literal["freeform", "function"]
 
 # The limit on one tool output of models nobody has told us about: 10,000 bytes.
 _CAUTIOUS_OUTPUT: Final = 2500
+_CAUTIOUS_ANSWER: Final = 32_768
 _AFTER_NAME: Final = "-.:@_/"
 # Others' models, and those that do a work of their own.
 _NOT_CHOSEN: Final = frozenset({"offline-rules", "gpt-oss", "codex-auto-review"})
@@ -45,7 +46,8 @@ class ModelFacts(Value):
     """How a model is asked when the user has chosen nothing.
 
     `context_window` is what it reads, in tokens; `effort`, `summary` and `verbosity` are None where the model takes no
-    such setting or has its own default. `output_tokens` caps one tool output, `max_output_tokens` one answer. `known`
+    such setting or has its own default. `output_tokens` caps one tool output, `max_output_tokens` one answer of a
+    model that may not end it by itself. `known`
     is False for a name that is neither in the table nor in the user's configuration. `shell` says whether it is offered
     tools that run commands.
     """
@@ -60,7 +62,7 @@ class ModelFacts(Value):
     parallel: bool = True
     images: bool = True
     output_tokens: int = 10_000
-    max_output_tokens: int = 32_768
+    max_output_tokens: int | None = None
     known: bool = True
     shell: bool = True
 
@@ -69,7 +71,9 @@ class ModelFacts(Value):
 _RULES: Final = ModelFacts(output_tokens=50_000)
 _CHAT: Final = ModelFacts(context_window=1_047_576)
 _REASONING: Final = ModelFacts(context_window=200_000, effort="medium")
-_OPEN_WEIGHTS: Final = ModelFacts(context_window=131_072, effort="medium", images=False)
+_OPEN_WEIGHTS: Final = ModelFacts(
+    context_window=131_072, effort="medium", images=False, max_output_tokens=_CAUTIOUS_ANSWER
+)
 _GPT_5: Final = ModelFacts(effort="medium", takes_verbosity=True, apply_patch="freeform")
 _GPT_5_CODEX: Final = _GPT_5.replace(takes_verbosity=False)
 _CURRENT: Final = _GPT_5.replace(verbosity="low")
@@ -127,7 +131,9 @@ def facts_for(
     table = {**_table(), **(catalog or {})}
     facts = _from_table(model, table) or _from_table(model.rpartition("/")[2], table)
     if facts is None:
-        facts = ModelFacts(summary="auto", output_tokens=_CAUTIOUS_OUTPUT, known=False)
+        facts = ModelFacts(
+            summary="auto", output_tokens=_CAUTIOUS_OUTPUT, max_output_tokens=_CAUTIOUS_ANSWER, known=False
+        )
     own = (overrides or {}).get(model)
     return facts if own is None else _overridden(facts, own)
 

@@ -7,10 +7,12 @@ import pytest
 from codex_py.protocol import events
 from codex_py.protocol.ops import Compact
 from tests.support.fake_responses import FakeResponses, api_error, completed, incomplete, say, tokens
-from tests.support.home import MODEL, Place
+from tests.support.home import Place
 from tests.support.process import run
 from tests.support.session import watched_session
 
+MODEL = "local-model"
+CHOSEN = (f"model={MODEL}",)
 ENTRY = f'models = {{ "{MODEL}" = {{ max_output_tokens = 5000 }} }}'
 
 
@@ -29,7 +31,7 @@ def window(size: int) -> str:
 )
 async def test_an_answer_may_take_what_the_window_leaves(place: Place, top: str, counted: int, limit: int) -> None:
     with FakeResponses([say("first"), completed(tokens(counted, 0))], [say("second")]) as model:
-        async with watched_session(place, model, top) as watched:
+        async with watched_session(place, model, top, overrides=CHOSEN) as watched:
             await watched.say("go")
             await watched.say("on")
     assert limit - 50 <= model.requests[1].body["max_output_tokens"] <= limit
@@ -37,7 +39,7 @@ async def test_an_answer_may_take_what_the_window_leaves(place: Place, top: str,
 
 async def test_a_request_for_a_summary_has_the_limit_too(place: Place) -> None:
     with FakeResponses([say("done")], [say("summary")]) as model:
-        async with watched_session(place, model) as watched:
+        async with watched_session(place, model, overrides=CHOSEN) as watched:
             await watched.say("go")
             await watched.session.submit(Compact())
     assert model.requests[1].compacts
@@ -47,7 +49,7 @@ async def test_a_request_for_a_summary_has_the_limit_too(place: Place) -> None:
 def test_openai_is_sent_no_limit(place: Place) -> None:
     with FakeResponses([say("done")]) as model:
         place.configure(f'openai_base_url = "{model.base_url}"\n{ENTRY}\n')
-        ended = run(place.with_env(OPENAI_API_KEY="sk-test"), "exec", "go")
+        ended = run(place.with_env(OPENAI_API_KEY="sk-test"), "exec", "-m", MODEL, "go")
     assert ended.status == 0, ended.err
     assert "max_output_tokens" not in model.requests[0].body
 
@@ -56,7 +58,7 @@ def test_openai_is_sent_no_limit(place: Place) -> None:
 def test_neither_is_a_provider_with_an_openai_login_nor_azure(place: Place, provider: dict[str, object]) -> None:
     with FakeResponses([say("done")]) as model:
         place.use_model(model.base_url, **provider)
-        ended = run(place.with_env(OPENAI_API_KEY="sk-test"), "exec", "go")
+        ended = run(place.with_env(OPENAI_API_KEY="sk-test"), "exec", "-m", MODEL, "go")
     assert ended.status == 0, ended.err
     assert "max_output_tokens" not in model.requests[0].body
 
@@ -72,7 +74,7 @@ def test_neither_is_a_provider_with_an_openai_login_nor_azure(place: Place, prov
 )
 async def test_a_server_that_refuses_the_limit_is_asked_without_it(place: Place, message: str) -> None:
     with FakeResponses(api_error(400, message), [say("done")], [say("again")]) as model:
-        async with watched_session(place, model) as watched:
+        async with watched_session(place, model, overrides=CHOSEN) as watched:
             ended = await watched.say("go")
             await watched.say("on")
     assert isinstance(ended, events.TurnCompleted)
@@ -81,10 +83,17 @@ async def test_a_server_that_refuses_the_limit_is_asked_without_it(place: Place,
 
 async def test_an_answer_that_reaches_the_limit_fails_the_turn_and_names_the_settings(place: Place) -> None:
     with FakeResponses([say("half"), incomplete("max_output_tokens")]) as model:
-        async with watched_session(place, model) as watched:
+        async with watched_session(place, model, overrides=CHOSEN) as watched:
             ended = await watched.say("go")
     assert isinstance(ended, events.TurnFailed)
     assert ended.message == (
         "the answer is incomplete: it reached the limit of 32,768 output tokens, which `max_output_tokens` and "
         f'`context_window` under `[models."{MODEL}"]` set'
     )
+
+
+async def test_a_model_that_is_known_to_end_by_itself_is_sent_no_limit(place: Place) -> None:
+    with FakeResponses([say("done")]) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+    assert "max_output_tokens" not in model.requests[0].body

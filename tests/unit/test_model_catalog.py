@@ -23,7 +23,9 @@ class Entry:
     max_output_tokens: int | None = None
 
 
-UNKNOWN = ModelFacts(272_000, summary="auto", apply_patch="function", output_tokens=2500, known=False)
+UNKNOWN = ModelFacts(
+    272_000, summary="auto", apply_patch="function", output_tokens=2500, max_output_tokens=32_768, known=False
+)
 
 
 def test_a_current_model() -> None:

@@ -46,7 +46,9 @@ def test_no_row_is_wider_than_asked_and_no_word_is_lost(seed: int) -> None:
 
 
 def test_of_a_very_long_text_only_so_much_is_wrapped() -> None:
-    assert len(wrapped(Line("日" * 300_000), 42)) == 5_000
+    rows = wrapped(Line("日" * 300_000), 42)
+    assert len(rows) == 5_001
+    assert rows[-1][-1] == ("", "(200,000 more characters are not shown)")
 
 
 @pytest.mark.parametrize(
