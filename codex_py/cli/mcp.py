@@ -278,7 +278,8 @@ def _shown(found: _Found, name: str) -> view.ShownServer:
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise UsageError(f"not a variable: `{name}`", hint="write `--env NAME=VALUE`")
+        # Not shown: it may be the value.
+        raise UsageError("`--env` takes a name and a value", hint="write `--env NAME=VALUE`")
     return name, value
 
 

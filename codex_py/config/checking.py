@@ -14,10 +14,17 @@ from codex_py.config.schema import Config
 from codex_py.config.sections import ProviderConfig
 from codex_py.errors import ConfigError
 from codex_py.protocol.encoding import as_list
+from codex_py.text.credentials import has_credential
+from codex_py.text.masked import masked_words
 from codex_py.text.nearest import nearest
 
 _LONGEST_VALUE: Final = 80
 _API_KEYS: Final = ("api_key", "apikey", "openai_api_key")
+# Settings that hold secrets of other services; command lines, which may; and tables of both.
+_PRIVATE: Final = frozenset(("args", "env", "http_headers", "query_params", "set"))
+_COMMANDS: Final = frozenset(("command", "notify"))
+_SIGNS_OF_ARGUMENTS: Final = frozenset(" \t=@")
+_OF_SERVICES: Final = frozenset(("hooks", "mcp_servers", "model_providers", "plugins"))
 
 
 def check_tree(
@@ -38,10 +45,12 @@ def wrong_value(error: WrongValue, source: Source) -> ConfigError:
     """The line that names the key, what was found, where, and what is allowed."""
     found = _shortened(toml_value(error.value))
     where = source.where(error.path)
-    if error.secret:
-        # The words of a flag hold the value too.
+    allowed = error.allowed
+    if error.secret or _may_hold_secret(error):
+        # The words of a flag, and an example made of the value, hold it too.
         found, where = "…", where if source.layer.path else "in `-c`"
-    return ConfigError(f"cannot use `{dotted(error.path)} = {found}` {where}: {error.allowed}", hint=_hint(error))
+        allowed = allowed.partition(", as in ")[0]
+    return ConfigError(f"cannot use `{dotted(error.path)} = {found}` {where}: {allowed}", hint=_hint(error))
 
 
 def _hint(error: WrongValue) -> str | None:
@@ -52,7 +61,8 @@ def _hint(error: WrongValue) -> str | None:
         case (*_, "wire_api"), "chat":
             return "chat completions are not supported; most servers that had them now offer `/responses` too"
         case (*_, "command"), _ if words:
-            return f"write `command = {toml_value(words[0])}` and `args = {toml_value(words[1:])}`"
+            program, *arguments = masked_words([str(word) for word in words])
+            return f"write `command = {toml_value(program)}` and `args = {toml_value(arguments)}`"
         case ("sandbox",), str():
             return "the mode is set by `sandbox_mode`"
         case ("projects", folder), str():
@@ -102,6 +112,22 @@ def _elsewhere(path: KeyPath) -> str:
     if str(name).lower() in _API_KEYS:
         return "a key is kept with `codex-py login --with-api-key`, or in the variable OPENAI_API_KEY"
     return ""
+
+
+def _may_hold_secret(error: WrongValue) -> bool:
+    """Whether a wrong value may have a secret in it: written where a table belongs, it has no name to tell by."""
+    value, names = error.value, {str(part) for part in error.path}
+    if not isinstance(value, str | list | dict) or not value:
+        return False
+    if not names.isdisjoint(_PRIVATE):
+        return True
+    if not isinstance(value, str):
+        return "URL" in error.allowed or not names.isdisjoint(_OF_SERVICES)
+    if not names.isdisjoint(_COMMANDS):
+        return has_credential(value) or not _SIGNS_OF_ARGUMENTS.isdisjoint(value)
+    if error.allowed.startswith("it must be a table"):
+        return not names.isdisjoint(_OF_SERVICES)
+    return has_credential(value) or ("URL" in error.allowed and not {"@", "?"}.isdisjoint(value))
 
 
 def _shortened(text: str) -> str:

@@ -80,7 +80,7 @@ def test_no_value_of_a_secret_is_printed(place: Place) -> None:
         (["add", "x"], 2, "a server has either an address or a command"),
         (["add", "x", "--url", "ftp://x"], 2, "not a URL: `ftp://x`"),
         (["add", "x", "--url", "https://x y"], 2, "not a URL: `https://x y`"),
-        (["add", "x", "--env", "A", "--", "x"], 2, "not a variable: `A`"),
+        (["add", "x", "--env", "A", "--", "x"], 2, "`--env` takes a name and a value"),
         (["add", "x", "--url", "https://x", "--env", "A=1"], 2, "`--env` goes with a command"),
         (["add", "x", "--bearer-token-env-var", "T", "--", "x"], 2, "`--bearer-token-env-var` with `--url`"),
     ],

@@ -117,7 +117,7 @@ def test_a_wrong_override_names_the_flag(machine: Machine) -> None:
         ),
         (
             "[mcp_servers.x]\ncommand = ['a']",
-            '`mcp_servers.x.command = ["a"]` in F line 2: it must be text in quotes, not a list',
+            "`mcp_servers.x.command = …` in F line 2: it must be text in quotes, not a list",
         ),
         (
             "forced_chatgpt_workspace_id = 5",
