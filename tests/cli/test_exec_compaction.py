@@ -128,5 +128,5 @@ def test_a_summary_prompt_that_cannot_be_read_is_told_at_once(place: Place) -> N
     with FakeResponses() as model:
         place.use_model(model.base_url, 'experimental_compact_prompt_file = "missing.md"')
         ended = run(place, "exec", "go")
-    assert ended.status == 1
-    assert "cannot read `experimental_compact_prompt_file`" in ended.err
+    assert ended.status == 2
+    assert "missing.md`: no such file or directory; correct `experimental_compact_prompt_file`" in ended.err

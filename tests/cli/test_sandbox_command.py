@@ -178,8 +178,8 @@ def test_a_chosen_backend_is_used_or_nothing_is_run(place: Place) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "which command?"),
-        (["--"], "which command?"),
+        ([], "no command to run; write one: `codex-py sandbox -- ls`"),
+        (["--"], "no command to run; write one: `codex-py sandbox -- ls`"),
         (["ls", "--", "x"], "what is `ls` before `--`?"),
         (["-s", "loose", "--", "ls"], "`loose` is not a value of `--sandbox`"),
         (["--nonsense", "--", "ls"], "--nonsense"),

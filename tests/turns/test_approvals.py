@@ -201,8 +201,8 @@ async def test_no_command_runs_beside_a_rules_file_with_a_fault(place: Place) ->
     (rules / "b.rules").write_text('prefix_rule(pattern = ["touch"])\n')
     told = await turn(place, run(1, "touch a"), run(2, "cat README.md"))
     fault = (
-        f"the rules in `{rules}/a.rules` cannot be used: line 1: `decision` is `forbiden`, allowed are `allow`, "
-        "`prompt`, `forbidden`; correct or remove it, or start with `--ignore-rules`"
+        f"the rules in `{rules}/a.rules` cannot be used: line 1: `decision` is `forbiden`; did you mean `forbidden`? "
+        "allowed are `allow`, `prompt`, `forbidden`; correct or remove it, or start with `--ignore-rules`"
     )
     assert told.outputs == [f"command refused: {fault}"] * 2
     assert (told.asked, (place.repo / "a").exists()) == ([], False)

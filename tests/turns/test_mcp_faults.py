@@ -83,7 +83,7 @@ async def test_a_server_that_fails_in_a_call_is_an_error_the_model_reads(
         (odd("s", "hang", startup_timeout_sec=0.3), "it did not start within 0.3 s (`startup_timeout_sec`)"),
         (server("s", command="no-such-program"), "cannot start `no-such-program`: no such file or directory"),
         (server("s", command="true", cwd="/no/such/place"), "there is no folder `/no/such/place` (`cwd`)"),
-        (server("s", url="http://127.0.0.1:9/mcp"), "All connection attempts failed"),
+        (server("s", url="http://127.0.0.1:9/mcp"), "connection refused; is it running?"),
         (server("s", url="https://x.invalid/mcp", bearer_token_env_var="NOT_SET"), "`NOT_SET` is not set"),
     ],
 )

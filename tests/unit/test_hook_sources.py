@@ -54,7 +54,7 @@ def test_an_administrators_hooks_come_first_and_cannot_be_replaced(place: Place,
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [('{"hooks": {\n"Stop": [}', "not JSON: .* line 2 "), ("[]", "not a JSON object"), ("\udcff", "not UTF-8")],
+    [('{"hooks": {\n"Stop": [}', "not JSON: line 2 "), ("[]", "not a JSON object"), ("\udcff", "not UTF-8")],
 )
 def test_an_administrators_file_that_cannot_be_read_stops_the_start(
     place: Place, system: Path, text: str, reason: str
