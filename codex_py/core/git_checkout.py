@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.paths import is_folder, is_there
+from codex_py.paths import is_folder, is_placeholder, is_there
 from codex_py.rollout.format import GitState
 
 _MOST_BYTES: Final = 1 << 20
@@ -26,7 +26,7 @@ class GitDirectories(NamedTuple):
 
 def git_directories(cwd: Path) -> GitDirectories | None:
     """Those of the checkout around `cwd`; None outside of one. What they hold may be anything."""
-    root = next((folder for folder in (cwd, *cwd.parents) if is_there(folder / ".git")), None)
+    root = next((folder for folder in (cwd, *cwd.parents) if _has_repository(folder)), None)
     if root is None:
         return None
     own = root / ".git"
@@ -35,6 +35,11 @@ def git_directories(cwd: Path) -> GitDirectories | None:
         own = root / _read(own).removeprefix("gitdir:").strip()
     common = own / _read(own / "commondir").strip() if is_there(own / "commondir") else own
     return GitDirectories(root, own, common)
+
+
+def _has_repository(directory: Path) -> bool:
+    # A sandboxed command that runs right now may have put a placeholder there.
+    return is_there(directory / ".git") and not is_placeholder(directory / ".git")
 
 
 def read_git_state(cwd: Path) -> GitState | None:

@@ -198,7 +198,7 @@ def test_where_there_is_nothing_to_review_the_model_is_not_asked(place: Place, r
             terminal.wait_for("nothing to review: this branch has nothing that `main` has not").wait_for_prompt()
             shutil.rmtree(place.repo / ".git")
             run_command(terminal, "/review uncommitted")
-            terminal.wait_for("cannot tell what there is to review: not a git repository")
+            terminal.wait_for("is not in a git repository")
 
     assert not model.requests
 

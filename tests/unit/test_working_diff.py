@@ -190,3 +190,10 @@ def test_a_folder_made_up_as_a_repository_is_none(place: Place) -> None:
     place.write("edited", "one\n")
     assert "edited" in [name for name, *_ in brief(place, made_up)]
     assert not (place.repo / "ran").exists()
+
+
+def test_what_a_sandbox_puts_in_the_place_of_a_missing_repository_is_none(place: Place) -> None:
+    inside = place.home / "elsewhere"
+    (inside / ".git").mkdir(mode=0o555, parents=True)
+    with pytest.raises(NotARepository):
+        working_changes(reader(place, inside))
