@@ -55,6 +55,14 @@ def test_the_model_is_changed_by_its_name_and_kept_after_a_yes(place: Place, rea
     assert tomllib.loads(config)["model_reasoning_effort"] == "low"
 
 
+def test_a_mistyped_model_names_the_nearest(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place, width=100) as terminal:
+            run_command(terminal, "/model gpt-5.1-codx")
+            terminal.wait_for("unknown model `gpt-5.1-codx`; did you mean `gpt-5.1-codex`?")
+
+
 def test_the_sandbox_and_the_approvals_are_changed(place: Place, ready: Ready) -> None:
     with FakeResponses() as model:
         ready(model)
