@@ -261,6 +261,8 @@ def _skill_settings(
         configured_mcp=servers.keys(),
         roots_for=roots_for,
         keep_ledger=not request.ephemeral,
+        # The default denials name no `SKILL.md`.
+        checks_plain=bool(config.sandbox.deny_read),
         may_read=read_check(request.loaded, home=request.home, cwd=request.cwd, env=request.env),
     )
 

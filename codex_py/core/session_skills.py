@@ -29,7 +29,8 @@ class SkillSettings(Value):
 
     `roots` are those of the working directory at the start, `roots_for` tells those of another one.
     `env` is what commands run with; `withheld_env` is what the user's environment has and commands do not get.
-    `configured_mcp` are the keys of the MCP servers there are. Files that `may_read` denies are not read for the model.
+    `configured_mcp` are the keys of the MCP servers there are. Files that `may_read` denies are not read for the model;
+    `checks_plain` is false where it denies only files that are reached through links.
     """
 
     roots: SkillRootsRequest
@@ -43,6 +44,7 @@ class SkillSettings(Value):
     roots_for: Callable[[Path], SkillRootsRequest]
     keep_ledger: bool = True
     may_read: Callable[[Path], bool] = bool
+    checks_plain: bool = True
 
 
 class MissingVariable(Value):
@@ -76,7 +78,7 @@ class SessionSkills:
         self._settings = settings
         self._cwd: Path = cwd
         home = settings.roots.home
-        self._service = SkillService(home / "cache" / "skills", settings.may_read)
+        self._service = SkillService(home / "cache" / "skills", settings.may_read, checks_plain=settings.checks_plain)
         self._catalog = SkillCatalog()
         self._rendered: RenderedSkills | None = None
         self._index: SkillIndex | None = None

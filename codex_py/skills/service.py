@@ -29,11 +29,14 @@ class SkillService:
     """Gives the catalogue for a turn; asking again costs one `stat` a file, and nothing is read that did not change.
 
     `cache` is a folder of ours for what was read, or None to keep it in memory only. Files that `may_read`
-    denies are left out.
+    denies are left out; unless `checks_plain`, only files reached through links are asked about.
     """
 
-    def __init__(self, cache: Path | None = None, may_read: Callable[[Path], bool] = bool) -> None:
+    def __init__(
+        self, cache: Path | None = None, may_read: Callable[[Path], bool] = bool, *, checks_plain: bool = True
+    ) -> None:
         self._cache = cache
+        self._checks_plain = checks_plain
         self._may_read = may_read
         self._scans: dict[SkillRoot, Scan] = {}
         self._assembled: dict[_Key, tuple[tuple[Scan, ...], SkillCatalog]] = {}
@@ -57,9 +60,13 @@ class SkillService:
         key = (roots, tuple(rules), request.follow_links)
         known = self._assembled.get(key)
         if known is None or any(old is not new for old, new in zip(known[0], scans, strict=True)):
-            known = (scans, assemble(scans, rules, follow_links=request.follow_links, may_read=self._may_read))
+            catalog = assemble(scans, rules, follow_links=request.follow_links, may_read=self._may_list)
+            known = (scans, catalog)
             _keep(self._assembled, key, known)
         return known[1]
+
+    def _may_list(self, file: FoundFile) -> bool:
+        return (not self._checks_plain and file.path == file.real) or self._may_read(Path(file.path))
 
     def _scan(self, root: SkillRoot, until: float, *, force_reload: bool) -> Scan:
         earlier = self._scans.get(root)
@@ -80,7 +87,7 @@ def assemble(
     rules: Sequence[SkillRule] = (),
     *,
     follow_links: bool = False,
-    may_read: Callable[[Path], bool] = bool,
+    may_read: Callable[[FoundFile], bool] = bool,
 ) -> SkillCatalog:
     """One catalogue of the scans of all roots, in their order: the first root to reach a file has it.
 
@@ -103,7 +110,7 @@ def assemble(
             if not follow_links and (link := _link_outside(record.file, scan.root, tops)):
                 outside.setdefault(link, SkillProblem(Path(link), _outside(link), scope))
                 continue
-            if not may_read(Path(record.file.path)):
+            if not may_read(record.file):
                 problems.append(SkillProblem(Path(record.file.path), _DENIED, scope))
                 continue
             seen.add(record.file.real)
