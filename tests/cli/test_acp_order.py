@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 
 from tests.support.acp import Client, Json, Refused, acp, texts
 from tests.support.fake_responses import FakeResponses, api_error, call, hang, repeat, say
@@ -80,20 +79,19 @@ def test_no_prompt_that_waits_begins_when_the_client_has_gone(place: Place) -> N
 
 
 def test_a_cancel_counts_for_a_prompt_that_waits_for_its_session(place: Place) -> None:
-    go_on = threading.Event()
-    # The second request may be out before the cancel is read; nothing answers it then.
-    with FakeResponses([say("one")], repeat([hang(go_on)])) as model:
+    with FakeResponses([say("one")]) as model:
         place.use_model(model.base_url)
         with acp(place) as client:
             session = client.open(place)
             client.prompt(session, "first")
             client.ask("session/close", sessionId=session)
-            client.begin("session/load", **stored(place, session))
-            prompt = client.begin_prompt(session, "second")
-            client.tell("session/cancel", sessionId=session)
+            # At once, so that the cancel is there before the session is.
+            with client.in_one_write():
+                client.begin("session/load", **stored(place, session))
+                prompt = client.begin_prompt(session, "second")
+                client.tell("session/cancel", sessionId=session)
             assert stops(client, [prompt]) == ["cancelled"]
             client.close()
-        go_on.set()
 
 
 def test_a_command_that_a_failed_turn_leaves_running_is_told(place: Place) -> None:

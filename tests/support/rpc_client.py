@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -39,9 +40,21 @@ class RpcClient:
         self._taken = 0
         self._count = 0
         self._answers: dict[int, Json] = {}
+        self._unsent: list[bytes] | None = None
+
+    @contextmanager
+    def in_one_write(self) -> Generator[None]:
+        """Send everything that is written inside together, at the end."""
+        self._unsent = []
+        yield
+        raw, self._unsent = b"".join(self._unsent), None
+        self.write(raw)
 
     def write(self, raw: bytes) -> None:
         """Whatever a client may write."""
+        if self._unsent is not None:
+            self._unsent.append(raw)
+            return
         pipe = self.running.popen.stdin
         assert pipe is not None
         pipe.write(raw)
