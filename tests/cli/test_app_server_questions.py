@@ -16,6 +16,8 @@ from tests.support.mcp_servers import everything, odd
 ASKING: Json = {"sandbox": "read-only", "approvalPolicy": "on-request"}
 APPROVAL = "item/commandExecution/requestApproval"
 CHANGE = "item/fileChange/requestApproval"
+# The justification of `outside`, as it is passed on.
+REASON = "it asks to run outside the sandbox; model: it must"
 INPUT = "item/tool/requestUserInput"
 PATCH = "*** Begin Patch\n*** Update File: README.md\n@@\n-# Demo\n+# Other\n*** End Patch\n"
 
@@ -54,7 +56,7 @@ def test_a_command_waits_for_the_clients_decision(place: Place, decision: Any, s
     requests = [one["params"] for one in client.asked]
     started = [one["item"] for one in client.notified("item/started") if one["item"]["type"] == "commandExecution"]
     assert [one["itemId"] for one in requests] == ["c1", "c2"][:times]
-    assert (requests[0]["reason"], requests[0]["cwd"]) == ("it must", str(place.repo))
+    assert (requests[0]["reason"], requests[0]["cwd"]) == (REASON, str(place.repo))
     assert requests[0]["availableDecisions"] == [
         "accept",
         "acceptForSession",
@@ -183,7 +185,7 @@ def test_an_agents_question_says_which_agent_asks(place: Place) -> None:
             client.close()
 
     [request] = client.asked
-    assert (request["params"]["agent"], request["params"]["reason"]) == ("agent-1", "[agent agent-1] it must")
+    assert (request["params"]["agent"], request["params"]["reason"]) == ("agent-1", f"[agent agent-1] {REASON}")
     assert [item["tool"] for item in client.items("collabAgentToolCall")] == ["spawnAgent", "wait"]
 
 

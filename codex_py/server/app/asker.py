@@ -25,6 +25,7 @@ from codex_py.server.app.connection import Connection
 from codex_py.server.app.teller import Teller
 from codex_py.server.live_thread import LiveThread
 from codex_py.server.messages import RequestId
+from codex_py.text.sanitize import sanitize_line
 
 _APPROVAL = "waitingOnApproval"
 _INPUT = "waitingOnUserInput"
@@ -135,7 +136,7 @@ class Asker:
                 return _choice(place, item_id, answers.install(question)) if self._installs else None
 
     def _approval(self, place: dict[str, str], question: ApprovalQuestion) -> _Form:
-        item_id, reason = question.call_id, question.justification or question.reason
+        item_id, reason = question.call_id, _reason(question)
         if question.agent:
             item_id, reason = f"{question.agent}-{question.call_id}", f"[agent {question.agent}] {reason}"
             self._agents_items[question.id] = item_id
@@ -170,6 +171,12 @@ class Asker:
 def _choice(place: dict[str, str], item_id: str, choice: answers.Choosing) -> _Form:
     params = {**place, "itemId": item_id, "questions": choice.told, "isBlocking": True, "autoResolutionMs": None}
     return _Form("item/tool/requestUserInput", params, choice.read, refused=choice.refused)
+
+
+def _reason(question: ApprovalQuestion) -> str:
+    """Why we ask, and then what the model says, marked as its words."""
+    words = sanitize_line(question.justification)
+    return f"{question.reason}; model: {words}" if words else question.reason
 
 
 def _now_ms() -> int:
