@@ -65,14 +65,18 @@ def config_request(given: argparse.Namespace, home: Path, cwd: Path) -> ConfigRe
 
 def request_for(given: argparse.Namespace, home: Path, cwd: Path, *, chosen: Mapping[str, Any]) -> ConfigRequest:
     """The configuration that the flags of `add_config_flags` ask for; `chosen` are keys that other flags set."""
-    switched = {True: given.enable, False: given.disable}
-    flags: dict[str, Any] = {f"features.{name}": value for value, names in switched.items() for name in names}
+    flags: dict[str, Any] = {}
+    texts: dict[str, str] = {}
+    for flag, names, value in (("--enable", given.enable, True), ("--disable", given.disable, False)):
+        for name in names:
+            flags[f"features.{name}"], texts[f"features.{name}"] = value, f"{flag} {name}"
     return ConfigRequest(
         home=home,
         cwd=cwd,
         env=os.environ,
         overrides=tuple(given.config),
         flags=flags | {key: value for key, value in chosen.items() if value is not None},
+        flag_texts=texts,
         profile=given.profile,
         strict=given.strict_config,
         ignore_user=given.ignore_user_config,

@@ -45,7 +45,9 @@ def read_above_project(reader: LayerReader, request: ConfigRequest) -> list[Chec
         layers.append(reader.check(Source(_FLAGS, flag=f"`-c {shown}`"), nested(path, value), request.cwd))
     for key, value in request.flags.items():
         tree = nested(parse_key(key), _plain(value))
-        layers.append(reader.check(Source(_FLAGS, flag=request.asked_by), tree, request.cwd))
+        words = request.flag_texts.get(key)
+        flag = f"`{words}`" if words else request.asked_by
+        layers.append(reader.check(Source(_FLAGS, flag=flag), tree, request.cwd))
     managed = reader.read_file("managed", request.system / "managed_config.toml")
     if managed is not None:
         layers.append(reader.check(managed[0], managed[1], request.system))

@@ -18,8 +18,8 @@ class ConfigRequest(Record):
     """What decides which layers there are.
 
     `overrides` are the texts of `-c` in their order; `flags` are the values of real flags by dotted key and beat
-    them, and `asked_by` says where those stand. `system` is the folder of the machine's own files. `home` need not be
-    there.
+    them, `flag_texts` are the words of those that a message quotes, and `asked_by` says where the others stand.
+    `system` is the folder of the machine's own files. `home` need not be there.
     """
 
     home: Path
@@ -32,6 +32,7 @@ class ConfigRequest(Record):
     ignore_user: bool = False
     system: Path = Path("/etc/codex")
     asked_by: str = "the command line"
+    flag_texts: Mapping[str, str] = MappingProxyType({})
 
 
 class LoadedConfig(Record):
