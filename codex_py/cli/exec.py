@@ -82,6 +82,11 @@ def run(arguments: Sequence[str]) -> int:
     check_place(given, loaded, cwd)
     if given.allow_skills and isinstance(choose_policy(loaded), ReadOnly):
         raise UsageError("`--allow-skills` has no effect in a read-only sandbox", hint="add `-s workspace-write`")
+    if given.output_schema is not None and loaded.config.model_provider == OFFLINE_PROVIDER:
+        raise UsageError(
+            "the built-in offline model cannot answer in the form of `--output-schema`",
+            hint="leave the option out, or use a real model",
+        )
     originator = os.environ.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR
     request = ExecRequest(
         prompt=_prompt(given, errand, cwd),

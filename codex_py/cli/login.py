@@ -164,7 +164,9 @@ def _keep_key(home: LoginHome) -> None:
 def _keep_access_token(home: LoginHome) -> None:
     token = _given("access token", "printenv CODEX_ACCESS_TOKEN | codex-py login --with-access-token")
     if has_expired(token, now=time.time()):
-        raise UserError("the access token on stdin has run out", hint="get a new one, or sign in with `codex-py login`")
+        raise UsageError(
+            "the access token on stdin has run out", hint="get a new one, or sign in with `codex-py login`"
+        )
     issuer = find_issuer(os.environ)
     asyncio.run(_keep_tokens(home, issuer, Tokens(token)))
     end = expires_at(token)
@@ -176,9 +178,12 @@ def _given(what: str, example: str) -> str:
     """The one line on stdin, in the form of a key."""
     if sys.stdin.isatty():
         _tell(f"paste the {what}, then press Enter and Ctrl-D")
-    key = check_key(_read_stdin(), "stdin")
+    try:
+        key = check_key(_read_stdin(), "stdin")
+    except UserError as error:
+        raise UsageError(str(error), hint=error.hint) from error
     if not key:
-        raise UserError(f"no {what} on stdin", hint=f"for example: `{example}`")
+        raise UsageError(f"no {what} on stdin", hint=f"for example: `{example}`")
     return key
 
 
@@ -192,7 +197,7 @@ def _read_stdin() -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UserError("the key on stdin is not text", hint="it is one line of visible ASCII characters") from error
+        raise UsageError("the key on stdin is not text", hint="it is one line of visible ASCII characters") from error
 
 
 def _warn_about_keys() -> None:

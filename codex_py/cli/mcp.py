@@ -145,7 +145,7 @@ def remove_server(name: Name, as_json: Json = False) -> int:
     found = _look().servers.get(name)
     if found is not None and found.origin != "user":
         whose = f"plugin `{found.plugin}`" if found.plugin else "the project"
-        raise UserError(
+        raise UsageError(
             f"the MCP server `{name}` belongs to {whose}",
             hint=f"`codex-py plugin remove {found.plugin}` removes it all" if found.plugin else "edit its own file",
         )
@@ -153,7 +153,7 @@ def remove_server(name: Name, as_json: Json = False) -> int:
     if as_json:
         print_json({"name": name, "removed": was_there}, sys.stdout)
     if not was_there:
-        raise UserError(f"no MCP server `{name}` in `{home / 'config.toml'}`", hint=_nearest_server(_look(), name))
+        raise UsageError(f"no MCP server `{name}` in `{home / 'config.toml'}`", hint=_nearest_server(_look(), name))
     if found is not None:
         server = read_server(name, found.entry)
         forget_catalog(home, server)
@@ -177,9 +177,15 @@ def login(
     found = _look(overrides, profile)
     server = _require(found, name)
     if server.url is None:
-        raise UserError(f"the MCP server `{name}` is started by a command: there is nothing to sign in at")
+        raise UsageError(
+            f"the MCP server `{name}` is started by a command: there is nothing to sign in at",
+            hint=f"`codex-py mcp test {name}` tries it",
+        )
     if auth_status(server, found.place.tokens) == "bearer_token":
-        raise UserError(f"the MCP server `{name}` has a token of its own in the configuration")
+        raise UsageError(
+            f"the MCP server `{name}` has a token of its own in the configuration",
+            hint="remove its `bearer_token_env_var` to sign in with a browser",
+        )
     if scopes:
         server = server.replace(scopes=tuple(part.strip() for part in scopes.split(",") if part.strip()))
 
@@ -258,7 +264,7 @@ def _look(overrides: Sequence[str] | None = None, profile: str | None = None) ->
 
 def _require(found: _Found, name: str) -> McpServer:
     if name not in found.servers:
-        raise UserError(f"no MCP server `{name}` is configured", hint=_nearest_server(found, name))
+        raise UsageError(f"no MCP server `{name}` is configured", hint=_nearest_server(found, name))
     listed = found.servers[name]
     return read_server(name, listed.entry).replace(pin=listed.pin, sandbox=listed.sandbox)
 

@@ -23,7 +23,7 @@ from codex_py.core.server_table import (
     sandbox_of,
     trust_server,
 )
-from codex_py.errors import UsageError, UserError
+from codex_py.errors import UsageError
 from codex_py.mcp.servers import McpServer, read_server
 from codex_py.paths import codex_home
 from codex_py.protocol.questions import ProjectServer
@@ -118,12 +118,15 @@ def _find(servers: Sequence[ListedServer], name: str, trust: str) -> ListedServe
         if one.name == name:
             return one
     if any(one.name == name for one in servers):
-        raise UserError(f"the MCP server `{name}` is not the project's: it needs no further yes")
+        raise UsageError(
+            f"the MCP server `{name}` is not the project's: it needs no further yes",
+            hint=f"`codex-py mcp test {name}` tries it",
+        )
     known = ", ".join(f"`{one.name}`" for one in of_project)
     hint = f"there are {known}" if known else None
     if trust != "trusted":
         hint = "what a project names is read only when you trust the project (`codex-py --trust`)"
-    raise UserError(f"the project names no MCP server `{name}`", hint=hint)
+    raise UsageError(f"the project names no MCP server `{name}`", hint=hint)
 
 
 def _say(text: str) -> None:

@@ -18,7 +18,7 @@ from codex_py.cli.typer_command import run_commands
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.config.plugin_entries import remove_plugin_entry, switch_plugin
 from codex_py.core.plugin_contents import plugin_contents
-from codex_py.errors import UserError
+from codex_py.errors import UsageError, UserError
 from codex_py.paths import codex_home
 from codex_py.protocol.encoding import as_object
 from codex_py.skills.plugin_record import change_in, record_plugin
@@ -124,7 +124,7 @@ def accept_plugin(name: Name, yes: Yes = False) -> int:
     plugin_id = _find(home, name)
     found = installed_plugin(home, plugin_id)
     if found is None:
-        raise UserError(f"the plugin `{plugin_id}` is not installed", hint="`codex-py plugin add` installs one")
+        raise UsageError(f"the plugin `{plugin_id}` is not installed", hint="`codex-py plugin add` installs one")
     change = change_in(home, plugin_id, found.root)
     if change is None:
         _say(f"the plugin `{plugin_id}` is as it was installed")
@@ -145,7 +145,7 @@ def _switch(name: str, *, enabled: bool) -> int:
     plugin_id = _find(home, name)
     found = installed_plugin(home, plugin_id)
     if enabled and found is None:
-        raise UserError(f"the plugin `{plugin_id}` is not installed", hint="`codex-py plugin add` installs one")
+        raise UsageError(f"the plugin `{plugin_id}` is not installed", hint="`codex-py plugin add` installs one")
     if enabled and found is not None:
         for line in view.brought_lines(found, plugin_contents(found)):
             _say(line)
@@ -173,10 +173,10 @@ def _find(home: Path, name: str) -> str:
         return found[0]
     shown = ", ".join(f"`{one}`" for one in found or known)
     if found:
-        raise UserError(f"more than one plugin is called `{name}`", hint=f"give the whole name: {shown}")
+        raise UsageError(f"more than one plugin is called `{name}`", hint=f"give the whole name: {shown}")
     names = [*known, *(one.partition("@")[0] for one in known)]
     listed = f"there are {shown}" if shown else "`codex-py plugin add` installs one"
-    raise UserError(f"no plugin `{name}`", hint=did_you_mean(name, names) or listed)
+    raise UsageError(f"no plugin `{name}`", hint=did_you_mean(name, names) or listed)
 
 
 def _shown(home: Path, plugin_id: str, *, enabled: bool) -> view.ShownPlugin:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from codex_py.cli.plugin_copy import MOST_BYTES, MOST_FILE_BYTES, MOST_FILES
 from codex_py.core.git_program import SWITCHED_OFF, git_argv, git_env, run_git, settings_argv, switched_off
-from codex_py.errors import UserError
+from codex_py.errors import UsageError, UserError
 from codex_py.programs import program_finder
 from codex_py.sandbox.command import Wrapped
 from codex_py.text.address import is_loopback
@@ -66,18 +66,18 @@ def git_source(text: str) -> GitSource | None:
     shown = masked_url(url)
     looks_remote = "://" in url or "::" in url or _SCP.fullmatch(url) is not None
     if url.startswith("-"):
-        raise UserError(f"not a source: `{text}` looks like an option", hint="give a folder or the URL of a repository")
+        raise UsageError(f"not a source: `{text}` looks like an option", hint="give a folder or a repository's URL")
     if not looks_remote:
         return None
     found = _URL.fullmatch(url)
     if found is None and _SCP.fullmatch(url) is None:
-        raise UserError(f"not a repository's address: `{shown}`", hint="use `https://`, `ssh://` or `user@host:path`")
+        raise UsageError(f"not a repository's address: `{shown}`", hint="use `https://`, `ssh://` or `user@host:path`")
     if found is not None and found["host"].startswith("-"):
-        raise UserError(f"not a repository's address: `{shown}`: its host looks like an option")
+        raise UsageError(f"not a repository's address: `{shown}`: its host looks like an option")
     if found is not None and found["scheme"] in ("http", "git") and not is_loopback(found["host"]):
-        raise UserError(f"`{shown}` is not protected on its way: use `https://`")
+        raise UsageError(f"`{shown}` is not protected on its way: use `https://`")
     if mark and not _REF.fullmatch(ref):
-        raise UserError(f"not a branch, tag or commit: `{ref}`")
+        raise UsageError(f"not a branch, tag or commit: `{ref}`")
     return GitSource(url, ref or None)
 
 

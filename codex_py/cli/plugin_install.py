@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from codex_py.cli.plugin_copy import copy_plugin
 from codex_py.cli.plugin_fetch import fetch, git_source
-from codex_py.errors import UserError
+from codex_py.errors import UsageError, UserError
 from codex_py.paths import is_folder, make_private_dir
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.skills.namespace import MANIFEST_FOLDERS
@@ -68,7 +68,9 @@ def staged_plugin(wanted: Wanted, home: Path, env: Mapping[str, str]) -> Generat
         else:
             given = Path(os.path.abspath(os.path.expanduser(wanted.source)))  # noqa: PTH100, PTH111 - these never raise
             if not is_folder(given):
-                raise UserError(f"there is no folder `{wanted.source}`", hint="give a folder, or a URL with `https://`")
+                raise UsageError(
+                    f"there is no folder `{wanted.source}`", hint="give a folder, or a URL with `https://`"
+                )
         yield _stage(_find(given, wanted, "local" if source is None else "git"), home, stage)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
@@ -165,7 +167,7 @@ def _find(given: Path, wanted: Wanted, market: str) -> _Found:
     if wanted.path is not None:
         below = inside(top, wanted.path)
         if below is None or not is_folder(below):
-            raise UserError(f"there is no folder `{wanted.path}` in `{wanted.source}`")
+            raise UsageError(f"there is no folder `{wanted.path}` in `{wanted.source}`")
         top = below
     own = read_manifest(top)
     if own is not None and wanted.plugin in (None, own.get("name")):
@@ -174,7 +176,7 @@ def _find(given: Path, wanted: Wanted, market: str) -> _Found:
         if (listing := read_json(top, top / path)) is not None:
             return _from_market(top, listing, wanted, market)
     if own is not None:
-        raise UserError(f"`{wanted.source}` is the plugin `{own.get('name')}`, and not `{wanted.plugin}`")
+        raise UsageError(f"`{wanted.source}` is the plugin `{own.get('name')}`, and not `{wanted.plugin}`")
     raise UserError(
         f"`{wanted.source}` has no plugin: neither `.codex-plugin/plugin.json` nor `.claude-plugin/plugin.json` is a"
         " JSON object of at most 64 KiB",
@@ -189,7 +191,7 @@ def _from_market(top: Path, listing: Mapping[str, Any], wanted: Wanted, market: 
         known = ", ".join(f"`{one['name']}`" for one in entries[:20])
         what = "more than one plugin" if chosen else f"no plugin `{wanted.plugin}`" if wanted.plugin else "no plugin"
         hint = f"choose with `--plugin`: {known}" if known else None
-        raise UserError(f"the marketplace `{wanted.source}` has {what}", hint=hint)
+        raise UsageError(f"the marketplace `{wanted.source}` has {what}", hint=hint)
     [entry] = chosen
     where = entry.get("source", "./")
     where = where if isinstance(where, str) else as_object(where).get("path")

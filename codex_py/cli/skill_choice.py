@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.errors import UserError
+from codex_py.errors import UsageError, UserError
 from codex_py.skills.discover import SKILL_FILE
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.text.nearest import nearest_names
@@ -35,7 +35,7 @@ def choose_skills(catalog: SkillCatalog, target: str) -> Choice:
         for skill in catalog.skills:
             if skill.canonical_path == path:
                 return Choice((skill,), by_path=True)
-    raise UserError(_unknown(catalog, target, path))
+    raise _unknown(catalog, target, path)
 
 
 def _as_path(target: str) -> Path | None:
@@ -46,12 +46,12 @@ def _as_path(target: str) -> Path | None:
     return Path(os.path.realpath(path / SKILL_FILE if path.is_dir() else path))
 
 
-def _unknown(catalog: SkillCatalog, target: str, path: Path | None) -> str:
+def _unknown(catalog: SkillCatalog, target: str, path: Path | None) -> UserError:
     for problem in catalog.problems:
         if target == problem.path.parent.name or path == Path(os.path.realpath(problem.path)):
-            return f"the skill `{target}` could not be loaded: `{problem.path}`: {problem.message}"
+            return UserError(f"the skill `{target}` could not be loaded: `{problem.path}`: {problem.message}")
     if path is not None and path.is_file() and path.name == SKILL_FILE:
-        return f"`{path}` is not among the skills found here: `codex-py skills doctor` says why"
+        return UserError(f"`{path}` is not among the skills found here", hint="`codex-py skills doctor` says why")
     near = nearest_names(target, [skill.name for skill in catalog.skills], limit=_MOST_GUESSES)
     guess = f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else "see `codex-py skills list`"
-    return f"no skill `{target}`; {guess}"
+    return UsageError(f"no skill `{target}`", hint=guess)

@@ -18,7 +18,7 @@ from codex_py.config.load import ConfigRequest
 from codex_py.core.server_table import known_servers
 from codex_py.core.skill_shelf import SkillShelf, look_at_skills, named, switch_skills, window_for
 from codex_py.core.skill_sources import skill_rules
-from codex_py.errors import UserError
+from codex_py.errors import UsageError
 from codex_py.paths import codex_home
 from codex_py.skills.dependencies import list_needs, mcp_keys
 from codex_py.skills.doctor import examine
@@ -173,7 +173,7 @@ def _look(
     """Read configuration and skills as a session would; its warnings go to stderr."""
     place = _expanded(cwd or Path.cwd()).absolute()
     if not place.is_dir():
-        raise UserError(f"cannot look from `{cwd}`: it is not a directory")
+        raise UsageError(f"cannot look from `{cwd}`: it is not a directory")
     request = ConfigRequest(
         home=codex_home(os.environ), cwd=place, env=os.environ, overrides=tuple(overrides or ()), profile=profile
     )

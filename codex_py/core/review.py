@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from codex_py.context.ready_prompts import review_instructions
 from codex_py.core.git_program import GitReader
-from codex_py.errors import UserError
+from codex_py.errors import UsageError, UserError
 from codex_py.protocol.value import Value
 
 _MOST_NAMES: Final = 500
@@ -36,7 +36,7 @@ ReviewTarget: TypeAlias = UncommittedChanges | BranchChanges | CommitChanges
 def review_prompt(target: ReviewTarget, git: GitReader, *, wishes: str = "") -> str:
     """The prompt for a review; `wishes` is what the user wants looked at above all.
 
-    Raises `UserError` for a branch or commit that is not there.
+    Raises `UsageError` for a branch or commit that is not there.
     """
     above_all = [f"Look at this above all: {wishes}"] if wishes else []
     return "\n\n".join([_what(target, git), *above_all, review_instructions()])
@@ -112,4 +112,4 @@ def _answered(git: GitReader, *arguments: str) -> bytes:
 
 def _check_exists(name: str, git: GitReader) -> None:
     if git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}").status:
-        raise UserError(f"there is no branch or commit `{name}` here", hint="`git branch -a` lists the branches")
+        raise UsageError(f"there is no branch or commit `{name}` here", hint="`git branch -a` lists the branches")

@@ -86,7 +86,7 @@ def _read_all() -> str:
 
 
 def _text_of(raw: bytes) -> str:
-    """Text of a pipe; bytes that are not UTF-8 are replaced. Raises `UsageError` for what is not text at all."""
+    """Text of a pipe; bytes that are not UTF-8 are replaced, which is said once. Raises `UsageError` for no text."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UsageError("standard input is UTF-16", hint="pipe it through `iconv -f UTF-16 -t UTF-8`")
     if raw.startswith((b"\x89PNG", b"\xff\xd8\xff", b"GIF8")):
@@ -94,4 +94,12 @@ def _text_of(raw: bytes) -> str:
     # What `git` and `grep` go by.
     if b"\0" in raw[:_LOOKED_AT]:
         raise UsageError("standard input is binary, not text", hint="name the file in the prompt instead")
-    return raw.decode(errors="replace")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        print(
+            f"warning: standard input is not UTF-8 at byte {error.start}: such bytes are replaced; for Latin-1, pipe "
+            "it through `iconv -f LATIN1 -t UTF-8`",
+            file=sys.stderr,
+        )
+        return raw.decode(errors="replace")

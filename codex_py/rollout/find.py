@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codex_py.errors import UserError
+from codex_py.errors import UsageError, UserError
 from codex_py.protocol.ids import is_uuid
 from codex_py.rollout.files import archived_files, compressed_files, is_archived, session_files, thread_of
 from codex_py.text.nearest import did_you_mean
@@ -43,7 +43,7 @@ def find_exactly(home: Path, wanted: str) -> Path:
         raise _unknown(home, wanted)
     if len(found) > 1 and not is_uuid(thread_id):
         ids = ", ".join(f"`{thread_of(path)}`" for path in found[:8])
-        raise UserError(f"{len(found)} sessions are named `{_shown(wanted)}`: {ids}", hint="give the id")
+        raise UsageError(f"{len(found)} sessions are named `{_shown(wanted)}`: {ids}", hint="give the id")
     return found[0]
 
 
@@ -68,7 +68,7 @@ def _unknown(home: Path, wanted: str) -> UserError:
         from codex_py.rollout.names import read_names
 
         guess = did_you_mean(wanted, read_names(home).values())
-        return UserError(
+        return UsageError(
             f"no session with the name or id `{_shown(wanted)}`",
             hint=guess or "`codex-py sessions list --all` lists them",
         )
@@ -78,7 +78,7 @@ def _unknown(home: Path, wanted: str) -> UserError:
                 f"session `{thread_id}` is compressed, which codex-py does not read: `{path}`",
                 hint=f"`zstd -d --rm {path}` unpacks it",
             )
-    return UserError(f"no session with id `{thread_id}`", hint="`codex-py sessions list --all` lists them")
+    return UsageError(f"no session with id `{thread_id}`", hint="`codex-py sessions list --all` lists them")
 
 
 def _shown(wanted: str) -> str:

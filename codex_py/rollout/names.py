@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.errors import UserError
+from codex_py.errors import UsageError, UserError
 from codex_py.paths import open_private
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
 from codex_py.protocol.ids import is_uuid, timestamp, uuid7
@@ -31,16 +31,16 @@ def read_names(home: Path) -> dict[str, str]:
 
 
 def checked_name(name: str) -> str:
-    """A name as it is kept: one line, no spaces around. Raise `UserError` for one that cannot be told from an id."""
+    """A name as it is kept: one line, no spaces around. Raise `UsageError` for one that cannot be told from an id."""
     kept = " ".join(name.split())
     if not kept:
-        raise UserError("a session's name must not be empty", hint="`codex-py rename SESSION NAME`")
+        raise UsageError("a session's name must not be empty", hint="`codex-py rename SESSION NAME`")
     if len(kept) > MAX_NAME:
-        raise UserError(f"a session's name has at most {MAX_NAME} characters, this one {len(kept)}")
+        raise UsageError(f"a session's name has at most {MAX_NAME} characters, this one {len(kept)}")
     if not kept.isprintable():
-        raise UserError(f"a session's name must be printable: `{ascii(kept)[1:-1]}`")
+        raise UsageError(f"a session's name must be printable: `{ascii(kept)[1:-1]}`")
     if is_uuid(kept.lower()):
-        raise UserError(f"a session's name must not look like an id: `{kept}`")
+        raise UsageError(f"a session's name must not look like an id: `{kept}`")
     return kept
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.errors import UserError
+from codex_py.errors import UsageError
 from codex_py.rollout.records import Record, read_records, user_text
 
 _KINDS: Final = frozenset({b"event_msg", b"session_meta"})
@@ -62,12 +62,12 @@ def read_turns(path: Path) -> tuple[StoredTurn, ...]:
 def end_of_turn(path: Path, number: int) -> int | None:
     """The ordinal a session's records are below up to the end of a turn; None when that is its last.
 
-    Raise `UserError` when there is no such turn.
+    Raise `UsageError` when there is no such turn.
     """
     turns = read_turns(path)
     if not 1 <= number <= len(turns):
         held = f"has {len(turns)} turn{'' if len(turns) == 1 else 's'}"
-        raise UserError(
+        raise UsageError(
             f"no turn {number} in session `{path.stem[-36:]}`, which {held}",
             hint=f"`codex-py sessions show {path.stem[-36:]}` numbers them",
         )

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from codex_py.errors import UserError
+from codex_py.errors import UsageError
 from codex_py.skills.discover import SKILL_FILE
 from codex_py.skills.mentions import find_mentions
 from codex_py.skills.parse import MAX_DESCRIPTION_CHARS, SkillRefused, SkillText, parse_skill
@@ -43,7 +43,7 @@ class Finding(NamedTuple):
 def lint(path: Path) -> tuple[Finding, ...]:
     """Judge a `SKILL.md` or the folder it lies in; of a folder of skills each one. Errors come first.
 
-    Raises `UserError` when there is nothing to judge.
+    Raises `UsageError` when there is nothing to judge.
     """
     found = [finding for file in skill_files(path) for finding in _lint_file(file)]
     return tuple(sorted(found, key=lambda finding: finding.level != "error"))
@@ -55,10 +55,12 @@ def skill_files(path: Path) -> tuple[Path, ...]:
         own = [entry for entry in path.iterdir() if entry.name.lower() == SKILL_FILE.lower()]
         found = own or sorted(folder / SKILL_FILE for folder in path.iterdir() if (folder / SKILL_FILE).is_file())
         if not found:
-            raise UserError(f"no `{SKILL_FILE}` in `{path}`", hint="give a skill's folder, or a folder of skills")
+            raise UsageError(f"no `{SKILL_FILE}` in `{path}`", hint="give a skill's folder, or a folder of skills")
         return tuple(found)
     if not os.path.lexists(path):
-        raise UserError(f"no such file: `{path}`")
+        raise UsageError(
+            f"no such file: `{path}`", hint=f"give a `{SKILL_FILE}`, a skill's folder, or a folder of skills"
+        )
     return (path,)
 
 

@@ -75,11 +75,11 @@ def test_a_running_session_can_be_forked_and_its_open_calls_are_closed(place: Pl
 @pytest.mark.parametrize(
     ("arguments", "status", "told"),
     [
-        (["fork", "ID", "--turn", "2", "x"], 1, "has 1 turn;"),
-        (["fork", "ID", "--turn", "0", "x"], 1, "no turn 0"),
+        (["fork", "ID", "--turn", "2", "x"], 2, "has 1 turn;"),
+        (["fork", "ID", "--turn", "0", "x"], 2, "no turn 0"),
         (["fork", "ID", "--turn", "two", "x"], 2, "--turn"),
         (["fork"], 2, "no session to fork"),
-        (["fork", "nothing of that name", "x"], 1, "no session with the name or id"),
+        (["fork", "nothing of that name", "x"], 2, "no session with the name or id"),
         (["--turn", "1", "x"], 2, "`--turn` goes with `fork`"),
         (["resume", "ID", "--turn", "1", "x"], 2, "`--turn` goes with `fork`"),
         (["fork", "ID", "x", "y"], 2, "more than one prompt"),

@@ -61,9 +61,9 @@ def test_a_trusted_project_is_only_read_too(place: Place) -> None:
         (["review", "--base", "main", "--commit", "HEAD"], 2, "`--base` and `--commit` exclude each other"),
         (["review", "--title", "x"], 2, "`--title` goes with `--commit`"),
         (["--base", "main", "do it"], 2, "`--base` goes with `review`"),
-        (["review", "--base", "no-such"], 1, "there is no branch or commit `no-such` here"),
+        (["review", "--base", "no-such"], 2, "there is no branch or commit `no-such` here"),
         (["review", "--base", "--output=/tmp/x"], 2, "`--base` needs a value"),
-        (["review", "--base=--output=x"], 1, "there is no branch or commit `--output=x` here"),
+        (["review", "--base=--output=x"], 2, "there is no branch or commit `--output=x` here"),
     ],
 )
 def test_what_cannot_be_reviewed_is_refused(place: Place, arguments: list[str], status: int, said: str) -> None:

@@ -42,7 +42,7 @@ def test_an_api_key_comes_from_stdin(place: Place) -> None:
 def test_what_is_no_key_is_refused(place: Place, stdin: bytes, message: str) -> None:
     ended = run(place, "login", "--with-api-key", stdin=stdin)
 
-    assert ended.status == 1
+    assert ended.status == 2
     assert message in ended.err
     assert not auth_file(place).exists()
 
@@ -101,7 +101,7 @@ def test_an_access_token_comes_from_stdin_and_is_sent_with_its_account(place: Pl
 def test_what_is_no_access_token_is_refused(place: Place, stdin: str, message: str) -> None:
     ended = run(place, "login", "--with-access-token", stdin=stdin.encode())
 
-    assert (ended.status, message in ended.err) == (1, True)
+    assert (ended.status, message in ended.err) == (2, True)
     assert not auth_file(place).exists()
 
 

@@ -40,7 +40,7 @@ def test_adding_and_removing_keep_what_else_is_in_the_file(place: Place) -> None
     assert (place.codex_home / "config.toml").read_text().rstrip() == CONFIG.rstrip()
     again = run(place, "mcp", "remove", "local")
     file = place.codex_home / "config.toml"
-    assert (again.status, again.err) == (1, f"error: no MCP server `local` in `{file}`; there are `docs`\n")
+    assert (again.status, again.err) == (2, f"error: no MCP server `local` in `{file}`; there are `docs`\n")
 
 
 def test_no_value_of_a_secret_is_printed(place: Place) -> None:
@@ -74,8 +74,8 @@ def test_no_value_of_a_secret_is_printed(place: Place) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["get", "nope"], 1, "no MCP server `nope` is configured; there are `docs`"),
-        (["test", "nope"], 1, "no MCP server `nope` is configured; there are `docs`"),
+        (["get", "nope"], 2, "no MCP server `nope` is configured; there are `docs`"),
+        (["test", "nope"], 2, "no MCP server `nope` is configured; there are `docs`"),
         (["add", "bad name", "--", "x"], 2, "not a server name: `bad name`"),
         (["add", "x"], 2, "a server has either an address or a command"),
         (["add", "x", "--url", "ftp://x"], 2, "not a URL: `ftp://x`"),

@@ -153,8 +153,8 @@ def test_a_marketplace_offers_plugins_by_name(place: Place, tmp_path: Path) -> N
     )
     for name in ("one", "two"):
         assert run(place, "plugin", "add", tmp_path / "m", "--plugin", name, "--yes").status == 0
-    for name in ("out", "far", "none"):
-        assert run(place, "plugin", "add", tmp_path / "m", "--plugin", name, "--yes").status == 1
+    for name, status in (("out", 1), ("far", 1), ("none", 2)):
+        assert run(place, "plugin", "add", tmp_path / "m", "--plugin", name, "--yes").status == status
     assert cache(place) == ["shop/one/1.2", "shop/two/7"]
     listed = json.loads(run(place, "plugin", "list", "--json").out)
     assert [one["skills"] for one in listed] == [["one:greet"], ["two:two"]]
@@ -163,7 +163,7 @@ def test_a_marketplace_offers_plugins_by_name(place: Place, tmp_path: Path) -> N
 def test_a_folder_inside_is_named_by_its_path(place: Place, tmp_path: Path) -> None:
     make_plugin(tmp_path / "repository/tools/demo")
     assert run(place, "plugin", "add", tmp_path / "repository", "--yes").status == 1
-    assert run(place, "plugin", "add", tmp_path / "repository", "--path", "../..", "--yes").status == 1
+    assert run(place, "plugin", "add", tmp_path / "repository", "--path", "../..", "--yes").status == 2
     assert run(place, "plugin", "add", tmp_path / "repository", "--path", "tools/demo", "--yes").status == 0
     assert cache(place) == ["local/demo/1.2"]
 
@@ -252,7 +252,7 @@ def test_a_hostile_folder_is_refused_in_one_line_and_leaves_nothing(
 )
 def test_an_address_that_is_none_is_refused_in_one_line(place: Place, source: str) -> None:
     refused = run(place, "plugin", "add", "--yes", "--", source)
-    assert (refused.status, refused.out, refused.err.count("\n")) == (1, "", 1)
+    assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
     assert cache(place) == []
     assert sorted(entry.name for entry in place.repo.iterdir()) == [".git", "README.md"]
 
@@ -303,7 +303,7 @@ def test_plugins_are_switched_and_removed_and_comments_stay(place: Place, tmp_pa
     assert config(place).rstrip() == COMMENTED.rstrip()
     assert cache(place) == []
     again = run(place, "plugin", "remove", "demo")
-    assert (again.status, again.err) == (1, "error: no plugin `demo`; `codex-py plugin add` installs one\n")
+    assert (again.status, again.err) == (2, "error: no plugin `demo`; `codex-py plugin add` installs one\n")
 
 
 def test_plugins_are_listed_whether_configured_or_only_there(place: Place, tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ def test_the_servers_of_a_plugin_are_listed_with_where_they_are_from(place: Plac
     [one] = json.loads(run(place, "mcp", "list", "--json").out)
     assert (one["name"], one["origin"], one["plugin"]) == ("theirs", "plugin", "demo@local")
     refused = run(place, "mcp", "remove", "theirs")
-    assert (refused.status, "codex-py plugin remove demo@local" in refused.err) == (1, True)
+    assert (refused.status, "codex-py plugin remove demo@local" in refused.err) == (2, True)
     assert run(place, "mcp", "test", "theirs").status == 0
 
 
@@ -360,7 +360,7 @@ def test_what_a_killed_one_has_left_is_cleared_away(place: Place, tmp_path: Path
 )
 def test_only_this_machine_is_asked_over_plain_http(place: Place, url: str) -> None:
     refused = run(place, "plugin", "add", url, "--yes")
-    assert (refused.status, refused.err.count("\n")) == (1, 1)
+    assert (refused.status, refused.err.count("\n")) == (2, 1)
     assert "not protected on its way" in refused.err or "not a repository's address" in refused.err
 
 

@@ -113,7 +113,7 @@ def test_delete_needs_a_yes(place: Place) -> None:
 
     assert (gone.status, gone.err) == (0, f"deleted session `{id_of(path)}`\n")
     assert not path.exists()
-    assert run(place, "sessions", "show", id_of(path)).status == 1
+    assert run(place, "sessions", "show", id_of(path)).status == 2
 
 
 @pytest.mark.parametrize(("answer", "kept"), [(b"y\n", False), (b"n\n", True), (b"\n", True), (b"\x04", True)])
@@ -167,11 +167,11 @@ def test_without_a_compaction_there_is_nothing_before_it(place: Place) -> None:
         (["sessions"], 2),
         (["sessions", "list", "--limit", "0"], 2),
         (["sessions", "show"], 2),
-        (["sessions", "show", UNKNOWN], 1),
-        (["archive", "../../etc/passwd"], 1),
-        (["unarchive", "\x1b[31m"], 1),
-        (["rename", UNKNOWN, "x"], 1),
-        (["delete", UNKNOWN, "--yes"], 1),
+        (["sessions", "show", UNKNOWN], 2),
+        (["archive", "../../etc/passwd"], 2),
+        (["unarchive", "\x1b[31m"], 2),
+        (["rename", UNKNOWN, "x"], 2),
+        (["delete", UNKNOWN, "--yes"], 2),
     ],
 )
 def test_what_cannot_be_done_is_one_line(place: Place, arguments: list[str], status: int) -> None:
@@ -186,7 +186,7 @@ def test_a_name_that_would_be_trouble_is_refused(place: Place) -> None:
     path = session(place.codex_home, "a")
     ended = run(place, "rename", id_of(path), " ")
 
-    assert (ended.status, len(ended.err.splitlines())) == (1, 1)
+    assert (ended.status, len(ended.err.splitlines())) == (2, 1)
     assert not (place.codex_home / "session_index.jsonl").exists()
 
 

@@ -107,7 +107,7 @@ def test_another_directory_can_be_asked_about(lean: Place, tmp_path: Path) -> No
     ended = skills(lean, "list", "--cwd", lean.repo, cwd=tmp_path)
     assert "spell" in ended.out
     missing = skills(lean, "list", "--cwd", "nowhere")
-    assert (missing.status, missing.out) == (1, "")
+    assert (missing.status, missing.out) == (2, "")
     assert missing.err == "error: cannot look from `nowhere`: it is not a directory\n"
 
 
@@ -183,7 +183,7 @@ def test_an_unknown_name_gets_the_closest_ones(lean: Place, asked: str, told: st
     add(lean, "spell")
     for command in ("show", "enable", "disable"):
         ended = skills(lean, command, asked)
-        assert (ended.status, ended.out, ended.err) == (1, "", told)
+        assert (ended.status, ended.out, ended.err) == (2, "", told)
 
 
 def test_a_skill_that_could_not_be_loaded_is_named_with_the_reason(lean: Place) -> None:
@@ -268,7 +268,9 @@ def test_lint_fails_on_errors_alone(lean: Place) -> None:
     advice = skills(lean, "lint", add(lean, "Odd", "name: Odd\ndescription: odd"), "--json")
     assert advice.status == 0
     assert {finding["level"] for finding in json.loads(advice.out)} == {"advice"}
-    assert skills(lean, "lint", "nowhere").err == "error: no such file: `nowhere`\n"
+    absent = skills(lean, "lint", "nowhere")
+    hint = "give a `SKILL.md`, a skill's folder, or a folder of skills"
+    assert (absent.status, absent.err) == (2, f"error: no such file: `nowhere`; {hint}\n")
 
 
 def test_usage_is_read_from_the_ledger(lean: Place) -> None:
