@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import subprocess
 import sys
-import webbrowser
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -16,9 +16,11 @@ from codex_py.model.login_tokens import Tokens
 from codex_py.model.oauth import Issuer, authorize_url, exchange_code, new_pkce
 from codex_py.model.oauth_callback import listen_for_callback
 from codex_py.model.oauth_device import CODE_MINUTES, request_device_code, wait_for_tokens
+from codex_py.programs import program_finder
 from codex_py.text.over_ssh import is_over_ssh
 
 _SCREENS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")
+_OPEN: Final = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
 
 
 async def sign_in_with_browser(
@@ -55,10 +57,10 @@ def show_in_browser(url: str) -> bool:
     if sys.platform == "linux" and not any(os.environ.get(name) for name in _SCREENS):
         # What could be opened there is a text browser, on top of what this program says.
         return False
-    try:
-        return webbrowser.open(url)
-    except (webbrowser.Error, OSError):
-        return False
+    # In a process of its own: it looks for browsers, and they for others, where commands may not write.
+    trusted = program_finder(os.environ, Path.cwd()).trusted_path()
+    opening = subprocess.run([sys.executable, "-I", "-c", _OPEN, url], env={**os.environ, "PATH": trusted}, check=False)
+    return opening.returncode == 0
 
 
 def _no_browser(callback: str) -> str:

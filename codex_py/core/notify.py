@@ -61,7 +61,7 @@ class Notifier:
             started = subprocess.Popen(
                 [program, *self._command[1:], argument],
                 cwd=cwd,
-                env=self._env,
+                env={**self._env, "PATH": programs.trusted_path()},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from codex_py.errors import UserError
 from codex_py.mcp.catalog import Catalog, McpTool, told_changes
 from codex_py.mcp.child import ServerChild
 from codex_py.mcp.host import (
@@ -32,7 +33,8 @@ from codex_py.mcp.servers import (
 )
 from codex_py.mcp.stored import load_catalog, save_catalog
 from codex_py.paths import is_folder
-from codex_py.protocol.policy import DangerFullAccess
+from codex_py.programs import ProgramFinder, program_finder
+from codex_py.protocol.policy import DangerFullAccess, extra_roots
 from codex_py.text.address import is_plain_http
 from codex_py.text.sanitize import sanitize_line
 
@@ -265,6 +267,8 @@ class McpConnections:
             raise McpFailed(f"there is no folder `{sanitize_line(str(server.cwd))}` (`cwd`)")
         env = server_environment(server, self._place.env) | dict(self._place.mark)
         start = ServerStart(tuple(argv_of(server)), env)
+        if server.sandbox == "outside":
+            start = self._with_trusted_programs(server, start)
         if server.pin:
             start = await self._agreed(server, start)
         try:
@@ -272,6 +276,19 @@ class McpConnections:
         except (OSError, ValueError) as error:
             reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
             raise McpFailed(f"cannot start `{sanitize_line(server.command or '')}`: {reason}") from error
+
+    def _with_trusted_programs(self, server: McpServer, start: ServerStart) -> ServerStart:
+        """The start of a server that no sandbox holds: neither it nor what it starts is a program of a command's."""
+        programs = self._programs(start.env)
+        try:
+            program = programs.find_chosen(start.argv[0], "its `command`")
+        except UserError as error:
+            raise McpFailed(f"{error} ({error.hint})") from error
+        return start._replace(argv=(program, *start.argv[1:]), env={**start.env, "PATH": programs.trusted_path()})
+
+    def _programs(self, env: Mapping[str, str]) -> ProgramFinder:
+        limits = self._place.limits()
+        return program_finder(env, limits.cwd, (self._place.cwd, *extra_roots(limits.policy)))
 
     async def _agreed(self, server: McpServer, start: ServerStart) -> ServerStart:
         """The start of a project's server as the user has agreed to it."""
@@ -296,8 +313,13 @@ class McpConnections:
         return start
 
     def _restriction(self, server: McpServer) -> str:
-        """What may be the reason that a server in the sandbox does not work."""
-        if server.sandbox == "outside" or isinstance(self._place.limits().policy, DangerFullAccess):
+        """What may be the reason that a server in the sandbox, or without the project's program, does not work."""
+        if server.sandbox == "outside":
+            env = server_environment(server, self._place.env)
+            name = server.command or "/"
+            passed_over = None if "/" in name else self._programs(env).find_untrusted(name)
+            return f" (`{passed_over}` was passed over: commands may write it)" if passed_over else ""
+        if isinstance(self._place.limits().policy, DangerFullAccess):
             return ""
         more = "`--outside` allows" if server.sandbox == "network" else "`--network` or `--outside` allow"
         return f" (it runs in the sandbox; `codex-py mcp trust {sanitize_line(server.name)}` with {more} more)"

@@ -72,3 +72,16 @@ def test_an_editor_of_the_project_is_named_and_not_started(place: Place, ready: 
             terminal.wait_for_prompt().press("ctrl-g")
             terminal.wait_for(f"`my-program` of {variable} is not started: it is `{place.repo}/.venv/bin/my-program`")
     assert planted.ran() == []
+
+
+def test_what_an_editor_of_the_user_starts_is_looked_up_elsewhere(place: Place, ready: Ready) -> None:
+    planted = PlantedPrograms(place, place.repo / ".venv/bin", NAMES)
+    editor = place.home / "editor"
+    editor.write_text('#!/usr/bin/env sh\necho edited | tee "$1"\n')
+    editor.chmod(0o755)
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(planted.place.with_env(VISUAL=str(editor)), width=200) as terminal:
+            terminal.wait_for_prompt().press("ctrl-g")
+            terminal.wait_for("› edited")
+    assert planted.ran() == []

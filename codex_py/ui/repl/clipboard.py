@@ -23,6 +23,7 @@ async def copy_text(text: str, env: Mapping[str, str], programs: ProgramFinder, 
 
     The clipboard is that of the machine at which the user sits: over ssh only the terminal knows it.
     """
+    env = {**env, "PATH": programs.trusted_path()}
     raw = text.encode(errors="replace")
     if not is_over_ssh(env) and (command := _program(env, programs)) and await _fed(command, raw, env):
         return f"with `{command[0].rpartition('/')[2]}`"

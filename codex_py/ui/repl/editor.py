@@ -48,13 +48,13 @@ def _read(path: Path) -> str | None:
 
 
 def _editors(programs: ProgramFinder, env: Mapping[str, str]) -> list[list[str]]:
+    # Many editors are scripts, which look for others themselves.
+    start = ["/usr/bin/env", f"PATH={programs.trusted_path()}"]
     name, wanted = ("VISUAL", env["VISUAL"]) if env.get("VISUAL") else ("EDITOR", env.get("EDITOR", ""))
     if wanted:
         try:
             words = shlex.split(wanted) or [wanted]
         except ValueError:
             words = [wanted]
-        return [[programs.find_chosen(words[0], name), *words[1:]]]
-    # The first is a script, which looks for others itself.
-    start = ["/usr/bin/env", f"PATH={programs.trusted_path()}"]
+        return [[*start, programs.find_chosen(words[0], name), *words[1:]]]
     return [[*start, found] for editor in _USUAL if (found := programs.find(editor)) is not None]

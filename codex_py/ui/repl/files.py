@@ -196,8 +196,10 @@ def list_files(cwd: Path, programs: ProgramFinder, given_up: threading.Event) ->
     if ripgrep is None:
         return list(_walk(cwd, given_up))
     command = [ripgrep, "--files", "--hidden", "--no-messages", "--null", "--glob", "!.git", "--glob", "!.jj"]
+    # It may be a script that looks for the real one.
+    env = {**os.environ, "PATH": programs.trusted_path()}
     with subprocess.Popen(
-        command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as running:
         assert running.stdout is not None
         raw = bytearray()

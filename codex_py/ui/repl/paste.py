@@ -69,6 +69,7 @@ def is_picture(name: str) -> bool:
 
 async def clipboard_picture(env: Mapping[str, str], programs: ProgramFinder, home: Path) -> Path | None:
     """The picture of the clipboard as a file of its own; None when there is none, or no program that could tell."""
+    env = {**env, "PATH": programs.trusted_path()}
     for command in _readers(env, programs):
         if (content := await _output_of(command, env)) and content[:4] in (b"\x89PNG", b"GIF8", b"\xff\xd8\xff\xe0"):
             return keep_draft(home, content, ".png")
