@@ -15,8 +15,8 @@ from codex_py.text.regular_file import FileRefused, read_trusted
 MAX_IMAGE_BYTES: Final = 20 * 1024 * 1024
 # All of a message together; no provider takes half of it.
 MAX_IMAGES_BYTES: Final = 100 * 1024 * 1024
-_IN_ADDRESS: Final = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=_-]+", re.IGNORECASE)
-_ADDRESS: Final = re.compile(r"https?://[^\s<>\"]{1,8000}", re.IGNORECASE)
+_IN_ADDRESS: Final = r"(?i)data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=_-]+"
+_ADDRESS: Final = r"(?i)https?://[^\s<>\"]{1,8000}"
 
 
 def image_parts(images: Sequence[Path | str], *, cwd: Path) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ def _data_url(raw: bytes) -> str:
 def _checked(address: str) -> str:
     if len(address) > MAX_IMAGE_BYTES * 4 // 3 + 64:
         raise UserError(f"cannot attach an image from its address: over {MAX_IMAGE_BYTES // 2**20} MiB")
-    if not (_IN_ADDRESS if address[:5].lower() == "data:" else _ADDRESS).fullmatch(address):
+    if not re.fullmatch(_IN_ADDRESS if address[:5].lower() == "data:" else _ADDRESS, address):
         raise UserError(
             f"cannot attach the image {quoted(address[:80])}: neither an `https:` address nor a `data:` address with a"
             " PNG, JPEG, GIF or WebP picture in base64"

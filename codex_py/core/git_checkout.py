@@ -13,7 +13,7 @@ from codex_py.rollout.format import GitState
 
 _MOST_BYTES: Final = 1 << 20
 _MOST_REFS_BYTES: Final = 64 << 20
-_HASH: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
+_HASH: Final = r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z"
 
 
 class GitDirectories(NamedTuple):
@@ -52,7 +52,7 @@ def read_git_state(cwd: Path) -> GitState | None:
     commit = head if reference == head else _resolve(found.common, reference)
     origin = _origin(_read(found.common / "config"))
     return GitState(
-        commit_hash=commit if commit and _HASH.match(commit) else None,
+        commit_hash=commit if commit and re.match(_HASH, commit) else None,
         branch=reference.removeprefix("refs/heads/") if reference.startswith("refs/heads/") else None,
         repository_url=_without_password(origin) if origin else None,
     )

@@ -22,6 +22,7 @@ _CORE: Final = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "USER", "USERNAME", "TMPDIR", "TEMP", "TMP"),
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"),
 )
+_WILDCARDS: Final = frozenset("*?[")
 _FORCED: Final = {
     "NO_COLOR": "1",
     "TERM": "dumb",
@@ -66,7 +67,7 @@ def tool_environment(
     kept = _inherited(env, rules, frozenset(secrets))
     kept.update(rules.set)
     if rules.include_only:
-        kept = {name: value for name, value in kept.items() if _matches(name, rules.include_only)}
+        kept = {name: value for name, value in kept.items() if matches_glob(name, rules.include_only)}
     kept.update(_FORCED)
     kept.update(extra or {})
     if "PATH" in kept:
@@ -82,7 +83,13 @@ def withheld_by_value(env: Mapping[str, str], rules: EnvironmentRules) -> tuple[
     if rules.ignore_default_excludes:
         return ()
     names = _by_name(env, rules, frozenset(rules.set))
-    return tuple(sorted(name for name in names if not _matches(name, rules.allow) and has_credential(env[name])))
+    return tuple(sorted(name for name in names if not matches_glob(name, rules.allow) and has_credential(env[name])))
+
+
+def matches_glob(name: str, globs: Collection[str]) -> bool:
+    """Whether one of the globs matches the name of a variable, regardless of case."""
+    name = name.upper()
+    return any(_is_match(name, glob.upper()) for glob in globs)
 
 
 def bundled_tools() -> Path | None:
@@ -129,11 +136,14 @@ def _by_name(env: Mapping[str, str], rules: EnvironmentRules, secrets: frozenset
         name
         for name in names
         if name not in secrets
-        and not _matches(name, rules.exclude)
-        and (not _matches(name, excludes) or _matches(name, rules.allow))
+        and not matches_glob(name, rules.exclude)
+        and (not matches_glob(name, excludes) or matches_glob(name, rules.allow))
     ]
 
 
-def _matches(name: str, globs: Collection[str]) -> bool:
-    name = name.upper()
-    return any(fnmatchcase(name, glob.upper()) for glob in globs)
+def _is_match(name: str, glob: str) -> bool:
+    """`fnmatchcase`, without a compiled expression for `*X` and `*X*`: every start asks about every variable."""
+    text = glob[1:].removesuffix("*")
+    if not glob.startswith("*") or not _WILDCARDS.isdisjoint(text):
+        return fnmatchcase(name, glob)
+    return text in name if glob.endswith("*") else name.endswith(text)

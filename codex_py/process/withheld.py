@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from fnmatch import fnmatchcase
 from typing import Final
 
-from codex_py.process.env import DEFAULT_EXCLUDES, EnvironmentRules
+from codex_py.process.env import DEFAULT_EXCLUDES, EnvironmentRules, matches_glob
 from codex_py.protocol.value import Value
 from codex_py.text.credentials import has_credential
 
@@ -30,12 +29,12 @@ class WithheldVariables(Value):
 
     def holds(self, name: str, value: str) -> bool:
         """Whether commands must not get this variable from a profile."""
-        rules, upper = self.rules, name.upper()
-        if name in self.names or _matches(upper, rules.exclude):
+        rules = self.rules
+        if name in self.names or matches_glob(name, rules.exclude):
             return True
-        if rules.ignore_default_excludes or _matches(upper, rules.allow):
+        if rules.ignore_default_excludes or matches_glob(name, rules.allow):
             return False
-        return _matches(upper, DEFAULT_EXCLUDES) or has_credential(value)
+        return matches_glob(name, DEFAULT_EXCLUDES) or has_credential(value)
 
     def unset_script(self, passed: Collection[str]) -> str:
         """POSIX shell, one line, that unsets what a profile exported, except the variables `passed` to the shell.
@@ -70,10 +69,6 @@ def _expression(globs: Collection[str]) -> str:
     usable = [glob.upper() for glob in globs if re.fullmatch(_GLOB, glob.upper())]
     translated = [glob.replace("*", ".*").replace("?", ".").replace("[!", "[^") for glob in usable]
     return f"^({'|'.join(translated)})$" if translated else ""
-
-
-def _matches(name: str, globs: Collection[str]) -> bool:
-    return any(fnmatchcase(name, glob.upper()) for glob in globs)
 
 
 def _is_name(name: str) -> bool:

@@ -10,27 +10,27 @@ from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.items import ResponseItem, ToolCall
 
 # What the host says in the user's place begins like this.
-_CONTEXT: Final = re.compile(r"<[a-z_ ]+>|# AGENTS\.md instructions")
+_CONTEXT: Final = r"<[a-z_ ]+>|# AGENTS\.md instructions"
 
-_PICTURE: Final = re.compile(r'<image name=\[Image #\d{1,9}\](?: path="[^"\n]{0,4096}")?></image>')
+_PICTURE: Final = r'<image name=\[Image #\d{1,9}\](?: path="[^"\n]{0,4096}")?></image>'
 
 # The lines between which a model puts its plan in plan mode.
-_PLAN_TAG_LINE: Final = re.compile(r"^[ \t]*</?proposed_plan>[ \t]*(?:\n|\Z)", re.MULTILINE)
+_PLAN_TAG_LINE: Final = r"(?m)^[ \t]*</?proposed_plan>[ \t]*(?:\n|\Z)"
 
 
 def is_host_text(text: str) -> bool:
     """Whether a message in the user's role is not the user's: context, skills, notes about an interrupt."""
-    return _CONTEXT.match(text) is not None
+    return re.match(_CONTEXT, text) is not None
 
 
 def without_pictures(text: str) -> str:
     """The user's own words of a message that has pictures: without the tags that the host has put round them."""
-    return _PICTURE.sub("", text)
+    return re.sub(_PICTURE, "", text)
 
 
 def without_plan_tags(text: str) -> str:
     """What a model said in plan mode, as people read it."""
-    return _PLAN_TAG_LINE.sub("", text)
+    return re.sub(_PLAN_TAG_LINE, "", text)
 
 
 def arguments_of(call: ToolCall) -> Mapping[str, Any]:

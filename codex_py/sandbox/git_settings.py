@@ -15,7 +15,7 @@ from codex_py.sandbox.denials import expand_home
 
 _MAX_BYTES: Final = 1 << 20
 _MAX_INCLUDED: Final = 50
-_SECTION: Final = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*')
+_SECTION: Final = r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*'
 _ESCAPES: Final = {"n": "\n", "t": "\t", "b": "\b"}
 
 
@@ -44,7 +44,7 @@ def parse_settings(text: str) -> Iterator[tuple[str, str]]:
     section = ""
     for raw in text.replace("\r\n", "\n").replace("\\\n", "").split("\n"):
         line = raw.strip()
-        while heading := _SECTION.match(line):
+        while line.startswith("[") and (heading := re.match(_SECTION, line)):
             name, sub = heading[1].lower(), heading[2]
             section = name if sub is None else f"{name}.{sub}"
             line = line[heading.end() :]

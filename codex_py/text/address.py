@@ -7,12 +7,12 @@ import socket
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-_ADDRESS: Final = re.compile(r"https?://[^\s/]\S*", re.IGNORECASE)
+_ADDRESS: Final = r"(?i)https?://[^\s/]\S*"
 
 
 def is_web_address(text: str) -> bool:
     """Whether a text is one `http://` or `https://` address, which a configuration may hold."""
-    return _ADDRESS.fullmatch(text) is not None
+    return re.fullmatch(_ADDRESS, text) is not None
 
 
 def is_loopback(host: str) -> bool:

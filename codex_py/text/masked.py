@@ -10,11 +10,12 @@ from urllib.parse import parse_qsl, urlsplit
 from codex_py.text.credentials import has_credential, is_secret, is_secret_name
 
 MASK: Final = "*****"
-_USERINFO: Final = re.compile(r"(?<=://)[^/@\s]*@")
-_QUERY: Final = re.compile(r"(?<==)[^&#]+")
+# Patterns are compiled when first needed, which at most starts they are not.
+_USERINFO: Final = r"(?<=://)[^/@\s]*@"
+_QUERY: Final = r"(?<==)[^&#]+"
 # `--name=value`, or `NAME=value` as in `env` and `docker run -e`.
-_ASSIGNED: Final = re.compile(r"(--?[\w.-]+|[A-Za-z_]\w*)=(.+)", re.DOTALL)
-_HEADER: Final = re.compile(r"([\w-]+):\s*(\S.*)", re.DOTALL)
+_ASSIGNED: Final = r"(?s)(--?[\w.-]+|[A-Za-z_]\w*)=(.+)"
+_HEADER: Final = r"(?s)([\w-]+):\s*(\S.*)"
 
 
 class _Word(NamedTuple):
@@ -26,9 +27,9 @@ class _Word(NamedTuple):
 
 def masked_url(url: str) -> str:
     """An address without the password and the parameters it may carry."""
-    plain = _USERINFO.sub(f"{MASK}@", url)
+    plain = re.sub(_USERINFO, f"{MASK}@", url)
     head, mark, query = plain.partition("?")
-    return head + mark + _QUERY.sub(MASK, query)
+    return head + mark + re.sub(_QUERY, MASK, query)
 
 
 def url_secrets(url: str) -> tuple[str, ...]:
@@ -73,13 +74,13 @@ def _words(words: Sequence[str]) -> Iterator[_Word]:
 
 
 def _word(word: str) -> _Word:
-    if (assigned := _ASSIGNED.fullmatch(word)) is not None:
+    if (assigned := re.fullmatch(_ASSIGNED, word)) is not None:
         name, value = assigned.groups()
         if is_secret_name(name):
             return _Word(f"{name}={MASK}", value)
         inner = _word(value)
         return _Word(f"{name}={inner.shown}", inner.secret)
-    if (header := _HEADER.fullmatch(word)) is not None and is_secret_name(header[1]):
+    if (header := re.fullmatch(_HEADER, word)) is not None and is_secret_name(header[1]):
         return _Word(f"{header[1]}: {MASK}", header[2])
     if "://" in word and (shown := masked_url(word)) != word:
         return _Word(shown, next(iter(url_secrets(word)), ""))

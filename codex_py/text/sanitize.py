@@ -21,7 +21,7 @@ _HIDDEN: Final = (
 _CONTEXTUAL: Final = "[\u200c\u200d\ufe00-\ufe02\ufe0e\ufe0f\U000e0020-\U000e007f\U000e0100-\U000e01ef]"
 
 # What looks like a space to a reader and is a letter to a shell.
-_BLANKS: Final = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]")
+_BLANKS: Final = "[\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]"
 _PICTURE: Final = (
     "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
@@ -70,7 +70,7 @@ def sanitize(text: str, *, keep_newlines: bool = True) -> str:
 def sanitize_command(text: str) -> str:
     """`sanitize` for what somebody is to judge before it runs: other blanks than the common ones are marked as well."""
     # Also the one before a line end, where it is part of the command.
-    return _BLANKS.sub(lambda blank: f"\\u{{{ord(blank[0]):x}}}", sanitize(text.replace("\r", "␍")))
+    return re.sub(_BLANKS, lambda blank: f"\\u{{{ord(blank[0]):x}}}", sanitize(text.replace("\r", "␍")))
 
 
 def sanitize_line(text: str) -> str:

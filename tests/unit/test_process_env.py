@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
-from codex_py.process.env import EnvironmentRules, bundled_tools, find_executable, tool_environment, withheld_by_value
+from codex_py.process.env import (
+    EnvironmentRules,
+    bundled_tools,
+    find_executable,
+    matches_glob,
+    tool_environment,
+    withheld_by_value,
+)
 
 USER = {
     "HOME": "/home/u",
@@ -91,6 +99,29 @@ def test_names_of_secrets_stay_out_unless_they_are_allowed(name: str) -> None:
 def test_what_is_excluded_by_name_is_not_allowed_by_another_rule() -> None:
     rules = EnvironmentRules(allow=("*",), exclude=("A_TOKEN",))
     assert _of_user(tool_environment({"A_TOKEN": "1", "B_TOKEN": "2"}, rules)) == {"B_TOKEN": "2"}
+
+
+@pytest.mark.parametrize(
+    "glob", "* ** *? *KEY* *KEY *KEY** KEY* KEY *K?Y* *[JK]EY* *[KEY *] ?KEY *_*_* *a* \n*".split(" ")
+)
+def test_globs_match_as_those_of_a_shell_do(glob: str) -> None:
+    for name in (
+        "",
+        "KEY",
+        "key",
+        "A_KEY",
+        "KEY_A",
+        "A_KEY_A",
+        "A_KEY\n",
+        "A_KE",
+        "A_KxY",
+        "[KEY",
+        "_A_",
+        "*",
+        "**",
+        "]",
+    ):
+        assert matches_glob(name, (glob,)) == fnmatchcase(name.upper(), glob.upper()), (name, glob)
 
 
 def test_no_path_is_made_up_when_nothing_is_inherited() -> None:
