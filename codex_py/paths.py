@@ -83,16 +83,22 @@ def is_folder(path: Path) -> bool:
 
 # Nobody may write: no empty folder of a user's is like that, and it holds from the moment the folder is made.
 PLACEHOLDER_MODE: Final = 0o555
+# An empty file of a user's may be read-only, but has no sticky bit: on files it means nothing.
+PLACEHOLDER_FILE_MODE: Final = 0o1444
 
 
 def is_placeholder(path: Path) -> bool:
-    """Whether `path` is an empty folder that a sandbox has put where it keeps a missing one from being made.
+    """Whether `path` is an empty folder or file that a sandbox has put where it keeps a missing one from being made.
 
     While a command runs, such a `.git` stands in the temporary folder of the whole machine: it is no repository.
     """
     try:
-        mode = os.lstat(path).st_mode
-        return stat.S_ISDIR(mode) and not mode & 0o222 and not any(path.iterdir())
+        status = os.lstat(path)
+        if status.st_mode & 0o222:
+            return False
+        if stat.S_ISREG(status.st_mode):
+            return not status.st_size and bool(status.st_mode & stat.S_ISVTX)
+        return stat.S_ISDIR(status.st_mode) and not any(path.iterdir())
     except OSError:
         return False
 

@@ -18,12 +18,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.core.git_checkout import git_directories
+from codex_py.core.git_checkout import GitDirectories, git_directories
 from codex_py.errors import UserError
-from codex_py.paths import is_folder
+from codex_py.paths import is_folder, real_path
 from codex_py.programs import ProgramFinder, program_finder
-from codex_py.protocol.policy import ReadOnly, SandboxPolicy, extra_roots
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite, extra_roots
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable, Wrapped
+from codex_py.sandbox.git_settings import included_files
+from codex_py.sandbox.policy import is_writable
 from codex_py.text.sanitize import sanitize_line
 
 _SECONDS: Final = 20.0
@@ -72,10 +74,12 @@ _KEPT_ENV: Final = frozenset(
 )
 # Settings with a name of their own in them: these are looked up, and each is switched off by its name.
 _NAMED: Final = re.compile(r"(filter\..*\.)(?:clean|smudge|process|required)|(remote\..*\.)promisor", re.DOTALL)
+# Commands may make the repository of a submodule, or put another one in its place.
+_NO_SUBMODULES: Final = "--ignore-submodules=all"
 _OPTIONS: Final = {
-    "diff": ("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"),
+    "diff": ("--no-color", "--no-ext-diff", "--no-textconv", _NO_SUBMODULES),
     "log": ("--no-color", "--no-ext-diff", "--no-textconv", "--no-show-signature"),
-    "status": ("--ignore-submodules=dirty",),
+    "status": (_NO_SUBMODULES,),
 }
 _NOT_A_FILE: Final = "is not a regular file"
 _READ_FIRST: Final = (
@@ -115,6 +119,7 @@ class GitReader:
     ) -> None:
         self.cwd = cwd
         self._env = env
+        self._policy = policy or WorkspaceWrite()
         self._programs = program_finder(env, cwd, extra_roots(policy) if policy else ())
         # The program that sets the sandbox up is one of ours too.
         self._sandbox = sandbox or Sandbox.detect({**env, "PATH": self._programs.trusted_path()})
@@ -134,7 +139,26 @@ class GitReader:
         for top, names in ((found.own / "refs", ()), (found.common / "refs", ()), (found.root, _READ_ANYWHERE)):
             if (path := _find_blocking(top, names)) is not None:
                 raise UserError(f"git is not asked about `{found.root}`: `{path}` {_NOT_A_FILE}")
+        self._check_included(found)
         return found.root
+
+    def _check_included(self, found: GitDirectories) -> None:
+        """Raise `UserError` for a file that the configuration includes and that git must not read."""
+        folders = dict.fromkeys((found.own, found.common))
+        included = dict.fromkeys(path for folder in folders for path in included_files(folder, self._env))
+        if not included or isinstance(self._policy, DangerFullAccess):
+            return
+        roots = self._sandbox.roots(self._policy, self.cwd)
+        shortfall = self._sandbox.shortfall(self._policy, self.cwd)
+        for path in included:
+            real = Path(real_path(path))
+            if _is_odd(path):
+                reason = _NOT_A_FILE
+            elif is_writable(real, roots) or (shortfall and any(root.path in real.parents for root in roots)):
+                reason = "which its configuration includes, can be written by commands"
+            else:
+                continue
+            raise UserError(f"git is not asked about `{found.root}`: `{path}` {reason}")
 
     def ask(self, command: str, *arguments: str) -> GitOutput:
         """Run one of git's commands at the top of the repository, with the options that keep it from running others.

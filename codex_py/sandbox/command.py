@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal
@@ -21,7 +21,6 @@ from codex_py.protocol.policy import (
     WorkspaceWrite,
     extra_roots,
 )
-from codex_py.protocol.value import Value
 from codex_py.sandbox.advice import missing_sandbox
 from codex_py.sandbox.backends import BACKENDS, STARTED, Backend, BackendName, make_backend
 from codex_py.sandbox.layout import Mount, holds_roots, plan_mounts
@@ -34,11 +33,13 @@ from codex_py.sandbox.placeholders import hold_all
 from codex_py.sandbox.policy import WritableRoot, writable_roots
 from codex_py.sandbox.screens import Screens, existing_places, open_copies
 from codex_py.sandbox.unreadable import CannotDeny, ReadRules, find_unreadable, is_readable, without_nested
+from codex_py.sandbox.wrapped import Wrapped
 
 _LISTED_SOCKETS: Final = (
     "`sandbox.allow_unix_sockets` lists some sockets, but here commands reach all or none, so they reach all"
 )
 _STATUS_BYTES: Final = 4096
+_MISSING: Final = ("missing", "missing-file")
 _ADVICE: Final = {"darwin": "`/usr/bin/sandbox-exec` is part of macOS and must be executable"}
 
 
@@ -48,35 +49,6 @@ class SandboxUnavailable(ToolError):
 
 class SandboxMissing(SandboxUnavailable):
     """No sandbox works on this machine, for no command. The message is for the user and says what to do."""
-
-
-def _nothing() -> None:
-    """What an unsandboxed command has to release and to clean up."""
-
-
-def _always() -> bool:
-    """Whether an unsandboxed command began, once its process has."""
-    return True
-
-
-class Wrapped(Value):
-    """A command line ready to start.
-
-    `env` is added to the command's environment. `fds` must be inherited under their own numbers; `release` closes them
-    once the process has started (or failed to), `cleanup` removes what the sandbox left on the host once it has ended.
-    Each of the two must be called exactly once. `sandboxed` says that the process is a sandbox whose death takes
-    everything inside along; under Landlock it is not, though restricted. `has_begun` tells, from the end of the process
-    until `cleanup`, whether the command began: where the disk changed while the sandbox was set up, it did not, and
-    `wrap` can be called again.
-    """
-
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
-    sandboxed: bool = False
-    fds: tuple[int, ...] = ()
-    release: Callable[[], None] = _nothing
-    cleanup: Callable[[], None] = _nothing
-    has_begun: Callable[[], bool] = _always
 
 
 class Sandbox:
@@ -371,14 +343,14 @@ def _wrapped(
     workdir: Path,
     filter_fd: int,
 ) -> Wrapped:
-    missing = [mount.path for mount in mounts if mount.kind == "missing"] if backend.contains else []
+    folders, files = ([mount.path for mount in mounts if mount.kind == kind and backend.contains] for kind in _MISSING)
     try:
-        holder, held = hold_all(missing)
+        holder, held = hold_all(folders, files)
     except BaseException:
         os.close(filter_fd)
         raise
     status = _Status()
-    kept = [mount for mount in mounts if mount.kind != "missing" or mount.path in held]
+    kept = [mount for mount in mounts if mount.kind not in _MISSING or mount.path in held]
     if backend.copies:
         kept = open_copies(kept)
     fds = (filter_fd, *(mount.fd for mount in kept if mount.fd is not None))

@@ -24,6 +24,7 @@ _NOT_FOUND: Final = 127
 _NOT_RUN: Final = 126
 # As `backends.STARTED`.
 _STARTED: Final = b"exit-code"
+_HELD: Final = ("writable", "read-only", "missing-file", "link")
 
 _Mounts = list[tuple[str, str]]
 
@@ -129,7 +130,7 @@ def _lay_out(mounts: _Mounts, *, freeze: bool) -> None:
     whole = ("writable", "/") in mounts
     mounts = [mount for mount in mounts if mount != ("writable", "/")]
     # Held before the world turns read-only: what is put back later is as it was.
-    held = {path: kernel.clone_mount(path) for kind, path in mounts if kind in ("writable", "read-only", "link")}
+    held = {path: kernel.clone_mount(path) for kind, path in mounts if kind in _HELD}
     held |= _hold_shown(mounts, "shown-writable")
     devices = [(name, kernel.clone_mount(f"/dev/{name}")) for name in _DEVICES if os.path.exists(f"/dev/{name}")]  # noqa: PTH110
     kernel.set_attributes("/", (0 if whole else kernel.READ_ONLY) | kernel.NO_SUID | kernel.NO_DEVICES)

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.sandbox.denials import expand_home
+from codex_py.sandbox.git_index import read_gitlinks
 
 _MAX_BYTES: Final = 1 << 20
-_MAX_INCLUDED: Final = 50
+_MAX_INDEX_BYTES: Final = 64 << 20
+_MAX_INCLUDED: Final = 200
 _SECTION: Final = r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*'
 _ESCAPES: Final = {"n": "\n", "t": "\t", "b": "\b"}
 
@@ -27,15 +29,18 @@ def hook_folders(git: Path, work: Path, env: Mapping[str, str]) -> list[Path]:
 
 
 def included_files(git: Path, env: Mapping[str, str]) -> list[Path]:
-    """The files that the configuration of a repository includes, conditions aside."""
-    configs = _own_configs(git)
+    """The files that the configuration of a repository, or of the user, includes, there or not, conditions aside."""
+    configs = [*_own_configs(git), *_user_configs(env)]
     return [path for path in dict.fromkeys(path for path, _, _ in _all_settings(configs, env)) if path not in configs]
 
 
-def submodule_folders(work: Path) -> list[Path]:
-    """The directories that `.gitmodules` names."""
+def submodule_folders(git: Path, work: Path) -> list[Path]:
+    """The directories of submodules, there or not: those that `.gitmodules` names, and those in the index."""
     settings = parse_settings(_text(work / ".gitmodules"))
     values = [value for key, value in settings if key.startswith("submodule.") and key.endswith(".path")]
+    own = dict(parse_settings(_text(git / "config")))
+    hash_bytes = 32 if own.get("extensions.objectformat") == "sha256" else 20
+    values += map(os.fsdecode, read_gitlinks(_read(git / "index", _MAX_INDEX_BYTES), hash_bytes=hash_bytes))
     return [path for path in _paths(work, values, {}) if path.is_relative_to(work)]
 
 
@@ -77,7 +82,9 @@ def _own_configs(git: Path) -> list[Path]:
 
 def _user_configs(env: Mapping[str, str]) -> list[Path]:
     config = env.get("XDG_CONFIG_HOME") or "~/.config"
-    return [Path(expand_home(path, env)) for path in ("~/.gitconfig", f"{config}/git/config")]
+    named = env.get("GIT_CONFIG_GLOBAL")
+    paths = [named] if named else ["~/.gitconfig", f"{config}/git/config"]
+    return [Path(expand_home(path, env)) for path in paths]
 
 
 def _all_settings(configs: list[Path], env: Mapping[str, str]) -> Iterator[tuple[Path, str, str]]:
@@ -103,13 +110,17 @@ def _paths(start: Path, values: list[str], env: Mapping[str, str]) -> list[Path]
 
 
 def _text(path: Path) -> str:
+    return _read(path, _MAX_BYTES).decode("utf-8", "replace")
+
+
+def _read(path: Path, size: int) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError):
-        return ""
+        return b""
     try:
-        return os.read(fd, _MAX_BYTES).decode("utf-8", "replace")
+        return os.read(fd, min(size, os.fstat(fd).st_size))
     except OSError:
-        return ""
+        return b""
     finally:
         os.close(fd)

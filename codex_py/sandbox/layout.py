@@ -16,6 +16,7 @@ MountKind: TypeAlias = Literal[
     "read-only",
     "link",
     "missing",
+    "missing-file",
     "hidden-folder",
     "hidden-file",
     "hidden-entry",
@@ -29,10 +30,11 @@ MountKind: TypeAlias = Literal[
 class Mount(Value):
     """One place and what becomes of it.
 
-    A `link` is pinned to its name, so that it can be neither removed nor replaced; `missing` is kept from being made;
-    what is hidden can be neither read nor written. A `screen` is an empty folder in the place of one whose entries are
-    `shown` in it one by one, as far as they are still there, or an empty `hidden-entry`; `fd` is what is copied to the
-    place instead of a mount: a shown file, or nothing in the place of a hidden one.
+    A `link` is pinned to its name, so that it can be neither removed nor replaced; `missing` is kept from being made,
+    and so is a `missing-file`, where an empty file stands meanwhile, for programs that fail at a directory; what is
+    hidden can be neither read nor written. A `screen` is an empty folder in the place of one whose entries are `shown`
+    in it one by one, as far as they are still there, or an empty `hidden-entry`; `fd` is what is copied to the place
+    instead of a mount: a shown file, or nothing in the place of a hidden one.
     """
 
     kind: MountKind
@@ -53,12 +55,13 @@ def plan_mounts(
     ways = {path for root in roots for path in root.ways if closed.isdisjoint((path, *path.parents))}
     mounts = {path: Mount("writable", path) for path in own.union(filter(is_there, ways))}
     kept = {path for root in roots for path in root.kept}
+    kept_files = {path for root in roots for path in root.kept_files}
     # Of other programs: an empty `.vscode` would stand on the host while a command runs.
     further = {name for root in roots for name in root.names}.difference(PROTECTED_NAMES)
     for path in protected:
         at_top = path.parent in own and path.name.lower() not in further
         keep = at_top or path in kept or (path.name == ".git" and path.parent in ways)
-        kind = _protection(path, keep=keep)
+        kind = _protection(path, missing="missing-file" if path in kept_files else "missing" if keep else None)
         if kind is not None:
             mounts[path] = Mount(kind, path)
     there = [path for path in unseen if os.access(path, os.F_OK, follow_symlinks=False)]  # most of them are missing
@@ -76,12 +79,12 @@ def _depth(mount: Mount) -> tuple[int, str]:
     return path.count("/"), path
 
 
-def _protection(path: Path, *, keep: bool) -> MountKind | None:
+def _protection(path: Path, *, missing: MountKind | None) -> MountKind | None:
     if path.is_symlink():
         return "link"  # where it leads is protected on its own
     if _is_lasting(path):
         return "read-only"
-    return "missing" if keep else None
+    return missing
 
 
 def _is_lasting(path: Path) -> bool:

@@ -42,7 +42,7 @@ def bwrap_argv(
         match kind:
             case "writable":
                 argv += ("--bind", path, path)
-            case "read-only":
+            case "read-only" | "missing-file":
                 argv += ("--ro-bind", path, path)
             case "missing" | "hidden-folder":
                 mode = "555" if kind == "missing" else "111" if holds_roots(mount.path, mounts) else "000"

@@ -1,4 +1,4 @@
-"""Empty folders that stand on the host where a sandbox mounts something over a path that is missing.
+"""Empty folders and files that stand on the host where a sandbox mounts something over a path that is missing.
 
 Several commands, of several processes, may need the same one at once: each holds a shared lock on it, and the last to
 let go removes it. One that a killed process left is known by its mode and goes with the next command.
@@ -14,9 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import PLACEHOLDER_MODE
+from codex_py.paths import PLACEHOLDER_FILE_MODE, PLACEHOLDER_MODE, is_placeholder
 
 _ATTEMPTS: Final = 50
+# Where a file system refuses, nobody else can make anything either.
+_IMPOSSIBLE: Final = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EROFS, errno.ENAMETOOLONG)
 
 
 class Placeholders:
@@ -25,13 +27,13 @@ class Placeholders:
     def __init__(self) -> None:
         self._held: list[tuple[Path, int]] = []
 
-    def hold(self, path: Path) -> bool:
-        """Make the folder, or share one that is there; false when nobody of this user could make it, sandbox or not."""
+    def hold(self, path: Path, *, is_file: bool = False) -> bool:
+        """Make it, or share one that is there; false when nobody of this user could make it, sandbox or not."""
         for _ in range(_ATTEMPTS):
-            if not _make(path):
+            if not _make(path, is_file=is_file):
                 return False
             with suppress(FileNotFoundError):
-                fd = _open(path)
+                fd = _open(path, is_file=is_file)
                 fcntl.flock(fd, fcntl.LOCK_SH)
                 if _is_same(fd, path):
                     self._held.append((path, fd))
@@ -46,42 +48,52 @@ class Placeholders:
             with suppress(OSError):
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _is_same(fd, path):
-                    path.rmdir()
+                    _remove(path)
             os.close(fd)
 
 
-def hold_all(paths: Iterable[Path]) -> tuple[Placeholders, list[Path]]:
-    """Hold every one of `paths` that can be held; give back which."""
+def hold_all(folders: Iterable[Path], files: Iterable[Path] = ()) -> tuple[Placeholders, list[Path]]:
+    """Hold every one of these that can be held; give back which."""
     holder = Placeholders()
     try:
-        return holder, [path for path in paths if holder.hold(path)]
+        held = [path for path in folders if holder.hold(path)]
+        return holder, [*held, *(path for path in files if holder.hold(path, is_file=True))]
     except BaseException:
         holder.release()
         raise
 
 
-def _make(path: Path) -> bool:
+def _make(path: Path, *, is_file: bool) -> bool:
     """Whether it stands now; false when it never can."""
     try:
-        path.mkdir(mode=PLACEHOLDER_MODE)
+        if is_file:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY | os.O_CLOEXEC, PLACEHOLDER_FILE_MODE))
+        else:
+            path.mkdir(mode=PLACEHOLDER_MODE)
     except FileExistsError:
         return True
-    except (PermissionError, FileNotFoundError, NotADirectoryError):
-        return False
     except OSError as error:
-        if error.errno == errno.EROFS:
+        if error.errno in _IMPOSSIBLE:
             return False
         raise
     return True
 
 
-def _open(path: Path) -> int:
+def _open(path: Path, *, is_file: bool) -> int:
+    kind = os.O_NONBLOCK if is_file else os.O_DIRECTORY
     try:
-        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return os.open(path, os.O_RDONLY | kind | os.O_NOFOLLOW | os.O_CLOEXEC)
     except PermissionError:  # made under a umask that takes even reading from its owner
         with suppress(OSError):
-            path.rmdir()
+            _remove(path)
         raise
+
+
+def _remove(path: Path) -> None:
+    if not os.path.isfile(path):  # noqa: PTH113
+        path.rmdir()
+    elif is_placeholder(path):
+        path.unlink()
 
 
 def _is_same(fd: int, path: Path) -> bool:

@@ -42,13 +42,15 @@ class WritableRoot(Value):
     The first ones of `protected` are the root's own three names, there or not. `ways` are the folders that lead to our
     home, to other roots and to the `kept` paths: they can be worked in, and neither renamed nor removed, or another
     folder could be put in the place of those. Of the protected paths, those in `kept` must not be made either when they
-    are missing. `names` are protected wherever they are found below.
+    are missing, nor those in `kept_files`, which are read as files. `names` are protected wherever they are found
+    below.
     """
 
     path: Path
     protected: tuple[Path, ...] = ()
     ways: tuple[Path, ...] = ()
     kept: tuple[Path, ...] = ()
+    kept_files: tuple[Path, ...] = ()
     names: tuple[str, ...] = PROTECTED_NAMES
 
 
@@ -130,18 +132,18 @@ def _workspace_roots(
     extra += [path for path in linked if held.isdisjoint(path.parents)]
     kept = [path for path in _kept(worked_in, nested, env) if not _is_below(path, held)]
     profiles = [path for path in _profiles(env, protected) if not _is_below(path, held)]
-    extra += [
-        *profiles,
-        *kept,
-        *(target for path in kept for target in _targets(path)),
-        *_included(worked_in, nested, env),
-    ]
+    included = [path for path in _included(worked_in, nested, env) if not _is_below(path, held)]
+    # A missing file in a missing directory is kept from being made with that.
+    files = [path for path in included if _first_missing(path) == path]
+    kept = list(dict.fromkeys([*kept, *(_first_missing(path) for path in included if path not in files)]))
+    extra += [*profiles, *kept, *files, *(target for path in kept for target in _targets(path))]
     return tuple(
         WritableRoot(
             root,
             tuple(dict.fromkeys([*own[root], *(path for path in extra if root in path.parents)])),
-            _ways(root, [*([home] if home else []), *roots, *kept, *profiles]),
+            _ways(root, [*([home] if home else []), *roots, *kept, *files, *profiles]),
             tuple(path for path in kept if root in path.parents),
+            tuple(path for path in files if root in path.parents),
             (*PROTECTED_NAMES, *further),
         )
         for root in roots
@@ -168,8 +170,8 @@ def _kept(worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[str, s
     """What must be kept from being made, too: directories of hooks, the `.git` of submodules."""
     kept: list[Path] = []
     for git, work in _repositories(worked_in, nested):
-        kept += [_first_missing(folder, work) for folder in hook_folders(git, work, env)]
-        kept += [folder / ".git" for folder in submodule_folders(work) if is_folder(folder)]
+        kept += [_first_missing(folder) for folder in hook_folders(git, work, env)]
+        kept += [_first_missing(folder / ".git") for folder in submodule_folders(git, work)]
     return list(dict.fromkeys(kept))
 
 
@@ -178,9 +180,9 @@ def _included(worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[st
     return [place for file in files for place in dict.fromkeys([file, *leads_to(file)])]
 
 
-def _first_missing(path: Path, top: Path) -> Path:
-    """The path, or the highest folder above it, below `top`, that is missing: who makes that one makes all."""
-    missing = [one for one in (path, *path.parents) if top in one.parents and not os.path.lexists(one)]
+def _first_missing(path: Path) -> Path:
+    """The path, or the highest folder above it that is missing: who makes that one makes all."""
+    missing = [one for one in (path, *path.parents) if not os.path.lexists(one)]
     return missing[-1] if missing else path
 
 

@@ -17,6 +17,7 @@ from codex_py.core.git_program import GitReader, switched_off
 from codex_py.core.review import BranchChanges, UncommittedChanges, branches, is_empty, recent_commits, review_prompt
 from codex_py.core.working_diff import working_changes
 from codex_py.errors import UserError
+from codex_py.protocol.policy import DangerFullAccess
 from codex_py.sandbox.backends import BackendName
 from codex_py.sandbox.command import Sandbox
 from tests.support.home import Place
@@ -87,6 +88,47 @@ def test_a_work_tree_elsewhere_is_not_shown(place: Place, tmp_path: Path) -> Non
     (tmp_path / "private").write_text("secret\n")
     subprocess.run(["git", "config", "core.worktree", str(tmp_path)], cwd=place.repo, env=place.env, check=True)
     assert working_changes(GitReader(place.repo, place.env)) == ()
+
+
+@pytest.mark.parametrize("backend", ["bubblewrap", "namespaces"])
+def test_a_held_file_that_the_configuration_includes_is_read(place: Place, backend: BackendName) -> None:
+    (place.repo / "shared").write_text("[diff]\n\tnoprefix = true\n")
+    subprocess.run(["git", "config", "include.path", "../shared"], cwd=place.repo, env=place.env, check=True)
+    sandbox = Sandbox(place.env, backends=(backend,))
+    assert len(working_changes(GitReader(place.repo, place.env, sandbox=sandbox))) == 1
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_no_file_that_commands_may_write_is_read_as_configuration(place: Place, exists: bool) -> None:
+    """Landlock alone cannot hold a file in a writable directory."""
+    subprocess.run(["git", "config", "include.path", "../shared"], cwd=place.repo, env=place.env, check=True)
+    if exists:
+        (place.repo / "shared").write_text("")
+    sandbox = Sandbox(place.env, backends=("landlock",))
+    with pytest.raises(UserError, match=r"shared` which its configuration includes, can be written by commands"):
+        working_changes(GitReader(place.repo, place.env, sandbox=sandbox))
+    full = GitReader(place.repo, place.env, DangerFullAccess(), sandbox=sandbox)
+    assert len(working_changes(full)) == (1 if exists else 0)
+
+
+def test_an_included_pipe_is_named(place: Place) -> None:
+    subprocess.run(["git", "config", "include.path", "../shared"], cwd=place.repo, env=place.env, check=True)
+    os.mkfifo(place.repo / "shared")
+    with pytest.raises(UserError, match="shared` is not a regular file"):
+        working_changes(GitReader(place.repo, place.env))
+
+
+@pytest.mark.parametrize("backends", BACKENDS, ids=["bubblewrap", "landlock", "no sandbox"])
+def test_git_does_not_enter_a_submodule_that_a_command_made(place: Place, backends: tuple[BackendName, ...]) -> None:
+    added = ["update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},lib"]
+    subprocess.run(["git", *added], cwd=place.repo, env=place.env, check=True)
+    author = ["-c", "user.name=x", "-c", "user.email=x"]
+    for command in (["init", "-q", "lib"], ["-C", "lib", *author, "commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run(["git", *command], cwd=place.repo, env=place.env, check=True)
+    (place.repo / "lib" / "new").write_text("")
+    git = GitReader(place.repo, place.env, sandbox=Sandbox(place.env, backends=backends))
+    assert working_changes(git) == ()
+    assert is_empty(UncommittedChanges(), git)
 
 
 def test_variables_of_git_lead_it_nowhere_else(place: Place, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -45,8 +46,12 @@ def hold(
     session.sandbox = Sandbox(user, limits=Limits(protected=protected), backends=(backend,))
 
 
+def run_git(session: Session, *words: str) -> None:
+    subprocess.run(["git", "-C", session.cwd, *words], check=True)
+
+
 def configure(session: Session, *words: str) -> None:
-    subprocess.run(["git", "-C", session.cwd, "config", *words], check=True)
+    run_git(session, "config", *words)
 
 
 async def _out(session: Session, cmd: str) -> str:
@@ -110,6 +115,76 @@ async def test_files_that_the_configuration_includes_cannot_be_written(session: 
     configure(session, "include.path", "../shared.gitconfig")
     hold(session, backend)
     await _is_held(session, "shared.gitconfig", "more.gitconfig")
+
+
+@every_mounting_backend
+async def test_missing_files_that_the_configuration_includes_cannot_be_made(
+    session: Session, backend: BackendName
+) -> None:
+    (session.cwd / "tools").mkdir()
+    paths = ["shared.gitconfig", "tools/deep.gitconfig", "new/folder/x"]
+    if backend == "namespaces":  # bubblewrap leaves links to it
+        (session.cwd / "link").symlink_to("target")
+        paths.append("link")
+    for path in paths:
+        configure(session, "--add", "include.path", f"../{path}")
+    configure(session, "--add", "includeIf.gitdir:/nowhere.path", "../conditional")
+    hold(session, backend)
+    await _is_held(session, *paths, "conditional", *(["target"] if backend == "namespaces" else []))
+    # An empty file stands there meanwhile, because git fails at a directory.
+    assert "fatal" not in await _out(session, "git status --short")
+    await _out(session, "mv tools old")
+    await _is_held(session, "tools/deep.gitconfig")
+    await session.processes.kill_all()
+    assert {path.name for path in session.cwd.iterdir()} - {"link"} == {".git", "tools"}
+    assert list((session.cwd / "tools").iterdir()) == []
+
+
+@every_mounting_backend
+async def test_a_missing_file_that_the_users_configuration_includes_cannot_be_made(
+    session: Session, backend: BackendName
+) -> None:
+    home = session.cwd.parent / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text(f'[includeIf "gitdir:{session.cwd}/"]\n\tpath = {session.cwd}/work.gitconfig\n')
+    hold(session, backend, home=home)
+    await _is_held(session, "work.gitconfig")
+
+
+@every_mounting_backend
+async def test_hook_directories_outside_of_the_repository_cannot_be_made(
+    session: Session, backend: BackendName, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    session.policy = WORKSPACE.replace(writable_roots=(other,))
+    configure(session, "core.hooksPath", str(other / "a" / "hooks"))
+    hold(session, backend)
+    await _is_held(session, f"{other}/a/hooks/pre-commit")
+
+
+@pytest.mark.parametrize("version", ["2", "4"])
+@pytest.mark.parametrize("object_format", ["sha1", "sha256"])
+@every_mounting_backend
+async def test_the_repository_of_a_submodule_that_only_the_index_names_cannot_be_made(
+    session: Session, backend: BackendName, object_format: str, version: str
+) -> None:
+    shutil.rmtree(session.cwd / ".git")
+    for name in ("a/file", "a/other", "z"):
+        (session.cwd / name).parent.mkdir(exist_ok=True)
+        (session.cwd / name).write_text("")
+    commit = "1" * (64 if object_format == "sha256" else 40)
+    run_git(session, "init", "-q", f"--object-format={object_format}")
+    run_git(session, "add", ".")
+    for path in ("a/module", "a/module-two", "lib"):
+        run_git(session, "update-index", "--add", "--cacheinfo", f"160000,{commit},{path}")
+    run_git(session, "update-index", "--index-version", version)
+    (session.cwd / "lib").mkdir()
+    hold(session, backend)
+    await _is_held(session, "a/module/.git", "a/module-two/.git/config", "lib/.git/config")
+    assert await _out(session, "echo x > lib/file && cat lib/file") == "x"
+    await session.processes.kill_all()
+    assert not (session.cwd / "a" / "module").exists()
 
 
 @every_mounting_backend
