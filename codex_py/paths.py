@@ -106,9 +106,15 @@ def is_placeholder(path: Path) -> bool:
 def draft_of(path: Path, token: str) -> Path:
     """Where the next version of a file that holds a secret is written, before it takes the place of the file.
 
-    The sandbox hides all whose names begin as that with an empty token does.
+    The sandbox hides all whose names begin as `draft_prefix` says.
     """
-    return path.with_name(f".{path.stem}-{token}")
+    return path.with_name(draft_prefix(path.name) + token)
+
+
+def draft_prefix(name: str) -> str:
+    """What the names of all drafts of a file with this name begin with."""
+    dot = name.rfind(".")
+    return f".{name[:dot] if 0 < dot < len(name) - 1 else name}-"
 
 
 def make_private_dir(path: Path) -> None:

@@ -25,7 +25,7 @@ from codex_py.sandbox.advice import missing_sandbox
 from codex_py.sandbox.backends import BACKENDS, STARTED, Backend, BackendName, make_backend
 from codex_py.sandbox.layout import Mount, holds_roots, plan_mounts
 from codex_py.sandbox.limits import NO_LIMITS, Limits
-from codex_py.sandbox.linux import open_filter
+from codex_py.sandbox.linux import SystemCallFilters
 from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
 from codex_py.sandbox.nested import NestedNames
 from codex_py.sandbox.pins import Pins
@@ -73,7 +73,9 @@ class Sandbox:
         self._home = home
         self._deny_read = tuple(deny_read)
         self._secrets = tuple(secrets)
+        self._secret_folders = tuple(dict.fromkeys(secret.parent for secret in secrets))
         self._limits = limits
+        self._filters = SystemCallFilters()
         self._names = tuple(backends)
         self._lock = threading.Lock()
         self._probed: dict[BackendName, tuple[Backend, str | None]] = {}
@@ -102,9 +104,8 @@ class Sandbox:
         known = self._roots.get((policy, cwd))
         if known is None:
             unreadable = self.unreadable(policy, cwd)
-            home = cwd / self._home if self._home else None
-            protected = self._limits.protected
-            known = writable_roots(policy, cwd, self._env, home=home, unreadable=unreadable, protected=protected)
+            home, names = cwd / self._home if self._home else None, self._limits.protected
+            known = writable_roots(policy, cwd, self._env, home=home, unreadable=unreadable, protected=names)
             self._pins[policy, cwd] = Pins(path for root in known for path in root.protected)
             worked_in = {root.path for root in known}.intersection(
                 Path(real_path(cwd / folder)) for folder in (cwd, *extra_roots(policy))
@@ -227,7 +228,7 @@ class Sandbox:
         if not backend.contains and network == "loopback":
             network = False  # there is no network of one's own
         try:
-            fd = open_filter(network, unix_sockets=bool(self._unix_sockets(policy)))
+            fd = self._filters.open(network, unix_sockets=bool(self._unix_sockets(policy)))
             return _wrapped(backend, argv, mounts, network=network, workdir=workdir, filter_fd=fd).replace(env=env)
         except OSError as error:
             raise SandboxUnavailable(f"cannot set up the sandbox, so the command is not run: {error}") from error
@@ -248,7 +249,7 @@ class Sandbox:
 
     def _make_folders(self, cwd: Path) -> None:
         """A folder that is made while the command runs would be seen in there with all that is put into it."""
-        for folder in dict.fromkeys(secret.parent for secret in self._secrets):
+        for folder in self._secret_folders:
             with suppress(OSError):
                 make_private_dir(cwd / folder)
 

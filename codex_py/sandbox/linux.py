@@ -89,12 +89,22 @@ def _showing(mount: Mount) -> tuple[str, ...]:
     return ("--ro-bind-try" if mount.kind == "shown" else "--bind-try", path, path)
 
 
-def open_filter(network: NetworkAccess, *, unix_sockets: bool = False) -> int:
-    """The filter for this machine in a descriptor of its own, to be read once from the start."""
-    fd = os.memfd_create("filter", os.MFD_CLOEXEC)
-    os.write(fd, build_filter(os.uname().machine, network, unix_sockets=unix_sockets))
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
+class SystemCallFilters:
+    """The filters for this machine, each built once: nothing on disk decides what is in them."""
+
+    def __init__(self) -> None:
+        self._built: dict[tuple[NetworkAccess, bool], bytes] = {}
+
+    def open(self, network: NetworkAccess, *, unix_sockets: bool = False) -> int:
+        """One of them in a descriptor of its own, to be read once from the start."""
+        program = self._built.get((network, unix_sockets))
+        if program is None:
+            program = build_filter(os.uname().machine, network, unix_sockets=unix_sockets)
+            self._built[network, unix_sockets] = program
+        fd = os.memfd_create("filter", os.MFD_CLOEXEC)
+        os.write(fd, program)
+        os.lseek(fd, 0, os.SEEK_SET)
+        return fd
 
 
 def find_bwrap(env: Mapping[str, str], roots: Sequence[WritableRoot]) -> tuple[str | None, str]:
@@ -147,7 +157,7 @@ def try_out(options: Callable[[int], list[str]]) -> str | None:
     `options` makes the command line up to the command from the descriptor of a filter.
     """
     try:
-        fd = open_filter(False)
+        fd = SystemCallFilters().open(False)
         try:
             ran = subprocess.run(
                 [*options(fd), "/bin/sh", "-c", f"echo {_PROBE_WORD}"],

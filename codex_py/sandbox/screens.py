@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from codex_py.paths import draft_of
+from codex_py.paths import draft_prefix
 from codex_py.sandbox.layout import Mount, MountKind, in_order
 from codex_py.sandbox.nested import is_young
 
@@ -70,7 +70,7 @@ class Screens:
         for secret in secrets:
             self._secrets.setdefault(str(secret.parent), []).append(secret)
         self._listings: dict[Path, _Listing] = {}
-        self._places: dict[str, tuple[str, int, list[Path]]] = {}
+        self._names: dict[str, tuple[str, int, Mapping[Path, Sequence[str]]]] = {}
 
     def lay(self, mounts: Iterable[Mount]) -> list[Mount]:
         """The mounts with a screen for the folder of every secret, parents first.
@@ -80,26 +80,30 @@ class Screens:
         laid = {mount.path: mount for mount in mounts}
         names: dict[Path, dict[str, None]] = {}
         for parent, secrets in self._secrets.items():
-            for place in self._places_of(parent, secrets):
-                names.setdefault(place.parent, {})[place.name] = None
+            for folder, found in self._names_of(parent, secrets).items():
+                names.setdefault(folder, {}).update(dict.fromkeys(found))
         for folder, hidden in names.items():
             laid |= {mount.path: mount for mount in self._screen(folder, hidden, laid)}
         return in_order(laid.values())
 
-    def _places_of(self, parent: str, secrets: Sequence[Path]) -> Sequence[Path]:
-        """`places_of` for secrets of one directory. As long as that is unchanged, none of them becomes a link."""
+    def _names_of(self, parent: str, secrets: Sequence[Path]) -> Mapping[Path, Sequence[str]]:
+        """`places_of` for secrets of one directory, as the names in each directory.
+
+        As long as that directory is unchanged, none of them becomes a link.
+        """
         real = os.path.realpath(parent)
         try:
             changed = os.lstat(real).st_ctime_ns
         except OSError:
-            return places_of(secrets)
-        known = self._places.get(parent)
+            return _by_folder(places_of(secrets))
+        known = self._names.get(parent)
         if known is not None and known[:2] == (real, changed):
             return known[2]
         places = places_of(secrets)
+        names = _by_folder(places)
         if len(places) == len(secrets) and not is_young(changed):
-            self._places[parent] = real, changed, places
-        return places
+            self._names[parent] = real, changed, names
+        return names
 
     def _screen(self, folder: Path, hidden: Collection[str], laid: Mapping[Path, Mount]) -> list[Mount]:
         holder = next((laid[path] for path in (folder, *folder.parents) if path in laid), None)
@@ -110,7 +114,7 @@ class Screens:
         entries = self._entries(folder)
         if entries is None:
             return []
-        drafts = tuple(draft_of(folder / name, "").name for name in hidden if not name.startswith("*"))
+        drafts = tuple(draft_prefix(name) for name in hidden if not name.startswith("*"))
         endings = tuple(name.removeprefix("*") for name in hidden if name.startswith("*"))
         mounts = [Mount("screen", folder)]
         for path, kind in entries:
@@ -134,6 +138,13 @@ class Screens:
         except OSError:
             return None
         return known.entries if len(known.entries) <= _MOST_ENTRIES else None
+
+
+def _by_folder(places: Iterable[Path]) -> Mapping[Path, Sequence[str]]:
+    names: dict[Path, list[str]] = {}
+    for place in places:
+        names.setdefault(place.parent, []).append(place.name)
+    return names
 
 
 def _list(folder: Path, changed: int) -> _Listing:

@@ -16,7 +16,7 @@ from codex_py.protocol.policy import NetworkAccess, ReadOnly, WorkspaceWrite
 from codex_py.sandbox.backends import BACKENDS, BackendName, make_backend
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
 from codex_py.sandbox.layout import Mount
-from codex_py.sandbox.linux import open_filter
+from codex_py.sandbox.linux import SystemCallFilters
 from tests.unit.command_builders import Session, output_of, session_id_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the backends are Linux's")
@@ -80,7 +80,7 @@ def test_all_of_the_machine_can_be_writable_but_for_what_is_protected(tmp_path: 
     ]
     backend = make_backend(name, {"PATH": os.environ["PATH"]})
     assert backend.probe(()) is None
-    fd = open_filter(False)
+    fd = SystemCallFilters().open(False)
     try:
         options = backend.options(mounts, network=False, workdir=tmp_path, filter_fd=fd, status_fd=-1)
         script = "echo x > /dev/null && echo fine; for f in new kept home/config.toml home/b; do echo x > $f; done"
