@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -44,26 +44,33 @@ def real_path(path: str | os.PathLike[str]) -> str:
     try:
         return os.path.realpath(path)
     except OSError:
-        return _follow(os.path.join(os.getcwd(), path))  # noqa: PTH109, PTH118
+        *_, real = places_on_the_way(os.path.join(os.getcwd(), path))  # noqa: PTH109, PTH118
+        return real
 
 
-def _follow(path: str) -> str:
-    real, left, links = "/", path.split("/")[::-1], 0
+def places_on_the_way(path: str) -> Iterator[str]:
+    """Where the links lie that an absolute path leads through, in their order, and at last its real path.
+
+    A link that may not be followed stands for itself, as does one too many.
+    """
+    real, left, links = "", path.split("/")[::-1], 0
     while left:
         name = left.pop()
         if name == "..":
-            real = os.path.dirname(real)  # noqa: PTH120
+            real = real.rpartition("/")[0]
         elif name not in ("", "."):
-            here = os.path.join(real, name)  # noqa: PTH118
+            here = f"{real}/{name}"
             try:
                 target = os.readlink(here) if links < _MOST_LINKS else ""  # noqa: PTH115
             except OSError:
                 target = ""
             if target:
+                yield here
                 links += 1
-                left.extend(target.split("/")[::-1])
-            real = here if not target else "/" if target.startswith("/") else real
-    return real
+                left += target.split("/")[::-1]
+                here = "" if target.startswith("/") else real
+            real = here
+    yield real or "/"
 
 
 def is_there(path: Path) -> bool:

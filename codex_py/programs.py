@@ -9,12 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from codex_py.errors import UserError
-from codex_py.paths import is_file, is_there, real_path
-
-_MAX_LINKS: Final = 40
+from codex_py.paths import is_file, is_there, places_on_the_way, real_path
 
 
 class ProgramFinder(NamedTuple):
@@ -59,22 +57,12 @@ class ProgramFinder(NamedTuple):
 
         Never empty: that would be the current directory to a shell.
         """
-        trusted = [folder for folder in _directories(self.path) if not self._holds(real_path(folder))]
+        trusted = [folder for folder in _directories(self.path) if not self.is_untrusted(folder)]
         return os.pathsep.join(trusted or ["/usr/bin", "/bin"])
 
     def is_untrusted(self, program: str) -> bool:
-        """Whether a program, or a link on the way to it, lies in an untrusted directory."""
-        for _ in range(_MAX_LINKS):
-            parent, name = os.path.split(program)
-            program = os.path.join(real_path(parent), name)  # noqa: PTH118 - start-up: strings
-            if self._holds(program):
-                return True
-            try:
-                target = os.readlink(program)  # noqa: PTH115
-            except OSError:
-                return False
-            program = os.path.join(os.path.dirname(program), target)  # noqa: PTH118, PTH120
-        return True
+        """Whether a program or a directory, or a link on the way to it, lies in an untrusted directory."""
+        return any(self._holds(place) for place in places_on_the_way(program))
 
     def _candidates(self, name: str) -> Iterator[str]:
         for folder in dict.fromkeys(_directories(self.path)):

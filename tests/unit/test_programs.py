@@ -65,6 +65,16 @@ def test_a_link_on_the_way_through_a_writable_directory_is_followed(outside: Pat
     assert program_finder({"PATH": f"{links}/folder:{real}"}, project).trusted_path() == str(real)
 
 
+def test_a_directory_is_not_searched_through_a_link_that_commands_may_write(outside: Path) -> None:
+    real, project = outside / "real", outside / "project"
+    program(real / "bin")
+    project.mkdir()
+    (project / ".venv").symlink_to(real)
+    finder = program_finder({"PATH": f"{project}/.venv/bin:/usr/bin"}, project)
+    assert finder.find_untrusted("tool") == f"{project}/.venv/bin/tool"
+    assert (finder.find("tool"), finder.trusted_path()) == (None, "/usr/bin")
+
+
 def test_a_ring_of_links_is_no_program(outside: Path) -> None:
     for one, other in (("a", "b"), ("b", "a")):
         (outside / one).symlink_to(outside / other)
