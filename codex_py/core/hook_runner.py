@@ -162,11 +162,13 @@ class HookRunner:
     def _place(self) -> HookPlace:
         settings = self.door.settings().in_force()
         policy, cwd, project = settings.sandbox_policy, settings.cwd, self.found.project
+        sandbox = self._sandbox(policy, cwd)
         return HookPlace(
             cwd=cwd,
             project=project,
             env=self.seat.env,
-            confine=self._sandbox(policy, cwd),
+            confine=sandbox.confine,
+            may_write=sandbox.may_write,
             programs=program_finder(self.seat.env, cwd, (project, *extra_roots(policy))),
         )
 

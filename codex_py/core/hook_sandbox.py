@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from codex_py.config.load import LoadedConfig
 from codex_py.core.session_sandbox import ProgramSandbox
@@ -15,9 +17,16 @@ from codex_py.protocol.policy import SandboxPolicy
 _OUTSIDE = "`codex-py hooks trust --outside` lets one run without a sandbox"
 
 
+class HookSandbox(NamedTuple):
+    """What holds a project's hooks, and which real paths the commands of the session may write."""
+
+    confine: Confine
+    may_write: Callable[[Path], bool]
+
+
 def hook_sandbox(
     loaded: LoadedConfig, *, home: Path, env: Mapping[str, str]
-) -> Callable[[SandboxPolicy, Path], Confine]:
+) -> Callable[[SandboxPolicy, Path], HookSandbox]:
     """What gives the sandbox for a policy and a session's folder. Nothing is tried out before the first hook."""
     sandbox = ProgramSandbox(loaded, home=home, env=env)
 
@@ -30,4 +39,6 @@ def hook_sandbox(
             wrapped.argv, start.cwd, {**start.env, **wrapped.env}, wrapped.fds, wrapped.release, wrapped.cleanup
         )
 
-    return lambda policy, cwd: lambda start: confine(start, policy, cwd)
+    return lambda policy, cwd: HookSandbox(
+        partial(confine, policy=policy, cwd=cwd), partial(sandbox.may_write, policy=policy, cwd=cwd)
+    )

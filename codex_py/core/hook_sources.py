@@ -6,7 +6,7 @@ Imported when there is any; whether there is, `core.hook_slot` tells.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -17,7 +17,7 @@ from codex_py.config.permissions import weak_permissions
 from codex_py.config.project import MAX_PROJECT_FILE_BYTES, project_files, unsafe_file
 from codex_py.errors import UserError
 from codex_py.hooks.command import Start
-from codex_py.hooks.held_scripts import hold_scripts
+from codex_py.hooks.held_scripts import HookScripts, hold_scripts
 from codex_py.hooks.schema import Hook, HookOrigin, ReadHooks, read_hooks, switched_off, tables_of
 from codex_py.hooks.trust import CHANGED, TrustedHooks, entry_fingerprint, fingerprint, fingerprint_with, hook_files
 from codex_py.protocol.encoding import as_object, decode_json
@@ -79,12 +79,12 @@ class FoundHooks(Value):
         """Whether the user lets a hook of the project run outside the sandbox, as it is now."""
         return self.trusted.has(self.project, _OUTSIDE + fingerprint(hook, cwd))
 
-    def outside(self, hook: Hook, start: Start, project: Path) -> Start | None:
-        """The start of a hook that runs outside the sandbox, with copies of the scripts that were compared."""
+    def outside(self, hook: Hook, start: Start, project: Path, may_write: Callable[[Path], bool]) -> Start | None:
+        """The start of a hook that runs outside the sandbox, with the scripts that were compared."""
         files = hook_files(hook, start.cwd)
         if not self.trusted.has(self.project, _OUTSIDE + fingerprint_with(hook, files)):
             return None
-        return hold_scripts(hook, start, project, files, self.trusted.home / _COPIES)
+        return hold_scripts(hook, start, HookScripts(files, project, self.trusted.home / _COPIES, may_write))
 
     def distrust(self) -> None:
         """Write down that none of the project's hooks may run. Raises `UserError`."""

@@ -100,11 +100,13 @@ async def try_hooks(
         "model": loaded.config.model or "",
     }
     policy, hook_env = choose_policy(loaded), _environment(loaded, env)
+    sandbox = hook_sandbox(loaded, home=home, env=env)(policy, cwd)
     hook_place = HookPlace(
         cwd=cwd,
         project=found.project,
         env=hook_env,
-        confine=hook_sandbox(loaded, home=home, env=env)(policy, cwd),
+        confine=sandbox.confine,
+        may_write=sandbox.may_write,
         programs=program_finder(hook_env, cwd, (found.project, *extra_roots(policy))),
     )
     tried = await engine.try_all(due, shared, hook_place)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from codex_py.config.load import LoadedConfig
 from codex_py.errors import CodexError
-from codex_py.protocol.policy import SandboxPolicy
+from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy
 from codex_py.sandbox.backends import BACKENDS, BackendName
 from codex_py.sandbox.command import Sandbox, Wrapped
 from codex_py.sandbox.denials import default_denials, own_secrets, still_denied
 from codex_py.sandbox.limits import Limits
+from codex_py.sandbox.policy import WritableRoot
 from codex_py.sandbox.unreadable import ReadRules
 
 
@@ -68,6 +69,27 @@ class ProgramSandbox:
             if shortfall is not None:
                 raise CodexError(f"the sandbox here cannot hold everything: {shortfall}")
             return self._sandbox.wrap(argv, policy=policy, cwd=cwd, workdir=workdir, network=network)
+
+    def may_write(self, path: Path, *, policy: SandboxPolicy, cwd: Path) -> bool:
+        """Whether commands of a session in `cwd` may write a real path, or put something else in its place.
+
+        With full access nothing holds them, and this is False. Raises `CodexError`.
+        """
+        if isinstance(policy, DangerFullAccess):
+            return False
+        with self._lock:
+            roots = self._sandbox.roots(policy, cwd)
+            # A sandbox that is incomplete protects nothing inside the writable directories.
+            protects = self._sandbox.shortfall(policy, cwd) is None
+        holders = [root for root in roots if path.is_relative_to(root.path)]
+        return bool(holders) and not (protects and _is_kept(path, holders))
+
+
+def _is_kept(path: Path, holders: Sequence[WritableRoot]) -> bool:
+    """Whether a path is protected in the roots that hold it, and no directory on the way to it can be renamed."""
+    fixed = {place for root in holders for place in (root.path, *root.ways)}
+    protected = (place for root in holders for place in root.protected)
+    return any(path.is_relative_to(place) and place.parent in fixed for place in protected)
 
 
 def read_rules(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> ReadRules:

@@ -31,13 +31,14 @@ Confine: TypeAlias = Callable[[Start], Start]
 class HookPlace(Value):
     """Where hooks run: the folder, the project it belongs to, the variables they get, and what holds a project's.
 
-    `programs` finds what may run outside the sandbox.
+    `programs` finds what may run outside the sandbox, and `may_write` says which real paths commands may write.
     """
 
     cwd: Path
     project: Path
     env: Mapping[str, str]
     confine: Confine
+    may_write: Callable[[Path], bool]
     programs: ProgramFinder
 
 
@@ -64,10 +65,10 @@ class ProjectTrust(Protocol):
         """Why a hook must not run in a folder now, None when it may."""
         ...
 
-    def outside(self, hook: Hook, start: Start, project: Path) -> Start | None:
+    def outside(self, hook: Hook, start: Start, project: Path, may_write: Callable[[Path], bool]) -> Start | None:
         """The start of a hook that the user lets run outside the sandbox, with its scripts as they were agreed to.
 
-        None when this one does not. Raises `CodexError`.
+        None when this one does not. `may_write` says whether commands may write a path. Raises `CodexError`.
         """
         ...
 
@@ -153,7 +154,7 @@ class HookEngine:
 
     def _confined(self, hook: Hook, start: Start, place: HookPlace) -> Start:
         """The start of a project's hook as the user has agreed to it. Raises `CodexError`."""
-        outside = self._trust.outside(hook, start, place.project)
+        outside = self._trust.outside(hook, start, place.project, place.may_write)
         if outside is not None:
             return _outside(outside, place)
         confined = place.confine(start)

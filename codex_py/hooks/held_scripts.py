@@ -1,8 +1,9 @@
 """Private copies of the scripts that a hook runs outside the sandbox: what was compared is what runs.
 
 Copied are scripts named in the place of a program, or as the first argument of an interpreter. These run where they
-are, after the comparison: scripts that look for their own place (`$0`, `__file__`), JavaScript, which finds its
-packages from there, programs that are no text, and what is not named so (`cd tools && ./check.sh`, `make`).
+are: scripts that look for their own place (`$0`, `__file__`), JavaScript, which finds its packages from there, programs
+that are no text, and what is not named so (`cd tools && ./check.sh`, `make`). A command of the model could exchange
+such a file between the comparison and the start, so there is no start where commands may write it.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from codex_py.errors import CodexError
 from codex_py.hooks.command import Start
 from codex_py.hooks.schema import Hook
-from codex_py.hooks.trust import CHANGED
+from codex_py.hooks.trust import CHANGED, command_words
 from codex_py.paths import make_private_dir, open_private
-from codex_py.process.named_files import MAX_SCRIPT, hash_of
+from codex_py.process.named_files import MAX_SCRIPT, hash_of, named_links
 from codex_py.protocol.ids import uuid7
 from codex_py.text.regular_file import FileHead, FileRefused, read_trusted
 
@@ -37,18 +38,39 @@ _FINDS_ITSELF: Final = re.compile(
 _IN_PLACE: Final = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"})
 
 
-def hold_scripts(hook: Hook, start: Start, project: Path, files: Mapping[Path, bytes], private: Path) -> Start:
-    """The start with copies, below the folder `private`, in place of the scripts that it names.
+class HookScripts(NamedTuple):
+    """What was compared of a hook outside the sandbox: the `files` it names, with the hash of each, in a `project`.
 
-    `files` are those that were compared, with the hash of each. Raises `CodexError` when one has changed since.
+    `private` is the directory for copies; `may_write` says whether commands of the session may write a path.
     """
-    copies = _Copies(files, private / uuid7())
+
+    files: Mapping[Path, bytes]
+    project: Path
+    private: Path
+    may_write: Callable[[Path], bool]
+
+
+def hold_scripts(hook: Hook, start: Start, scripts: HookScripts) -> Start:
+    """The start with copies in place of the scripts that it names.
+
+    Raises `CodexError` when one has changed since it was compared, or may change before it is run.
+    """
+    files, project = scripts.files, scripts.project
+    copies = _Copies(files, scripts.private / uuid7())
 
     def copied(word: str) -> str:
         return copies.of(Path(os.path.realpath(start.cwd / re.sub(_PROJECT, lambda _: str(project), word))))
 
     try:
         argv = _in_line(start.argv, copied) if isinstance(hook.command, str) else _in_words(start.argv, copied)
+        in_place = [*files.keys() - copies.made.keys()]
+        links = named_links(command_words(hook), (Path(os.path.realpath(project)),), start.cwd)
+        in_place += [link for link, path in links if path not in copies.made]
+        if written := sorted(filter(scripts.may_write, in_place)):
+            raise CodexError(
+                f"is not run outside the sandbox: commands may write `{written[0]}`, and it has to stay where it is;"
+                " keep it in `.codex`, or trust the hook without `--outside`"
+            )
     except (OSError, CodexError) as error:
         copies.remove()
         raise CodexError(str(error)) from error
@@ -85,15 +107,15 @@ class _Copies:
     def __init__(self, files: Mapping[Path, bytes], folder: Path) -> None:
         self._files = files
         self._folder = folder
-        self._made: dict[Path, str] = {}
+        self.made: dict[Path, str] = {}
 
     def of(self, path: Path) -> str:
         """The copy of a file; "" when it is none of the files or has to run where it is."""
         if path not in self._files:
             return ""
-        if path not in self._made:
-            self._made[path] = self._make(path, self._folder / str(len(self._made)) / path.name)
-        return self._made[path]
+        if path not in self.made and (copy := self._make(path, self._folder / str(len(self.made)) / path.name)):
+            self.made[path] = copy
+        return self.made.get(path, "")
 
     def remove(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)

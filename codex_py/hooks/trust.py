@@ -37,7 +37,12 @@ def hook_files(hook: Hook, cwd: Path) -> dict[Path, bytes]:
     """The files that a project's hook names, each with a hash of what is in it."""
     if hook.origin.root is None:
         return {}
-    return named_files(_command(hook), (Path(os.path.realpath(hook.origin.root)),), cwd)
+    return named_files(command_words(hook), (Path(os.path.realpath(hook.origin.root)),), cwd)
+
+
+def command_words(hook: Hook) -> list[str]:
+    """The words of its command; a line for a shell is one."""
+    return [hook.command] if isinstance(hook.command, str) else list(hook.command)
 
 
 def fingerprint_with(hook: Hook, files: Mapping[Path, bytes]) -> str:
@@ -100,7 +105,7 @@ def _entry(hook: Hook) -> bytes:
         hook.event,
         hook.matcher.text,
         isinstance(hook.command, str),
-        _command(hook),
+        command_words(hook),
         hook.timeout,
         hook.background,
     ]
@@ -109,7 +114,3 @@ def _entry(hook: Hook) -> bytes:
     if hook.fail_closed:
         entry.append("fail_closed")
     return encode_json(entry)
-
-
-def _command(hook: Hook) -> list[str]:
-    return [hook.command] if isinstance(hook.command, str) else list(hook.command)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import is_file, is_folder
+from codex_py.paths import is_file, is_folder, places_on_the_way
 from codex_py.text.regular_file import FileHead, FileRefused, read_trusted
 
 MAX_SCRIPT: Final = 16 * 1024 * 1024
@@ -62,6 +62,17 @@ def named_contents(words: Sequence[str], root: Path, cwd: Path) -> bytes:
     """
     inside = (path for path in _files(words, (root,), cwd) if path.is_relative_to(root))
     return b"".join(b"\0" + os.fsencode(path) + b"\0" + _content(path) for path in inside)
+
+
+def named_links(command: Sequence[str], roots: Sequence[Path], cwd: Path) -> Iterator[tuple[Path, Path]]:
+    """Where the links lie that the words of a command lead through, each with the real path it is on the way to."""
+    words = [word for one in command for word in _words(one)]
+    for folder in dict.fromkeys((*roots, Path(os.path.realpath(cwd)))):
+        for word in words:
+            path = str(folder / _PROJECT.sub(lambda _, folder=str(folder): folder, word))
+            if os.path.lexists(path):
+                *links, real = places_on_the_way(path)
+                yield from ((Path(link), Path(real)) for link in links)
 
 
 def _files(command: Sequence[str], roots: Sequence[Path], cwd: Path) -> list[Path]:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from tests.cli.test_exec_without_sandbox import run_in_container
+from tests.cli.test_mcp_held import BACKENDS
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.hooks import entry, listed_hooks, use_hooks, use_project_hooks
-from tests.support.process import Finished, run
+from tests.support.process import COMMAND, Finished, Running, run
 
 
 def work(place: Place, *cmds: str, sandbox: str = "workspace-write", top: str = "") -> tuple[Finished, list[str]]:
@@ -108,6 +109,62 @@ def test_what_cannot_run_from_a_copy_runs_where_it_is(place: Place, script: str,
     run(place, "hooks", "trust", "--yes", "--outside", "1")
     work(place, "true", sandbox="read-only")
     assert (place.home / "ran").exists()
+
+
+IN_PLACE = [
+    ("sh tools/itself.sh", "tools/itself.sh"),
+    ("cd tools && sh check.sh", "tools/check.sh"),
+    ("bash -c 'sh tools/check.sh'", "tools/check.sh"),
+    ("make", "Makefile"),
+    ("npm run lint || sh tools/check.sh", "package.json"),
+    ("node tools/check.js || sh tools/check.sh", "tools/check.js"),
+    ("sh tools/check.sh tools/settings.json", "tools/settings.json"),
+    ("bin/sh tools/check.sh", "bin"),
+    ("sh linked/itself.sh", "linked"),
+    ("sh nested/.codex/itself.sh", "nested/.codex/itself.sh"),
+]
+
+
+def make_scripts(place: Place, *directories: str) -> None:
+    """Scripts that leave a file when they run, one of which looks for its own place."""
+    for directory in directories:
+        place.write(f"{directory}/check.sh", f"touch {place.home}/ran\n")
+        place.write(f"{directory}/itself.sh", 'cd "$(dirname "$0")" && . ./check.sh\n')
+
+
+@pytest.mark.parametrize(("command", "named"), IN_PLACE)
+def test_a_hook_outside_is_not_run_where_commands_may_exchange_its_files(
+    place: Place, command: str, named: str
+) -> None:
+    make_scripts(place, "tools", ".codex/tools", "nested/.codex")
+    place.write("Makefile", "lint:\n\tsh tools/check.sh\n")
+    place.write("tools/check.js", "throw 1\n")
+    for name in ("package.json", "tools/settings.json"):
+        place.write(name, "{}\n")
+    (place.repo / "bin").symlink_to("/bin")
+    (place.repo / "linked").symlink_to(".codex/tools")
+    use_project_hooks(place, PreToolUse=[entry(command, "Bash")])
+    run(place, "hooks", "trust", "--yes", "--outside", "1")
+    ended, _ = work(place, "true")
+    assert f"is not run outside the sandbox: commands may write `{place.repo}/{named}`" in ended.err
+    assert not (place.home / "ran").exists()
+    work(place, "true", sandbox="read-only")
+    assert (place.home / "ran").exists()
+
+
+@BACKENDS
+def test_a_hook_outside_may_use_its_own_place_where_that_is_protected(place: Place, wrapper: list[str]) -> None:
+    make_scripts(place, ".codex/hooks")
+    use_project_hooks(place, PreToolUse=[entry("sh .codex/hooks/itself.sh", "Bash")])
+    run(place, "hooks", "trust", "--yes", "--outside", "1")
+    with FakeResponses([call("c", "exec_command", {"cmd": "true", "login": False})], [say("done")]) as model:
+        place.use_model(model.base_url, f"[sandbox]\nallow_partial = {str(bool(wrapper)).lower()}\n")
+        argv = [*wrapper, COMMAND, "exec", "-s", "workspace-write", "go"]
+        with Running(argv, env=place.env, cwd=place.repo) as running:
+            ended = running.wait()
+    # With Landlock alone commands may write there too.
+    assert (place.home / "ran").exists() == (not wrapper)
+    assert ("is not run outside the sandbox" in ended.err) == bool(wrapper)
 
 
 def test_a_hook_has_the_network_of_the_session_only(place: Place) -> None:
