@@ -8,6 +8,8 @@ import struct
 import subprocess
 import zlib
 
+import pytest
+
 from tests.repl.conftest import Ready
 from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import Place
@@ -233,14 +235,28 @@ def test_a_sign_of_the_shell_alone_is_not_sent(place: Place, ready: Ready) -> No
             terminal.wait_for("error: there is no command behind the `!`")
 
 
-def test_an_unknown_command_is_not_sent(place: Place, ready: Ready) -> None:
-    with FakeResponses() as model:
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("/nosuch thing", "no command or skill `/nosuch`"),
+        ("/mcp now", "`/mcp` takes no words: `now`"),
+        ("!", "there is no command behind the `!`"),
+    ],
+)
+def test_a_refused_line_is_not_sent_and_the_history_has_it(
+    place: Place, ready: Ready, line: str, complaint: str
+) -> None:
+    with FakeResponses([say("ok")]) as model:
         ready(model)
         with Terminal(place) as terminal:
-            terminal.wait_for_prompt().type("/nosuch thing")
-            terminal.press("enter")
-            terminal.wait_for("no command or skill `/nosuch`")
-            assert "› /nosuch thing" in terminal.text
+            terminal.wait_for_prompt().type(line)
+            terminal.wait_for(f"› {line}").press("enter")
+            terminal.wait_for(complaint).wait_for_prompt().press("up")
+            terminal.wait_for(f"› {line}").press("ctrl-c")
+            terminal.wait_for_prompt().type("hello\r")
+            terminal.wait_for("● ok")
+
+    assert model.requests[0].texts("user")[-1] == "hello"
 
 
 def test_a_hundred_thousand_files_are_searched_in_one_call(place: Place) -> None:

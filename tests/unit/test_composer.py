@@ -213,11 +213,13 @@ class Refusing:
     steer = submit
 
 
-def test_a_message_that_is_refused_keeps_its_chips() -> None:
+def test_a_message_that_is_refused_comes_back_with_its_chips() -> None:
     typing = with_chip("/nosuch ", "")
     controls = Controls(typing, Path("/"), draw=lambda: None, quit_early=lambda: None)
     controls.take_seat(cast("Seat", Refusing()))
     for send in (controls.submit, controls.steer):
         send()
+        assert typing.text == ""
+        typing.older()
         assert typing.text == f"/nosuch {MARK}"
     assert typing.take().text == f"/nosuch {LONG}"

@@ -116,6 +116,6 @@ class Controls:
         self.has_focus = has_focus
 
     def _send(self, take: Callable[[Composed], bool]) -> None:
-        """What is not taken stays."""
+        """What is refused is out of the way of what is typed next, and the history brings it back."""
         if self._composer.text.strip() and not take(message := self._composer.take()):
-            self._composer.put_back([message])
+            self._composer.history.keep(message.text)

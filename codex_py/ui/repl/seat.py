@@ -21,7 +21,7 @@ class Seat(Protocol):
     def cwd(self) -> Path: ...
 
     def submit(self, message: Composed) -> bool:
-        """Take a message or a command; False when it was neither, and stays in the input."""
+        """Take a message or a command; False when it was neither."""
         ...
 
     def steer(self, message: Composed) -> bool:
