@@ -22,6 +22,7 @@ from codex_py.config.layers import Layer, Source, nested
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.config.overrides import parse_override
 from codex_py.config.reader import SCHEMA
+from codex_py.core.hook_sources import hook_faults
 from codex_py.errors import ConfigError, UsageError
 from codex_py.paths import codex_home
 from codex_py.text.nearest import did_you_mean
@@ -129,7 +130,7 @@ def _check_with_the_rest(key: str, value: Any) -> None:
 
 def _load(request: ConfigRequest) -> LoadedConfig:
     loaded = load_config(request)
-    for warning in loaded.warnings:
+    for warning in (*loaded.warnings, *hook_faults(loaded, request.home, request.cwd)):
         print(sanitize_line(f"warning: {warning}"), file=sys.stderr)
     return loaded
 

@@ -16,6 +16,7 @@ from codex_py import __version__
 from codex_py.cli.typer_command import run_command
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.config.permissions import weak_permissions
+from codex_py.core.hook_sources import hook_faults
 from codex_py.core.model_connection import login_rules
 from codex_py.errors import LoginNeeded, UserError
 from codex_py.model.auth import find_credentials
@@ -99,7 +100,7 @@ class _Surroundings:
         yield Finding("home", weakness or f"`{home}`", weakness is None)
         files = ", ".join(f"`{layer.path}`" for layer in loaded.layers if layer.path is not None)
         yield Finding("settings", f"read from {files}" if files else "defaults (no config file)")
-        for warning in loaded.warnings:
+        for warning in (*loaded.warnings, *hook_faults(loaded, home, Path.cwd())):
             yield Finding("settings", warning, None)
         yield _login(loaded, home)
 

@@ -117,15 +117,16 @@ def _without_effect(tree: Mapping[str, Any], layers: Sequence[Checked]) -> list[
 def _ignored_in_tui(tree: Mapping[str, Any], layers: Sequence[Checked]) -> list[str]:
     if not tree["tui"]:
         return []
-    from codex_py.config.tui import KEYS, tui_problems  # the seam: most files have no `[tui]`
+    from codex_py.config.tui import KEYS, keymap_problems, tui_problems  # the seam: most files have no `[tui]`
 
     elsewhere = "it is a key of the top level: move it above the first `[table]`"
     misplaced = [(key, elsewhere) for key in tree["tui"] if key not in KEYS and key in settings_of(Config)]
 
-    return [
+    lines = [
         f"`tui.{key} = {toml_value(tree['tui'][key])}` {_where(('tui', key), layers)} is ignored: {reason}"
         for key, reason in [*tui_problems(tree["tui"]), *misplaced]
     ]
+    return [*lines, *keymap_problems(tree["tui"], lambda path: _where(path, layers))]
 
 
 def _check_provider(tree: Mapping[str, Any], layers: Sequence[Checked]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
+from codex_py.config.keymap import resolve_keys
+from codex_py.config.keys import KeyPath
 from codex_py.config.kinds import allowed_words
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.value import Value
@@ -52,6 +54,13 @@ def tui_problems(table: Mapping[str, Any]) -> list[tuple[str, str]]:
     _read(reader, {})
     unknown = [(key, near) for key in table if key not in KEYS and (near := nearest(key, KEYS))]
     return [*reader.problems, *((key, f"there is no such key; did you mean `tui.{near}`?") for key, near in unknown)]
+
+
+def keymap_problems(table: Mapping[str, Any], where: Callable[[KeyPath], str]) -> tuple[str, ...]:
+    """A line for each key in `[tui.keymap]` that is ignored; `where` says where a setting stands."""
+    groups = {action: (name,) for name, inner in as_object(table.get("keymap")).items() for action in as_object(inner)}
+    keymap = read_tui(table, {}).keymap
+    return resolve_keys(keymap, lambda action: where(("tui", "keymap", *groups.get(action, ()), action)))[1]
 
 
 def _read(reader: _Reader, env: Mapping[str, str]) -> Tui:

@@ -132,6 +132,14 @@ def find_hooks(loaded: LoadedConfig, *, home: Path, cwd: Path, trusts_all: bool 
     return found.replace(warnings=(*found.warnings, *_not_trusted(found)))
 
 
+def hook_faults(loaded: LoadedConfig, home: Path, cwd: Path) -> tuple[str, ...]:
+    """A line for each hook that is ignored, also where a session would not begin because of it."""
+    try:
+        return find_hooks(loaded, home=home, cwd=cwd).warnings
+    except UserError as error:
+        return (f"{error}; {error.hint}" if error.hint else str(error),)
+
+
 def _managed(loaded: LoadedConfig) -> Iterator[ReadHooks]:
     required = loaded.requirements
     if required.source is not None:

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 import pytest
 
+from codex_py.config.keymap import ACTIONS
 from codex_py.core.offered_models import ModelRow, OfferedModels
 from codex_py.core.offered_sessions import SessionSummary
 from codex_py.errors import UserError
 from codex_py.protocol.live_process import LiveProcess
-from codex_py.ui.repl.keys import ACTIONS
 from codex_py.ui.repl.panels.askers import PanelAsker
 from codex_py.ui.repl.panels.first_run import WELCOME
 from codex_py.ui.repl.panels.forms import Asker, Entry, Line, Listing

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from prompt_toolkit.keys import ALL_KEYS, KEY_ALIASES
 
+from codex_py.config.keymap import parse_key, resolve_keys, shown_key
 from codex_py.config.tui import THEMES, Tui, read_tui, tui_problems
 from codex_py.protocol.events import (
     CommandStarted,
@@ -24,7 +26,6 @@ from codex_py.ui.repl.chips import Chips
 from codex_py.ui.repl.files import FileIndex, with_folders
 from codex_py.ui.repl.fuzzy import best, score
 from codex_py.ui.repl.history import PromptHistory, read_messages
-from codex_py.ui.repl.keys import parse_key, resolve_keys, shown_key
 from codex_py.ui.repl.live import Live
 from codex_py.ui.repl.paste import picture_path, picture_paths
 from codex_py.ui.repl.slash import looks_like_command
@@ -55,11 +56,19 @@ def test_a_key_is_shown_as_people_write_it() -> None:
     assert [shown_key(key) for key in ("ctrl-g", "alt-enter", "f1")] == ["Ctrl-G", "Alt-Enter", "F1"]
 
 
+def test_every_key_of_the_terminal_library_can_be_chosen() -> None:
+    keys = {key for key in (*ALL_KEYS, *KEY_ALIASES) if not key.startswith("<") and not key.startswith("s-c-")}
+    assert {key for key in keys if not parse_key(key.replace("c-", "ctrl-").replace("s-", "shift-"))} == set()
+    for name in ("left", "f13", "tab", "insert", "5", "g", "space", "escape"):
+        for held in ("ctrl-", "shift-", "ctrl-shift-"):
+            assert set(parse_key(f"{held}{name}")) <= {*ALL_KEYS, *KEY_ALIASES, name.upper(), " "}
+
+
 def test_an_action_may_have_no_key_and_a_wrong_one_keeps_its_own() -> None:
     keys, warnings = resolve_keys({"help": (), "edit": ("nokey",)})
 
     assert (keys["help"], keys["edit"]) == ((), ("ctrl-g",))
-    assert warnings == ("`nokey`, for `tui.keymap.edit`, is no key",)
+    assert warnings == ("`nokey`, for `tui.keymap.edit`, is no key; write one as in `ctrl-g`, `alt-enter`, `f2`",)
 
 
 def test_a_key_belongs_to_one_action_and_letters_to_the_text() -> None:

@@ -24,13 +24,13 @@ from prompt_toolkit.key_binding.key_processor import KeyProcessor
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import BaseStyle, DynamicStyle, Style
 
+from codex_py.config.keymap import resolve_keys
 from codex_py.render.theme import Theme, theme_named
 from codex_py.ui.repl.bindings import focus_bindings, is_navigating, session_bindings
 from codex_py.ui.repl.controls import Controls
 from codex_py.ui.repl.history import FILE, PromptHistory
 from codex_py.ui.repl.input import Composer
 from codex_py.ui.repl.key_parser import learn_keys
-from codex_py.ui.repl.keys import resolve_keys
 from codex_py.ui.repl.layout import Surroundings, build_layout
 from codex_py.ui.repl.notify import FOCUS_REPORTS_OFF, FOCUS_REPORTS_ON
 from codex_py.ui.repl.panel import Panels
@@ -71,7 +71,7 @@ class FrontEnd:
         self.composer = Composer(_history(place), self.screen.draw)
         self.panels = Panels(self._panel_changed)
         self.controls = Controls(self.composer, place.cwd, draw=self.screen.draw, quit_early=self.close)
-        keys, self.key_warnings = resolve_keys(place.tui.keymap)
+        keys, _ = resolve_keys(place.tui.keymap)
         self._bindings = session_bindings(keys, self.composer, self.controls, suspend=self._suspend)
         self._status = 0
         self._has_lent = False

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from string import ascii_letters
-from typing import Final
+from typing import Any, Final
 
 from prompt_toolkit.application.current import get_app
 from prompt_toolkit.enums import EditingMode
@@ -14,10 +14,10 @@ from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.keys import Keys
 
+from codex_py.config.keymap import parse_key
 from codex_py.ui.repl.controls import Controls
 from codex_py.ui.repl.input import Composer
 from codex_py.ui.repl.key_parser import FOCUS_IN, FOCUS_OUT
-from codex_py.ui.repl.keys import bind
 
 # What only the session can do.
 _OF_SESSION: Final = ("edit", "paste_image", "expand", "transcript", "plan_mode", "help")
@@ -42,10 +42,10 @@ def session_bindings(
     }
     _bind_hasty_escape(bindings, composer, controls)
     for name, act in actions.items():
-        bind(bindings, keys[name], _press(act))
-    bind(bindings, keys["complete"], lambda _: composer.accept(or_first=True), when=is_open)
-    bind(bindings, keys["interrupt"], lambda _: _escape(composer, controls), when=Condition(_escape_is_ours) | is_open)
-    bind(bindings, keys["quit"], _press(controls.quit), when=Condition(lambda: not composer.text))
+        _bind(bindings, keys[name], _press(act))
+    _bind(bindings, keys["complete"], lambda _: composer.accept(or_first=True), when=is_open)
+    _bind(bindings, keys["interrupt"], lambda _: _escape(composer, controls), when=Condition(_escape_is_ours) | is_open)
+    _bind(bindings, keys["quit"], _press(controls.quit), when=Condition(lambda: not composer.text))
     _bind_movement(bindings, composer, controls)
 
     @bindings.add(Keys.BracketedPaste)
@@ -147,3 +147,16 @@ def _press(act: Callable[[], object]) -> Callable[[KeyPressEvent], None]:
         act()
 
     return pressed
+
+
+def _bind(
+    bindings: KeyBindings,
+    keys: Sequence[str],
+    act: Callable[[KeyPressEvent], Any],
+    *,
+    when: Any = True,
+) -> None:
+    """Let each of the keys do something, while a filter holds."""
+    for key in keys:
+        if parsed := parse_key(key):
+            bindings.add(*parsed, filter=when)(act)

@@ -10,8 +10,8 @@ from codex_py.render.banner import Banner
 from codex_py.ui.repl.desk import Desk
 
 
-def banner_of(started: SessionStarted, desk: Desk, warnings: tuple[str, ...] = ()) -> Banner:
-    """The banner; `warnings` come beside those about the user's settings of the terminal."""
+def banner_of(started: SessionStarted, desk: Desk) -> Banner:
+    """The banner of a session that has begun."""
     notice = (started.notice,) if started.notice else ()
     return Banner(
         version=__version__,
@@ -23,6 +23,6 @@ def banner_of(started: SessionStarted, desk: Desk, warnings: tuple[str, ...] = (
         effort=started.effort,
         skills=len(desk.catalog().enabled()),
         resumed=started.resumed,
-        warnings=(*notice, *warnings),
+        warnings=notice,
         home=Path(desk.user_home) if desk.user_home else None,
     )

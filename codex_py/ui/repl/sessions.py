@@ -184,7 +184,7 @@ class Journey:
     def _greet(self, desk: Desk, event: events.Event) -> None:
         if not isinstance(event, events.SessionStarted):
             return
-        banner = banner_of(event, desk, self._front.key_warnings)
+        banner = banner_of(event, desk)
         self._printer.show_lines(banner_lines(banner, width=self._front.screen.width, theme=self._front.theme))
 
     def _show_again(self, session: Session) -> None:

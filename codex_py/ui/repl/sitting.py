@@ -8,6 +8,7 @@ from typing import Final
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
+from codex_py.config.keymap import resolve_keys, shown_key
 from codex_py.errors import UserError
 from codex_py.render.lines import to_fragments
 from codex_py.render.message import render_queued
@@ -26,7 +27,6 @@ from codex_py.ui.repl.completion import (
 from codex_py.ui.repl.conversation import Conversation
 from codex_py.ui.repl.desk import Desk, Quit
 from codex_py.ui.repl.files import FileSource
-from codex_py.ui.repl.keys import resolve_keys, shown_key
 from codex_py.ui.repl.layout import Surroundings
 from codex_py.ui.repl.live import Live
 from codex_py.ui.repl.menu import Source

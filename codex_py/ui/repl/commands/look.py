@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from codex_py.config.keymap import resolve_keys
 from codex_py.core.git_checkout import read_git_state
 from codex_py.core.git_program import NotARepository
 from codex_py.core.session_facts import mcp_sections, status_sections
@@ -21,7 +22,6 @@ from codex_py.render.transcript import render_items
 from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.desk import Desk
 from codex_py.ui.repl.editor import edit_file
-from codex_py.ui.repl.keys import resolve_keys
 from codex_py.ui.repl.panels.agents import manage_agents
 from codex_py.ui.repl.panels.help import show_help
 from codex_py.ui.repl.panels.hooks import manage_hooks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from codex_py.ui.repl.keys import ACTIONS, shown_key
+from codex_py.config.keymap import ACTIONS, shown_key
 from codex_py.ui.repl.panels.forms import Asker, Section
 from codex_py.ui.repl.slash import Command
 

@@ -1,16 +1,19 @@
-"""What keys do: every action with its name, its keys and what it is for; the user's own keys in their place."""
+"""`[tui.keymap]`: every action of the terminal session with its name, keys and purpose, and the user's keys for it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
-
-from prompt_toolkit.key_binding import KeyBindings
-from prompt_toolkit.key_binding.key_processor import KeyPressEvent
-from prompt_toolkit.keys import ALL_KEYS, KEY_ALIASES
+from typing import Final, NamedTuple
 
 from codex_py.text.nearest import did_you_mean
 
+# What prompt_toolkit knows, which is not loaded to read the configuration.
+_MOVING: Final = "left|right|up|down|home|end|insert|delete|pageup|pagedown"
+_KEY: Final = re.compile(
+    rf"escape|s-escape|enter|tab|s-tab|backspace|c-space|c-[a-z0-9@\\\]^_]|c-s-[0-9]|(?:c-)?(?:s-)?(?:{_MOVING})"
+    r"|(?:c-)?f(?:[1-9]|1[0-9]|2[0-4])"
+)
 _NAMED: Final[Mapping[str, str]] = {
     "esc": "escape",
     "return": "enter",
@@ -51,18 +54,23 @@ ACTIONS: Final = (
 )
 
 
-def resolve_keys(keymap: Mapping[str, Sequence[str]]) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """The keys of every action, as the user wants them, and a line for each wish that makes no sense."""
+def resolve_keys(
+    keymap: Mapping[str, Sequence[str]], where: Callable[[str], str] = lambda _: ""
+) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+    """The keys of every action, as the user wants them, and a line for each setting that makes no sense.
+
+    `where` says where the setting of an action stands.
+    """
     chosen = {action.name: action.keys for action in ACTIONS}
     wished: dict[tuple[str, ...], str] = {}
     warnings: list[str] = []
     for name, keys in keymap.items():
         if name not in chosen:
             guess = did_you_mean(name, chosen) or "`?` lists them"
-            warnings.append(f"`tui.keymap.{name}` is ignored: there is no such action; {guess}")
+            warnings.append(f"{_setting(name, where)} is ignored: there is no such action; {guess}")
             continue
         complaints = {key: _complaint(key, name, wished) for key in keys}
-        warnings += filter(None, complaints.values())
+        warnings += [f"`{key}`, for {_setting(name, where)}, {text}" for key, text in complaints.items() if text]
         known = tuple(key for key in keys if not complaints[key])
         if known or not keys:
             chosen[name] = known
@@ -76,16 +84,19 @@ def resolve_keys(keymap: Mapping[str, Sequence[str]]) -> tuple[dict[str, tuple[s
     return left, tuple(warnings)
 
 
+def _setting(name: str, where: Callable[[str], str]) -> str:
+    return f"`tui.keymap.{name}` {where(name)}".rstrip()
+
+
 def _complaint(key: str, name: str, wished: Mapping[tuple[str, ...], str]) -> str:
     """Why a key cannot be had for an action; empty when it can."""
     parsed = parse_key(key)
-    what = f"`{key}`, for `tui.keymap.{name}`,"
     if not parsed:
-        return f"{what} is no key"
+        return "is no key; write one as in `ctrl-g`, `alt-enter`, `f2`"
     if len(parsed) == 1 and len(parsed[0]) == 1:
-        return f"{what} would keep you from writing it; take it with ctrl or alt"
+        return "would keep you from writing it; take it with ctrl or alt"
     if wished.get(parsed, name) != name:
-        return f"{what} is the key of `{wished[parsed]}` already"
+        return f"is the key of `{wished[parsed]}` already"
     return ""
 
 
@@ -96,14 +107,14 @@ def parse_key(text: str) -> tuple[str, ...]:
     held = {words.get(one, one) for one in modifiers}
     if not base or not held <= {"ctrl", "alt", "shift"}:
         return ()
-    key = _NAMED.get(base, base)
+    key = base if base == "space" and "ctrl" in held else _NAMED.get(base, base)
     if held >= {"shift"} and len(key) == 1:
         key = key.upper()
         held -= {"shift"}
     prefix = ("c-" if "ctrl" in held else "") + ("s-" if "shift" in held else "")
     if prefix or len(key) > 1:
         key = prefix + key
-        if key not in ALL_KEYS and key not in KEY_ALIASES:
+        if not _KEY.fullmatch(key):
             return ()
     return ("escape", key) if "alt" in held else (key,)
 
@@ -111,16 +122,3 @@ def parse_key(text: str) -> tuple[str, ...]:
 def shown_key(text: str) -> str:
     """A key for a person: `Ctrl-G`."""
     return "-".join(part if part.isupper() else part.capitalize() for part in text.split("-"))
-
-
-def bind(
-    bindings: KeyBindings,
-    keys: Sequence[str],
-    act: Callable[[KeyPressEvent], Any],
-    *,
-    when: Any = True,
-) -> None:
-    """Let each of the keys do something, while a filter holds."""
-    for key in keys:
-        if parsed := parse_key(key):
-            bindings.add(*parsed, filter=when)(act)
