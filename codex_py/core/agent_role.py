@@ -17,7 +17,7 @@ class AgentRole(Value):
 
     `model` and `effort` are None where it has those of the session; `tools` is None where it has all of them.
     `provider` is the only one it is for, None for any. Without `may_ask` what needs a yes of the user is
-    refused. `path` is the file it was read from, None for a built-in one.
+    refused. `path` is the file it was read from, None for a built-in one; `remarks` are what is ignored in it.
     """
 
     name: str
@@ -31,6 +31,7 @@ class AgentRole(Value):
     provider: str | None = None
     may_ask: bool = True
     path: Path | None = None
+    remarks: tuple[str, ...] = ()
 
 
 BUILT_IN: Final = (

@@ -6,13 +6,15 @@ be copied as they are; that of the TOML files is Codex CLI's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
 from codex_py.config.kinds import wrong_word
 from codex_py.config.layers import NestedTooDeeply, read_toml, toml_fault
+from codex_py.config.record import settings_of
+from codex_py.config.schema import Config
 from codex_py.core.agent_place import SessionRoles
 from codex_py.core.agent_role import BUILT_IN, AgentRole
 from codex_py.core.agent_tools import choose_tools
@@ -21,6 +23,7 @@ from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.policy import SandboxMode
 from codex_py.protocol.value import Value
 from codex_py.text.frontmatter import YamlRefused, YamlValue, parse_yaml, repair_yaml, split_frontmatter
+from codex_py.text.nearest import nearest
 from codex_py.text.regular_file import FileRefused, read_inside, read_trusted
 from codex_py.text.sanitize import sanitize_line
 
@@ -32,6 +35,13 @@ _MOST_ABOUT: Final = 600
 _MOST_SHOWN: Final = 16 * 1024
 # What other programs call their models, and what they call "the same as before".
 _OTHERS_MODELS: Final = frozenset({"inherit", "sonnet", "opus", "haiku", "opusplan", "default", ""})
+_NARROWING: Final = frozenset({"tools", "disallowedTools", "sandbox_mode", "permissionMode"})
+_KEYS: Final = (
+    *("name", "description", "developer_instructions", "model", "model_provider", "model_reasoning_effort", "effort"),
+    *("skills", *sorted(_NARROWING)),
+)
+# Keys of other programs that look like a mistyped one of ours.
+_OTHERS_KEYS: Final = frozenset({"mode", "may_ask"})
 _TEXT_KEYS: Final = frozenset({"name", "description"})
 # What other programs call the ways to permit; those that are not said to narrow are the session's own here.
 _PERMISSION_MODES: Final = frozenset(
@@ -75,6 +85,7 @@ def read_roles(folders: Iterable[RoleFolder], entries: Mapping[str, Mapping[str,
             roles[name] = _from_entry(name, entry)
         except CodexError as error:
             warnings.append(f"the agent role `{sanitize_line(name)}` is left out: {error}")
+    warnings += [remark for _, role in sorted(roles.items()) for remark in role.remarks]
     shown = _fitted(dict(sorted(roles.items())))
     if cut := sum(role != roles[name] for name, role in shown.items()):
         warnings.append(
@@ -95,7 +106,8 @@ def read_role(path: Path, *, inside: Path | None = None, name: str = "") -> Agen
     except UnicodeDecodeError as error:
         raise _Refused(f"not UTF-8 at byte {error.start}") from None
     fields = _toml(text) if path.suffix == ".toml" else _markdown(text)
-    return _role(fields, name or path.stem, path)
+    role = _role(fields, name or path.stem, path)
+    return role.replace(remarks=tuple(_misspelt(fields, path)))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -142,7 +154,7 @@ def _toml(text: str) -> dict[str, Any]:
     except ValueError as error:
         reason, fix = toml_fault(error, text)
         raise _Refused(f"{reason.lstrip(': ')}{'; ' if fix else ''}{fix}") from None
-    return {**fields, "instructions": fields.get("developer_instructions"), "may_ask": True}
+    return {**fields, "may_ask": True}
 
 
 def _markdown(text: str) -> dict[str, Any]:
@@ -158,7 +170,7 @@ def _markdown(text: str) -> dict[str, Any]:
     if mode == "plan":
         named = {**named, "sandbox_mode": "read-only"}
     named["may_ask"] = mode != "dontask"
-    return {**named, "model_reasoning_effort": named.get("effort"), "instructions": text[parted.body_start :]}
+    return {**named, "model_reasoning_effort": named.get("effort"), "developer_instructions": text[parted.body_start :]}
 
 
 def _permission_mode(value: object) -> str:
@@ -192,7 +204,7 @@ def _role(fields: Mapping[str, Any], stem: str, path: Path) -> AgentRole:
     return AgentRole(
         name=name,
         about=_about(fields.get("description")),
-        instructions=_text(fields, "instructions").strip(),
+        instructions=_text(fields, "developer_instructions").strip(),
         model=None if model.lower().partition("[")[0] in _OTHERS_MODELS else model,
         effort=_text(fields, "model_reasoning_effort") or None,
         sandbox=cast("SandboxMode", mode) if mode else None,
@@ -202,6 +214,23 @@ def _role(fields: Mapping[str, Any], stem: str, path: Path) -> AgentRole:
         may_ask=fields.get("may_ask") is not False,
         path=path,
     )
+
+
+def _misspelt(fields: Mapping[str, Any], path: Path) -> Iterator[str]:
+    """A line for each key that is nearly one of a role's; others are for other programs.
+
+    Raises `_Refused` for one that would narrow the role.
+    """
+    for key in fields:
+        if key in _KEYS or key in _OTHERS_KEYS or key in settings_of(Config):
+            continue
+        # The limits of a slash command or a skill elsewhere.
+        near = "tools" if key.replace("-", "").lower() == "allowedtools" else nearest(key, _KEYS)
+        if near in _NARROWING:
+            raise _Refused(f"unknown key `{sanitize_line(key)}`; did you mean `{near}`?")
+        if near:
+            where = sanitize_line(str(path))
+            yield f"unknown key `{sanitize_line(key)}` in the agent role `{where}` is ignored; did you mean `{near}`?"
 
 
 def _limits(fields: Mapping[str, Any], key: str) -> tuple[str, ...] | None:

@@ -51,6 +51,40 @@ def test_what_a_markdown_file_says(tmp_path: Path, text: str, fields: dict[str, 
     assert role_of(tmp_path, text) == AgentRole("a", instructions="Look.").replace(**fields)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "warning"),
+    [
+        ("a.toml", 'modle = "x"', "unknown key `modle` in the agent role `PATH` is ignored; did you mean `model`?"),
+        (
+            "a.toml",
+            'instructions = "x"',
+            "unknown key `instructions` in the agent role `PATH` is ignored; did you mean `developer_instructions`?",
+        ),
+        (
+            "a.md",
+            "---\nefort: low\n---\n",
+            "unknown key `efort` in the agent role `PATH` is ignored; did you mean `effort`?",
+        ),
+        (
+            "a.toml",
+            'sandbox_mod = "read-only"',
+            "the agent role `PATH` is left out: unknown key `sandbox_mod`; did you mean `sandbox_mode`?",
+        ),
+        (
+            "a.md",
+            "---\nallowed-tools: Read\n---\n",
+            "the agent role `PATH` is left out: unknown key `allowed-tools`; did you mean `tools`?",
+        ),
+    ],
+)
+def test_a_misspelt_key_is_named_and_one_that_narrows_leaves_the_role_out(
+    tmp_path: Path, name: str, text: str, warning: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert read_roles([RoleFolder(tmp_path)], {}).warnings == (warning.replace("PATH", str(path)),)
+
+
 def test_what_a_toml_file_says(tmp_path: Path) -> None:
     text = (
         'description = "reads"\ndeveloper_instructions = """\nLook.\n"""\nmodel = "gpt-5.5"\n'
