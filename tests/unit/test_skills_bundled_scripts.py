@@ -302,7 +302,7 @@ def test_a_skill_is_counted_before_it_is_unpacked(tmp_path: Path, repo: Path) ->
     files = {f"{name}/SKILL.md": f"---\nname: {name}\ndescription: A skill\n---\n" for name in ("big", "many", "good")}
     many = {f"many/references/{number}.md": "" for number in range(1001)}
     make_repo(packs, {**files, **many, "good/a.md": "x"}, ENV)
-    write(packs / "big" / "data.bin", "0" * 60_000_000)
+    write(packs / "big" / "data.bin", "0" * 50_000_001)
     (packs / "good" / "run.sh").write_text("#!/bin/sh\n")
     git = ["git", "-C", str(packs), "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
     subprocess.run([*git, "add", "-A"], check=True)
