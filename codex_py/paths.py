@@ -5,13 +5,16 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from codex_py.errors import ConfigError, UserError
 
 _MOST_LINKS: Final = 40
+# Without O_PATH (macOS) a folder that may be entered but not listed cannot be walked through.
+_WALK: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 
 
 def codex_home(env: Mapping[str, str]) -> Path:
@@ -122,6 +125,35 @@ def draft_prefix(name: str) -> str:
     """What the names of all drafts of a file with this name begin with."""
     dot = name.rfind(".")
     return f".{name[:dot] if 0 < dot < len(name) - 1 else name}-"
+
+
+@contextmanager
+def opened_folder(path: Path, made: list[Path] | None = None) -> Generator[int, None, None]:
+    """A descriptor of a folder, reached without following links; only good for `dir_fd`.
+
+    With `made`, missing folders are created and added to it. Raise `OSError` when a part is a link or no folder.
+    """
+    folder = os.open("/", _WALK)
+    try:
+        for depth, part in enumerate(path.parts[1:], 2):
+            inner = _open_part(folder, part, None if made is None else (made, path, depth))
+            os.close(folder)
+            folder = inner
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _open_part(folder: int, part: str, making: tuple[list[Path], Path, int] | None) -> int:
+    try:
+        return os.open(part, _WALK, dir_fd=folder)
+    except FileNotFoundError:
+        if making is None:
+            raise
+    made, path, depth = making
+    os.mkdir(part, dir_fd=folder)
+    made.append(Path(*path.parts[:depth]))
+    return os.open(part, _WALK, dir_fd=folder)
 
 
 def make_private_dir(path: Path) -> None:

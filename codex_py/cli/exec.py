@@ -21,6 +21,7 @@ from codex_py.core.session import Session
 from codex_py.errors import UsageError, UserError
 from codex_py.exec.run import ExecRequest, run_exec
 from codex_py.exec.stdin import read_prompt
+from codex_py.exec.writing import fix_target
 from codex_py.paths import codex_home, is_file, is_folder
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.policy import ApprovalPolicy, ReadOnly
@@ -278,7 +279,10 @@ def find_message_file(path: str | None) -> Path | None:
             ) from error
     except OSError as error:
         raise UsageError(f"cannot write `{path}`: {os_reason(error)}", hint="name another file with `-o`") from error
-    return file
+    try:
+        return fix_target(file)
+    except OSError as error:
+        raise UsageError(f"cannot write `{path}`: {os_reason(error)}", hint="name another file with `-o`") from error
 
 
 def read_schema(path: str | None) -> dict[str, Any] | None:

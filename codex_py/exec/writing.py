@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import time
+from pathlib import Path
 from typing import Final
+
+from codex_py.paths import opened_folder, real_path
 
 # What a pipe that is ready takes without making anybody wait.
 _PIECE_BYTES: Final = select.PIPE_BUF
 _STEP_MS: Final = 250
 _LAST_SECONDS: Final = 1.0
+# Names of the descriptors of this process.
+_STREAMS: Final = Path("/dev/fd")
 
 
 class Output:
@@ -41,10 +47,21 @@ class Output:
                 # Somebody made the pipe non-blocking; it is shared with whoever holds the other end.
                 continue
 
-    def write_file(self, path: str | os.PathLike[str], content: bytes) -> None:
-        """Replace what a file holds. A FIFO that nobody reads is an `OSError` at once."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(path, flags, 0o666)
+    def write_file(self, path: Path, content: bytes) -> None:
+        """Replace what a file of `fix_target` holds. A FIFO that nobody reads is an `OSError` at once, and so is a link
+        that has appeared on the way: a command may have made it.
+        """
+        if path.parent == _STREAMS:
+            self.write(int(path.name), content)
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            with opened_folder(path.parent) as directory:
+                descriptor = os.open(path.name, flags, 0o666, dir_fd=directory)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR):
+                raise OSError(error.errno, "its path has become a link") from error
+            raise
         try:
             self.write(descriptor, content)
         finally:
@@ -56,3 +73,14 @@ class Output:
             if self._deadline is not None and time.monotonic() > self._deadline:
                 self._given_up.add(descriptor)
                 raise TimeoutError("nobody takes what is written")
+
+
+def fix_target(path: Path) -> Path:
+    """The file that a path leads to now, so that a link made later leads nowhere else; it need not exist.
+
+    What has no path of its own, as the pipe behind `/dev/stdout`, is opened: an `OSError` where that fails.
+    """
+    real = Path(real_path(path))
+    if os.path.lexists(real) or not path.exists():
+        return real
+    return _STREAMS / str(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))

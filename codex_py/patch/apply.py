@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.errors import ToolError
-from codex_py.patch.files import FileState, identity_of, opened_folder
+from codex_py.patch.files import FileState, identity_of
 from codex_py.patch.plan import FileWrite, Plan, plan_patch
+from codex_py.paths import opened_folder
 
 __all__ = ["ApplyError", "apply_plan", "plan_patch"]
 

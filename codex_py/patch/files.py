@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import real_path
+from codex_py.paths import opened_folder, real_path
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 
-# Without O_PATH (macOS) a folder that may be entered but not listed cannot be walked through.
-_WALK: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 Identity = tuple[int, int, int, int]
@@ -47,23 +43,6 @@ def resolve_file(path: Path) -> Path:
     return Path(real_path(path))
 
 
-@contextmanager
-def opened_folder(path: Path, made: list[Path] | None = None) -> Generator[int, None, None]:
-    """A descriptor of a folder, reached without following links; only good for `dir_fd`.
-
-    With `made`, missing folders are created and added to it. Raise `OSError` when a part is a link or no folder.
-    """
-    folder = os.open("/", _WALK)
-    try:
-        for depth, part in enumerate(path.parts[1:], 2):
-            inner = _open_part(folder, part, None if made is None else (made, path, depth))
-            os.close(folder)
-            folder = inner
-        yield folder
-    finally:
-        os.close(folder)
-
-
 def look_at(path: Path, *, limit: int = MAX_FILE_BYTES) -> FileState | None:
     """The state of a directory entry, None when there is none; the content of a regular file up to `limit` bytes.
 
@@ -84,18 +63,6 @@ def look_at(path: Path, *, limit: int = MAX_FILE_BYTES) -> FileState | None:
 def identity_of(found: os.stat_result) -> Identity:
     """What changes when somebody replaces or rewrites a file."""
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
-
-
-def _open_part(folder: int, part: str, making: tuple[list[Path], Path, int] | None) -> int:
-    try:
-        return os.open(part, _WALK, dir_fd=folder)
-    except FileNotFoundError:
-        if making is None:
-            raise
-    made, path, depth = making
-    os.mkdir(part, dir_fd=folder)
-    made.append(Path(*path.parts[:depth]))
-    return os.open(part, _WALK, dir_fd=folder)
 
 
 def _read(name: str, folder: int, limit: int) -> FileState:
