@@ -84,7 +84,10 @@ class _Reader:
 
     @property
     def has_title(self) -> bool:
-        return self._table.get("terminal_title") != []
+        value = self._table.get("terminal_title")
+        if value is not None and not isinstance(value, list):
+            self._note("terminal_title", "it must be a list: an empty one leaves the title alone")
+        return value != []
 
     def flag(self, key: str, *, default: bool) -> bool:
         value = self._table.get(key, default)
@@ -108,6 +111,10 @@ class _Reader:
         if isinstance(value, bool):
             return frozenset(_EVENTS) if value else frozenset()
         if isinstance(value, list):
+            # Other programs have more events.
+            for word in words:
+                if word not in _EVENTS and (guess := did_you_mean(word, _EVENTS)):
+                    self._note("notifications", f"there is no event `{word}`; {guess}")
             return frozenset(_EVENTS).intersection(words)
         self._note("notifications", "it must be `true`, `false` or a list of events")
         return frozenset(_EVENTS)

@@ -13,6 +13,7 @@ from codex_py.programs import program_finder
 from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.policy import SandboxPolicy, extra_roots
+from codex_py.text.reasons import os_reason
 
 # The kernel takes no argument of 128 KiB.
 _MOST_BYTES: Final = 120 * 1024
@@ -71,7 +72,7 @@ class Notifier:
             self._warn(str(error))
             return
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
+            reason = os_reason(error) if isinstance(error, OSError) else str(error)
             self._warn(f"cannot start `{self._command[0]}`, the program of `notify`: {reason}")
             return
         # Somebody has to take note of its end, or it stays in the table of processes.

@@ -75,7 +75,7 @@ def test_a_program_that_is_not_there_is_a_warning(place: Place) -> None:
         ended = run(place, "exec", "go")
 
     assert (ended.status, ended.out) == (0, "done\n")
-    assert "warning: cannot start `no-such-program`, the program of `notify`: No such file" in ended.err
+    assert "warning: cannot start `no-such-program`, the program of `notify`: no such file" in ended.err
 
 
 def test_a_failed_turn_is_not_told(place: Place) -> None:
