@@ -65,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     given = parser.read(flags, words_first=True)
     if command and given.words:
-        raise UsageError(f"what is `{given.words[0]}` before `--`?", hint="the command comes after it")
+        raise UsageError(f"unexpected argument `{given.words[0]}` before `--`", hint="the command comes after it")
     if not command and given.words[:1] == [_EXPLAIN]:
         return _explain(parser, [*flags[: len(flags) - len(given.words)], *given.words[1:]])
     command = command or given.words
@@ -137,7 +137,7 @@ def _explain(parser: Parser, flags: Sequence[str]) -> int:
     parser.add_argument("--all", dest="everything", action="store_true")
     given = parser.parse_args(flags)
     if given.words:
-        raise UsageError(f"what is `{given.words[0]}` after `explain`?", hint="`explain` runs no command")
+        raise UsageError(f"unexpected argument `{given.words[0]}` after `explain`", hint="`explain` runs no command")
     setup = _set_up(given)
     sandbox, policy, cwd = setup.sandbox, setup.policy, setup.cwd
     try:

@@ -180,7 +180,7 @@ def test_a_chosen_backend_is_used_or_nothing_is_run(place: Place) -> None:
     [
         ([], "no command to run; write one: `codex-py sandbox -- ls`"),
         (["--"], "no command to run; write one: `codex-py sandbox -- ls`"),
-        (["ls", "--", "x"], "what is `ls` before `--`?"),
+        (["ls", "--", "x"], "unexpected argument `ls` before `--`"),
         (["-s", "loose", "--", "ls"], "`loose` is not a value of `--sandbox`"),
         (["--nonsense", "--", "ls"], "--nonsense"),
         (["-C", "/no/such", "--", "ls"], "cannot work in `/no/such`"),
