@@ -22,6 +22,7 @@ from codex_py.core.sandbox_report import list_permissions
 from codex_py.core.session_sandbox import allowances_without_effect, make_sandbox
 from codex_py.errors import ToolError, UsageError, UserError
 from codex_py.paths import codex_home, user_home
+from codex_py.process.starts import MAX_STARTS, never_began
 from codex_py.protocol.policy import SandboxPolicy, mode_of
 from codex_py.sandbox.backends import BACKENDS
 from codex_py.sandbox.command import Sandbox, Wrapped
@@ -43,7 +44,6 @@ _EXPLAIN: Final = "explain"
 _MISSING: Final = "not found"
 _NOT_FOUND: Final = 127
 _NOT_RUN: Final = 126
-_MAX_STARTS: Final = 3
 _ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 _INTERRUPTS: Final = (signal.SIGINT, signal.SIGQUIT)
 
@@ -161,7 +161,7 @@ def _run_held(setup: _Setup, command: Sequence[str]) -> int:
     if shortfall is not None:
         _warn(shortfall)
     status = 0
-    for _ in range(_MAX_STARTS):
+    for _ in range(MAX_STARTS):
         wrapped = sandbox.wrap(command, policy=policy, cwd=cwd, workdir=cwd)
         status, has_begun = _run(wrapped, cwd, held=wrapped.argv != tuple(command))
         if has_begun:
@@ -180,7 +180,7 @@ def _run(wrapped: Wrapped, cwd: Path, *, held: bool) -> tuple[int, bool]:
         with told.listening():
             told.start(cwd)
             status = told.wait()
-            return status, status != 1 or wrapped.has_begun()
+            return status, not never_began(status, wrapped.has_begun)
     except _Stopped as stopped:
         return stopped.status, True
     finally:

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from codex_py.core.git_checkout import GitDirectories, git_directories
 from codex_py.errors import UserError
 from codex_py.paths import is_folder, real_path
+from codex_py.process.starts import MAX_STARTS, never_began
 from codex_py.programs import ProgramFinder, program_finder
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite, extra_roots
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable, Wrapped
@@ -194,14 +195,19 @@ class GitReader:
         env = git_env(self._env, self._programs, {**_ENV, "GIT_WORK_TREE": str(root)})
         settings = {**SWITCHED_OFF, **_NO_NETWORK, **more}
         argv = git_argv(self._programs, [*settings_argv(settings), *arguments])
-        try:
-            wrapped = self._sandbox.wrap(argv, policy=ReadOnly(), cwd=root, workdir=root)
-        except SandboxUnavailable:
-            wrapped = Wrapped(tuple(argv), {})
-        try:
-            return run_git(wrapped, root, {**env, **wrapped.env}, seconds=_SECONDS)
-        finally:
-            wrapped.cleanup()
+        output = GitOutput(1, b"", "")
+        for _ in range(MAX_STARTS):
+            try:
+                wrapped = self._sandbox.wrap(argv, policy=ReadOnly(), cwd=root, workdir=root)
+            except SandboxUnavailable:
+                wrapped = Wrapped(tuple(argv), {})
+            try:
+                output = run_git(wrapped, root, {**env, **wrapped.env}, seconds=_SECONDS)
+                if not never_began(output.status, wrapped.has_begun):
+                    return output
+            finally:
+                wrapped.cleanup()
+        raise UserError(f"cannot run git: {output.complaint}")
 
 
 def git_env(env: Mapping[str, str], programs: ProgramFinder, own: Mapping[str, str]) -> dict[str, str]:

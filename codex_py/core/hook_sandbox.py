@@ -36,7 +36,13 @@ def hook_sandbox(
         except CodexError as error:
             raise CodexError(f"is not run: {error}; {_OUTSIDE}") from error
         return Start(
-            wrapped.argv, start.cwd, {**start.env, **wrapped.env}, wrapped.fds, wrapped.release, wrapped.cleanup
+            wrapped.argv,
+            start.cwd,
+            {**start.env, **wrapped.env},
+            wrapped.fds,
+            wrapped.release,
+            wrapped.cleanup,
+            wrapped.has_begun,
         )
 
     return lambda policy, cwd: HookSandbox(

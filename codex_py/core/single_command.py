@@ -15,9 +15,11 @@ from codex_py.core.command_env import command_env, key_names
 from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session_sandbox import make_sandbox
 from codex_py.errors import ToolError, UserError
+from codex_py.process.starts import MAX_STARTS, never_began
 from codex_py.protocol.policy import SandboxPolicy
 from codex_py.protocol.value import Value
-from codex_py.sandbox.command import Wrapped
+from codex_py.sandbox.command import Sandbox
+from codex_py.sandbox.wrapped import Wrapped
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 
@@ -67,6 +69,9 @@ class SingleCommand:
     def stop(self) -> None:
         """Kill it, or do not even start it."""
         self._is_stopped = True
+        self._kill()
+
+    def _kill(self) -> None:
         process = self._process
         if process is not None and process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
@@ -86,25 +91,35 @@ class SingleCommand:
 
     async def run(self, home: Path, env: Mapping[str, str]) -> CommandResult:
         """Run it to its end. Raises `UserError` when it cannot be started."""
+        sandbox = make_sandbox(self._loaded, home=home, env=env)
+        starts = 0
+        while True:
+            starts += 1
+            result, again = await self._run_once(sandbox, env)
+            if self._is_stopped or not again or starts == MAX_STARTS:
+                return result
+
+    async def _run_once(self, sandbox: Sandbox, env: Mapping[str, str]) -> tuple[CommandResult, bool]:
+        """How it ended, and whether that was only its sandbox, which could not be set up."""
         try:
-            wrapped = await asyncio.to_thread(self._wrap, home, env)
+            wrapped = await asyncio.to_thread(self._wrap, sandbox)
         except UserError:
             self._begun.set()
             raise
         try:
             await self._start(wrapped, env)
-            return await self._outcome()
+            result = await self._outcome()
+            return result, never_began(result.exit_code, wrapped.has_begun)
         finally:
             self._begun.set()
-            self.stop()
+            self._kill()
             if self._process is not None:
                 await self._process.wait()
             await asyncio.to_thread(wrapped.cleanup)
 
-    def _wrap(self, home: Path, env: Mapping[str, str]) -> Wrapped:
+    def _wrap(self, sandbox: Sandbox) -> Wrapped:
         wanted, loaded = self._wanted, self._loaded
         policy = choose_policy(loaded) if wanted.policy is None else wanted.policy
-        sandbox = make_sandbox(loaded, home=home, env=env)
         try:
             return sandbox.wrap(wanted.argv, policy=policy, cwd=wanted.cwd, workdir=wanted.cwd)
         except ToolError as error:
@@ -148,7 +163,7 @@ class SingleCommand:
                 await process.wait()
         except TimeoutError:
             timed_out = True
-            self.stop()
+            self._kill()
             await process.wait()
         finally:
             # What it has left running may hold its output open for ever.

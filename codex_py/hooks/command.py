@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from codex_py.process.starts import never_began
 from codex_py.process.sweep import MARKER, kill_marked
 from codex_py.protocol.ids import uuid7
 
@@ -21,23 +22,32 @@ _READ_BYTES: Final = 64 * 1024
 
 
 class Ran(NamedTuple):
-    """How a command ended. `trouble` says why it was stopped or not even started; there is no exit code then."""
+    """How a command ended. `trouble` says why it was stopped or not even started; there is no exit code then.
+
+    `never_began` says that only its sandbox has run, which could not be set up.
+    """
 
     exit_code: int | None
     stdout: bytes = b""
     stderr: bytes = b""
     trouble: str = ""
+    never_began: bool = False
 
 
 def _nothing() -> None:
     """What a command that runs by itself has to release and to clean up."""
 
 
+def _always() -> bool:
+    """Whether a command that runs by itself began."""
+    return True
+
+
 class Start(NamedTuple):
     """What to run, where, with which variables.
 
     `fds` are inherited under their own numbers; `release` is called once it has started or failed to, `cleanup` once it
-    has ended.
+    has ended. `has_begun` tells in between whether more than its sandbox has run.
     """
 
     argv: tuple[str, ...]
@@ -46,6 +56,7 @@ class Start(NamedTuple):
     fds: tuple[int, ...] = ()
     release: Callable[[], None] = _nothing
     cleanup: Callable[[], None] = _nothing
+    has_begun: Callable[[], bool] = _always
 
 
 async def run_to_end(start: Start, given: bytes, *, seconds: float) -> Ran:
@@ -83,7 +94,9 @@ async def _run(start: Start, given: bytes, seconds: float) -> Ran:
     if trouble:
         return Ran(None, bytes(pipes.stdout), bytes(pipes.stderr), trouble)
     status = process.returncode
-    return Ran(128 - status if status < 0 else status, bytes(pipes.stdout), bytes(pipes.stderr))
+    code = 128 - status if status < 0 else status
+    unbegun = never_began(code, start.has_begun)
+    return Ran(code, bytes(pipes.stdout), bytes(pipes.stderr), never_began=unbegun)
 
 
 def _why_not(error: OSError | ValueError, cwd: Path) -> str:

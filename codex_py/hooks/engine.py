@@ -16,6 +16,7 @@ from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.schema import Hook
 from codex_py.hooks.verdict import Verdict, combined
 from codex_py.paths import make_private_dir
+from codex_py.process.starts import MAX_STARTS
 from codex_py.programs import ProgramFinder
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.value import Value
@@ -143,14 +144,18 @@ class HookEngine:
         own = variables_of(hook, place)
         env = {**place.env, **own}
         start = Start(_argv(hook, place, own), place.cwd, env)
-        if hook.origin.layer == "project":
+        if hook.origin.layer != "project":
+            return await run_to_end(_outside(start, place), given, seconds=hook.timeout)
+        ran = Ran(None)
+        for _ in range(MAX_STARTS):
             try:
-                start = await asyncio.to_thread(self._confined, hook, start, place)
+                confined = await asyncio.to_thread(self._confined, hook, start, place)
             except CodexError as error:
                 return Ran(None, trouble=str(error))
-        else:
-            start = _outside(start, place)
-        return await run_to_end(start, given, seconds=hook.timeout)
+            ran = await run_to_end(confined, given, seconds=hook.timeout)
+            if not ran.never_began:
+                break
+        return ran
 
     def _confined(self, hook: Hook, start: Start, place: HookPlace) -> Start:
         """The start of a project's hook as the user has agreed to it. Raises `CodexError`."""

@@ -16,12 +16,11 @@ from codex_py.errors import ToolError
 from codex_py.process.output import CappedOutput, Captured
 from codex_py.process.pty import set_size
 from codex_py.process.spawn import Child, CommandSpec
+from codex_py.process.starts import never_began
 
 # After the exit, how long a grandchild that still holds the pipe is waited for.
 GRACE_SECONDS: Final = 0.05
 _KILL_SECONDS: Final = 2.0
-# How every sandbox ends that cannot be set up; others were killed.
-_NOT_SET_UP: Final = 1
 _SCRATCH_BYTES: Final = 512 * 1024
 _PENDING_BYTES: Final = 1024 * 1024
 
@@ -157,7 +156,7 @@ class ExecSession:
 
     def _exited(self) -> None:
         self._exit_code = self._child.reap()
-        self.never_began = self._exit_code == _NOT_SET_UP and not self._has_begun()
+        self.never_began = never_began(self._exit_code, self._has_begun)
         # Later, when what a dying sandbox still held has surely been killed: what is removed protected something.
         self._loop.call_later(GRACE_SECONDS, self._clean_up)
         if self._reading:

@@ -16,6 +16,7 @@ from codex_py.process.pty import on_terminal
 from codex_py.process.session import ExecSession
 from codex_py.process.shells import find_shell, keep_bundled_tools, shell_argv, user_shell, with_fixed_path
 from codex_py.process.spawn import CommandSpec
+from codex_py.process.starts import MAX_STARTS
 from codex_py.protocol.encoding import decode_json
 from codex_py.protocol.events import CommandFinished, CommandStarted, Warned
 from codex_py.protocol.items import ToolCall
@@ -30,7 +31,6 @@ from codex_py.tools.spec import ToolContext, ToolOutput
 
 MIN_YIELD_MS: Final = 250
 MAX_YIELD_MS: Final = 30_000
-_MAX_STARTS: Final = 3
 
 
 class _NeverBegan(Exception):
@@ -127,7 +127,7 @@ class CommandReport:
             await self._context.processes.close(session)
             self.finished(session.transcript(), None)
             raise
-        if ended and session.never_began and self._starts < _MAX_STARTS:
+        if ended and session.never_began and self._starts < MAX_STARTS:
             if self._live is not None:
                 self._live.end()
             raise _NeverBegan
