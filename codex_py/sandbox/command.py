@@ -32,7 +32,15 @@ from codex_py.sandbox.pins import Pins
 from codex_py.sandbox.placeholders import hold_all
 from codex_py.sandbox.policy import WritableRoot, writable_roots
 from codex_py.sandbox.screens import Screens, existing_places, open_copies
-from codex_py.sandbox.unreadable import CannotDeny, ReadRules, find_unreadable, is_readable, without_nested
+from codex_py.sandbox.unreadable import (
+    CannotDeny,
+    Listings,
+    ReadRules,
+    find_unreadable,
+    has_wildcards,
+    is_readable,
+    without_nested,
+)
 from codex_py.sandbox.wrapped import Wrapped
 
 _LISTED_SOCKETS: Final = (
@@ -85,6 +93,7 @@ class Sandbox:
         self._pins: dict[tuple[SandboxPolicy, Path], Pins] = {}
         self._nested: dict[tuple[SandboxPolicy, Path], list[NestedNames]] = {}
         self._hidden_pins: dict[Path, Pins] = {}
+        self._listings: dict[Path, Listings] = {}
         self._screens: dict[Path, Screens] = {}
 
     @classmethod
@@ -129,13 +138,22 @@ class Sandbox:
             raise known
         return known
 
+    def _look_again(self, cwd: Path) -> None:
+        """Look for what has come to match a pattern; what matched before stays denied."""
+        known = self._unreadable.get(cwd)
+        if isinstance(known, tuple) and has_wildcards(self._deny_read):
+            found = self._find_unreadable(cwd)
+            is_more = isinstance(found, tuple)
+            self._unreadable[cwd] = without_nested({*known, *found}) if is_more else found
+
     def _find_unreadable(self, cwd: Path) -> tuple[Path, ...] | SandboxUnavailable:
+        listings = self._listings.setdefault(cwd, Listings())
         try:
-            found = find_unreadable(self._deny_read, cwd, self._env)
+            found = find_unreadable(self._deny_read, cwd, self._env, listings)
         except CannotDeny as error:
             return SandboxUnavailable(str(error))
         found = without_nested({*found, *existing_places(cwd / secret for secret in self._secrets)})
-        self._hidden_pins[cwd] = Pins(found)
+        self._hidden_pins.setdefault(cwd, Pins(())).add(found)
         return found
 
     def may_read(self, path: Path, policy: SandboxPolicy, cwd: Path) -> bool:
@@ -213,6 +231,7 @@ class Sandbox:
         if sys.platform != "linux":
             self.prepare(policy, cwd)
         env: dict[str, str] = {} if network is True else {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}
+        self._look_again(cwd)
         roots = self.roots(policy, cwd)
         if sys.platform == "darwin":
             options = seatbelt_argv(roots, network, self.unreadable(policy, cwd), self._unix_sockets(policy))

@@ -9,12 +9,14 @@ import os
 import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from codex_py.errors import ToolError
 from codex_py.paths import real_path
 from codex_py.sandbox.denials import expand_home
+from codex_py.sandbox.nested import is_young
 from codex_py.sandbox.policy import leads_to
 from codex_py.sandbox.screens import places_of
 
@@ -68,18 +70,57 @@ class ReadRules:
         )
 
 
-def find_unreadable(patterns: Sequence[str], cwd: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
+class _Listing(NamedTuple):
+    """`state` is a directory's inode and change time, the latter 0 when it is too young to be relied on."""
+
+    state: tuple[int, int]
+    names: tuple[str, ...]
+    folders: tuple[str, ...]
+
+
+class Listings:
+    """The names in directories; one is listed again only when its change time, which no command can set, is another."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Listing] = {}
+
+    def read(self, folder: str) -> _Listing:
+        """Raises `OSError`."""
+        status = os.lstat(folder)
+        state = (status.st_ino, status.st_ctime_ns)
+        known = self._known.get(folder)
+        if known is not None and known.state == state:
+            return known
+        young = is_young(status.st_ctime_ns)
+        with os.scandir(folder) as entries:
+            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in islice(entries, _MAX_ENTRIES + 1)]
+        names = tuple(name for name, _ in found)
+        folders = tuple(name for name, is_directory in found if is_directory)
+        known = self._known[folder] = _Listing((0, 0) if young else state, names, folders)
+        return known
+
+
+def has_wildcards(patterns: Sequence[str]) -> bool:
+    """Whether paths that appear later may match one of the patterns."""
+    return any(map(_has_wildcards, patterns))
+
+
+def find_unreadable(
+    patterns: Sequence[str], cwd: Path, env: Mapping[str, str], listings: Listings | None = None
+) -> tuple[Path, ...]:
     """The real paths the patterns stand for, without those below another one of them.
 
     `~` is the user's home, relative patterns start at `cwd`. `*` and `?` match within a name, `**` any folders between.
     A path that is not there counts when its pattern has no wildcard and a file can have its name: it may come later.
-    Raises `CannotDeny` when there is more to find than can be looked through or hidden.
+    Raises `CannotDeny` when there is more to find than can be looked through or hidden. With the same `listings`, a
+    second search is cheaper.
     """
+    listings = listings or Listings()
     found: set[Path] = set()
     for pattern in patterns:
         absolute = _absolute(pattern, cwd, env)
         if _has_wildcards(absolute) and not os.path.lexists(absolute):
-            found.update(_matches(absolute, pattern))
+            found.update(_matches(absolute, pattern, listings))
         else:
             found.update(leads_to(Path(absolute)))
     return without_nested(found)
@@ -111,12 +152,12 @@ def _split(pattern: str) -> tuple[str, list[str]]:
     return "/".join(parts[:fixed]) or "/", parts[fixed:]
 
 
-def _matches(absolute: str, pattern: str) -> Iterator[Path]:
+def _matches(absolute: str, pattern: str, listings: Listings) -> Iterator[Path]:
     top, parts = _split(absolute)
     wanted = re.compile(_expression(parts), re.DOTALL)
     real = real_path(top)
     count = 0
-    for path in _below(real, pattern, deep="**" in parts or len(parts) > 1):
+    for path in _below(real, pattern, listings, deep="**" in parts or len(parts) > 1):
         if wanted.fullmatch(path):
             yield Path(real_path(f"{real}/{path}"))
             count += 1
@@ -124,23 +165,22 @@ def _matches(absolute: str, pattern: str) -> Iterator[Path]:
                 raise _cannot_deny(pattern, f"matches more than {_MAX_MATCHES:,} paths")
 
 
-def _below(top: str, pattern: str, *, deep: bool) -> Iterator[str]:
+def _below(top: str, pattern: str, listings: Listings, *, deep: bool) -> Iterator[str]:
     """Names of everything below `top`, relative to it; links are not followed."""
     folders = deque([""])
     seen = 0
     while folders:
         folder = folders.popleft()
         try:
-            with os.scandir(f"{top}/{folder}") as listing:
-                for entry in listing:
-                    seen += 1
-                    if seen > _MAX_ENTRIES:
-                        raise _cannot_deny(pattern, f"has to be looked for among more than {_MAX_ENTRIES:,} files")
-                    yield folder + entry.name
-                    if deep and entry.is_dir(follow_symlinks=False):
-                        folders.append(f"{folder}{entry.name}/")
+            listing = listings.read(f"{top}/{folder}")
         except OSError:
             continue
+        seen += len(listing.names)
+        if seen > _MAX_ENTRIES:
+            raise _cannot_deny(pattern, f"has to be looked for among more than {_MAX_ENTRIES:,} files")
+        yield from (folder + name for name in listing.names)
+        if deep:
+            folders.extend(f"{folder}{name}/" for name in listing.folders)
 
 
 def _cannot_deny(pattern: str, reason: str) -> CannotDeny:

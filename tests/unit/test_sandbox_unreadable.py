@@ -154,6 +154,34 @@ async def test_what_is_denied_stays_so_when_its_folder_is_moved(session: Session
 
 
 @on_linux
+@pytest.mark.parametrize("policy", [ReadOnly(), WORKSPACE], ids=["read-only", "workspace-write"])
+@pytest.mark.parametrize("backend", BACKENDS)
+async def test_what_comes_to_match_a_pattern_is_denied_to_the_next_command(
+    session: Session, backend: BackendName, policy: SandboxPolicy
+) -> None:
+    deny(session, "**/.env", "*.pem", backend=backend)
+    session.policy = policy
+    assert "Permission denied" in await _out(session, "cat .env")
+    moved = session.cwd.parent / "moved"
+    (moved / "deep").mkdir(parents=True)
+    (moved / "deep" / ".env").write_text("secret\n")
+    moved.rename(session.cwd / "moved")
+    (session.cwd / "a" / ".env").write_text("secret\n")
+    (session.cwd / "new.pem").write_text("secret\n")
+    for path in ("moved/deep/.env", "a/.env", "new.pem", ".env"):
+        assert "Permission denied" in await _out(session, f"cat {path}"), path
+    (session.cwd / "a" / ".env").unlink()
+    assert await _out(session, "cat a/y.txt") == "content of repo/a/y.txt"
+
+
+@on_linux
+async def test_what_a_command_makes_is_denied_to_the_next_one(session: Session) -> None:
+    deny(session, "**/.env")
+    await _out(session, "touch -r a stamp; echo secret > a/.env; touch -r stamp a")
+    assert "Permission denied" in await _out(session, "cat a/.env")
+
+
+@on_linux
 @pytest.mark.parametrize("backend", ["bubblewrap", "namespaces"])
 async def test_the_workspace_below_a_denied_folder_can_be_used(session: Session, backend: BackendName) -> None:
     deny(session, "~", backend=backend)
