@@ -22,8 +22,8 @@ from codex_py.core.sandbox_report import list_permissions
 from codex_py.core.session_sandbox import allowances_without_effect, make_sandbox
 from codex_py.errors import ToolError, UsageError, UserError
 from codex_py.paths import codex_home, user_home
-from codex_py.process.starts import MAX_STARTS, never_began
 from codex_py.protocol.policy import SandboxPolicy, mode_of
+from codex_py.protocol.starts import MAX_STARTS, never_began
 from codex_py.sandbox.backends import BACKENDS
 from codex_py.sandbox.command import Sandbox, Wrapped
 from codex_py.text.sanitize import sanitize_line

@@ -21,9 +21,9 @@ from typing import Final, NamedTuple
 from codex_py.core.git_checkout import GitDirectories, git_directories
 from codex_py.errors import UserError
 from codex_py.paths import is_folder, real_path
-from codex_py.process.starts import MAX_STARTS, never_began
 from codex_py.programs import ProgramFinder, program_finder
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite, extra_roots
+from codex_py.protocol.starts import MAX_STARTS, never_began
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable, Wrapped
 from codex_py.sandbox.git_settings import included_files
 from codex_py.sandbox.policy import is_writable

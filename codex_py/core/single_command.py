@@ -15,8 +15,8 @@ from codex_py.core.command_env import command_env, key_names
 from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session_sandbox import make_sandbox
 from codex_py.errors import ToolError, UserError
-from codex_py.process.starts import MAX_STARTS, never_began
 from codex_py.protocol.policy import SandboxPolicy
+from codex_py.protocol.starts import MAX_STARTS, never_began
 from codex_py.protocol.value import Value
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.wrapped import Wrapped

@@ -16,9 +16,9 @@ from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.schema import Hook
 from codex_py.hooks.verdict import Verdict, combined
 from codex_py.paths import make_private_dir
-from codex_py.process.starts import MAX_STARTS
 from codex_py.programs import ProgramFinder
 from codex_py.protocol.encoding import encode_json
+from codex_py.protocol.starts import MAX_STARTS
 from codex_py.protocol.value import Value
 
 _MOST_AT_ONCE: Final = 16

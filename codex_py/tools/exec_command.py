@@ -16,11 +16,11 @@ from codex_py.process.pty import on_terminal
 from codex_py.process.session import ExecSession
 from codex_py.process.shells import find_shell, keep_bundled_tools, shell_argv, user_shell, with_fixed_path
 from codex_py.process.spawn import CommandSpec
-from codex_py.process.starts import MAX_STARTS
 from codex_py.protocol.encoding import decode_json
 from codex_py.protocol.events import CommandFinished, CommandStarted, Warned
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly
+from codex_py.protocol.starts import MAX_STARTS
 from codex_py.sandbox.command import SandboxMissing
 from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
 from codex_py.tools.approval import NO_SANDBOX
