@@ -35,7 +35,7 @@ def test_exec_runs_a_command_without_a_home(place: Place) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "status"),
-    [(["skills", "list"], 0), (["skills", "list", "-C", "~/x"], 1), (["skills", "lint", "~/x"], 1), (["config"], 0)],
+    [(["skills", "list"], 0), (["skills", "list", "-C", "~/x"], 2), (["skills", "lint", "~/x"], 2), (["config"], 0)],
 )
 def test_commands_answer_without_a_home(place: Place, arguments: list[str], status: int) -> None:
     assert run_unknown(place, *arguments).status == status

@@ -246,7 +246,7 @@ def test_what_is_neither_an_id_nor_a_name_is_named(tmp_path: Path, thread_id: st
 
     assert str(raised.value).startswith("no session with the name or id ")
     assert len(str(raised.value)) < 130
-    assert raised.value.status == 1
+    assert raised.value.status == 2
     assert str(raised.value).isprintable()
 
 
