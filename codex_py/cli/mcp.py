@@ -266,7 +266,7 @@ def _require(found: _Found, name: str) -> McpServer:
     if name not in found.servers:
         raise UsageError(f"no MCP server `{name}` is configured", hint=_nearest_server(found, name))
     listed = found.servers[name]
-    return read_server(name, listed.entry).replace(pin=listed.pin, sandbox=listed.sandbox)
+    return read_server(name, listed.entry).replace(pin=listed.pin, plugin=listed.plugin or "", sandbox=listed.sandbox)
 
 
 def _nearest_server(found: _Found, name: str) -> str:

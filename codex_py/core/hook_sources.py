@@ -23,6 +23,7 @@ from codex_py.hooks.trust import CHANGED, TrustedHooks, entry_fingerprint, finge
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
 from codex_py.skills.plugin_hooks import written_hooks
+from codex_py.skills.plugin_record import change_in
 from codex_py.skills.plugins import enabled_plugins
 from codex_py.text.reasons import json_reason
 
@@ -95,7 +96,10 @@ class FoundHooks(Value):
         return self.trusted.has(self.project, entry_fingerprint(hook))
 
     def refusal(self, hook: Hook, cwd: Path) -> str | None:
-        """Why a hook of the project must not run in a folder now: it may have changed since it was agreed to."""
+        """Why a hook of the project or of a plugin must not run in a folder now: it may have changed meanwhile."""
+        if hook.origin.plugin and hook.origin.root is not None:
+            change = change_in(self.trusted.home, hook.origin.plugin, hook.origin.root)
+            return f"is not run: its plugin `{hook.origin.plugin}` has changed: {change}" if change else None
         may_run = self.trusts_all or self.trusted.has(self.project, fingerprint(hook, cwd))
         return None if may_run else CHANGED
 

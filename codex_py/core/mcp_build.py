@@ -66,10 +66,10 @@ def build_mcp(build: McpBuild) -> SessionMcp:
 def mcp_place(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> McpPlace:
     """Where servers are started, and where what is kept of them is."""
 
-    def current_pin(server: McpServer) -> str:
-        from codex_py.core.server_table import project_of, server_pin  # the seam: few projects bring servers
+    def refusal(server: McpServer) -> str | None:
+        from codex_py.core.server_table import change_of  # the seam: few projects bring servers
 
-        return server_pin(server, project_of(loaded, cwd), cwd)
+        return change_of(server, loaded, home=home, cwd=cwd)
 
     @lru_cache(1)
     def sandbox() -> Callable[[McpServer, ServerStart, CommandLimits], ServerStart]:
@@ -84,7 +84,7 @@ def mcp_place(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, 
         version=__version__,
         tokens=_Tokens(loaded, home),
         mark={},
-        current_pin=current_pin,
+        refusal=refusal,
         confine=lambda server, start, limits: sandbox()(server, start, limits),
         limits=lambda: CommandLimits(choose_policy(loaded), cwd),
     )
@@ -95,6 +95,7 @@ def _agreed(server: McpServer, table: ServerTable) -> McpServer:
     allow_with = ""
     if key := table.keeps.get(server.name):
         allow_with = f'{dotted((*key, "default_tools_approval_mode"))} = "approve"'
+        server = server.replace(plugin=key[1] if key[0] == "plugins" else "")
     elif trusted := table.trusted.get(server.name):
         server = server.replace(pin=trusted.pin, sandbox=trusted.sandbox)
         allow_with = f"codex-py mcp trust {sanitize_line(server.name)} --approve"

@@ -1,4 +1,4 @@
-"""The sandbox of a project's MCP servers: that of the session, as its settings are when the server starts."""
+"""The sandbox of a project's or a plugin's MCP servers: that of the session, as it is when the server starts."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ def server_sandbox(
                 network=server.sandbox == "network",
             )
         except CodexError as error:
-            name = sanitize_line(server.name)
-            raise McpFailed(f"{error}; `codex-py mcp trust {name} --outside` lets it run without a sandbox") from error
+            way = f"`codex-py mcp trust {sanitize_line(server.name)} --outside`"
+            if server.plugin:
+                way = '`sandbox = "outside"` in its table'
+            raise McpFailed(f"{error}; {way} lets it run without a sandbox") from error
         return ServerStart(wrapped.argv, {**start.env, **wrapped.env}, wrapped.fds, wrapped.release, wrapped.cleanup)
 
     return confine

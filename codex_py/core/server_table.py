@@ -19,8 +19,10 @@ from codex_py.core.mcp_slot import Entry, ServerTable, TrustedServer, WaitingSer
 from codex_py.mcp.servers import McpServer, ServerSandbox, read_server
 from codex_py.process.named_files import named_contents
 from codex_py.protocol.encoding import as_object
+from codex_py.skills.plugin_record import change_in
 from codex_py.skills.plugin_servers import plugin_servers
-from codex_py.skills.plugins import checked_plugins, held_plugin_line
+from codex_py.skills.plugins import checked_plugins, held_plugin_line, installed_plugin
+from codex_py.text.sanitize import sanitize_line
 
 Origin: TypeAlias = Literal["user", "project", "plugin"]
 Standing: TypeAlias = Literal["trusted", "changed", "unknown", "refused"]
@@ -49,10 +51,9 @@ class ListedServer(NamedTuple):
 
     @property
     def sandbox(self) -> ServerSandbox:
-        """Where it runs; only a project's server runs in the sandbox."""
-        if self.origin != "project":
-            return "outside"
-        return sandbox_of(read_server(self.name, self.entry), self.words)
+        """Where it runs: a project's server in the sandbox, others outside unless their table says otherwise."""
+        server = read_server(self.name, self.entry)
+        return sandbox_of(server, self.words) if self.origin == "project" else server.sandbox
 
 
 class Listing(NamedTuple):
@@ -174,6 +175,22 @@ def server_pin(server: McpServer, project: Path, cwd: Path) -> str:
     words = [] if server.command is None else [server.command, *server.args]
     files = named_contents(words, project, server.cwd or cwd)
     return hashlib.sha256(server.fingerprint.encode() + files).hexdigest() if files else server.fingerprint
+
+
+def change_of(server: McpServer, loaded: LoadedConfig, *, home: Path, cwd: Path) -> str | None:
+    """What has changed of a project's or a plugin's server since the user agreed to it; None when nothing has."""
+    if server.plugin:
+        plugin = installed_plugin(home, server.plugin)
+        if plugin is None:
+            return f"the plugin `{server.plugin}` is gone"
+        change = change_in(home, plugin.id, plugin.root)
+        return held_plugin_line(plugin, change) if change is not None else None
+    if server_pin(server, project_of(loaded, cwd), cwd) == server.pin:
+        return None
+    return (
+        "it, or a file that its command line names, has changed since you agreed to it"
+        f" (`codex-py mcp trust {sanitize_line(server.name)}` shows it, and asks)"
+    )
 
 
 def _standing(written: str | None, pin: str) -> tuple[Standing, tuple[TrustWord, ...]]:

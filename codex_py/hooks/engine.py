@@ -145,6 +145,10 @@ class HookEngine:
         env = {**place.env, **own}
         start = Start(_argv(hook, place, own), place.cwd, env)
         if hook.origin.layer != "project":
+            if hook.origin.layer == "plugin":
+                refusal = await asyncio.to_thread(self._trust.refusal, hook, place.cwd)
+                if refusal is not None:
+                    return Ran(None, trouble=refusal)
             return await run_to_end(_outside(start, place), given, seconds=hook.timeout)
         ran = Ran(None)
         for _ in range(MAX_STARTS):

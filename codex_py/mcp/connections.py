@@ -269,7 +269,7 @@ class McpConnections:
         start = ServerStart(tuple(argv_of(server)), env)
         if server.sandbox == "outside":
             start = self._with_trusted_programs(server, start)
-        if server.pin:
+        if server.pin or server.plugin:
             start = await self._agreed(server, start)
         try:
             return await ServerChild.start(start, server.cwd or self._place.cwd)
@@ -291,7 +291,7 @@ class McpConnections:
         return program_finder(env, limits.cwd, (self._place.cwd, *extra_roots(limits.policy)))
 
     async def _agreed(self, server: McpServer, start: ServerStart) -> ServerStart:
-        """The start of a project's server as the user has agreed to it."""
+        """The start of a project's or a plugin's server as the user has agreed to it."""
         preparing = asyncio.ensure_future(asyncio.to_thread(self._prepare, server, start, self._place.limits()))
         try:
             return await asyncio.shield(preparing)
@@ -303,13 +303,10 @@ class McpConnections:
         if server.sandbox != "outside":
             start = self._place.confine(server, start, limits)
         # Last of all and at every start: a command may have changed a file of it meanwhile.
-        if self._place.current_pin(server) != server.pin:
+        if refusal := self._place.refusal(server):
             start.release()
             start.cleanup()
-            raise McpFailed(
-                "it, or a file that its command line names, has changed since you agreed to it"
-                f" (`codex-py mcp trust {sanitize_line(server.name)}` shows it, and asks)"
-            )
+            raise McpFailed(refusal)
         return start
 
     def _restriction(self, server: McpServer) -> str:
@@ -321,6 +318,8 @@ class McpConnections:
             return f" (`{passed_over}` was passed over: commands may write it)" if passed_over else ""
         if isinstance(self._place.limits().policy, DangerFullAccess):
             return ""
+        if server.plugin:
+            return " (it runs in the sandbox: `sandbox` of its table says so)"
         more = "`--outside` allows" if server.sandbox == "network" else "`--network` or `--outside` allow"
         return f" (it runs in the sandbox; `codex-py mcp trust {sanitize_line(server.name)}` with {more} more)"
 

@@ -105,9 +105,8 @@ def _cannot_confine(server: McpServer, start: ServerStart, limits: CommandLimits
     raise McpFailed("there is no sandbox for it here")
 
 
-def _pin_of(server: McpServer) -> str:
+def _no_refusal(_: McpServer) -> str | None:
     """Nothing of such a server can change."""
-    return server.pin
 
 
 class McpPlace(Value):
@@ -122,9 +121,9 @@ class McpPlace(Value):
     version: str
     tokens: TokenFile
     mark: Mapping[str, str]
-    # What a server with a pin would run now; it is started only when that is still its pin.
-    current_pin: Callable[[McpServer], str] = _pin_of
-    # What puts a project's server into the sandbox; raises `McpFailed`. Both are called in a thread.
+    # Why a server of a project or a plugin must not be started now, None when it may: its files may have changed.
+    refusal: Callable[[McpServer], str | None] = _no_refusal
+    # What puts such a server into the sandbox; raises `McpFailed`. Both are called in a thread.
     confine: Callable[[McpServer, ServerStart, CommandLimits], ServerStart] = _cannot_confine
     limits: Callable[[], CommandLimits] = _no_session
 

@@ -39,7 +39,8 @@ class McpServer(Value):
     yes to one of its tools can be written down for good; `approved_tools` are the hashes of tools that have one.
     `trust_annotations` is whether what it says of its tools saves questions, `allow_insecure_http` whether credentials
     are sent to it without encryption. `pin` stands for what the user has agreed to start, "" where nobody is asked.
-    `allow_with` is how the user allows its tools for good, "" where they cannot; None is for the table of its name.
+    `plugin` is the id of the plugin that brings it. `allow_with` is how the user allows its tools for good, "" where
+    they cannot; None is for the table of its name.
     """
 
     secret_fields: ClassVar[frozenset[str]] = frozenset({"env", "http_headers"})
@@ -71,6 +72,7 @@ class McpServer(Value):
     trust_annotations: bool = True
     allow_insecure_http: bool = False
     pin: str = ""
+    plugin: str = ""
     sandbox: ServerSandbox = "outside"
     allow_with: str | None = None
 
@@ -154,6 +156,7 @@ def read_server(name: str, entry: Mapping[str, Any]) -> McpServer:
         approved_tools={tool: one["approved_hash"] for tool, one in tools.items() if "approved_hash" in one},
         trust_annotations=entry.get("trust_annotations", True),
         allow_insecure_http=entry.get("allow_insecure_http", False),
+        sandbox=entry.get("sandbox", "outside"),
     )
 
 

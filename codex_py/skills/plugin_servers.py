@@ -25,6 +25,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_:@/.-]{1,128}")
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,127})\}")
 _REMOTE: Final = frozenset({"http", "streamable_http", "streamable-http", "streamableHttp"})
 _MODES: Final = ("auto", "prompt", "writes", "approve")
+_SANDBOXES: Final = ("session", "network", "outside")
 _PASSED_ON: Final = ("startup_timeout_sec", "tool_timeout_sec")
 
 
@@ -48,11 +49,14 @@ def plugin_servers(plugin: Plugin, settings: Mapping[str, Any] | None = None) ->
         if len(entries) == _MOST_SERVERS:
             problems.append(f"plugin `{plugin.id}` has more than {_MOST_SERVERS} MCP servers: the rest is left out")
             break
+        own = as_object((settings or {}).get(name))
         read = _entry(plugin, table) if _NAME.fullmatch(name) else "that is no name for a server"
+        if own.get("sandbox", "outside") not in _SANDBOXES:
+            read = "its `sandbox` is none of `session`, `network`, `outside`"
         if isinstance(read, str):
             problems.append(f"plugin `{plugin.id}`: its MCP server `{name[:128]}` is left out: {read}")
         else:
-            entries[name] = {**read, **_own_settings(as_object((settings or {}).get(name)))}
+            entries[name] = {**read, **_own_settings(own)}
     return PluginServers(entries, tuple(problems))
 
 
@@ -162,6 +166,8 @@ def _own_settings(settings: Mapping[str, Any]) -> Entry:
             entry[key] = tuple(one for one in settings[key] if isinstance(one, str))
     if (mode := settings.get("default_tools_approval_mode")) in _MODES:
         entry["default_tools_approval_mode"] = mode
+    if "sandbox" in settings:
+        entry["sandbox"] = settings["sandbox"]
     tools = {
         tool: {key: value for key, value in as_object(one).items() if _is_tool_setting(key, value)}
         for tool, one in as_object(settings.get("tools")).items()

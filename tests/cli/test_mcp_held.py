@@ -17,6 +17,7 @@ from tests.support import no_namespaces
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place, toml_value
 from tests.support.mcp_servers import odd_words, server
+from tests.support.plugins import add_server, enabled, install, make_plugin, write
 from tests.support.process import COMMAND, TIMEOUT, Finished, Running, run
 
 # Tries to leave the sandbox, notes what came of it in the project, and is our own server then.
@@ -232,3 +233,44 @@ def read_to(reader: int) -> bytes:
     ready, _, _ = select.select([reader], [], [], TIMEOUT)
     assert ready, "nothing came"
     return os.read(reader, 100)
+
+
+@BACKENDS
+def test_a_server_of_a_plugin_runs_in_the_sandbox_when_the_user_says_so(
+    place: Place, tmp_path: Path, port: int, wrapper: list[str]
+) -> None:
+    out = place.home / "escaped"
+    folder = make_plugin(tmp_path / "p")
+    write(folder / "serve.py", SERVE)
+    words = ["${PLUGIN_ROOT}/serve.py", str(out), str(port), *odd_words("good", "tools=plain")[1:]]
+    servers = {"theirs": {"command": sys.executable, "args": words}}
+    write(folder / ".mcp.json", json.dumps({"mcpServers": servers}))
+    install(place, folder)
+    table = f'{enabled()}[plugins."demo@local".mcp_servers.theirs]\ndefault_tools_approval_mode = "approve"\n'
+    seen_with: dict[str, str] = {}
+    for sandbox in ("session", "network", "outside"):
+        with FakeResponses([call("c", "mcp__theirs__plain", {"text": "hello"})], [say("done")]) as model:
+            place.use_model(model.base_url)
+            config = place.codex_home / "config.toml"
+            more = settings(place, partial=bool(wrapper)) + table + f'sandbox = "{sandbox}"\n'
+            config.write_text(config.read_text() + more)
+            argv = [*wrapper, COMMAND, "exec", "-s", "workspace-write", "go"]
+            with Running(argv, env=place.env, cwd=place.repo) as running:
+                ended = running.wait()
+        assert "said hello" in str(model.requests[-1].body["input"][-1]), ended.err
+        seen_with[sandbox] = seen(place)
+    assert seen_with == {
+        "session": "wrote: no, reached: no",
+        "network": "wrote: no, reached: yes",
+        "outside": "wrote: yes, reached: yes",
+    }
+
+
+def test_a_server_of_a_plugin_with_another_word_for_its_sandbox_is_left_out(place: Place, tmp_path: Path) -> None:
+    folder = make_plugin(tmp_path / "p")
+    add_server(folder)
+    install(place, folder)
+    place.configure(f'{enabled()}[plugins."demo@local".mcp_servers.theirs]\nsandbox = "yes"\n')
+    listed = run(place, "mcp", "list", "--json")
+    assert json.loads(listed.out) == []
+    assert "its `sandbox` is none of `session`, `network`, `outside`" in listed.err

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, say
+from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
+from tests.support.hooks import entry, use_hooks
 from tests.support.mcp_servers import odd_words, tool_names
 from tests.support.plugins import NO_BUNDLED, add_server, install, make_plugin, write
 from tests.support.process import Finished, run
@@ -146,3 +147,21 @@ def test_a_server_in_python_leaves_nothing_in_its_plugin(place: Place, tmp_path:
     for _ in range(2):
         ended, (_, has_server, _) = use(place)
         assert (ID in ended.err, has_server) == (False, True)
+
+
+def test_a_hook_of_a_plugin_that_changes_during_the_session_is_not_run_any_more(place: Place, tmp_path: Path) -> None:
+    folder = make_plugin(tmp_path / "p")
+    hook = {"hooks": [{"type": "command", "command": "sh ${PLUGIN_ROOT}/count.sh"}]}
+    write(folder / "count.sh", "echo run >> counted\n")
+    write(folder / "hooks/hooks.json", json.dumps({"hooks": {"PreToolUse": [hook]}}))
+    changed = install(place, folder) / "count.sh"
+    calls = [[call(f"c{n}", "exec_command", {"cmd": "true", "login": False})] for n in range(2)]
+    # A hook of the user's changes the plugin: no command in the sandbox could.
+    use_hooks(place, PostToolUse=[entry(f"echo 'echo more >> counted' >> {changed}", "Bash")])
+    with FakeResponses(*calls, [say("done")]) as model:
+        place.use_model(model.base_url, "")
+        config = place.codex_home / "config.toml"
+        config.write_text(f'{config.read_text()}{NO_BUNDLED}[plugins."{ID}"]\nenabled = true\n')
+        ended = run(place, "exec", "go")
+    assert f"is not run: its plugin `{ID}` has changed: `count.sh` has changed since it was installed" in ended.err
+    assert (place.repo / "counted").read_text() == "run\n"

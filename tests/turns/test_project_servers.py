@@ -19,6 +19,7 @@ from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.mcp_servers import asked, learn, odd_words, server, tool_names
 from tests.support.mcp_turns import agree, answers, output_parts, texts, warnings
+from tests.support.plugins import enabled, install, make_plugin, write
 from tests.support.process import run
 from tests.support.session import watched_session
 
@@ -236,6 +237,26 @@ def test_a_changed_file_of_the_project_that_would_run_needs_a_new_yes(place: Pla
     assert standing(place) == "trusted"
     place.write("tools/serve.py" if len(command) > 1 else "serve.py", "print('something else')\n")
     assert standing(place) == "changed"
+
+
+async def test_a_server_of_a_plugin_that_has_changed_is_not_started_again_after_it_has_died(
+    place: Place, tmp_path: Path
+) -> None:
+    source = (Path(__file__).parents[1] / "support/mcp/odd_server.py").read_text()
+    log = tmp_path / "log"
+    folder = make_plugin(tmp_path / "p")
+    write(folder / "serve.py", source)
+    entry = {"command": sys.executable, "args": ["${PLUGIN_ROOT}/serve.py", "die_in_call", f"log={log}"]}
+    write(folder / ".mcp.json", json.dumps({"mcpServers": {"theirs": entry}}))
+    root = install(place, folder)
+    tables = f'{enabled()}[plugins."demo@local".mcp_servers.theirs]\ndefault_tools_approval_mode = "approve"\n'
+    calls = [[call(f"c{number}", "mcp__theirs__reads", {})] for number in range(2)]
+    with FakeResponses(*calls, [say("done")]) as model:
+        async with watched_session(place, model, NO_BUNDLED + tables, **ASKING) as watched:
+            watched.on(events.McpCallFinished, lambda: write(root / "serve.py", f"{source}\n# and something else\n"))
+            await watched.say("go")
+    assert "`serve.py` has changed since it was installed" in model.requests[2].output_of("c1")
+    assert asked(log).count("initialize") == 1
 
 
 async def test_a_server_whose_file_was_changed_is_not_started_again_after_it_has_died(
