@@ -84,8 +84,8 @@ def test_an_untrusted_folder_asks_once(place: Place) -> None:
 @pytest.mark.parametrize("which", ["nope", "--last"])
 def test_nothing_is_asked_about_a_folder_for_a_session_that_there_is_not(place: Place, verb: str, which: str) -> None:
     ended = run(place, verb, which)
-    missing = "no session to resume in" if which == "--last" else "no session with the name or id `nope`"
-    assert (ended.status, missing in ended.err) == (1, True)
+    status, missing = (1, "no session to resume in") if which == "--last" else (2, "no session with the name or id")
+    assert (ended.status, missing in ended.err) == (status, True)
     assert "Do you trust" not in ended.out
 
 

@@ -205,7 +205,7 @@ def test_a_project_s_server_is_listed_and_trusted_from_the_command_line(place: P
     assert (place.codex_home / "config.toml").read_text().startswith("# mine\n")
     assert standing(place) == "trusted"
     learn(place, "theirs")
-    assert run(place, "mcp", "remove", "theirs").status == 1
+    assert run(place, "mcp", "remove", "theirs").status == 2
     assert run(place, "mcp", "trust", "theirs", "--never").status == 0
     assert standing(place) == "refused"
 
@@ -213,7 +213,7 @@ def test_a_project_s_server_is_listed_and_trusted_from_the_command_line(place: P
 def test_what_an_untrusted_project_names_cannot_be_trusted_one_by_one(place: Place, tmp_path: Path) -> None:
     name_server(place, tmp_path / "log")
     ended = run(place, "mcp", "trust", "theirs", "--yes")
-    assert ended.status == 1
+    assert ended.status == 2
     hint = "what a project names is read only when you trust the project (`codex-py --trust`)"
     assert f"the project names no MCP server `theirs`; {hint}" in ended.err
 
@@ -223,7 +223,7 @@ def test_a_user_s_server_counts_before_the_project_s(place: Place, tmp_path: Pat
     place.configure(trusting(place) + server("theirs", command="mine"))
     [one] = json.loads(run(place, "mcp", "list", "--json").out)
     assert (one["origin"], one["transport"]["command"]) == ("user", "mine")
-    assert run(place, "mcp", "trust", "theirs", "--yes").status == 1
+    assert run(place, "mcp", "trust", "theirs", "--yes").status == 2
 
 
 @pytest.mark.parametrize("command", [["./serve.py"], ["python3", "tools/serve.py", "--stdio"]])
