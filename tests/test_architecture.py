@@ -30,12 +30,13 @@ ALLOWED: Final[dict[str, set[str]]] = {
     "process": {"protocol", "text"},
     "sandbox": {"protocol"},
     "patch": {"text"},
-    "skills": {"protocol", "text"},
+    "shell": {"text"},
+    "skills": {"protocol", "text", "shell"},
     "mcp": {"protocol", "text"},
     "hooks": {"protocol", "text", "process"},
     "rollout": {"protocol", "text"},
     "context": {"protocol", "text", "skills"},
-    "tools": {"protocol", "text", "process", "sandbox", "patch", "skills", "mcp", "hooks"},
+    "tools": {"protocol", "text", "process", "sandbox", "shell", "patch", "skills", "mcp", "hooks"},
     "core": {
         "protocol",
         "text",
@@ -49,6 +50,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
         "tools",
         "process",
         "sandbox",
+        "shell",
     },
     "render": {"protocol", "text"},
     "ui": {"protocol", "text", "config", "core", "render", "skills"},
@@ -162,8 +164,7 @@ LAZY: Final = {
     ("text/diff.py", "difflib"),
     ("tools/apply_patch.py", "codex_py.tools.patching"),
     # Only when a command is judged, or read for the skill it uses.
-    ("text/bash_tree.py", "tree_sitter"),
-    ("text/bash_tree.py", "tree_sitter_bash"),
+    ("shell/command_line.py", "codex_py.shell.reading"),
     # Only with an MCP server; its SDK in a thread, and what its calls need with the first one.
     ("core/mcp_parts.py", "codex_py.core.mcp_build"),
     ("core/mcp_parts.py", "codex_py.core.mcp_sampling"),

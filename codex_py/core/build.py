@@ -49,6 +49,8 @@ from codex_py.protocol.ids import uuid7
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import ApprovalPolicy, extra_roots
 from codex_py.sandbox.policy import writable_roots
+from codex_py.shell.command_line import CommandLineReader
+from codex_py.shell.script_file import read_script_file
 from codex_py.skills.roots import SkillRootsRequest
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.redact import Redactor
@@ -58,7 +60,9 @@ if TYPE_CHECKING:
     from codex_py.core.hands import Hands
     from codex_py.core.notify import Notifier
     from codex_py.core.session_hooks import SessionHooks
+    from codex_py.model.auth import Credentials, LoginRules
     from codex_py.model.catalog import ModelFacts
+    from codex_py.model.client import ModelClient
     from codex_py.model.local_model import LocalChoice
     from codex_py.rollout.reader import StoredSession
 
@@ -105,10 +109,9 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
     hooks, approval = _hooks(request, tool_env, stored, thread_id=thread_id)
     place = ToolPlace(provider, approval, request.can_ask, roles.shown())
     tools = offered_tools(config, facts, settings, place)
-    client = connect_model(
-        provider, credentials, rules=rules, env=request.env, home=request.home, originator=request.originator
-    )
+    client = _client(request, provider, credentials, rules)
     servers = session_servers(request)
+    command_lines = CommandLineReader(read_script_file)
     mcp = server_slot(request, servers, ServerAnswers(provider=provider, client=client, pictures=facts.images))
     return SessionParts(
         thread_id=thread_id,
@@ -120,6 +123,7 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
             tool_env,
             lambda: _hands(request),
             agent_slot(request, roles, file),
+            command_lines,
             can_ask=request.can_ask,
             chose_never=request.chooses_never,
             users_env=lambda: _users_env(request, keys),
@@ -131,7 +135,7 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
         redactor=_redactor(request, credentials.secrets, keys),
         snapshot=lambda skills, now: _snapshot(request, now, skills=skills),
         override=lambda op, now: _overridden(request, place, op, now),
-        skills=SessionSkills(_skill_settings(request, settings, tool_env, keys=keys, servers=servers), request.cwd),
+        skills=_session_skills(request, settings, tool_env, command_lines, keys=keys, servers=servers),
         mcp=mcp,
         report_crash=lambda error: _report_crash(config.log_dir or request.home / "log", error),
         stored=stored,
@@ -147,6 +151,12 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
         previous=_previous(request, provider, settings, stored),
         compact_prompt=compact_prompt(config),
         tells_interrupts=config.agents.interrupt_message,
+    )
+
+
+def _client(request: SessionRequest, provider: Provider, credentials: Credentials, rules: LoginRules) -> ModelClient:
+    return connect_model(
+        provider, credentials, rules=rules, env=request.env, home=request.home, originator=request.originator
     )
 
 
@@ -236,21 +246,22 @@ def _redactor(request: SessionRequest, secrets: tuple[str, ...], keys: frozenset
     return Redactor((*secrets, *secret_values(config, request.env), *withheld))
 
 
-def _skill_settings(
+def _session_skills(
     request: SessionRequest,
     settings: ModelSettings,
     tool_env: Mapping[str, str],
+    command_lines: CommandLineReader,
     *,
     keys: frozenset[str],
     servers: ServerTable,
-) -> SkillSettings:
+) -> SessionSkills:
     config = request.loaded.config
     withheld = {name: value for name, value in request.env.items() if name not in tool_env and name not in keys}
 
     def roots_for(cwd: Path) -> SkillRootsRequest:
         return skill_sources(request.loaded, home=request.home, cwd=cwd, env=request.env)
 
-    return SkillSettings(
+    skill_settings = SkillSettings(
         roots=roots_for(request.cwd),
         rules=skill_rules(config),
         include_instructions=config.skills.include_instructions,
@@ -259,12 +270,14 @@ def _skill_settings(
         env=tool_env,
         withheld_env=withheld,
         configured_mcp=servers.keys(),
+        command_lines=command_lines,
         roots_for=roots_for,
         keep_ledger=not request.ephemeral,
         # The default denials name no `SKILL.md`.
         checks_plain=bool(config.sandbox.deny_read),
         may_read=read_check(request.loaded, home=request.home, cwd=request.cwd, env=request.env),
     )
+    return SessionSkills(skill_settings, request.cwd)
 
 
 def _overridden(

@@ -25,12 +25,13 @@ from codex_py.protocol.readable import arguments_of
 from codex_py.text.excerpt import first_words
 from codex_py.text.sanitize import sanitize
 from codex_py.tools.guard import declined_because
-from codex_py.tools.hook_calls import Deed, deeds_of, rewritten, scripts_inside
+from codex_py.tools.hook_calls import Deed, deeds_of, rewritten
 from codex_py.tools.spec import RunCall, ToolContext, ToolOutput
 
 _Ask: TypeAlias = Callable[[Question], Awaitable[str | None]]
 
 _SHOWN: Final = 120
+_MAX_SCRIPTS: Final = 32
 _LONGEST_QUESTION: Final = 16 * 1024
 _LONGEST_LINE: Final = 16 * 1024
 _NO_REASON: Final = "it gave no reason"
@@ -85,8 +86,9 @@ class HookedCalls:
         if verdict.permission == "deny" or not command.is_command or not self._judges(command):
             return verdict
         line = str(command.given["command"])
-        scripts = await asyncio.to_thread(scripts_inside, line, context.cwd, context.env)
-        inner = [command.replace(given={**command.given, "command": script}) for script in scripts]
+        read = await asyncio.to_thread(context.read_command_line, line, context.cwd)
+        scripts = dict.fromkeys(script.strip() for script in read.scripts[:_MAX_SCRIPTS])
+        inner = [command.replace(given={**command.given, "command": script}) for script in scripts if script]
         if not inner:
             return verdict
         within = await self._runner.fire_about("PreToolUse", inner, fields)

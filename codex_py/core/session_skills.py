@@ -11,6 +11,7 @@ from codex_py.protocol.events import SkillUsed
 from codex_py.protocol.input import SkillInput, TextInput, UserInput
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
+from codex_py.shell.command_line import CommandLineReader
 from codex_py.skills.bundled import sync_bundled
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.render import RenderedSkills, render_skills
@@ -42,6 +43,7 @@ class SkillSettings(Value):
     withheld_env: Mapping[str, str]
     configured_mcp: frozenset[str]
     roots_for: Callable[[Path], SkillRootsRequest]
+    command_lines: CommandLineReader
     keep_ledger: bool = True
     may_read: Callable[[Path], bool] = bool
     checks_plain: bool = True
@@ -182,8 +184,11 @@ class SessionSkills:
         from codex_py.skills.implicit import SkillIndex, detect_skill_use  # the seam: only when a command runs
 
         if self._index is None:
-            self._index = SkillIndex(self._catalog, variables=self._settings.env)
-        return detect_skill_use(command, workdir, self._index)
+            self._index = SkillIndex(self._catalog)
+        if not self._index.may_name(command, workdir):
+            return ()
+        line = self._settings.command_lines.read(command, str(workdir), self._settings.env)
+        return detect_skill_use(line, self._index)
 
     def note_use(self, skill: Skill, kind: Literal["explicit", "read", "script"]) -> list[SkillUsed]:
         """The use, for the ledger and for whoever listens; nothing when it is not the first of the turn."""

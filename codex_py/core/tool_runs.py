@@ -18,6 +18,7 @@ from codex_py.protocol import events
 from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.policy import SandboxPolicy, has_no_limits
 from codex_py.protocol.value import Value
+from codex_py.shell.command_line import CommandLineReader
 from codex_py.tools.allowed import AllowedTools
 from codex_py.tools.registry import ToolRegistry
 from codex_py.tools.spec import ToolContext, ToolOutput
@@ -46,6 +47,7 @@ class ToolParts(Value):
     env: dict[str, str]
     load_hands: Callable[[], Hands]
     agents: AgentSlot
+    command_lines: CommandLineReader
     can_ask: bool = False
     chose_never: bool = False
     users_env: Callable[[], dict[str, str]] = dict
@@ -144,6 +146,7 @@ class ToolRuns:
             env=parts.env | self._secrets.env,
             output_tokens=turn.settings.output_tokens,
             emit=announcements,
+            command_lines=parts.command_lines,
             ask=announcements.noted(self._questions.ask) if parts.can_ask else None,
             widen=self._widen,
             approvals=hands.approvals,
@@ -229,7 +232,7 @@ class ToolRuns:
         self._granted = policy
 
     def _load(self, policy: SandboxPolicy, cwd: Path) -> Hands:
-        self._registry.warm_up()
+        self._registry.warm_up(self._parts.command_lines)
         hands = self._parts.load_hands()
         hands.prepare(policy, cwd)
         return hands

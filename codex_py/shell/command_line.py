@@ -14,6 +14,8 @@ ReadFile = Callable[[str], str | None]
 """The text of a script file by its absolute path; None for what is no script of a shell, or cannot be read."""
 
 MAX_SCRIPT_BYTES: Final = 1024 * 1024
+_MAX_REMEMBERED: Final = 8
+_MAX_OPTIONS: Final = 32
 
 
 class Redirect(NamedTuple):
@@ -88,29 +90,26 @@ class CommandLine(NamedTuple):
 
 
 class CommandLineReader:
-    """Reads command lines for a session: `env` is what commands start with. The last few lines are remembered."""
+    """Reads the command lines of a session, each once: the last few are remembered."""
 
-    def __init__(self, env: Mapping[str, str], read_file: ReadFile | None = None) -> None:
-        self._env = env
+    def __init__(self, read_file: ReadFile | None = None) -> None:
         self._read_file = read_file
-        self._recent: dict[tuple[str, str], CommandLine] = {}
+        self._recent: dict[tuple[str, str], tuple[CommandLine, Mapping[str, str]]] = {}
 
-    def read(self, text: str, directory: str) -> CommandLine:
-        """The command line as it would run in `directory`."""
+    def read(self, text: str, directory: str, env: Mapping[str, str]) -> CommandLine:
+        """The command line as it would run in `directory`, its commands started with `env`."""
         from codex_py.shell.reading import read_command_line  # third-party weight: tree-sitter
 
         key = (text, directory)
-        line = self._recent.pop(key, None) or read_command_line(text, directory, self._env, self._read_file)
-        # A file may say something else the next time.
-        if not line.reads_files:
-            self._recent[key] = line
-            while len(self._recent) > _MAX_REMEMBERED:
-                del self._recent[next(iter(self._recent))]
+        line, known_env = self._recent.get(key, (None, env))
+        if line is None or known_env != env:
+            line = read_command_line(text, directory, env, self._read_file)
+            # A file may say something else the next time.
+            if not line.reads_files:
+                self._recent[key] = line, env
+                for old in list(self._recent)[:-_MAX_REMEMBERED]:
+                    self._recent.pop(old, None)
         return line
-
-
-_MAX_REMEMBERED: Final = 8
-_MAX_OPTIONS: Final = 32
 
 
 def _without_options(texts: Words) -> list[Words]:

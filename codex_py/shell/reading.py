@@ -27,8 +27,9 @@ from codex_py.shell.words import Word, printed_text
 _MAX_DEPTH: Final = 150
 _MAX_NESTED: Final = 8
 _MAX_SCRIPTS: Final = 64
-_MAX_COMMANDS: Final = 5000
-_MAX_STEPS: Final = 100_000
+_MAX_COMMANDS: Final = 2000
+_MAX_STEPS: Final = 30_000
+_MAX_ROUGH: Final = 8 * 1024
 _MAX_INNER_BYTES: Final = 2 * MAX_SCRIPT_BYTES
 _MAX_LOOP_VALUES: Final = 64
 _MAX_FILES: Final = 4
@@ -89,6 +90,8 @@ class _Walk:
         self._nested = 0
         self._bytes_left = _MAX_INNER_BYTES
         self._expander = Expander(env)
+        self._scripts_left = _MAX_SCRIPTS
+        self._roughly_read: set[str] = set()
         self._written: dict[str, str] = {}
         self._trees: dict[str, Node | None] = {}
 
@@ -101,11 +104,12 @@ class _Walk:
     def read_script(self, text: str, state: ShellState, *, nested: int) -> None:
         # A loop around `bash -c "…"` must not read the same script again and again.
         self._bytes_left -= len(text)
-        if nested > _MAX_NESTED or self._bytes_left < 0 or len(self.scripts) > _MAX_SCRIPTS:
+        if nested > _MAX_NESTED or self._bytes_left < 0 or self._scripts_left < 0:
             self.is_complete = False
             return
-        if nested:
-            self.scripts.append(text)
+        if nested and not state.in_file:
+            self.scripts.append(text.strip())
+        self._scripts_left -= 1
         root = self.parse(_BLANKS.sub(" ", text))
         if root is None:
             self.is_complete = False
@@ -119,6 +123,10 @@ class _Walk:
 
     def _read_roughly(self, text: str, state: ShellState) -> None:
         """The commands of a script that the grammar does not take, cut at its separators."""
+        text = text[:_MAX_ROUGH]
+        if text in self._roughly_read:
+            return
+        self._roughly_read.add(text)
         for document in _DOCUMENT.finditer(text):
             line = text[text.rfind("\n", 0, document.start()) + 1 : document.start()] + document[3]
             if not SHELLS.isdisjoint(_NAMES.findall(line)):
@@ -254,17 +262,16 @@ class _Walk:
         words: list[Word] = []
         env: list[tuple[str, Word]] = []
         input_, redirects = around.input, list(around.redirects)
-        for child in node.named_children:
+        for child in node.named_children[:_MAX_WORDS]:
             match child.type:
                 case "variable_assignment":
                     assigned = self._assign(child, state.copy())
                     env += [assigned] if assigned else []
                 case "herestring_redirect" | "file_redirect":
                     input_ = self._redirection(child, state, redirects) or input_
-                case _ if len(words) < _MAX_WORDS:
-                    words += self._split(child, state)
                 case _:
-                    self.is_complete = False
+                    words += self._split(child, state)[: _MAX_WORDS - len(words)]
+        self.is_complete = self.is_complete and node.named_child_count <= _MAX_WORDS
         self._visit_inside(node, state, depth)
         # A variable that is not known may hold nothing, as in `$SUDO rm`.
         while len(words) > 1 and words[0].text is None and not words[0].printed_by:

@@ -56,6 +56,16 @@ _SCRIPT_OPTIONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("flock", "runuser", "script", "sg", "su"), "-c"),
     **dict.fromkeys(("alias", "entr", "hyperfine", "nodemon", "parallel", "ssh", "tmux", "trap", "watch"), ""),
 }
+# Who allows one of these for good allows everything: they run what their arguments say.
+RUNS_ARGUMENTS: Final = frozenset(
+    {
+        *(*SHELLS, *INTERPRETERS, *PREFIXES, *WRAPPERS, *FINDERS, *_SCRIPT_OPTIONS),
+        *("pypy", "py", "deno", "bun", "pwsh", "powershell", "git", "eval", "make", "awk", "sed", "tee"),
+        *("ansible", "concurrently", "sem", "vagrant"),
+    }
+    # Their own subcommands are what most agreements are about.
+    - {"npm", "pnpm", "yarn"}
+)
 _GIT_SCRIPTS: Final = frozenset(("-x", "--exec", "foreach"))
 # Options of shells that take a word.
 _SHELL_VALUES: Final = frozenset(("--init-file", "--rcfile", "-O", "-o", "+O", "+o"))

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from codex_py.paths import real_path
-from codex_py.skills.commands import plain_commands
-from codex_py.skills.listings import commands_run, is_found
+from codex_py.shell.command_line import Command, CommandLine
+from codex_py.shell.words import Word
 from codex_py.skills.model import Skill, SkillCatalog
-from codex_py.skills.words import FileSearch, PlainCommand, Word
 
 _READERS: Final = frozenset(("cat", "sed", "head", "tail", "less", "more", "bat", "awk", "rg"))
 _RUNNERS: Final = re.compile(r"(?:python(?:3(?:\.\d+)?)?|bash|zsh|sh|node|deno|ruby|perl|pwsh|source|\.)")
@@ -49,12 +48,10 @@ class _Pattern(NamedTuple):
 class SkillIndex:
     """The skills of a catalogue by the files that give them away: enabled ones the model may use on its own.
 
-    `variables` is the environment commands run in, for paths such as `$CODEX_HOME/skills/…`. Made once for a
-    catalogue; the file system is looked at only when a command first asks for it.
+    Made once for a catalogue; the file system is looked at only when a command first asks for it.
     """
 
-    def __init__(self, catalog: SkillCatalog, *, variables: Mapping[str, str]) -> None:
-        self.variables = variables
+    def __init__(self, catalog: SkillCatalog) -> None:
         self._skills = [skill for skill in catalog.enabled() if skill.allow_implicit]
         self._documents = {str(skill.canonical_path): skill for skill in self._skills}
         self._scripts: dict[str, Skill] | None = None
@@ -78,12 +75,6 @@ class SkillIndex:
             return
         for skill in self._skills:
             if any(_matches(path.parts, parts) for path in (skill.path, skill.canonical_path)):
-                yield skill
-
-    def documents_found(self, search: FileSearch) -> Iterator[Skill]:
-        """The skills whose `SKILL.md`, as reached or canonical, a search lists."""
-        for skill in self._skills:
-            if is_found(str(skill.canonical_path), search) or is_found(str(skill.path), search):
                 yield skill
 
     def owner(self, path: str) -> Skill | None:
@@ -120,39 +111,36 @@ class UsedOnce:
         return True
 
 
-def detect_skill_use(command: str, workdir: Path, index: SkillIndex) -> tuple[SkillUse, ...]:
-    """The skills that a command line for a POSIX shell uses, each kind of use once, in the order of the commands.
+def detect_skill_use(line: CommandLine, index: SkillIndex) -> tuple[SkillUse, ...]:
+    """The skills that a command line uses, each kind of use once, in the order of the commands.
 
     Reading is `cat sed head tail less more bat awk rg` with a `SKILL.md` as an argument or as input; running is a
     script runner whose first file, with the ending of a script, lies in a skill's `scripts` folder, or a file there
-    that is run itself. Looks into pipelines, loops, `cd …` and `bash -lc "…"`. Patterns of the shell, and the files
-    that `find`, `ls` or `echo` hand on to a loop, to `xargs` or to `-exec`, are those of known skills; nothing is
-    looked up for them. `workdir` is absolute.
+    that is run itself. Patterns of the shell stand for the files of known skills; nothing is looked up for them.
     """
-    if not index.may_name(command, workdir):
-        return ()
     found: dict[tuple[Path, str], SkillUse] = {}
     paths = patterns = 0
-    for outer in plain_commands(command, str(workdir), index.variables):
-        for plain in commands_run(outer):
-            if skill := _script_owner(plain, index):
-                found.setdefault((skill.canonical_path, "script"), SkillUse(skill, "script"))
-                continue
-            for one in _files_read(plain):
-                paths, patterns = paths + 1, patterns + (not isinstance(one, str))
-                if paths > _MAX_PATHS or patterns > _MAX_PATTERNS:
-                    return tuple(found.values())
-                for skill in _documents(one, index):
-                    found.setdefault((skill.canonical_path, "read"), SkillUse(skill, "read"))
+    for command in line.commands:
+        if command.is_guess or command.in_file:
+            continue
+        if skill := _script_owner(command, index):
+            found.setdefault((skill.canonical_path, "script"), SkillUse(skill, "script"))
+            continue
+        for file in _files_read(command):
+            paths, patterns = paths + 1, patterns + (not isinstance(file, str))
+            if paths > _MAX_PATHS or patterns > _MAX_PATTERNS:
+                return tuple(found.values())
+            for skill in _documents(file, index):
+                found.setdefault((skill.canonical_path, "read"), SkillUse(skill, "read"))
     return tuple(found.values())
 
 
-def _script_owner(command: PlainCommand, index: SkillIndex) -> Skill | None:
-    if "/" in command.program:
-        path = _absolute(command.words[0], command.folder)
+def _script_owner(command: Command, index: SkillIndex) -> Skill | None:
+    if "/" in (command.words[0].text or ""):
+        path = _absolute(command.words[0], command.directory)
         if path and (skill := index.owner(path)):
             return skill
-    name = _base_name(command.program).removesuffix(".exe")
+    name = command.program.removesuffix(".exe")
     if not _RUNNERS.fullmatch(name):
         return None
     files = [word for word in command.words[1:] if word.text is None or not word.text.startswith("-")]
@@ -160,33 +148,27 @@ def _script_owner(command: PlainCommand, index: SkillIndex) -> Skill | None:
         files = files[1:]
     if not files or files[0].text is None or not _SCRIPT.fullmatch(files[0].text):
         return None
-    path = _absolute(files[0], command.folder)
+    path = _absolute(files[0], command.directory)
     return index.owner(path) if path else None
 
 
-def _documents(read: str | _Pattern | FileSearch, index: SkillIndex) -> Iterator[Skill]:
-    if isinstance(read, FileSearch):
-        yield from index.documents_found(read)
-    elif isinstance(read, _Pattern):
+def _documents(read: str | _Pattern, index: SkillIndex) -> Iterator[Skill]:
+    if isinstance(read, _Pattern):
         yield from index.documents_matching(read.path)
     elif skill := index.document(read):
         yield skill
 
 
-def _files_read(command: PlainCommand) -> Iterator[str | _Pattern | FileSearch]:
-    """What a command that shows files has among its arguments: absolute paths, patterns of them, and searches."""
-    name = _base_name(command.program)
+def _files_read(command: Command) -> Iterator[str | _Pattern]:
+    """What a command that shows files has among its arguments: absolute paths, and patterns of them."""
+    name = command.program
     if name not in _READERS or (name == "rg" and any(word.text == "--files" for word in command.words)):
         return
-    arguments = [word for word in command.words[1:] if word.listed or not (word.text or "-").startswith("-")]
-    for argument in [*arguments, *([command.stdin] if command.stdin else [])]:
-        for word in argument.listed or (argument,):
-            if isinstance(word, FileSearch):
-                yield word
-                continue
-            for one in _alternatives(word):
-                if path := _absolute(one, command.folder):
-                    yield _Pattern(path) if one.is_pattern else path
+    arguments = [word for word in command.words[1:] if not (word.text or "-").startswith("-")]
+    for argument in [*arguments, *([command.input.file] if command.input.file else [])]:
+        for word in _alternatives(argument):
+            if path := _absolute(word, command.directory):
+                yield _Pattern(path) if word.is_pattern else path
 
 
 def _alternatives(word: Word) -> list[Word]:
@@ -211,10 +193,6 @@ def _absolute(word: Word, folder: str | None) -> str | None:
     # Links are followed later, so `..` must stay where it is; in a pattern nothing can be looked up.
     path = text if text.startswith("/") else f"{folder}/{text}"
     return os.path.normpath(path) if word.is_pattern else path
-
-
-def _base_name(program: str) -> str:
-    return program.rpartition("/")[2].lower()
 
 
 def _matches(path: tuple[str, ...], pattern: list[str]) -> bool:

@@ -15,20 +15,11 @@ from codex_py.protocol.policy import (
     asks_about,
 )
 from codex_py.protocol.value import Value
-from codex_py.tools.known_safe import BUILTINS
-from codex_py.tools.plain_script import Words
+from codex_py.shell.known_safe import BUILTINS
+from codex_py.shell.runners import RUNS_ARGUMENTS
+from codex_py.shell.words import Words
 from codex_py.tools.rules import RuleBook, strictest
-from codex_py.tools.runners import FINDERS, RUNNERS, SCRIPT_TAKERS, WRAPPERS
-from codex_py.tools.script_sources import INTERPRETERS, SHELLS
 
-# Who allows one of these for good allows everything: they run what their arguments say.
-_TOO_WIDE: Final = frozenset(
-    {
-        *(*SHELLS, *INTERPRETERS, *RUNNERS, *WRAPPERS, *SCRIPT_TAKERS, *FINDERS),
-        *("pypy", "py", "deno", "bun", "pwsh", "powershell", "env", "sudo", "git", "eval", "exec", "command"),
-        *("nohup", "nice", "timeout", "time", "uvx", "make", "awk", "sed", "tee"),
-    }
-)
 _SCRIPT_OPTIONS: Final = frozenset(("-c", "-lc", "-e", "-r", "-m", "-", "--eval", "-p", "--print", "-Command"))
 
 _LEAVE: Final = "it asks to run outside the sandbox"
@@ -171,7 +162,7 @@ def suggest_pattern(segments: Sequence[Words] | None, wanted: Sequence[str], saf
 
 def _is_too_wide(pattern: Words) -> bool:
     name = pattern[0].rpartition("/")[2].rstrip("0123456789.")
-    if name not in _TOO_WIDE and pattern[0].rpartition("/")[2] not in _TOO_WIDE:
+    if name not in RUNS_ARGUMENTS and pattern[0].rpartition("/")[2] not in RUNS_ARGUMENTS:
         return False
     return len(pattern) == 1 or (len(pattern) == 2 and pattern[1] in _SCRIPT_OPTIONS)
 

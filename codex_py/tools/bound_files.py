@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from codex_py.paths import real_path
 from codex_py.process.named_files import named_files
+from codex_py.shell.words import Words
 from codex_py.text.sanitize import sanitize_line
-from codex_py.tools.plain_script import Words, plain_segments
 from codex_py.tools.rules import RuleBook
 from codex_py.tools.spec import ToolContext
 
@@ -24,7 +24,7 @@ def bound_files(words: Sequence[str], workdir: Path, context: ToolContext) -> tu
 
     A script is one word. A plain command whose program reads and runs no file it names has none.
     """
-    segments = plain_segments(words[0]) if len(words) == 1 else [tuple(words)]
+    segments = context.read_command_line(words[0], workdir).segments if len(words) == 1 else [tuple(words)]
     if segments and all(segment[0] in _IGNORE_CONTENT for segment in segments if segment):
         return ()
     roots = [root.path for root in context.sandbox.roots(context.sandbox_policy, context.cwd)]

@@ -11,7 +11,7 @@ from typing import Literal
 from codex_py.errors import UserError
 from codex_py.paths import make_private_dir, open_private
 from codex_py.protocol.value import Value
-from codex_py.tools.plain_script import Words
+from codex_py.shell.words import Words
 from codex_py.tools.rule_files import rule_line
 from codex_py.tools.rules import PrefixRule, RuleBook
 

@@ -21,6 +21,10 @@ from codex_py.protocol.policy import DangerFullAccess
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope, read_reply
 from codex_py.protocol.value import Value
 from codex_py.sandbox.denial import looks_denied
+from codex_py.shell.command_line import CommandLineReader
+from codex_py.shell.dangerous import find_danger
+from codex_py.shell.known_safe import BUILTINS, is_known_safe
+from codex_py.shell.words import Words
 from codex_py.text.sanitize import sanitize_command, sanitize_line
 from codex_py.tools.approval import (
     Ask,
@@ -33,12 +37,8 @@ from codex_py.tools.approval import (
     suggest_pattern,
 )
 from codex_py.tools.bound_files import RulesInForce, bound_files, changed_files, rules_in_force
-from codex_py.tools.danger import find_danger
 from codex_py.tools.grants import Approvals
-from codex_py.tools.hidden_commands import hidden_commands
-from codex_py.tools.known_safe import BUILTINS, is_known_safe
 from codex_py.tools.outside import finder_of, outside_context, unagreed, writable_programs
-from codex_py.tools.plain_script import Words, plain_segments
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 _LONG_SCRIPT: Final = 4096
@@ -88,9 +88,9 @@ class Attempted(NamedTuple):
 Attempt = Callable[[ToolContext], Awaitable[Attempted]]
 
 
-def warm_up() -> None:
+def warm_up(command_lines: CommandLineReader) -> None:
     """Load the grammar of shell scripts, which takes longer than reading one."""
-    plain_segments("true")
+    command_lines.read("true", "/", {})
 
 
 async def guard_command(command: GuardedCommand, context: ToolContext, attempt: Attempt) -> ToolOutput:
@@ -293,16 +293,16 @@ class _CommandGuard:
 
 def find_facts(command: GuardedCommand, context: ToolContext) -> CommandFacts:
     """Read the command's script; what a shell that is not known would make of it is not guessed at."""
-    variables = context.env
-    hidden = hidden_commands(command.script, str(command.workdir), variables)
-    segments = plain_segments(command.script) if _is_trusted(command.shell, context) else None
+    line = context.read_command_line(command.script, command.workdir)
+    hidden = line.every_reading()
+    segments = line.segments if _is_trusted(command.shell, context) else None
     safe = [words for words in segments or () if is_known_safe(words) and _is_the_known_one(words[0], context)]
     writable = writable_programs((*(segments or ()), *hidden), command.shell, context)
     return CommandFacts(
         segments=segments,
         hidden=hidden,
         safe=tuple(safe),
-        danger=find_danger(command.script, str(command.workdir), variables) if context.guards_accidents else None,
+        danger=find_danger(line, context.env.get("HOME")) if context.guards_accidents else None,
         escalated=command.escalated and not isinstance(context.sandbox_policy, DangerFullAccess),
         justification=command.justification,
         shortfall=context.shortfall,

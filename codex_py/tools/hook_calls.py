@@ -19,12 +19,7 @@ from codex_py.protocol.encoding import as_list, encode_json
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.readable import arguments_of
 from codex_py.protocol.value import Value
-from codex_py.skills.commands import plain_commands
-from codex_py.skills.words import quoted_script
-from codex_py.tools.danger import WHOLE_SCRIPT
-from codex_py.tools.hidden_commands import scripts_fed
-from codex_py.tools.runners import commands_carried, program
-from codex_py.tools.script_sources import SHELLS
+from codex_py.shell.runners import SHELLS
 
 # What hooks for other tools are written for, beside our own name: of tools without fields of their own.
 _ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -50,7 +45,6 @@ _BESIDE: Final = (
 )
 _SHELL: Final = "Bash"
 _EDITS: Final = ("Edit", "Write", "MultiEdit")
-_MOST_NESTED: Final = 32
 _MOST_COPIED: Final = 4 * 1024 * 1024
 
 
@@ -109,21 +103,6 @@ def deeds_of(call: ToolCall, cwd: Path, typed_before: str = "") -> list[Deed]:
     return [Deed(name, {**arguments, **more}, _ALIASES.get(name, ()))]
 
 
-def scripts_inside(command: str, cwd: Path, variables: Mapping[str, str]) -> list[str]:
-    """The scripts that a command line hands to further shells, those inside of them included, each once.
-
-    Of `bash -c "…"`, `xargs sh -c '…'`, `eval …`, and what a shell is given to read: `sh <<END`, `echo … | sh`.
-    """
-    folder, found, waiting = str(cwd), dict[str, None](), [command]
-    while waiting and len(found) < _MOST_NESTED:
-        text = waiting.pop(0)
-        inner = (*_scripts_quoted(text, folder, variables), *scripts_fed(text, folder, variables))
-        fresh = [one for script in dict.fromkeys(inner) if (one := script.strip()) and one not in found]
-        found |= dict.fromkeys(fresh)
-        waiting += fresh
-    return list(found)[:_MOST_NESTED]
-
-
 def rewritten(call: ToolCall, updated: Mapping[str, Any]) -> ToolCall:
     """The call with a hook's fields in place of its own; those not named stay."""
     arguments = dict(arguments_of(call))
@@ -149,12 +128,6 @@ def rewritten(call: ToolCall, updated: Mapping[str, Any]) -> ToolCall:
         command = changes.pop("command")
         changes["chars"] = f"{command}\n" if isinstance(command, str) else command
     return call.replace(arguments=encode_json({**arguments, **changes}).decode())
-
-
-def _scripts_quoted(text: str, folder: str, variables: Mapping[str, str]) -> Iterator[str]:
-    commands = plain_commands(text, folder, variables, limits=WHOLE_SCRIPT)
-    carried = (words for one in commands for words in (list(one.words), *commands_carried(one.words)))
-    return (script for words in carried if (script := quoted_script(program(words), words)))
 
 
 def _command_deeds(name: str, arguments: Mapping[str, Any], cwd: Path) -> Iterator[Deed]:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from codex_py.paths import real_path
 from codex_py.programs import ProgramFinder
 from codex_py.protocol.policy import DangerFullAccess
-from codex_py.tools.known_safe import BUILTINS
-from codex_py.tools.plain_script import Words
+from codex_py.shell.known_safe import BUILTINS
+from codex_py.shell.words import Words
 from codex_py.tools.spec import ToolContext
 
 

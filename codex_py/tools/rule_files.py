@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple, cast
 
 from codex_py.errors import CodexError
 from codex_py.protocol.encoding import encode_json
+from codex_py.shell.words import Words
 from codex_py.text.nearest import did_you_mean
-from codex_py.tools.plain_script import Words
 from codex_py.tools.rules import STRICTNESS, PrefixRule, RuleBook
 
 MAX_FILE_BYTES: Final = 256 * 1024

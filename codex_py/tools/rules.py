@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from codex_py.protocol.value import Value
-from codex_py.tools.plain_script import Words
+from codex_py.shell.words import Words
 
 Decision: TypeAlias = Literal["allow", "prompt", "forbidden"]
 STRICTNESS: Final[tuple[Decision, ...]] = ("allow", "prompt", "forbidden")

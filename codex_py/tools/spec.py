@@ -17,6 +17,7 @@ from codex_py.protocol.value import Value
 if TYPE_CHECKING:
     from codex_py.process.manager import ProcessManager
     from codex_py.sandbox.command import Sandbox
+    from codex_py.shell.command_line import CommandLine, CommandLineReader
     from codex_py.tools.grants import Approvals
 
 
@@ -90,6 +91,7 @@ class ToolContext(Value):
     env: Mapping[str, str]
     output_tokens: int
     emit: Callable[[Event], None]
+    command_lines: CommandLineReader
     ask: Callable[[Question], Awaitable[str | None]] | None = None
     widen: Callable[[SandboxPolicy], None] | None = None
     approvals: Approvals | None = None
@@ -100,6 +102,10 @@ class ToolContext(Value):
     fixed_path: str | None = None
     agents: Callable[[], AgentSpawner] | None = None
     use_skill: Callable[[str], Awaitable[str]] | None = None
+
+    def read_command_line(self, text: str, directory: Path) -> CommandLine:
+        """A command line as the call would run it, read once for all who judge it."""
+        return self.command_lines.read(text, str(directory), self.env)
 
 
 class ToolOutput(Value):

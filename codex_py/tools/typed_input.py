@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from pathlib import Path
 from typing import Final
 
 from codex_py.errors import ToolError
@@ -11,16 +12,13 @@ from codex_py.process.session import ExecSession
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.policy import DangerFullAccess
 from codex_py.protocol.questions import ApprovalQuestion
-from codex_py.skills.commands import plain_commands
-from codex_py.skills.words import PlainCommand
+from codex_py.shell.command_line import Command
+from codex_py.shell.dangerous import find_danger
+from codex_py.shell.runners import SHELLS, reads_script_from_input
 from codex_py.text.sanitize import sanitize_command, sanitize_line
 from codex_py.tools.approval import Ask, CommandFacts, Refuse, Verdict, decide_input, decide_typed
-from codex_py.tools.danger import find_danger
 from codex_py.tools.grants import Approvals
 from codex_py.tools.guard import PLANNING, declined_because, put_question
-from codex_py.tools.hidden_commands import hidden_commands
-from codex_py.tools.runners import WRAPPERS, program
-from codex_py.tools.script_sources import SHELLS, reads_script
 from codex_py.tools.spec import ToolContext
 
 # As much of the line of a running command as a question about its input shows: the user has seen all of it before.
@@ -49,11 +47,11 @@ async def permit_input(text: str, session: ExecSession, context: ToolContext) ->
     Keys that only interrupt or end a command need no question anywhere.
     """
     outside = session.outside and not isinstance(context.sandbox_policy, DangerFullAccess)
-    if not text.strip(_ENDING_KEYS) or not (outside or await asyncio.to_thread(_is_shell, session.line)):
+    if not text.strip(_ENDING_KEYS) or not (outside or await asyncio.to_thread(_is_shell, session, context)):
         return
     # No piece of a line says what it comes to.
     text = session.typed + text
-    facts = await asyncio.to_thread(_facts, text, str(session.cwd), context)
+    facts = await asyncio.to_thread(_facts, text, session.cwd, context)
     approvals = context.approvals or Approvals()
     key = ("input", session.id, text)
     async with approvals.lock:
@@ -98,10 +96,10 @@ def _verdict(
     return typed if isinstance(typed, Refuse) and isinstance(asked, Ask) else asked
 
 
-def _facts(text: str, folder: str, context: ToolContext) -> CommandFacts:
-    script, variables = _KEYS.sub("\n", _edited(text)), context.env
-    danger = find_danger(script, folder, variables) if context.guards_accidents else None
-    return CommandFacts(None, hidden=hidden_commands(script, folder, variables), danger=danger)
+def _facts(text: str, directory: Path, context: ToolContext) -> CommandFacts:
+    line = context.read_command_line(_KEYS.sub("\n", _edited(text)), directory)
+    danger = find_danger(line, context.env.get("HOME")) if context.guards_accidents else None
+    return CommandFacts(None, hidden=line.every_reading(), danger=danger)
 
 
 def _edited(text: str) -> str:
@@ -129,14 +127,12 @@ def _edited(text: str) -> str:
     return "".join(kept)
 
 
-def _is_shell(line: str) -> bool:
+def _is_shell(session: ExecSession, context: ToolContext) -> bool:
     """Whether a command runs a shell that reads what is typed."""
-    return any(map(_starts_shell, plain_commands(line, "/", {})))
+    return any(map(_starts_shell, context.read_command_line(session.line, session.cwd).commands))
 
 
-def _starts_shell(command: PlainCommand) -> bool:
-    words = list(command.words)
-    name = program(words)
-    if name in SHELLS:
-        return reads_script(words)
-    return name in _SHELL_STARTERS or (name in WRAPPERS and program(words[-1:]) in SHELLS)
+def _starts_shell(command: Command) -> bool:
+    if command.program in SHELLS:
+        return reads_script_from_input(command.words)
+    return command.program in _SHELL_STARTERS

@@ -158,8 +158,8 @@ def test_what_is_over_the_limits_is_left_out_and_said(script: str) -> None:
 
 def test_a_line_is_read_once_unless_a_file_may_change() -> None:
     files = {"/work/x": "ls"}
-    reader = CommandLineReader(ENV, files.get)
-    assert reader.read("ls | wc", "/work") is reader.read("ls | wc", "/work")
-    assert ("ls",) in reader.read("sh x", "/work").every_reading()
+    reader = CommandLineReader(files.get)
+    assert reader.read("ls | wc", "/work", ENV) is reader.read("ls | wc", "/work", dict(ENV))
+    assert ("ls",) in reader.read("sh x", "/work", ENV).every_reading()
     files["/work/x"] = "pwd"
-    assert ("pwd",) in reader.read("sh x", "/work").every_reading()
+    assert ("pwd",) in reader.read("sh x", "/work", ENV).every_reading()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.tools.known_safe import is_known_safe
-from codex_py.tools.plain_script import plain_segments
+from codex_py.shell.known_safe import is_known_safe
+from codex_py.shell.reading import read_command_line
 
 SAFE = r"""
 ls
@@ -235,7 +235,7 @@ bash -c "ls \$(pwd)"
 
 
 def is_safe(script: str) -> bool:
-    segments = plain_segments(script)
+    segments = read_command_line(script, "/work", {}).segments
     return segments is not None and all(is_known_safe(words) for words in segments)
 
 
@@ -251,11 +251,11 @@ def test_what_may_do_more_is_not(script: str) -> None:
 
 @pytest.mark.parametrize("script", NOT_PLAIN, ids=lambda script: ascii(script)[:30])
 def test_what_a_shell_would_change_is_not_plain(script: str) -> None:
-    assert plain_segments(script) is None
+    assert read_command_line(script, "/work", {}).segments is None
 
 
 def test_words_are_as_the_shell_has_them() -> None:
-    assert plain_segments("cd a && cat 'b c'\"d\"e -5 | bash -lc 'ls; pwd'") == (
+    assert read_command_line("cd a && cat 'b c'\"d\"e -5 | bash -lc 'ls; pwd'", "/work", {}).segments == (
         ("cd", "a"),
         ("cat", "b cde", "-5"),
         ("ls",),
@@ -265,9 +265,13 @@ def test_words_are_as_the_shell_has_them() -> None:
 
 def test_the_shell_agrees_on_the_words_of_every_safe_script(tmp_path: Path) -> None:
     """Each command name becomes a printer of its words, so that bash itself says what it would have run."""
-    plain = [script for script in (*SAFE, *PLAIN_AND_UNKNOWN) if (found := plain_segments(script)) and len(found) == 1]
+    plain = [
+        script
+        for script in (*SAFE, *PLAIN_AND_UNKNOWN)
+        if (found := read_command_line(script, "/work", {}).segments) and len(found) == 1
+    ]
     for script in plain:
-        [words] = plain_segments(script) or ()
+        [words] = read_command_line(script, "/work", {}).segments or ()
         if script.startswith(("bash -c", "bash -lc", "sh -c")):
             continue
         told = subprocess.run(

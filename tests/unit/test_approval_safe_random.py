@@ -15,8 +15,8 @@ import pytest
 
 from codex_py.process.env import find_executable, with_bundled_tools
 from codex_py.sandbox.linux import find_bwrap
-from codex_py.tools.known_safe import is_known_safe
-from codex_py.tools.plain_script import plain_segments
+from codex_py.shell.known_safe import is_known_safe
+from codex_py.shell.reading import read_command_line
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
 
@@ -113,7 +113,7 @@ def make_script(source: random.Random) -> str:
 
 
 def is_safe(script: str) -> bool:
-    segments = plain_segments(script)
+    segments = read_command_line(script, "/work", {}).segments
     return segments is not None and all(is_known_safe(words) for words in segments)
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from codex_py.hooks.matching import Matcher
 from codex_py.protocol.items import ToolCall
-from codex_py.tools.hook_calls import deeds_of, rewritten, scripts_inside
+from codex_py.shell.reading import read_command_line
+from codex_py.tools.hook_calls import deeds_of, rewritten
 
 CWD = Path("/repo")
 PATCH = (
@@ -153,7 +154,7 @@ def test_arguments_of_any_kind_are_told(tool: str, arguments: str) -> None:
     ],
 )
 def test_the_scripts_inside_a_command_are_found(command: str, scripts: list[str]) -> None:
-    assert scripts_inside(command, CWD, {}) == scripts
+    assert list(read_command_line(command, str(CWD), {}).scripts) == scripts
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from codex_py.protocol.events import Event, FileChange, PatchFinished, PatchReje
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.sandbox.command import Sandbox
+from codex_py.shell.command_line import CommandLineReader
 from codex_py.tools.apply_patch import ApplyPatch, apply_patch_text
 from codex_py.tools.spec import ToolContext, ToolOutput
 from tests.unit.patch_cases import harvest, patch, plant, update
@@ -47,6 +48,7 @@ class Session:
             env={},
             output_tokens=10_000,
             emit=self.events.append,
+            command_lines=CommandLineReader(),
         )
 
     async def apply(self, text: str, workdir: Path | None = None) -> ToolOutput:

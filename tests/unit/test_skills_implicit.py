@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from codex_py.shell.reading import read_command_line
 from codex_py.skills.implicit import SkillIndex, UsedOnce, detect_skill_use
 from codex_py.skills.model import SkillCatalog
 from tests.support.work import within
@@ -31,8 +32,11 @@ def known(project: Path) -> SkillCatalog:
 
 def used(command: str, project: Path, *, workdir: Path | None = None, skills: SkillCatalog | None = None) -> list[str]:
     """`name kind` of each use."""
-    index = SkillIndex(skills or known(project), variables={"HOME": str(project)})
-    return [f"{use.skill.name} {use.kind}" for use in detect_skill_use(command, workdir or project, index)]
+    index, directory = SkillIndex(skills or known(project)), workdir or project
+    if not index.may_name(command, directory):
+        return []
+    line = read_command_line(command, str(directory), {"HOME": str(project)})
+    return [f"{use.skill.name} {use.kind}" for use in detect_skill_use(line, index)]
 
 
 @pytest.mark.parametrize(
@@ -235,13 +239,13 @@ def test_hostile_commands_cost_little(command: str, project: Path) -> None:
 
 def test_a_command_without_a_trace_of_a_skill_is_not_parsed(project: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from codex_py.skills.implicit import SkillIndex, detect_skill_use\n"
+        "import sys; from pathlib import Path; from codex_py.skills.implicit import SkillIndex\n"
         "from tests.unit.skill_builders import catalog, skill\n"
-        "index = SkillIndex(catalog(skill()), variables={})\n"
+        "index = SkillIndex(catalog(skill()))\n"
         "for command in ('ls *', 'python -m pytest -q', 'git status | head', 'cat notes.md'):\n"
-        "    assert detect_skill_use(command, Path('/repo'), index) == ()\n"
+        "    assert not index.may_name(command, Path('/repo'))\n"
         "assert not {'tree_sitter', 'tree_sitter_bash', 'yaml', 'pydantic'} & set(sys.modules)\n"
-        "assert SkillIndex(catalog(), variables={}).may_name('cat SKILL.md', Path('/')) is False\n"
+        "assert SkillIndex(catalog()).may_name('cat SKILL.md', Path('/')) is False\n"
     )
     subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2], check=True, timeout=60)
 
