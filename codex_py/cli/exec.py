@@ -95,6 +95,7 @@ def run(arguments: Sequence[str]) -> int:
         images=find_images(given.image),
         output_schema=read_schema(given.output_schema),
         last_message_file=find_message_file(given.output_last_message),
+        last_message_name=given.output_last_message,
         json_lines=given.json,
         short_messages=originator == _READS_SHORT_LINES,
         color=given.color,

@@ -36,6 +36,7 @@ class ExecRequest(Value):
     images: tuple[Path, ...] = ()
     output_schema: dict[str, Any] | None = None
     last_message_file: Path | None = None
+    last_message_name: str | None = None
     json_lines: bool = False
     short_messages: bool = False
     color: Literal["auto", "always", "never"] = "auto"
@@ -173,7 +174,7 @@ def _deliver(request: ExecRequest, outcome: _Outcome, answer: str | None) -> Non
             message = (answer or "").encode(errors="replace")
             outcome.output.write_file(request.last_message_file, message)
         except OSError as error:
-            raise UserError(f"cannot write `{request.last_message_file}`: {error.strerror or error}") from error
+            raise UserError(f"cannot write `{request.last_message_name}`: {error.strerror or error}") from error
 
 
 def _print_answer(outcome: _Outcome, message: str) -> None:
