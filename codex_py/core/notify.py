@@ -62,7 +62,8 @@ class Notifier:
             started = subprocess.Popen(
                 [program, *self._command[1:], argument],
                 cwd=cwd,
-                env={**self._env, "PATH": programs.trusted_path()},
+                # Python would load modules from the project, where commands may write.
+                env={**self._env, "PATH": programs.trusted_path(), "PYTHONSAFEPATH": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

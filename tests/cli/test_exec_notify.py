@@ -86,3 +86,9 @@ def test_a_failed_turn_is_not_told(place: Place) -> None:
 
     assert ended.status == 1
     assert "notify" not in ended.err
+
+
+def test_a_module_of_the_project_is_not_loaded(place: Place) -> None:
+    (place.repo / "json.py").write_text("raise SystemExit('loaded from the project')\n")
+    [[own, _], _], _ = told(place, "go")
+    assert own == "own"
