@@ -10,9 +10,9 @@ from pathlib import Path
 from codex_py.paths import make_private_dir, open_private
 
 
-def write_crash_report(folder: Path, error: BaseException, *, version: str) -> Path | None:
+def write_crash_report(directory: Path, error: BaseException, *, version: str) -> Path | None:
     """Append the traceback to `codex-py.log` (0600) in a folder for logs; None when even that cannot be written."""
-    path = folder / "codex-py.log"
+    path = directory / "codex-py.log"
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     lines = "".join(traceback.format_exception(error))
     try:

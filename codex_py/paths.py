@@ -12,7 +12,7 @@ from typing import Final
 
 from codex_py.errors import ConfigError, UserError
 
-_MOST_LINKS: Final = 40
+_MAX_LINKS: Final = 40
 # Without O_PATH (macOS) a folder that may be entered but not listed cannot be walked through.
 _WALK: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 
@@ -26,7 +26,7 @@ def codex_home(env: Mapping[str, str]) -> Path:
     if not chosen:
         return user_home(env) / ".codex"
     home = Path(os.path.expanduser(chosen)).absolute()  # noqa: PTH111 - without a home `~` stays as it is
-    if not is_folder(home):
+    if not is_directory(home):
         raise ConfigError(f"CODEX_HOME is not a folder: `{home}`", hint="create it, or unset CODEX_HOME")
     return home
 
@@ -64,7 +64,7 @@ def places_on_the_way(path: str) -> Iterator[str]:
         elif name not in ("", "."):
             here = f"{real}/{name}"
             try:
-                target = os.readlink(here) if links < _MOST_LINKS else ""  # noqa: PTH115
+                target = os.readlink(here) if links < _MAX_LINKS else ""  # noqa: PTH115
             except OSError:
                 target = ""
             if target:
@@ -86,7 +86,7 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113
 
 
-def is_folder(path: Path) -> bool:
+def is_directory(path: Path) -> bool:
     """Whether a folder is found there; raises nothing, as `is_there`."""
     return os.path.isdir(path)  # noqa: PTH112
 
@@ -128,32 +128,32 @@ def draft_prefix(name: str) -> str:
 
 
 @contextmanager
-def opened_folder(path: Path, made: list[Path] | None = None) -> Generator[int, None, None]:
+def opened_directory(path: Path, made: list[Path] | None = None) -> Generator[int, None, None]:
     """A descriptor of a folder, reached without following links; only good for `dir_fd`.
 
     With `made`, missing folders are created and added to it. Raise `OSError` when a part is a link or no folder.
     """
-    folder = os.open("/", _WALK)
+    directory = os.open("/", _WALK)
     try:
         for depth, part in enumerate(path.parts[1:], 2):
-            inner = _open_part(folder, part, None if made is None else (made, path, depth))
-            os.close(folder)
-            folder = inner
-        yield folder
+            inner = _open_part(directory, part, None if made is None else (made, path, depth))
+            os.close(directory)
+            directory = inner
+        yield directory
     finally:
-        os.close(folder)
+        os.close(directory)
 
 
-def _open_part(folder: int, part: str, making: tuple[list[Path], Path, int] | None) -> int:
+def _open_part(directory: int, part: str, making: tuple[list[Path], Path, int] | None) -> int:
     try:
-        return os.open(part, _WALK, dir_fd=folder)
+        return os.open(part, _WALK, dir_fd=directory)
     except FileNotFoundError:
         if making is None:
             raise
     made, path, depth = making
-    os.mkdir(part, dir_fd=folder)
+    os.mkdir(part, dir_fd=directory)
     made.append(Path(*path.parts[:depth]))
-    return os.open(part, _WALK, dir_fd=folder)
+    return os.open(part, _WALK, dir_fd=directory)
 
 
 def make_private_dir(path: Path) -> None:
@@ -162,8 +162,8 @@ def make_private_dir(path: Path) -> None:
     while not path.exists():
         missing.append(path)
         path = path.parent
-    for folder in reversed(missing):
-        folder.mkdir(mode=0o700, exist_ok=True)
+    for directory in reversed(missing):
+        directory.mkdir(mode=0o700, exist_ok=True)
 
 
 def open_private(path: Path, flags: int) -> int:

@@ -57,21 +57,21 @@ class ProgramFinder(NamedTuple):
 
         Never empty: that would be the current directory to a shell.
         """
-        trusted = [folder for folder in _directories(self.path) if not self.is_untrusted(folder)]
+        trusted = [directory for directory in _directories(self.path) if not self.is_untrusted(directory)]
         return os.pathsep.join(trusted or ["/usr/bin", "/bin"])
 
     def is_untrusted(self, program: str) -> bool:
         """Whether a program or a directory, or a link on the way to it, lies in an untrusted directory."""
-        return any(self._holds(place) for place in places_on_the_way(program))
+        return any(self._holds(path) for path in places_on_the_way(program))
 
     def _candidates(self, name: str) -> Iterator[str]:
-        for folder in dict.fromkeys(_directories(self.path)):
-            candidate = f"{folder}/{name}"
+        for directory in dict.fromkeys(_directories(self.path)):
+            candidate = f"{directory}/{name}"
             if os.access(candidate, os.X_OK) and is_file(Path(candidate)):
                 yield candidate
 
     def _holds(self, real: str) -> bool:
-        return any(real == folder or real.startswith(f"{folder}/") for folder in self.untrusted)
+        return any(real == directory or real.startswith(f"{directory}/") for directory in self.untrusted)
 
 
 def program_finder(env: Mapping[str, str], cwd: Path, writable: Iterable[Path] = ()) -> ProgramFinder:
@@ -81,20 +81,25 @@ def program_finder(env: Mapping[str, str], cwd: Path, writable: Iterable[Path] =
     """
     chosen = env.get("TMPDIR", "")
     temporary = [Path("/tmp"), *([Path(chosen)] if chosen.startswith("/") else [])]
-    folders = [cwd, project_directory(cwd), *temporary, *(cwd / folder for folder in writable)]
-    real = (real_path(folder) for folder in folders)
+    directories = [cwd, project_directory(cwd), *temporary, *(cwd / directory for directory in writable)]
+    real = (real_path(directory) for directory in directories)
     # A session in `/` could trust nothing at all.
-    return ProgramFinder(env.get("PATH", ""), tuple(dict.fromkeys(folder for folder in real if folder != "/")))
+    return ProgramFinder(env.get("PATH", ""), tuple(dict.fromkeys(directory for directory in real if directory != "/")))
 
 
-def project_directory(folder: Path) -> Path:
+def project_directory(directory: Path) -> Path:
     """The real path of the repository that holds the folder, or of the folder itself."""
-    real = Path(real_path(folder))
+    real = Path(real_path(directory))
     return next(
-        (one for one in (real, *real.parents) if is_file(one / ".git") or is_there(one / ".git" / "HEAD")), real
+        (
+            directory
+            for directory in (real, *real.parents)
+            if is_file(directory / ".git") or is_there(directory / ".git" / "HEAD")
+        ),
+        real,
     )
 
 
 def _directories(path: str) -> list[str]:
     """The directories of a `PATH`; a relative one would mean something else in every directory."""
-    return [folder for folder in path.split(os.pathsep) if folder.startswith("/")]
+    return [directory for directory in path.split(os.pathsep) if directory.startswith("/")]

@@ -59,7 +59,7 @@ def cases() -> list[Case]:
         Case("one-shot", 0, lambda _: exec_arguments("say done")),
         Case("20 calls", 20, lambda _: exec_arguments("-s", full, "work")),
         Case("20 calls, sandboxed", 20, lambda _: exec_arguments("-s", "workspace-write", "work")),
-        Case(f"{SKILLS} skills", 0, lambda program: exec_arguments("-C", folder_with_skills(program), "say done")),
+        Case(f"{SKILLS} skills", 0, lambda program: exec_arguments("-C", directory_with_skills(program), "say done")),
         Case(f"resume {TURNS} turns", 0, lambda program: exec_arguments("resume", long_session(program), "go on")),
         Case("resume 90 MB", 0, lambda program: exec_arguments("resume", long_session(program, large=True), "go on")),
     ]
@@ -85,17 +85,17 @@ def run(program: Program, arguments: list[str], cwd: Path) -> Sample:
     return Sample(wall * 1000, (usage.ru_utime + usage.ru_stime) * 1000, usage.ru_maxrss / 1024)
 
 
-def folder_with_skills(program: Program) -> str:
+def directory_with_skills(program: Program) -> str:
     """A repository with many skills; both programs work in the same one."""
-    folder = program.home.parents[1] / "skilled"
-    if not folder.exists():
-        subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    directory = program.home.parents[1] / "skilled"
+    if not directory.exists():
+        subprocess.run(["git", "init", "-q", str(directory)], check=True)
         for number in range(SKILLS):
-            skill = folder / ".agents" / "skills" / f"skill-{number:03}" / "SKILL.md"
+            skill = directory / ".agents" / "skills" / f"skill-{number:03}" / "SKILL.md"
             skill.parent.mkdir(parents=True)
             about = f"Does the work of kind {number}: use when somebody asks for it by name or by what it is for"
             skill.write_text(f'---\nname: skill-{number:03}\ndescription: "{about}"\n---\n# Skill\n\nDo it well.\n')
-    return str(folder)
+    return str(directory)
 
 
 def long_session(program: Program, *, large: bool = False) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from bench_paired import ROOT, SKILLS, Program, exec_arguments, fake_model, folder_with_skills, run, write_config
+from bench_paired import ROOT, SKILLS, Program, directory_with_skills, exec_arguments, fake_model, run, write_config
 from bench_terminal import files_in_menu, key_while_streaming, list_of_files, prompt_on_screen, streaming_cpu
 
 Measure = Callable[[Program], float]
@@ -111,13 +111,15 @@ def hostile_skills(program: Program) -> float:
 def skills_in_exec(program: Program) -> float:
     """What many skills add to a one-shot, once they are in the cache."""
     without = str(make_repository(program))
-    with_skills = folder_with_skills(program)
+    with_skills = directory_with_skills(program)
     with fake_model(0) as url:
         write_config(program, url, url)
         taken: dict[str, list[float]] = {without: [], with_skills: []}
         for _ in range(4):
-            for folder in taken:
-                taken[folder].append(run(program, exec_arguments("-C", folder, "say done"), program.home).wall / 1000)
+            for directory in taken:
+                taken[directory].append(
+                    run(program, exec_arguments("-C", directory, "say done"), program.home).wall / 1000
+                )
     return min(taken[with_skills][1:]) - min(taken[without][1:])
 
 
@@ -126,7 +128,7 @@ def servers_before_first_request(program: Program) -> float:
     from tests.support.fake_responses import FakeResponses, repeat, say
     from tests.support.mcp_servers import odd
 
-    folder = make_repository(program)
+    directory = make_repository(program)
     tables = "".join(odd(f"server{number}", "good") for number in range(5))
     taken: dict[str, list[float]] = {"": [], tables: []}
     with FakeResponses(repeat([say("done")]), excuse={"threads", "pairs", "order", "prefix"}) as model:
@@ -137,7 +139,7 @@ def servers_before_first_request(program: Program) -> float:
             for servers in taken:
                 config.write_text(alone + servers)
                 began = time.monotonic()
-                run(program, exec_arguments("-C", str(folder), "say done"), folder)
+                run(program, exec_arguments("-C", str(directory), "say done"), directory)
                 taken[servers].append(model.requests[-1].received_at - began)
     return min(taken[tables][1:]) - min(taken[""][1:])
 
@@ -212,13 +214,13 @@ def interrupt(program: Program) -> float:
 
 def sandboxed_command(program: Program) -> float:
     """What the sandbox adds to one command."""
-    folder = str(make_repository(program))
+    directory = str(make_repository(program))
     added: list[float] = []
     with fake_model(CALLS) as url:
         write_config(program, url, url)
         for _ in range(11):
             inside, outside = (
-                run(program, exec_arguments("-s", sandbox, "-C", folder, "work"), program.home).wall / 1000
+                run(program, exec_arguments("-s", sandbox, "-C", directory, "work"), program.home).wall / 1000
                 for sandbox in ("workspace-write", "danger-full-access")
             )
             added.append((inside - outside) / CALLS)
@@ -248,9 +250,9 @@ def refused(kind: type[Exception], act: Callable[..., object], *arguments: Any) 
 
 
 def make_repository(program: Program) -> Path:
-    folder = program.home.parent / "repository"
-    subprocess.run(["git", "init", "-q", str(folder)], check=True)
-    return folder
+    directory = program.home.parent / "repository"
+    subprocess.run(["git", "init", "-q", str(directory)], check=True)
+    return directory
 
 
 # The limit in seconds, and how it is measured.
@@ -309,8 +311,8 @@ def main() -> None:
         parser.error(f"`{options.name}` cannot be measured of another program")
     _, measure = PROMISES[options.name]
     sys.path.insert(0, str(ROOT))
-    with tempfile.TemporaryDirectory(prefix=".codex-bench-", dir=Path.home()) as folder:
-        home = Path(folder) / "ours" / ".codex"
+    with tempfile.TemporaryDirectory(prefix=".codex-bench-", dir=Path.home()) as directory:
+        home = Path(directory) / "ours" / ".codex"
         home.mkdir(parents=True)
         program = Program("peer", options.peer, home) if options.peer else Program("ours", options.ours, home)
         print(measure(program))

@@ -37,10 +37,10 @@ def _place(*script: Any) -> Generator[Any]:
     # A peer may ask for more than its user did, a title for one.
     more, excused = repeat([say("Title")]), {"threads", "unplayed"}
     with (
-        tempfile.TemporaryDirectory(prefix=".codex-bench-", dir=Path.home()) as folder,
+        tempfile.TemporaryDirectory(prefix=".codex-bench-", dir=Path.home()) as directory,
         FakeResponses(*script, more, excuse=excused) as model,
     ):
-        place = make_place(Path(folder))
+        place = make_place(Path(directory))
         place.env.pop("PYTHONDONTWRITEBYTECODE")
         place.use_model(model.base_url, f'[projects."{place.repo}"]\ntrust_level = "trusted"\n')
         try:

@@ -99,11 +99,11 @@ def measure(path: str, turns: int) -> list[Gap]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        with tempfile.TemporaryDirectory(prefix=".codex-bench-", dir=Path.home()) as folder:
-            program = Program("ours", path, Path(folder) / "ours" / ".codex")
+        with tempfile.TemporaryDirectory(prefix=".codex-bench-", dir=Path.home()) as directory:
+            program = Program("ours", path, Path(directory) / "ours" / ".codex")
             url = f"http://127.0.0.1:{server.server_port}/v1"
             write_config(program, url, url)
-            cwd = Path(folder) / "repository"
+            cwd = Path(directory) / "repository"
             subprocess.run(["git", "init", "-q", str(cwd)], check=True)
             argv = [program.path, *exec_arguments("-s", "danger-full-access", "work")]
             with subprocess.Popen(

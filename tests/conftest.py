@@ -41,8 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
         # A program that takes as long to load as several starts takes, and needs what only Linux has.
         if config.getoption("numprocesses", None) and sys.platform == "linux":
             with ExitStack() as stack:
-                folder = stack.enter_context(TemporaryDirectory(prefix="warm-"))
-                stack.enter_context(warm_starts(Path(folder)))
+                directory = stack.enter_context(TemporaryDirectory(prefix="warm-"))
+                stack.enter_context(warm_starts(Path(directory)))
                 config.add_cleanup(stack.pop_all().close)
 
 

@@ -104,9 +104,9 @@ LAZY: Final = {
     ("config/layers.py", "codex_py.config.toml_faults"),
     ("config/checking.py", "codex_py.config.tui"),
     ("config/load.py", "codex_py.config.tui"),
-    ("core/hook_slot.py", "codex_py.skills.plugins"),
+    ("core/lazy_hooks.py", "codex_py.skills.plugins"),
     ("core/skill_sources.py", "codex_py.skills.plugins"),
-    ("core/mcp_slot.py", "codex_py.skills.dependencies"),
+    ("core/lazy_mcp.py", "codex_py.skills.dependencies"),
     # Only where a login is kept elsewhere than in its file, or can be renewed.
     ("model/auth.py", "codex_py.model.login_store"),
     ("model/auth.py", "codex_py.model.token_command"),
@@ -131,7 +131,7 @@ LAZY: Final = {
     # Only with --offline.
     ("cli/exec.py", "codex_py.offline.server"),
     # Only for who has hooks.
-    ("core/hook_slot.py", "codex_py.core.session_hooks"),
+    ("core/lazy_hooks.py", "codex_py.core.session_hooks"),
     ("core/session_hooks.py", "codex_py.core.hooked_calls"),
     # Only for who is notified, and for a line that is too long.
     ("core/build.py", "codex_py.core.notify"),
@@ -149,11 +149,11 @@ LAZY: Final = {
     # prompt is on it.
     ("cli/repl.py", "codex_py.ui.repl.app"),
     ("cli/repl.py", "codex_py.ui.repl.lines"),
-    ("cli/repl.py", "codex_py.cli.opened"),
+    ("cli/repl.py", "codex_py.cli.open_session"),
     ("cli/repl.py", "codex_py.core.session_request"),
     ("cli/repl.py", "codex_py.core.stored_sessions"),
     ("cli/repl.py", "codex_py.rollout.files"),
-    ("cli/opened.py", "codex_py.offline.server"),
+    ("cli/open_session.py", "codex_py.offline.server"),
     # The table of commands, for the command that lists them.
     ("ui/repl/commands/look.py", "codex_py.ui.repl.commands.prompts"),
     # The prompts of MCP servers, where there are some.
@@ -164,18 +164,18 @@ LAZY: Final = {
     ("text/diff.py", "difflib"),
     ("tools/apply_patch.py", "codex_py.tools.patching"),
     # Only when a command is judged, or read for the skill it uses.
-    ("shell/command_line.py", "codex_py.shell.reading"),
+    ("shell/reader.py", "codex_py.shell.reading"),
     # Only with an MCP server; its SDK in a thread, and what its calls need with the first one.
-    ("core/mcp_parts.py", "codex_py.core.mcp_build"),
-    ("core/mcp_parts.py", "codex_py.core.mcp_sampling"),
+    ("core/mcp_setup.py", "codex_py.core.mcp_build"),
+    ("core/mcp_setup.py", "codex_py.core.mcp_sampling"),
     # Only where a project or a plugin brings servers.
-    ("core/mcp_parts.py", "codex_py.core.server_table"),
+    ("core/mcp_setup.py", "codex_py.core.server_table"),
     ("core/mcp_build.py", "codex_py.core.server_table"),
     ("core/mcp_build.py", "codex_py.core.server_sandbox"),
-    ("core/asked_skills.py", "codex_py.core.project_servers"),
+    ("core/skill_requests.py", "codex_py.core.project_servers"),
     # Only with a connector.
-    ("core/asked_skills.py", "codex_py.core.named_connectors"),
-    ("core/mcp_slot.py", "codex_py.core.session_mcp"),
+    ("core/skill_requests.py", "codex_py.core.named_connectors"),
+    ("core/lazy_mcp.py", "codex_py.core.session_mcp"),
     ("core/session_mcp.py", "codex_py.core.mcp_login"),
     ("mcp/connections.py", "codex_py.mcp.connection"),
     ("tools/mcp_results.py", "codex_py.tools.picture"),
@@ -183,13 +183,13 @@ LAZY: Final = {
     ("tools/mcp_tools.py", "codex_py.tools.mcp_resources"),
     # Only when a skill needs a server that is not configured.
     ("config/mcp_entries.py", "tomlkit"),
-    ("core/asked_skills.py", "codex_py.core.skill_servers"),
+    ("core/skill_requests.py", "codex_py.core.skill_servers"),
     # Only for a file behind a hidden name or a link, or with patterns of the user's.
     ("core/read_check.py", "codex_py.core.session_sandbox"),
     # Only when a tool is called: beside the end of the answer that calls it.
-    ("core/build.py", "codex_py.core.hands"),
-    ("tools/later.py", "codex_py.tools.exec_command"),
-    ("tools/later.py", "codex_py.tools.write_stdin"),
+    ("core/build.py", "codex_py.core.tool_runtime"),
+    ("tools/lazy.py", "codex_py.tools.exec_command"),
+    ("tools/lazy.py", "codex_py.tools.write_stdin"),
     ("tools/registry.py", "codex_py.tools.exec_command"),
     # Only to go on with an earlier session.
     ("core/build.py", "codex_py.core.stored_sessions"),
@@ -206,7 +206,7 @@ LAZY: Final = {
     ("core/conversation.py", "codex_py.core.context_use"),
     ("core/conversation.py", "codex_py.core.plan_mode"),
     ("core/session.py", "codex_py.core.plan_mode"),
-    ("core/tool_runs.py", "codex_py.core.live_processes"),
+    ("core/tool_runs.py", "codex_py.core.running_commands"),
     ("core/tool_runs.py", "codex_py.core.user_shell"),
     # Only when the history is compacted.
     ("core/compaction.py", "codex_py.core.compact"),
@@ -217,34 +217,34 @@ LAZY: Final = {
     ("core/session_skills.py", "codex_py.core.named_skills"),
     ("core/session_skills.py", "codex_py.skills.implicit"),
     ("core/session_skills.py", "codex_py.skills.usage"),
-    ("core/asked_skills.py", "codex_py.core.skill_names"),
-    ("core/asked_skills.py", "codex_py.skills.inject"),
-    ("tools/later.py", "codex_py.tools.skill"),
+    ("core/skill_requests.py", "codex_py.core.skill_names"),
+    ("core/skill_requests.py", "codex_py.skills.inject"),
+    ("tools/lazy.py", "codex_py.tools.skill"),
     # Only for who has roles of their own, and when an agent is started or looked for.
-    ("core/agent_place.py", "codex_py.core.agent_roles"),
-    ("core/agent_place.py", "codex_py.core.agents"),
+    ("core/agent_setup.py", "codex_py.core.agent_roles"),
+    ("core/agent_setup.py", "codex_py.core.agents"),
     ("core/session.py", "codex_py.core.agents"),
     ("core/session.py", "codex_py.core.skill_names"),
-    ("tools/later.py", "codex_py.tools.spawn_agent"),
-    ("tools/later.py", "codex_py.tools.send_input"),
-    ("tools/later.py", "codex_py.tools.wait_agent"),
-    ("tools/later.py", "codex_py.tools.close_agent"),
-    ("tools/later.py", "codex_py.tools.list_agents"),
+    ("tools/lazy.py", "codex_py.tools.spawn_agent"),
+    ("tools/lazy.py", "codex_py.tools.send_input"),
+    ("tools/lazy.py", "codex_py.tools.wait_agent"),
+    ("tools/lazy.py", "codex_py.tools.close_agent"),
+    ("tools/lazy.py", "codex_py.tools.list_agents"),
     # Only when a skill has changed.
     ("skills/service.py", "codex_py.skills.scan"),
     ("text/frontmatter.py", "yaml"),
     # Only when a tool is called.
     ("tools/arguments.py", "pydantic"),
     ("tools/command_line.py", "codex_py.tools.exec_command_arguments"),
-    ("tools/later.py", "codex_py.tools.request_permissions"),
-    ("tools/later.py", "codex_py.tools.request_user_input"),
-    ("tools/later.py", "codex_py.tools.shell"),
-    ("tools/later.py", "codex_py.tools.shell_command"),
-    ("tools/later.py", "codex_py.tools.update_plan"),
-    ("tools/later.py", "codex_py.tools.view_image"),
+    ("tools/lazy.py", "codex_py.tools.request_permissions"),
+    ("tools/lazy.py", "codex_py.tools.request_user_input"),
+    ("tools/lazy.py", "codex_py.tools.shell"),
+    ("tools/lazy.py", "codex_py.tools.shell_command"),
+    ("tools/lazy.py", "codex_py.tools.update_plan"),
+    ("tools/lazy.py", "codex_py.tools.view_image"),
     ("tools/view_image.py", "codex_py.tools.picture"),
-    ("tools/exec_command.py", "codex_py.tools.guard"),
-    ("tools/registry.py", "codex_py.tools.guard"),
+    ("tools/exec_command.py", "codex_py.tools.orchestrator"),
+    ("tools/registry.py", "codex_py.tools.orchestrator"),
 }
 
 # The boundaries where anything may be caught: a tool, a listener, a hook, an MCP server's start, the program.
@@ -272,6 +272,17 @@ _BANNED_FUNCTION: Final = re.compile(r"^_*((handle|process|do)_\w+|data|info|obj
 # A name that a library's interface fixes.
 _GIVEN_FUNCTIONS: Final = {"handle_async_request"}
 _BANNED_CLASS: Final = re.compile(r"(Mixin|Helper|Utils)$")
+# Words that say nothing to a newcomer, anywhere in a name that we declare; DESIGN.md says what stands for them.
+_PRIVATE_WORDS: Final = frozenset(
+    "told tell tells teller telling tale news saying sayings narrator desk door doors seat seats ground slot room "
+    "house hands kin vault shelf elders story said given asked wish wishes wished brought fed carried kept late "
+    "errand journey sitting voice deed lookout guard later arena trial soak sip sips folder folders adopt learn "
+    "relieve anew".split()
+)
+# As a whole name; in a longer one they may be part of a common word, and some name fields of wire formats.
+_VAGUE_NAMES: Final = frozenset(("one", "thing", "place", "variables"))
+_EXTREMES: Final = re.compile(r"_?(MOST|LEAST|LONGEST)_")
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 @dataclass(frozen=True)
@@ -396,6 +407,27 @@ def banned_name(module: Module) -> Iterator[str]:
     yield from (f"class `{one.name}`" for one in module.classes if _BANNED_CLASS.search(one.name))
 
 
+def private_word(module: Module) -> Iterator[str]:
+    """Names of ours with a word that only we would understand."""
+    names = {name for node in module.nodes for name in _declared(node)}
+    for name in sorted(names | {part.removesuffix(".py") for part in module.name.split("/")}):
+        words = {word.lower() for word in _WORDS.findall(name)}
+        if words & _PRIVATE_WORDS or name in _VAGUE_NAMES or _EXTREMES.match(name):
+            yield f"name `{name}`"
+
+
+def _declared(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+            yield name
+        case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+            yield name
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            yield name
+        case _:
+            return
+
+
 def catches_everything(module: Module) -> Iterator[str]:
     if module.name in CATCH_ALL:
         return
@@ -476,6 +508,7 @@ RULES: Final[list[Callable[[Module], Iterator[str]]]] = [
     wide_class,
     import_inside_function,
     banned_name,
+    private_word,
     catches_everything,
     silenced_checker,
     unfinished,
@@ -535,6 +568,11 @@ def test_no_module_imports_its_importer(modules: list[Module]) -> None:
     assert cycles(module_edges(modules)) == []
 
 
+def test_public_classes_have_names_of_their_own(modules: list[Module]) -> None:
+    names = [node.name for module in modules for node in module.classes if not node.name.startswith("_")]
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []
+
+
 def test_the_offline_rules_stay_small() -> None:
     modules = [path for path in (ROOT / "offline").glob("*.py") if path.name != "__init__.py"]
     lines = sum(len(path.read_text().splitlines()) for path in modules)
@@ -591,6 +629,14 @@ _LONG: Final = "def f():\n" + "    x = 1\n" * 60
         (banned_name, "text/a.py", "def _do_it(): ...", "function `_do_it`"),
         (banned_name, "text/a.py", "async def process_line(): ...", "function `process_line`"),
         (banned_name, "text/a.py", "class SaveMixin: ...", "class `SaveMixin`"),
+        (private_word, "text/told.py", "", "name `told`"),
+        (private_word, "text/a.py", "def tell_user(): ...", "name `tell_user`"),
+        (private_word, "text/a.py", "class LateInput: ...", "name `LateInput`"),
+        (private_word, "text/a.py", "def f(given): ...", "name `given`"),
+        (private_word, "text/a.py", "x = [one for one in y]", "name `one`"),
+        (private_word, "text/a.py", "self.kept_files = x", "name `kept_files`"),
+        (private_word, "text/a.py", "match x:\n    case [*said]: ...", "name `said`"),
+        (private_word, "text/a.py", "_MOST_LINES = 3", "name `_MOST_LINES`"),
         (catches_everything, "text/a.py", "try: ...\nexcept Exception: ...", "line 2 catches everything"),
         (catches_everything, "text/a.py", "try: ...\nexcept (OSError, Exception): ...", "line 2 catches everything"),
         (catches_everything, "text/a.py", "try: ...\nexcept: ...", "line 2 catches everything"),

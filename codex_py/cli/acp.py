@@ -27,9 +27,9 @@ def run(arguments: Sequence[str]) -> int:
     if "-h" in arguments or "--help" in arguments:
         print(parser.format_help().rstrip())
         return 0
-    given = parser.read(arguments)
-    if given.login:
+    options = parser.read(arguments)
+    if options.login:
         from codex_py.cli.login import run as log_in  # the seam: an editor asks for it in a terminal of its own
 
         return log_in([])
-    return serve(given, run_acp)
+    return serve(options, run_acp)

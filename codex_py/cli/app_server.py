@@ -30,7 +30,7 @@ def run(arguments: Sequence[str]) -> int:
     if "-h" in arguments or "--help" in arguments:
         print(parser.format_help().rstrip())
         return 0
-    given = parser.read(arguments)
-    if given.listen != _STDIO:
-        raise UsageError(f"cannot listen at `{given.listen}`", hint=f"only `{_STDIO}` is supported")
-    return serve(given, run_app_server)
+    options = parser.read(arguments)
+    if options.listen != _STDIO:
+        raise UsageError(f"cannot listen at `{options.listen}`", hint=f"only `{_STDIO}` is supported")
+    return serve(options, run_app_server)

@@ -12,7 +12,7 @@ from codex_py.errors import ToolError
 from codex_py.text.sanitize import sanitize
 
 # One byte more than a patch may have, so that too long is not mistaken for complete.
-_MOST_BYTES: Final = 8 * 1024 * 1024 + 1
+_MAX_BYTES: Final = 8 * 1024 * 1024 + 1
 
 _USAGE: Final = "usage: codex-py apply-patch PATCH\n       codex-py apply-patch < PATCH_FILE\n"
 _HELP: Final = f"""{_USAGE}
@@ -46,7 +46,7 @@ def run_apply_patch(arguments: Sequence[str], stdin: BinaryIO, stdout: TextIO, s
     if not arguments and stdin.isatty():
         return _fail(stderr, f"error: no patch given\n{_USAGE}", 2)
     try:
-        raw = arguments[0].encode("utf-8", "surrogateescape") if arguments else stdin.read(_MOST_BYTES)
+        raw = arguments[0].encode("utf-8", "surrogateescape") if arguments else stdin.read(_MAX_BYTES)
         if not arguments and not raw.strip():
             return _fail(stderr, f"error: no patch on stdin\n{_USAGE}", 2)
         summary = apply_patch_by_hand(raw, cwd)

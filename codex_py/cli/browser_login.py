@@ -24,7 +24,13 @@ _OPEN: Final = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]
 
 
 async def sign_in_with_browser(
-    issuer: Issuer, home: Path, *, workspaces: Sequence[str], open_browser: bool, port: int, tell: Callable[[str], None]
+    issuer: Issuer,
+    home: Path,
+    *,
+    workspaces: Sequence[str],
+    open_browser: bool,
+    port: int,
+    notify: Callable[[str], None],
 ) -> Tokens:
     """Send a browser to the issuer and wait for it to come back. Raises `ModelError` and `UserError`."""
     pkce, state = new_pkce(), secrets.token_urlsafe(32)
@@ -32,21 +38,21 @@ async def sign_in_with_browser(
         url = authorize_url(
             issuer, redirect_uri=callback.uri, challenge=pkce.challenge, state=state, workspaces=workspaces
         )
-        tell("sign in with your browser at this address:")
-        tell(f"  {url}")
+        notify("sign in with your browser at this address:")
+        notify(f"  {url}")
         if open_browser and not await asyncio.to_thread(show_in_browser, url):
-            tell(_no_browser(callback.uri))
-        tell("waiting for the browser; Ctrl-C gives up")
+            notify(_no_browser(callback.uri))
+        notify("waiting for the browser; Ctrl-C gives up")
         code = await callback.wait()
         return await exchange_code(issuer, code, verifier=pkce.verifier, redirect_uri=callback.uri)
 
 
-async def sign_in_with_code(issuer: Issuer, *, tell: Callable[[str], None]) -> Tokens:
+async def sign_in_with_code(issuer: Issuer, *, notify: Callable[[str], None]) -> Tokens:
     """Show a code and wait until it is typed at the issuer. Raises `ModelError`."""
     code = await request_device_code(issuer)
-    tell(f"open {code.url} on any device and sign in")
-    tell(f"then type this code, which is good for {CODE_MINUTES} minutes: {code.user_code}")
-    tell("go on only if you started this yourself: whoever sends you such a code wants your account")
+    notify(f"open {code.url} on any device and sign in")
+    notify(f"then type this code, which is good for {CODE_MINUTES} minutes: {code.user_code}")
+    notify("go on only if you started this yourself: whoever sends you such a code wants your account")
     return await wait_for_tokens(issuer, code)
 
 

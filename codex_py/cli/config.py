@@ -18,7 +18,7 @@ from codex_py.config.checking import check_tree, unknown_key
 from codex_py.config.edit import set_value
 from codex_py.config.effective import EffectiveValue, effective_values
 from codex_py.config.keys import dotted, parse_key, toml_value
-from codex_py.config.layers import Layer, Source, nested
+from codex_py.config.layers import Layer, LayerSource, nested
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.config.overrides import parse_override
 from codex_py.config.reader import SCHEMA
@@ -87,15 +87,15 @@ def get_value(
     loaded = _load(ConfigRequest(home=home, cwd=cwd, env=os.environ, overrides=tuple(overrides or ()), profile=profile))
     name = dotted(parse_key(key))
     values = effective_values(loaded)
-    if found := next((one for one in values if one.key == name), None):
-        print(sanitize_line(found.value if isinstance(found.value, str) else _shown(found.value)))
+    if found := next((entry for entry in values if entry.key == name), None):
+        print(sanitize_line(found.value if isinstance(found.value, str) else _format_value(found.value)))
         return 0
-    inner = [one for one in values if one.key.startswith(f"{name}.")]
+    inner = [entry for entry in values if entry.key.startswith(f"{name}.")]
     if not inner:
-        guess = did_you_mean(name, [one.key for one in values])
+        guess = did_you_mean(name, [entry.key for entry in values])
         raise UsageError(f"no setting `{name}`", hint=guess or "`codex-py config` lists every setting")
-    for one in inner:
-        print(sanitize_line(f"{one.key} = {_shown(one.value)}"))
+    for entry in inner:
+        print(sanitize_line(f"{entry.key} = {_format_value(entry.value)}"))
     return 0
 
 
@@ -105,9 +105,9 @@ def set_in_file(
 ) -> int:
     """Change one setting in $CODEX_HOME/config.toml; comments and layout are kept."""
     keys, parsed = parse_override(f"{key}={value}")
-    source = Source(Layer("flags"), flag="the command line")
+    source = LayerSource(Layer("flags"), flag="the command line")
     home = os.environ.get("HOME", "")
-    checked = check_tree(SCHEMA, nested(keys, parsed), source=source, folder=Path.cwd(), home=home)
+    checked = check_tree(SCHEMA, nested(keys, parsed), source=source, directory=Path.cwd(), home=home)
     for unknown in checked[1]:
         unknown_key(unknown, source, strict=True)
     _check_with_the_rest(dotted(keys), parsed)
@@ -135,15 +135,15 @@ def _load(request: ConfigRequest) -> LoadedConfig:
     return loaded
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "(not set)" if value is None else toml_value(value)
 
 
 def show_config(loaded: LoadedConfig, out: TextIO, *, as_json: bool, everything: bool = True) -> None:
     """Print the effective value of each key and its layer, secrets masked; without `everything` only what was set."""
     values = effective_values(loaded)
-    chosen = [one for one in values if one.layer.kind != "defaults"]
-    left = [one for one in values if one.layer.kind == "defaults"] if everything else []
+    chosen = [entry for entry in values if entry.layer.layer_type != "defaults"]
+    left = [entry for entry in values if entry.layer.layer_type == "defaults"] if everything else []
     if as_json:
         out.write(json.dumps(_as_object(loaded, [*chosen, *left]), indent=2) + "\n")
         return
@@ -156,18 +156,18 @@ def show_config(loaded: LoadedConfig, out: TextIO, *, as_json: bool, everything:
         out.write(f"{key:<{key_width}}  {value:<{value_width}}  {layer}\n")
 
 
-def _row(one: EffectiveValue) -> tuple[str, str, str]:
-    return sanitize_line(one.key), sanitize_line(_shown(one.value)), sanitize_line(_layer_text(one.layer))
+def _row(entry: EffectiveValue) -> tuple[str, str, str]:
+    return sanitize_line(entry.key), sanitize_line(_format_value(entry.value)), sanitize_line(_layer_text(entry.layer))
 
 
-def _short_row(one: EffectiveValue) -> tuple[str, str, str]:
+def _short_row(entry: EffectiveValue) -> tuple[str, str, str]:
     """A row whose value is cut; `--json` has all of it."""
-    key, value, layer = _row(one)
+    key, value, layer = _row(entry)
     return key, value if len(value) <= _WIDEST_VALUE else f"{value[: _WIDEST_VALUE - 1]}…", layer
 
 
 def _layer_text(layer: Layer) -> str:
-    return layer.kind if layer.path is None else f"{layer.kind} {layer.path}"
+    return layer.layer_type if layer.path is None else f"{layer.layer_type} {layer.path}"
 
 
 def _as_object(loaded: LoadedConfig, values: Sequence[EffectiveValue]) -> dict[str, Any]:
@@ -176,9 +176,9 @@ def _as_object(loaded: LoadedConfig, values: Sequence[EffectiveValue]) -> dict[s
         "trust": loaded.trust,
         "project_root": None if loaded.project_root is None else str(loaded.project_root),
         "warnings": list(loaded.warnings),
-        "settings": {one.key: {"value": one.value, **_layer_object(one.layer)} for one in values},
+        "settings": {entry.key: {"value": entry.value, **_layer_object(entry.layer)} for entry in values},
     }
 
 
 def _layer_object(layer: Layer) -> dict[str, str | None]:
-    return {"layer": layer.kind, "file": None if layer.path is None else str(layer.path)}
+    return {"layer": layer.layer_type, "file": None if layer.path is None else str(layer.path)}

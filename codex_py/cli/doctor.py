@@ -26,7 +26,7 @@ from codex_py.protocol.policy import ReadOnly
 from codex_py.sandbox.advice import missing_sandbox, next_steps
 from codex_py.sandbox.backends import BACKENDS, Backend, BackendName, make_backend
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
-from codex_py.sandbox.trial import HOME, SECRETS, UNREADABLE, Outcome, run_trial
+from codex_py.sandbox.escape_tests import HOME, SECRETS, UNREADABLE, Outcome, run_escape_tests
 from codex_py.text.address import shown_url
 from codex_py.text.sanitize import sanitize_line
 
@@ -35,7 +35,7 @@ _REPORT_IT: Final = "run nothing here that you do not trust, and report this as 
 _MARKS: Final = {True: "ok", False: "FAULT", None: "note"}
 
 
-class Finding(NamedTuple):
+class DoctorFinding(NamedTuple):
     """One line of the report. `fine` is None for what is worth knowing and no fault; `next` is what to do about one."""
 
     subject: str
@@ -66,15 +66,15 @@ def doctor(
     working: list[BackendName] = [name for name, failure in failures.items() if failure is None]
     surroundings = _Surroundings()
     findings = [*surroundings.findings(), *_sandbox_findings(failures, backends, accepted=surroundings.allow_partial)]
-    trials: dict[BackendName, list[Outcome]] = {
-        name: _trial(name) for name in (working if every_backend else working[:1])
+    results: dict[BackendName, list[Outcome]] = {
+        name: _run_escape_tests(name) for name in (working if every_backend else working[:1])
     }
     faults = [finding.next or finding.text for finding in findings if finding.fine is False]
-    faults += [_REPORT_IT for outcomes in trials.values() for outcome in outcomes if outcome.is_fault]
+    faults += [_REPORT_IT for outcomes in results.values() for outcome in outcomes if outcome.is_fault]
     if as_json:
-        print(json.dumps({**_as_object(findings, trials), "next": faults[0] if faults else None}, indent=2))
+        print(json.dumps({**_as_object(findings, results), "next": faults[0] if faults else None}, indent=2))
     else:
-        _show(findings, trials, sys.stdout)
+        _show(findings, results, sys.stdout)
         if faults:
             print(f"\nnext: {sanitize_line(faults[0])}")
     return 1 if faults else 0
@@ -86,29 +86,29 @@ class _Surroundings:
     def __init__(self) -> None:
         self.allow_partial = False
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[DoctorFinding]:
         system = f"{platform.system()} {platform.release()} {platform.machine()}"
-        yield Finding("version", f"codex-py {__version__}, Python {platform.python_version()}, {system}")
+        yield DoctorFinding("version", f"codex-py {__version__}, Python {platform.python_version()}, {system}")
         try:
             home = codex_home(os.environ)
             loaded = load_config(ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ))
         except UserError as error:
-            yield Finding("settings", str(error), False, error.hint or "")
+            yield DoctorFinding("settings", str(error), False, error.hint or "")
             return
         self.allow_partial = loaded.config.sandbox.allow_partial
         weakness = weak_permissions(home / "config.toml")
-        yield Finding("home", weakness or f"`{home}`", weakness is None)
+        yield DoctorFinding("home", weakness or f"`{home}`", weakness is None)
         files = ", ".join(f"`{layer.path}`" for layer in loaded.layers if layer.path is not None)
-        yield Finding("settings", f"read from {files}" if files else "defaults (no config file)")
+        yield DoctorFinding("settings", f"read from {files}" if files else "defaults (no config file)")
         for warning in (*loaded.warnings, *hook_faults(loaded, home, Path.cwd())):
-            yield Finding("settings", warning, None)
+            yield DoctorFinding("settings", warning, None)
         yield _login(loaded, home)
 
 
-def _login(loaded: LoadedConfig, home: Path) -> Finding:
+def _login(loaded: LoadedConfig, home: Path) -> DoctorFinding:
     config = loaded.config
     if config.model_provider == _OFFLINE:
-        return Finding("login", "none is needed for the offline model")
+        return DoctorFinding("login", "none is needed for the offline model")
     try:
         provider = resolve_provider(
             config.model_provider,
@@ -118,59 +118,59 @@ def _login(loaded: LoadedConfig, home: Path) -> Finding:
         )
         about = f"`{provider.id}` at {shown_url(provider.base_url)}"
         if provider.auth_command:
-            return Finding("login", f"{about}: a command gives the key; it was not run", None)
+            return DoctorFinding("login", f"{about}: a command gives the key; it was not run", None)
         source = find_credentials(provider, env=os.environ, home=home, rules=login_rules(config)).source
     except LoginNeeded as error:
         # Not a fault: without a key there is the offline model.
-        return Finding("login", str(error), None)
+        return DoctorFinding("login", str(error), None)
     except UserError as error:
-        return Finding("login", str(error), False, error.hint or "")
-    return Finding("login", f"{about}: key from {source}" if source else f"{about}: no key is sent")
+        return DoctorFinding("login", str(error), False, error.hint or "")
+    return DoctorFinding("login", f"{about}: key from {source}" if source else f"{about}: no key is sent")
 
 
 def _sandbox_findings(
     failures: Mapping[BackendName, str | None], backends: Mapping[BackendName, Backend], *, accepted: bool
-) -> Iterator[Finding]:
+) -> Iterator[DoctorFinding]:
     if sys.platform != "linux":
         try:
             used = Sandbox.detect(os.environ).backend_name(ReadOnly(), Path.cwd())
-            yield Finding("sandbox", f"{used}: in use; its attempts are for Linux and were not made")
+            yield DoctorFinding("sandbox", f"{used}: in use; its attempts are for Linux and were not made")
         except SandboxUnavailable as error:
-            yield Finding("sandbox", str(error), False)
+            yield DoctorFinding("sandbox", str(error), False)
         return
     reasons = [failure for failure in failures.values() if failure is not None]
     first = next((name for name, failure in failures.items() if failure is None), None)
     for name, failure in failures.items():
         if failure is not None:
-            yield Finding("sandbox", f"{name}: {failure}", None)
+            yield DoctorFinding("sandbox", f"{name}: {failure}", None)
         elif name != first:
-            yield Finding("sandbox", f"{name}: would work too")
+            yield DoctorFinding("sandbox", f"{name}: would work too")
         else:
             yield _in_use(name, backends[name].shortfall, reasons, accepted=accepted)
     if first is None:
         text = missing_sandbox(reasons, partial=False)
-        yield Finding("sandbox", text, False, next_steps(reasons, partial=False))
+        yield DoctorFinding("sandbox", text, False, next_steps(reasons, partial=False))
 
 
-def _in_use(name: BackendName, shortfall: str | None, reasons: Sequence[str], *, accepted: bool) -> Finding:
+def _in_use(name: BackendName, shortfall: str | None, reasons: Sequence[str], *, accepted: bool) -> DoctorFinding:
     if shortfall is None:
-        return Finding("sandbox", f"{name}: in use")
+        return DoctorFinding("sandbox", f"{name}: in use")
     if accepted:
-        return Finding("sandbox", f"{name}: in use, as `sandbox.allow_partial` accepts; {shortfall}", None)
-    return Finding("sandbox", f"{name}: incomplete; {shortfall}", False, next_steps(reasons, partial=True))
+        return DoctorFinding("sandbox", f"{name}: in use, as `sandbox.allow_partial` accepts; {shortfall}", None)
+    return DoctorFinding("sandbox", f"{name}: incomplete; {shortfall}", False, next_steps(reasons, partial=True))
 
 
-def _trial(name: BackendName) -> list[Outcome]:
+def _run_escape_tests(name: BackendName) -> list[Outcome]:
     try:
-        return run_trial(Sandbox(os.environ, deny_read=UNREADABLE, secrets=SECRETS, home=HOME, backends=(name,)))
+        return run_escape_tests(Sandbox(os.environ, deny_read=UNREADABLE, secrets=SECRETS, home=HOME, backends=(name,)))
     except SandboxUnavailable as error:
         return [Outcome(str(error), None, None)]
 
 
-def _show(findings: Sequence[Finding], trials: Mapping[BackendName, Sequence[Outcome]], out: TextIO) -> None:
+def _show(findings: Sequence[DoctorFinding], results: Mapping[BackendName, Sequence[Outcome]], out: TextIO) -> None:
     for finding in findings:
         out.write(f"{_MARKS[finding.fine]:<5}  {finding.subject:<8}  {sanitize_line(finding.text)}\n")
-    for name, outcomes in trials.items():
+    for name, outcomes in results.items():
         out.write(f"\nattempts from inside the sandbox ({name}), each of which must be denied:\n")
         for outcome in outcomes:
             out.write(f"  {sanitize_line(_line(outcome))}\n")
@@ -188,11 +188,13 @@ def _line(outcome: Outcome) -> str:
     return f"ALLOWED   {outcome.name}"
 
 
-def _as_object(findings: Sequence[Finding], trials: Mapping[BackendName, Sequence[Outcome]]) -> dict[str, object]:
+def _as_object(
+    findings: Sequence[DoctorFinding], results: Mapping[BackendName, Sequence[Outcome]]
+) -> dict[str, object]:
     return {
         "findings": [finding._asdict() for finding in findings],
         "attempts": {
             name: [{**outcome._asdict(), "fault": outcome.is_fault} for outcome in outcomes]
-            for name, outcomes in trials.items()
+            for name, outcomes in results.items()
         },
     }

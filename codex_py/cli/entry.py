@@ -10,7 +10,7 @@ import signal
 
 
 def _leave(number: int, _: object) -> None:
-    # Nothing has been begun, so that there is nothing to clean up and nobody to tell.
+    # Nothing has been started, so there is nothing to clean up and nobody to notify.
     os._exit(128 + number)
 
 

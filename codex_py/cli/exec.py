@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py import __version__
-from codex_py.cli.options import Parser, add_config_flags, add_model_flags, add_place_flags, writable_directories
+from codex_py.cli.options import Parser, add_config_flags, add_model_flags, add_permission_flags, writable_directories
 from codex_py.cli.settings import find_images, load_settings, working_directory
 from codex_py.config.edit import trust_project
 from codex_py.config.load import LoadedConfig
@@ -22,7 +22,7 @@ from codex_py.errors import UsageError, UserError
 from codex_py.exec.run import ExecRequest, run_exec
 from codex_py.exec.stdin import read_prompt
 from codex_py.exec.writing import fix_target
-from codex_py.paths import codex_home, is_file, is_folder
+from codex_py.paths import codex_home, is_directory, is_file
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.policy import ApprovalPolicy, ReadOnly
 from codex_py.protocol.value import Value
@@ -33,7 +33,7 @@ _ORIGINATOR: Final = "codex_exec"
 _READS_SHORT_LINES: Final = "codex_sdk_py"
 _OF_REVIEW: Final = ("uncommitted", "base", "commit", "title")
 # No provider takes a tenth of this, and a device never ends.
-_MOST_SCHEMA_BYTES: Final = 8 * 1024 * 1024
+_MAX_SCHEMA_BYTES: Final = 8 * 1024 * 1024
 _USAGE: Final = """codex-py exec [OPTIONS] [PROMPT]
        codex-py exec resume [OPTIONS] (SESSION | --last) [PROMPT]
        codex-py exec fork [OPTIONS] (SESSION | --last) [PROMPT]
@@ -53,8 +53,8 @@ _EPILOG: Final = """examples:
 """
 
 
-class Errand(Value):
-    """What is asked: a prompt (None: on stdin), in a new session, in an earlier one or in a fork of that."""
+class ExecTask(Value):
+    """The task of one run: a prompt (None: on stdin), in a new session, in an earlier one or in a fork of that."""
 
     prompt: str | None
     resume: ResumeTarget | None
@@ -68,37 +68,37 @@ def run(arguments: Sequence[str]) -> int:
     if "-h" in flags or "--help" in flags:
         print(_help(parser, flags))
         return 0
-    given = parser.read(flags)
-    literal = bool(behind) and not given.words
-    given.words += behind
-    errand = read_errand(given, literal=literal)
-    cwd = working_directory(given.cd)
+    options = parser.read(flags)
+    literal = bool(behind) and not options.words
+    options.words += behind
+    task = read_task(options, literal=literal)
+    cwd = working_directory(options.cd)
     home = codex_home(os.environ)
-    if given.trust:
+    if options.trust:
         trust_project(home, cwd)
-    loaded = load_settings(given, home, cwd)
-    if errand.review and loaded.config.review_model and not given.model:
-        given.model = loaded.config.review_model
-        loaded = load_settings(given, home, cwd)
-    check_place(given, loaded, cwd)
-    if given.allow_skills and isinstance(choose_policy(loaded), ReadOnly):
+    loaded = load_settings(options, home, cwd)
+    if task.review and loaded.config.review_model and not options.model:
+        options.model = loaded.config.review_model
+        loaded = load_settings(options, home, cwd)
+    check_directory(options, loaded, cwd)
+    if options.allow_skills and isinstance(choose_policy(loaded), ReadOnly):
         raise UsageError("`--allow-skills` has no effect in a read-only sandbox", hint="add `-s workspace-write`")
-    if given.output_schema is not None and loaded.config.model_provider == OFFLINE_PROVIDER:
+    if options.output_schema is not None and loaded.config.model_provider == OFFLINE_PROVIDER:
         raise UsageError(
             "the built-in offline model cannot answer in the form of `--output-schema`",
             hint="leave the option out, or use a real model",
         )
     originator = os.environ.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR
     request = ExecRequest(
-        prompt=_prompt(given, errand, cwd),
+        prompt=_prompt(options, task, cwd),
         version=__version__,
-        images=find_images(given.image),
-        output_schema=read_schema(given.output_schema),
-        last_message_file=find_message_file(given.output_last_message),
-        last_message_name=given.output_last_message,
-        json_lines=given.json,
+        images=find_images(options.image),
+        output_schema=read_schema(options.output_schema),
+        last_message_file=find_message_file(options.output_last_message),
+        last_message_name=options.output_last_message,
+        json_lines=options.json,
         short_messages=originator == _READS_SHORT_LINES,
-        color=given.color,
+        color=options.color,
         hide_reasoning=loaded.config.hide_agent_reasoning,
     )
     session = SessionRequest(
@@ -108,25 +108,25 @@ def run(arguments: Sequence[str]) -> int:
         env=os.environ,
         originator=originator,
         approval="never",
-        hooked_approval=None if given.bypass else _asked_of_hooks(loaded),
+        hooked_approval=None if options.bypass else _hook_approval(loaded),
         chose_never=_chosen_approval(loaded) == "never",
-        ephemeral=given.ephemeral,
-        resume=errand.resume,
-        ignore_rules=given.ignore_rules,
-        trusts_hooks=given.trusts_hooks,
-        install_dependencies=given.install_dependencies,
-        extra_roots=writable_directories(given, loaded.project_root or cwd),
+        ephemeral=options.ephemeral,
+        resume=task.resume,
+        ignore_rules=options.ignore_rules,
+        trusts_hooks=options.trusts_hooks,
+        install_dependencies=options.install_dependencies,
+        extra_roots=writable_directories(options, loaded.project_root or cwd),
     )
     return asyncio.run(_run(session, request))
 
 
 def _chosen_approval(loaded: LoadedConfig) -> ApprovalPolicy | None:
     """The approval policy the user has set; None where only the default or a project has."""
-    is_chosen = loaded.origins["approval_policy"].kind not in ("defaults", "project")
+    is_chosen = loaded.origins["approval_policy"].layer_type not in ("defaults", "project")
     return loaded.config.approval_policy if is_chosen else None
 
 
-def _asked_of_hooks(loaded: LoadedConfig) -> ApprovalPolicy | None:
+def _hook_approval(loaded: LoadedConfig) -> ApprovalPolicy | None:
     """When hooks for `PermissionRequest` are asked, the only ones that can be; None for never.
 
     The user must have said so: neither the default nor a project lets anything out of the sandbox here.
@@ -160,7 +160,7 @@ def exec_parser() -> Parser:
     parser.usage = _USAGE
     parser.add_argument("words", nargs="*", metavar="PROMPT", help="what to do; `-` or nothing reads it from stdin")
     parser.add_argument("-i", "--image", action="append", default=[], metavar="FILE", help="attach a picture")
-    add_place_flags(parser)
+    add_permission_flags(parser)
     add_model_flags(parser)
     output = parser.add_argument_group("output")
     output.add_argument(
@@ -198,57 +198,57 @@ def _help(parser: Parser, flags: Sequence[str]) -> str:
     return parser.format_help().rstrip()
 
 
-def _prompt(given: argparse.Namespace, errand: Errand, cwd: Path) -> str:
-    if not errand.review:
-        return read_prompt(errand.prompt)
+def _prompt(options: argparse.Namespace, task: ExecTask, cwd: Path) -> str:
+    if not task.review:
+        return read_prompt(task.prompt)
     from codex_py.cli.review import review_prompt  # the seam: only for a review
 
-    wishes = [] if errand.prompt is None else [read_prompt(errand.prompt)]
-    return review_prompt(given, wishes, cwd)
+    requests = [] if task.prompt is None else [read_prompt(task.prompt)]
+    return review_prompt(options, requests, cwd)
 
 
 def _split_at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """What may be flags, and what stands behind a `--` and is words, whatever it looks like."""
     words = list(arguments)
-    place = words.index("--") if "--" in words else len(words)
-    return words[:place], words[place + 1 :]
+    index = words.index("--") if "--" in words else len(words)
+    return words[:index], words[index + 1 :]
 
 
-def read_errand(given: argparse.Namespace, *, literal: bool = False) -> Errand:
-    """Tell a prompt from `resume …` and `fork …`, unless it is `literal`; `UsageError` for what makes no sense."""
-    words: list[str] = list(given.words)
+def read_task(options: argparse.Namespace, *, literal: bool = False) -> ExecTask:
+    """Separate a prompt from `resume …` and `fork …`, unless it is `literal`; `UsageError` for what makes no sense."""
+    words: list[str] = list(options.words)
     target = None
     if words and words[0] in ("resume", "fork") and not literal:
-        target = _resume_target(given, words.pop(0), words)
-    elif given.last or given.all:
+        target = _resume_target(options, words.pop(0), words)
+    elif options.last or options.all:
         raise UsageError("`--last` and `--all` go with `resume` and `fork`", hint="try `codex-py exec resume --last`")
-    if given.turn is not None and not (target and target.fork):
+    if options.turn is not None and not (target and target.fork):
         raise UsageError("`--turn` goes with `fork`", hint="try `codex-py exec fork --last --turn 1`")
     review = words[:1] == ["review"] and target is None and not literal
     if review:
         words.pop(0)
-        given.sandbox = given.sandbox or "read-only"
-    elif flag := next((name for name in _OF_REVIEW if getattr(given, name)), None):
+        options.sandbox = options.sandbox or "read-only"
+    elif flag := next((name for name in _OF_REVIEW if getattr(options, name)), None):
         raise UsageError(f"`--{flag}` goes with `review`", hint="try `codex-py exec review`")
     if len(words) > 1:
         raise UsageError(f"more than one prompt: `{words[1]}`", hint="quote the prompt")
-    return Errand(words[0] if words else None, target, review)
+    return ExecTask(words[0] if words else None, target, review)
 
 
-def _resume_target(given: argparse.Namespace, verb: str, words: list[str]) -> ResumeTarget:
+def _resume_target(options: argparse.Namespace, verb: str, words: list[str]) -> ResumeTarget:
     fork = verb == "fork"
-    if given.last:
-        return ResumeTarget(any_directory=given.all, fork=fork, turn=given.turn)
+    if options.last:
+        return ResumeTarget(any_directory=options.all, fork=fork, turn=options.turn)
     if not words:
         raise UsageError(f"no session to {verb}", hint="give its id or its name, or `--last`")
-    return ResumeTarget(thread_id=words.pop(0), fork=fork, turn=given.turn)
+    return ResumeTarget(thread_id=words.pop(0), fork=fork, turn=options.turn)
 
 
-def check_place(given: argparse.Namespace, loaded: LoadedConfig, cwd: Path) -> None:
+def check_directory(options: argparse.Namespace, loaded: LoadedConfig, cwd: Path) -> None:
     """Refuse a folder that is neither a repository nor trusted, where a mistake could not be undone."""
-    if given.skip_git_repo_check or given.bypass or loaded.trust == "trusted":
+    if options.skip_git_repo_check or options.bypass or loaded.trust == "trusted":
         return
-    if not any(_is_repository(folder / ".git") for folder in (cwd, *cwd.parents)):
+    if not any(_is_repository(directory / ".git") for directory in (cwd, *cwd.parents)):
         raise UserError(
             f"not inside a git repository or a trusted directory: `{cwd}`",
             hint="pass --skip-git-repo-check to work here all the same, or --trust to trust it from now on",
@@ -258,23 +258,23 @@ def check_place(given: argparse.Namespace, loaded: LoadedConfig, cwd: Path) -> N
 def _is_repository(mark: Path) -> bool:
     # An empty folder is none: sandboxes leave such ones for a moment where they keep commands from making one.
     try:
-        return is_file(mark) or (is_folder(mark) and any(mark.iterdir()))
+        return is_file(mark) or (is_directory(mark) and any(mark.iterdir()))
     except OSError:
         # Another user's, who lets nobody look into it.
         return True
 
 
 def find_message_file(path: str | None) -> Path | None:
-    """Where the last message goes; what can never be written is told before the work and not after it."""
+    """Where the last message goes; a path that can never be written is an error before the work, not after it."""
     if path is None:
         return None
     file = Path(path)
-    if is_folder(file):
+    if is_directory(file):
         raise UsageError(f"cannot write `{path}`: it is a directory", hint="name a file with `-o`")
     try:
         file.lstat()
     except FileNotFoundError as error:
-        if not is_folder(file.absolute().parent):
+        if not is_directory(file.absolute().parent):
             raise UsageError(
                 f"cannot write `{path}`: there is no directory `{file.parent}`", hint="create it, or name another file"
             ) from error
@@ -292,9 +292,9 @@ def read_schema(path: str | None) -> dict[str, Any] | None:
         return None
     try:
         with Path(path).open("rb") as file:
-            raw = file.read(_MOST_SCHEMA_BYTES + 1)
-        if len(raw) > _MOST_SCHEMA_BYTES:
-            raise UsageError(f"the output schema `{path}` is over {_MOST_SCHEMA_BYTES // 2**20} MiB")
+            raw = file.read(_MAX_SCHEMA_BYTES + 1)
+        if len(raw) > _MAX_SCHEMA_BYTES:
+            raise UsageError(f"the output schema `{path}` is over {_MAX_SCHEMA_BYTES // 2**20} MiB")
         schema: object = decode_json(raw)
     except OSError as error:
         raise UsageError(

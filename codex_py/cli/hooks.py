@@ -16,8 +16,8 @@ from codex_py.cli import typer_options as options
 from codex_py.cli.consent import is_agreed
 from codex_py.cli.typer_command import run_commands
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.core.hook_check import HookCheckContext, HookSample, try_hooks
 from codex_py.core.hook_sources import FoundHooks, find_hooks
-from codex_py.core.hook_trial import MadeUp, TrialPlace, try_hooks
 from codex_py.errors import UsageError
 from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.schema import Hook
@@ -45,7 +45,7 @@ def list_hooks(overrides: options.Overrides = None, profile: options.Profile = N
     found = _look(overrides, profile).found
     view.print_hooks(found, sys.stdout, as_json=as_json)
     if not (found.hooks or found.untrusted or as_json):
-        _say("no hooks are configured")
+        _print_note("no hooks are configured")
     return 0
 
 
@@ -67,20 +67,20 @@ def trust(
     found = _look(None, None, quiet=True).found
     if remove:
         found.distrust()
-        _say(f"no hook of `{found.project}` is run any more")
+        _print_note(f"no hook of `{found.project}` is run any more")
         return 0
     hooks = found.of_the_project
     if not hooks:
-        _say(f"`{found.project}` brings no hooks that could be trusted")
+        _print_note(f"`{found.project}` brings no hooks that could be trusted")
         for warning in found.warnings:
-            _say(f"warning: {warning}")
+            _print_note(f"warning: {warning}")
         return 0
     free = _numbered(hooks, outside or ())
     if found.untrusted or free:
         for line in view.hook_lines(found, free):
-            _say(line)
+            _print_note(line)
         if not yes and not is_agreed("run these in sessions of this project?", needs="trusting hooks"):
-            _say("nothing was changed")
+            _print_note("nothing was changed")
             return 1
         found.trust(Path.cwd(), free)
     view.print_trusted(found.project, hooks, sys.stdout, as_json=as_json)
@@ -92,7 +92,7 @@ def test(
     tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="For events of tools: the tool.")] = "Bash",
     command: Annotated[str, typer.Option("--command", metavar="TEXT", help="What Bash would run.")] = "echo hello",
     file: Annotated[str, typer.Option("--file", metavar="PATH", help="What Edit or Write would change.")] = "a.txt",
-    given: Annotated[
+    input_json: Annotated[
         str, typer.Option("--input", metavar="JSON", help="Fields of the input, over the made-up ones.")
     ] = "{}",
     as_json: Json = False,
@@ -105,17 +105,17 @@ def test(
         guess = did_you_mean(event, MOMENTS) or f"there are {', '.join(f'`{name}`' for name in MOMENTS)}"
         raise UsageError(f"no event `{event}`", hint=guess)
     looked = _look(None, None)
-    trial = asyncio.run(
+    check = asyncio.run(
         try_hooks(
             looked.loaded,
             looked.found,
             event,
-            place=TrialPlace(codex_home(os.environ), Path.cwd(), os.environ),
-            given=MadeUp(tool, command, file, _fields(given)),
+            context=HookCheckContext(codex_home(os.environ), Path.cwd(), os.environ),
+            sample=HookSample(tool, command, file, _fields(input_json)),
         )
     )
-    view.print_trial(event, trial, sys.stdout, as_json=as_json)
-    return 1 if any(one.answer.warning for one in trial.tried) else 0
+    view.print_check(event, check, sys.stdout, as_json=as_json)
+    return 1 if any(result.answer.warning for result in check.tried) else 0
 
 
 def _numbered(hooks: Sequence[Hook], numbers: Sequence[int]) -> list[Hook]:
@@ -137,7 +137,7 @@ def _look(overrides: Sequence[str] | None, profile: str | None, *, quiet: bool =
     )
     found = find_hooks(loaded, home=home, cwd=cwd)
     for warning in () if quiet else (*loaded.warnings, *found.warnings, *found.notices):
-        _say(f"warning: {warning}")
+        _print_note(f"warning: {warning}")
     return _Looked(loaded, found)
 
 
@@ -153,5 +153,5 @@ def _fields(text: str) -> dict[str, Any]:
     return as_object(cast("object", value))
 
 
-def _say(text: str) -> None:
+def _print_note(text: str) -> None:
     print(sanitize_line(text), file=sys.stderr)

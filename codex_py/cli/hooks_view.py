@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from codex_py.cli.tables import print_json, print_table
+from codex_py.core.hook_check import HookCheck
 from codex_py.core.hook_sources import FoundHooks
-from codex_py.core.hook_trial import HookTrial
 from codex_py.hooks.engine import Tried
 from codex_py.hooks.schema import Hook
-from codex_py.hooks.verdict import Verdict
+from codex_py.hooks.verdict import HookVerdict
 from codex_py.text.sanitize import sanitize_line
 
 
@@ -52,17 +52,17 @@ def print_trusted(project: Path, hooks: Sequence[Hook], out: TextIO, *, as_json:
     out.write(f"trusted as they are now: {count} of {sanitize_line(str(project))}\n")
 
 
-def print_trial(event: str, trial: HookTrial, out: TextIO, *, as_json: bool) -> None:
-    """What hooks did and said."""
+def print_check(event: str, check: HookCheck, out: TextIO, *, as_json: bool) -> None:
+    """What hooks did and printed."""
     if as_json:
-        print_json(_trial_json(event, trial), out)
+        print_json(_check_object(event, check), out)
         return
-    if not trial.tried:
+    if not check.tried:
         out.write(f"no hook is run at {event}\n")
         return
-    for one in trial.tried:
-        out.write("".join(f"{sanitize_line(line)}\n" for line in _tried_lines(one)))
-    out.write(f"together: {sanitize_line(_in_words(trial.verdict))}\n")
+    for result in check.tried:
+        out.write("".join(f"{sanitize_line(line)}\n" for line in _tried_lines(result)))
+    out.write(f"together: {sanitize_line(_in_words(check.verdict))}\n")
 
 
 def _status(found: FoundHooks, hook: Hook, *, runs: bool) -> str:
@@ -75,19 +75,19 @@ def _reason(found: FoundHooks, hook: Hook) -> str:
     return "changed" if found.has_changed(hook) else "not trusted"
 
 
-def _tried_lines(one: Tried) -> Iterator[str]:
-    yield f"{one.hook.written}  ({one.hook.origin.source})"
-    yield f"  exit code {one.ran.exit_code}" if one.ran.exit_code is not None else f"  {one.ran.trouble}"
-    for name, raw in (("stdout", one.ran.stdout), ("stderr", one.ran.stderr)):
+def _tried_lines(result: Tried) -> Iterator[str]:
+    yield f"{result.hook.written}  ({result.hook.origin.source})"
+    yield f"  exit code {result.ran.exit_code}" if result.ran.exit_code is not None else f"  {result.ran.trouble}"
+    for name, raw in (("stdout", result.ran.stdout), ("stderr", result.ran.stderr)):
         text = raw.decode("utf-8", "replace").strip()
         if text:
             yield f"  {name}: {text[:2000]}"
-    if one.answer.warning and one.ran.exit_code is not None:
-        yield f"  warning: it {one.answer.warning}"
+    if result.answer.warning and result.ran.exit_code is not None:
+        yield f"  warning: it {result.answer.warning}"
 
 
-def _in_words(verdict: Verdict) -> str:
-    parts = [
+def _in_words(verdict: HookVerdict) -> str:
+    pieces = [
         *([f"{verdict.permission}"] if verdict.permission else []),
         *(["block"] if verdict.blocks else []),
         *([f"reason: {verdict.reason}"] if verdict.reason else []),
@@ -96,23 +96,23 @@ def _in_words(verdict: Verdict) -> str:
         *(["the input is changed"] if verdict.updated and verdict.permission != "deny" else []),
         *([f"context for the model: {len(''.join(verdict.contexts))} characters"] if verdict.contexts else []),
     ]
-    return "; ".join(parts) or "go on"
+    return "; ".join(pieces) or "go on"
 
 
-def _trial_json(event: str, trial: HookTrial) -> dict[str, Any]:
-    verdict = trial.verdict
+def _check_object(event: str, check: HookCheck) -> dict[str, Any]:
+    verdict = check.verdict
     return {
         "event": event,
-        "inputs": [dict(one) for one in trial.inputs],
+        "inputs": [dict(values) for values in check.inputs],
         "hooks": [
             {
-                **_as_json(one.hook, runs=True),
-                "exit_code": one.ran.exit_code,
-                "stdout": one.ran.stdout.decode("utf-8", "replace"),
-                "stderr": one.ran.stderr.decode("utf-8", "replace"),
-                "warning": one.answer.warning or None,
+                **_as_json(values.hook, runs=True),
+                "exit_code": values.ran.exit_code,
+                "stdout": values.ran.stdout.decode("utf-8", "replace"),
+                "stderr": values.ran.stderr.decode("utf-8", "replace"),
+                "warning": values.answer.warning or None,
             }
-            for one in trial.tried
+            for values in check.tried
         ],
         "verdict": {
             "permission": verdict.permission,

@@ -14,10 +14,10 @@ import typer
 
 from codex_py.cli import typer_options as options
 from codex_py.cli.browser_login import sign_in_with_browser, sign_in_with_code
-from codex_py.cli.login_place import LoginHome, find_login_home, masked_key
+from codex_py.cli.login_home import LoginHome, find_login_home, masked_key
 from codex_py.cli.typer_command import run_command
 from codex_py.errors import ModelError, UsageError, UserError
-from codex_py.model.auth import KEY_VARIABLES, check_key, check_workspace, stored_credentials
+from codex_py.model.auth import KEY_ENV_NAMES, check_key, check_workspace, stored_credentials
 from codex_py.model.login_store import locked_login
 from codex_py.model.login_tokens import (
     Tokens,
@@ -33,15 +33,15 @@ from codex_py.model.oauth_callback import CALLBACK_PORT
 from codex_py.protocol.ids import timestamp
 from codex_py.text.sanitize import sanitize_line
 
-_MOST_KEY_BYTES: Final = 64 * 1024
+_MAX_KEY_BYTES: Final = 64 * 1024
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codex-py login` or `codex-py login status`; give back the exit status."""
     words = list(arguments)
-    place = next((index for index, word in enumerate(words) if word == "status"), None)
-    if place is not None and words[place - 1 : place] not in (["-c"], ["--config"], ["-p"], ["--profile"]):
-        return run_command(status, words[:place] + words[place + 1 :], name="login status")
+    index = next((index for index, word in enumerate(words) if word == "status"), None)
+    if index is not None and words[index - 1 : index] not in (["-c"], ["--config"], ["-p"], ["--profile"]):
+        return run_command(status, words[:index] + words[index + 1 :], name="login status")
     return run_command(login, words, name="login")
 
 
@@ -81,19 +81,19 @@ def login(
         raise UsageError("`--with-api-key` and `--with-access-token` both read stdin", hint="leave one out")
     home = find_login_home(overrides, profile)
     if with_api_key:
-        _keep_key(home)
+        _save_key(home)
         return 0
     if home.rules.method == "api":
         raise UserError(
             "only an API key may be used here (`forced_login_method`)", hint="use `codex-py login --with-api-key`"
         )
     if with_access_token:
-        _keep_access_token(home)
+        _save_access_token(home)
         return 0
-    place = find_issuer(os.environ, url=issuer, client_id=client_id)
+    endpoint = find_issuer(os.environ, url=issuer, client_id=client_id)
     try:
-        tokens = asyncio.run(_sign_in(home, place, by_code=device_auth, open_browser=not no_browser, port=port))
-        asyncio.run(_keep_tokens(home, place, tokens))
+        tokens = asyncio.run(_sign_in(home, endpoint, by_code=device_auth, open_browser=not no_browser, port=port))
+        asyncio.run(_save_tokens(home, endpoint, tokens))
     except ModelError as error:
         raise UserError(str(error)) from error
     return 0
@@ -106,9 +106,9 @@ def status(
 ) -> int:
     """Say how this machine is signed in; the exit status is 1 when it is not."""
     home = find_login_home(overrides, profile)
-    for name in KEY_VARIABLES:
+    for name in KEY_ENV_NAMES:
         if os.environ.get(name, "").strip() and home.rules.method != "chatgpt":
-            _tell(f"note: the environment variable `{name}` is set, and used before any stored login")
+            _print_note(f"note: the environment variable `{name}` is set, and used before any stored login")
             break
     stored = home.store.load()
     found = stored_credentials(stored, home.store.where, home.rules)
@@ -137,47 +137,47 @@ def status(
 
 async def _sign_in(home: LoginHome, issuer: Issuer, *, by_code: bool, open_browser: bool, port: int) -> Tokens:
     if by_code:
-        return await sign_in_with_code(issuer, tell=_tell)
+        return await sign_in_with_code(issuer, notify=_print_note)
     return await sign_in_with_browser(
-        issuer, home.path, workspaces=home.rules.workspaces, open_browser=open_browser, port=port, tell=_tell
+        issuer, home.path, workspaces=home.rules.workspaces, open_browser=open_browser, port=port, notify=_print_note
     )
 
 
-async def _keep_tokens(home: LoginHome, issuer: Issuer, tokens: Tokens) -> None:
+async def _save_tokens(home: LoginHome, issuer: Issuer, tokens: Tokens) -> None:
     content = chatgpt_login(tokens, issuer=issuer.url, client_id=issuer.client_id)
     check_workspace(content["tokens"]["account_id"] or "", home.rules)
     async with locked_login(home.path):
         await asyncio.to_thread(home.store.save, content)
     account = account_of(tokens.identity or tokens.access)
-    _tell("signed in with ChatGPT" + (f" as {account.email}" if account.email else ""))
+    _print_note("signed in with ChatGPT" + (f" as {account.email}" if account.email else ""))
     _warn_about_keys()
 
 
-def _keep_key(home: LoginHome) -> None:
+def _save_key(home: LoginHome) -> None:
     if home.rules.method == "chatgpt":
         raise UserError("only a ChatGPT login may be used here (`forced_login_method`)", hint="use `codex-py login`")
-    key = _given("API key", "printenv OPENAI_API_KEY | codex-py login --with-api-key")
+    key = _read_secret("API key", "printenv OPENAI_API_KEY | codex-py login --with-api-key")
     asyncio.run(_save(home, key_login(key)))
-    _tell(f"kept the API key {masked_key(key)} in {home.store.where}; it is checked when a request is sent")
+    _print_note(f"kept the API key {masked_key(key)} in {home.store.where}; it is checked when a request is sent")
 
 
-def _keep_access_token(home: LoginHome) -> None:
-    token = _given("access token", "printenv CODEX_ACCESS_TOKEN | codex-py login --with-access-token")
+def _save_access_token(home: LoginHome) -> None:
+    token = _read_secret("access token", "printenv CODEX_ACCESS_TOKEN | codex-py login --with-access-token")
     if has_expired(token, now=time.time()):
         raise UsageError(
             "the access token on stdin has run out", hint="get a new one, or sign in with `codex-py login`"
         )
     issuer = find_issuer(os.environ)
-    asyncio.run(_keep_tokens(home, issuer, Tokens(token)))
+    asyncio.run(_save_tokens(home, issuer, Tokens(token)))
     end = expires_at(token)
     until = f"until {timestamp(end)[:16].replace('T', ' ')} UTC" if end else "until the server refuses it"
-    _tell(f"the access token is used {until}; it cannot be renewed")
+    _print_note(f"the access token is used {until}; it cannot be renewed")
 
 
-def _given(what: str, example: str) -> str:
+def _read_secret(what: str, example: str) -> str:
     """The one line on stdin, in the form of a key."""
     if sys.stdin.isatty():
-        _tell(f"paste the {what}, then press Enter and Ctrl-D")
+        _print_note(f"paste the {what}, then press Enter and Ctrl-D")
     try:
         key = check_key(_read_stdin(), "stdin")
     except UserError as error:
@@ -193,7 +193,7 @@ async def _save(home: LoginHome, content: dict[str, object]) -> None:
 
 
 def _read_stdin() -> str:
-    raw = sys.stdin.buffer.read(_MOST_KEY_BYTES + 2)
+    raw = sys.stdin.buffer.read(_MAX_KEY_BYTES + 2)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -201,11 +201,13 @@ def _read_stdin() -> str:
 
 
 def _warn_about_keys() -> None:
-    for name in KEY_VARIABLES:
+    for name in KEY_ENV_NAMES:
         if os.environ.get(name, "").strip():
-            _tell(f"warning: the environment variable `{name}` is set, and used before this login; unset it to use it")
+            _print_note(
+                f"warning: the environment variable `{name}` is set, and used before this login; unset it to use it"
+            )
             return
 
 
-def _tell(line: str) -> None:
+def _print_note(line: str) -> None:
     print(sanitize_line(line), file=sys.stderr, flush=True)

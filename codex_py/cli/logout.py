@@ -1,4 +1,4 @@
-"""`codex-py logout`: forget the login of this machine, and tell its issuer."""
+"""`codex-py logout`: forget the login of this machine, and revoke it at its issuer."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from codex_py.cli import typer_options as options
-from codex_py.cli.login_place import LoginHome, find_login_home
+from codex_py.cli.login_home import LoginHome, find_login_home
 from codex_py.cli.typer_command import run_command
 from codex_py.core.own_login import forget_login
-from codex_py.model.auth import KEY_VARIABLES
+from codex_py.model.auth import KEY_ENV_NAMES
 from codex_py.text.sanitize import sanitize_line
 
 
@@ -23,18 +23,18 @@ def run(arguments: Sequence[str]) -> int:
 def logout(overrides: options.Overrides = None, profile: options.Profile = None) -> int:
     """Forget the stored key or ChatGPT login; a ChatGPT login is also revoked, so that no copy of it works."""
     asyncio.run(_forget(find_login_home(overrides, profile)))
-    for name in KEY_VARIABLES:
+    for name in KEY_ENV_NAMES:
         if os.environ.get(name, "").strip():
-            _tell(f"note: the environment variable `{name}` is still set, and still used")
+            _print_note(f"note: the environment variable `{name}` is still set, and still used")
     return 0
 
 
 async def _forget(home: LoginHome) -> None:
     was_there, warning = await forget_login(home.store, home=home.path, env=os.environ)
     if warning:
-        _tell(warning)
-    _tell(f"signed out: the login in {home.store.where} is gone" if was_there else "not signed in")
+        _print_note(warning)
+    _print_note(f"signed out: the login in {home.store.where} is gone" if was_there else "not signed in")
 
 
-def _tell(line: str) -> None:
+def _print_note(line: str) -> None:
     print(sanitize_line(line), file=sys.stderr)

@@ -69,7 +69,7 @@ def _flush(status: int) -> int:
     except BrokenPipeError:  # nobody wants it any more
         pass
     except OSError as error:
-        status = status or _no_room(error)
+        status = status or _report_full_disk(error)
     with suppress(OSError):
         sys.stderr.flush()
     return status
@@ -101,7 +101,7 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return 1
     except OSError as error:
-        return _no_room(error) if error.errno in (errno.ENOSPC, errno.EDQUOT) else _report_bug(error)
+        return _report_full_disk(error) if error.errno in (errno.ENOSPC, errno.EDQUOT) else _report_bug(error)
     except Exception as error:
         return _report_bug(error)
 
@@ -111,7 +111,7 @@ def _dispatch(arguments: list[str]) -> int:
         print(f"codex-py {__version__}")
         return 0
     if arguments[:1] == ["help"]:
-        arguments = _asked_for_help(arguments[1:])
+        arguments = _help_words(arguments[1:])
     name, rest = _split(arguments)
     if name is None and ("-h" in rest or "--help" in rest):
         print(_help())
@@ -130,7 +130,7 @@ def _dispatch(arguments: list[str]) -> int:
     return status
 
 
-def _asked_for_help(words: list[str]) -> list[str]:
+def _help_words(words: list[str]) -> list[str]:
     """The command line that prints what `help WORDS` asks for."""
     known = (*_command_names(), "help", "version")
     if words and ALIASES.get(words[0], words[0]) not in known:
@@ -221,7 +221,7 @@ def _complain(message: str, *, hint: str | None, status: int) -> int:
     return status
 
 
-def _no_room(error: OSError) -> int:
+def _report_full_disk(error: OSError) -> int:
     where = f"`{error.filename}`" if error.filename else "the output"
     return _complain(f"cannot write {where}: {(error.strerror or str(error)).lower()}", hint=None, status=1)
 

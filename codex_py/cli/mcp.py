@@ -20,12 +20,12 @@ from codex_py.cli.tables import print_json
 from codex_py.cli.typer_command import run_commands
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.config.mcp_entries import put_mcp_server, remove_mcp_server
-from codex_py.core.mcp_build import mcp_place
-from codex_py.core.mcp_trial import try_server
+from codex_py.core.mcp_build import make_mcp_context
+from codex_py.core.mcp_check import try_server
 from codex_py.core.server_table import ListedServer, known_servers
 from codex_py.errors import UsageError, UserError
-from codex_py.mcp.host import McpPlace
-from codex_py.mcp.logins import auth_status, forget_login, login_anew
+from codex_py.mcp.host import McpContext
+from codex_py.mcp.logins import auth_status, forget_login, renew_login
 from codex_py.mcp.servers import McpServer, read_server
 from codex_py.mcp.stored import forget_catalog
 from codex_py.paths import codex_home
@@ -78,9 +78,9 @@ def list_servers(overrides: options.Overrides = None, profile: options.Profile =
     Values of variables and headers are masked.
     """
     found = _look(overrides, profile)
-    view.print_servers([_shown(found, name) for name in sorted(found.servers)], sys.stdout, as_json=as_json)
+    view.print_servers([_server_view(found, name) for name in sorted(found.servers)], sys.stdout, as_json=as_json)
     if not found.servers and not as_json:
-        _say("no MCP servers are configured; `codex-py mcp add` adds one")
+        _print_note("no MCP servers are configured; `codex-py mcp add` adds one")
     return 0
 
 
@@ -90,7 +90,7 @@ def show_server(
     """Show one server."""
     found = _look(overrides, profile)
     _require(found, name)
-    view.print_server(_shown(found, name), sys.stdout, as_json=as_json)
+    view.print_server(_server_view(found, name), sys.stdout, as_json=as_json)
     return 0
 
 
@@ -134,8 +134,8 @@ def add_server(
     put_mcp_server(file, name, entry)
     if as_json:
         found = _look()
-        view.print_server(_shown(found, name), sys.stdout, as_json=True)
-    _say(f"added the MCP server `{name}` to `{file}`; `codex-py mcp test {name}` starts it and shows its tools")
+        view.print_server(_server_view(found, name), sys.stdout, as_json=True)
+    _print_note(f"added the MCP server `{name}` to `{file}`; `codex-py mcp test {name}` starts it and shows its tools")
     return 0
 
 
@@ -144,9 +144,9 @@ def remove_server(name: Name, as_json: Json = False) -> int:
     home = codex_home(os.environ)
     found = _look().servers.get(name)
     if found is not None and found.origin != "user":
-        whose = f"plugin `{found.plugin}`" if found.plugin else "the project"
+        owner = f"plugin `{found.plugin}`" if found.plugin else "the project"
         raise UsageError(
-            f"the MCP server `{name}` belongs to {whose}",
+            f"the MCP server `{name}` belongs to {owner}",
             hint=f"`codex-py plugin remove {found.plugin}` removes it all" if found.plugin else "edit its own file",
         )
     was_there = remove_mcp_server(home / "config.toml", name)
@@ -158,8 +158,8 @@ def remove_server(name: Name, as_json: Json = False) -> int:
         server = read_server(name, found.entry)
         forget_catalog(home, server)
         if server.url:
-            forget_login(server, _look().place.tokens)
-    _say(f"removed the MCP server `{name}`")
+            forget_login(server, _look().context.tokens)
+    _print_note(f"removed the MCP server `{name}`")
     return 0
 
 
@@ -181,7 +181,7 @@ def login(
             f"the MCP server `{name}` is started by a command: there is nothing to sign in at",
             hint=f"`codex-py mcp test {name}` tries it",
         )
-    if auth_status(server, found.place.tokens) == "bearer_token":
+    if auth_status(server, found.context.tokens) == "bearer_token":
         raise UsageError(
             f"the MCP server `{name}` has a token of its own in the configuration",
             hint="remove its `bearer_token_env_var` to sign in with a browser",
@@ -190,21 +190,21 @@ def login(
         server = server.replace(scopes=tuple(part.strip() for part in scopes.split(",") if part.strip()))
 
     def show(url: str) -> None:
-        _say("sign in with your browser at this address:")
-        _say(f"  {url}")
+        _print_note("sign in with your browser at this address:")
+        _print_note(f"  {url}")
         if not no_browser and not show_in_browser(url):
-            _say("no browser could be opened: open it yourself")
+            _print_note("no browser could be opened: open it yourself")
 
     port = found.loaded.config.mcp_oauth_callback_port
-    with login_anew(server, found.place.tokens):
-        trial = asyncio.run(try_server(server, found.place, show=show, port=port))
-        if trial.error is not None:
-            raise UserError(trial.error)
-    status = auth_status(server, found.place.tokens)
+    with renew_login(server, found.context.tokens):
+        check = asyncio.run(try_server(server, found.context, show=show, port=port))
+        if check.error is not None:
+            raise UserError(check.error)
+    status = auth_status(server, found.context.tokens)
     signed_in = status == "o_auth"
     if as_json:
         print_json({"name": name, "auth_status": status}, sys.stdout)
-    _say(f"signed in at the MCP server `{name}`" if signed_in else f"the MCP server `{name}` asks for no login")
+    _print_note(f"signed in at the MCP server `{name}`" if signed_in else f"the MCP server `{name}` asks for no login")
     return 0
 
 
@@ -214,10 +214,10 @@ def logout(
     """Forget the login at a server."""
     found = _look(overrides, profile)
     server = _require(found, name)
-    was_there = server.url is not None and forget_login(server, found.place.tokens)
+    was_there = server.url is not None and forget_login(server, found.context.tokens)
     if as_json:
         print_json({"name": name, "signed_out": was_there}, sys.stdout)
-    _say(f"signed out of the MCP server `{name}`" if was_there else f"not signed in at the MCP server `{name}`")
+    _print_note(f"signed out of the MCP server `{name}`" if was_there else f"not signed in at the MCP server `{name}`")
     return 0
 
 
@@ -232,53 +232,53 @@ def test_server(
             f"the project's MCP server `{name}` is not started: you have not agreed to what would run",
             hint=f"`codex-py mcp trust {name}` shows it, and asks",
         )
-    trial = asyncio.run(try_server(server, found.place))
-    view.print_trial(trial, sys.stdout, as_json=as_json)
-    if trial.error is not None and not as_json:
-        _say(f"error: {trial.error}")
-        for line in trial.stderr:
-            _say(f"  {line}")
-    return 0 if trial.error is None else 1
+    check = asyncio.run(try_server(server, found.context))
+    view.print_check(check, sys.stdout, as_json=as_json)
+    if check.error is not None and not as_json:
+        _print_note(f"error: {check.error}")
+        for line in check.stderr:
+            _print_note(f"  {line}")
+    return 0 if check.error is None else 1
 
 
-class _Found(NamedTuple):
+class _Lookup(NamedTuple):
     loaded: LoadedConfig
     servers: dict[str, ListedServer]
-    place: McpPlace
+    context: McpContext
 
 
-def _look(overrides: Sequence[str] | None = None, profile: str | None = None) -> _Found:
+def _look(overrides: Sequence[str] | None = None, profile: str | None = None) -> _Lookup:
     home = codex_home(os.environ)
     loaded = load_config(
         ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ, overrides=tuple(overrides or ()), profile=profile)
     )
     for warning in loaded.warnings:
-        _say(f"warning: {warning}")
+        _print_note(f"warning: {warning}")
     home, cwd = codex_home(os.environ), Path.cwd()
     listing = known_servers(loaded, home, cwd)
     for problem in listing.problems:
-        _say(f"warning: {problem}")
-    servers = {one.name: one for one in listing.servers}
-    return _Found(loaded, servers, mcp_place(loaded, home=home, cwd=cwd, env=os.environ))
+        _print_note(f"warning: {problem}")
+    servers = {server.name: server for server in listing.servers}
+    return _Lookup(loaded, servers, make_mcp_context(loaded, home=home, cwd=cwd, env=os.environ))
 
 
-def _require(found: _Found, name: str) -> McpServer:
+def _require(found: _Lookup, name: str) -> McpServer:
     if name not in found.servers:
         raise UsageError(f"no MCP server `{name}` is configured", hint=_nearest_server(found, name))
     listed = found.servers[name]
     return read_server(name, listed.entry).replace(pin=listed.pin, plugin=listed.plugin or "", sandbox=listed.sandbox)
 
 
-def _nearest_server(found: _Found, name: str) -> str:
-    known = ", ".join(f"`{one}`" for one in sorted(found.servers))
+def _nearest_server(found: _Lookup, name: str) -> str:
+    known = ", ".join(f"`{server_name}`" for server_name in sorted(found.servers))
     listed = f"there are {known}" if known else "`codex-py mcp add` adds one"
     return did_you_mean(name, found.servers) or listed
 
 
-def _shown(found: _Found, name: str) -> view.ShownServer:
+def _server_view(found: _Lookup, name: str) -> view.ServerView:
     listed = found.servers[name]
     server = read_server(name, listed.entry)
-    return view.ShownServer(server, listed, auth_status(server, found.place.tokens))
+    return view.ServerView(server, listed, auth_status(server, found.context.tokens))
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -289,5 +289,5 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _say(text: str) -> None:
+def _print_note(text: str) -> None:
     print(sanitize_line(text), file=sys.stderr)

@@ -60,20 +60,20 @@ def trust(
             hint="leave out `--network` and `--outside`",
         )
     for line in describe_lines(describe_server(server, changed=found.standing == "changed")):
-        _say(line)
+        _print_note(line)
     if not never:
-        _say(f"  {_how(server, words)}")
+        _print_note(f"  {_how(server, words)}")
     agreed = found.standing == "trusted" and found.words == words
     settled = agreed or never or yes
     if not settled and not is_agreed("start it in sessions of this project?", needs=f"trusting `{name}`"):
-        _say("nothing was changed")
+        _print_note("nothing was changed")
         return 1
     if agreed:
-        _say(f"you have agreed to the project's MCP server `{name}` already")
+        _print_note(f"you have agreed to the project's MCP server `{name}` already")
     else:
         file = trust_server(home, project_of(loaded, cwd), name, found.pin, words=words)
         what = "refused" if never else "trusted"
-        _say(f"the project's MCP server `{name}` is {what} as it is now: noted in `{file}`")
+        _print_note(f"the project's MCP server `{name}` is {what} as it is now: noted in `{file}`")
     if as_json:
         where = None if never or server.url is not None else sandbox_of(server, words)
         print_json({"name": name, "trusted": not never, "sandbox": where}, sys.stdout)
@@ -113,21 +113,21 @@ def _how(server: McpServer, words: Sequence[TrustWord]) -> str:
 
 
 def _find(servers: Sequence[ListedServer], name: str, trust: str) -> ListedServer:
-    of_project = [one for one in servers if one.origin == "project"]
-    for one in of_project:
-        if one.name == name:
-            return one
-    if any(one.name == name for one in servers):
+    of_project = [server for server in servers if server.origin == "project"]
+    for server in of_project:
+        if server.name == name:
+            return server
+    if any(server.name == name for server in servers):
         raise UsageError(
             f"the MCP server `{name}` is not the project's: it needs no further yes",
             hint=f"`codex-py mcp test {name}` tries it",
         )
-    known = ", ".join(f"`{one.name}`" for one in of_project)
+    known = ", ".join(f"`{server.name}`" for server in of_project)
     hint = f"there are {known}" if known else None
     if trust != "trusted":
         hint = "what a project names is read only when you trust the project (`codex-py --trust`)"
     raise UsageError(f"the project names no MCP server `{name}`", hint=hint)
 
 
-def _say(text: str) -> None:
+def _print_note(text: str) -> None:
     print(sanitize_line(text), file=sys.stderr)

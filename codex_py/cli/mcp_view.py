@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, TextIO, cast
 
 from codex_py.cli.tables import print_json, print_table
-from codex_py.core.mcp_trial import Trial
+from codex_py.core.mcp_check import McpCheck
 from codex_py.core.server_table import ListedServer
 from codex_py.mcp.catalog import Catalog
 from codex_py.mcp.logins import AuthStatus
@@ -28,7 +28,7 @@ _AUTH: Final = {
 }
 
 
-class ShownServer(NamedTuple):
+class ServerView(NamedTuple):
     """A server as it is listed: what is configured and where, whether it is enabled, and how it is authorized."""
 
     server: McpServer
@@ -44,54 +44,54 @@ class ShownServer(NamedTuple):
         return self.entry.get("enabled", True) is not False
 
 
-def print_servers(servers: Sequence[ShownServer], out: TextIO, *, as_json: bool) -> None:
+def print_servers(servers: Sequence[ServerView], out: TextIO, *, as_json: bool) -> None:
     """All servers, those with a command first."""
     if as_json:
-        print_json([_listed(one) for one in servers], out)
+        print_json([_listed(view) for view in servers], out)
         return
-    local = [one for one in servers if one.server.url is None]
-    remote = [one for one in servers if one.server.url is not None]
+    local = [view for view in servers if view.server.url is None]
+    remote = [view for view in servers if view.server.url is not None]
     rows = [
         (
-            one.server.name,
-            one.server.command or "",
-            " ".join(masked_words(one.server.args)) or _NONE,
-            masked(one.server.env) or _NONE,
-            str(one.server.cwd or _NONE),
-            _status(one),
-            _AUTH[one.auth],
+            view.server.name,
+            view.server.command or "",
+            " ".join(masked_words(view.server.args)) or _NONE,
+            masked(view.server.env) or _NONE,
+            str(view.server.cwd or _NONE),
+            _status(view),
+            _AUTH[view.auth],
         )
-        for one in local
+        for view in local
     ]
     print_table(("Name", "Command", "Args", "Env", "Cwd", "Status", "Auth"), rows, out)
     if local and remote:
         out.write("\n")
     rows = [
         (
-            one.server.name,
-            masked_url(one.server.url or ""),
-            one.server.bearer_token_env_var or _NONE,
-            _status(one),
-            _AUTH[one.auth],
+            view.server.name,
+            masked_url(view.server.url or ""),
+            view.server.bearer_token_env_var or _NONE,
+            _status(view),
+            _AUTH[view.auth],
         )
-        for one in remote
+        for view in remote
     ]
     print_table(("Name", "Url", "Bearer Token Env Var", "Status", "Auth"), rows, out)
 
 
-def print_server(one: ShownServer, out: TextIO, *, as_json: bool) -> None:
+def print_server(view: ServerView, out: TextIO, *, as_json: bool) -> None:
     """Everything about one server."""
     if as_json:
-        tools = {name: _list(one.entry.get(name)) for name in ("enabled_tools", "disabled_tools")}
-        print_json({**_listed(one), **tools}, out)
+        tools = {name: _list(view.entry.get(name)) for name in ("enabled_tools", "disabled_tools")}
+        print_json({**_listed(view), **tools}, out)
         return
-    server = one.server
+    server = view.server
     out.write(f"{sanitize_line(server.name)}\n")
-    facts: dict[str, Any] = {"enabled": str(one.enabled).lower(), "from": one.listed.plugin or one.listed.origin}
-    if one.listed.origin == "project":
-        facts["trusted"] = str(one.listed.standing == "trusted").lower()
-        if server.url is None and one.listed.standing == "trusted":
-            facts["sandbox"] = _SANDBOXES[one.listed.sandbox]
+    facts: dict[str, Any] = {"enabled": str(view.enabled).lower(), "from": view.listed.plugin or view.listed.origin}
+    if view.listed.origin == "project":
+        facts["trusted"] = str(view.listed.standing == "trusted").lower()
+        if server.url is None and view.listed.standing == "trusted":
+            facts["sandbox"] = _SANDBOXES[view.listed.sandbox]
     facts["transport"] = server.transport
     if server.url is None:
         facts |= {"command": server.command, "args": " ".join(masked_words(server.args))}
@@ -100,34 +100,34 @@ def print_server(one: ShownServer, out: TextIO, *, as_json: bool) -> None:
         facts |= {"url": masked_url(server.url), "bearer_token_env_var": server.bearer_token_env_var}
         facts |= {"http_headers": masked(server.http_headers), "env_http_headers": _pairs(server.env_http_headers)}
     for key in ("enabled_tools", "disabled_tools", "scopes", "required", "startup_timeout_sec", "tool_timeout_sec"):
-        if key in one.entry:
-            value = one.entry[key]
+        if key in view.entry:
+            value = view.entry[key]
             facts[key] = ", ".join(map(str, cast("Sequence[str]", value))) if isinstance(value, tuple) else value
-    facts |= {"auth": _AUTH[one.auth], **_what_next(one)}
+    facts |= {"auth": _AUTH[view.auth], **_next_steps(view)}
     for name, value in facts.items():
         out.write(f"  {name}: {sanitize_line(str(value if value not in (None, '') else _NONE))}\n")
 
 
-def print_trial(trial: Trial, out: TextIO, *, as_json: bool) -> None:
+def print_check(check: McpCheck, out: TextIO, *, as_json: bool) -> None:
     """What a started server offers, or why there is nothing."""
-    catalog = trial.catalog or Catalog()
+    catalog = check.catalog or Catalog()
     if as_json:
         print_json(
             {
-                "name": trial.name,
-                "ok": trial.error is None,
-                "seconds": round(trial.seconds, 3),
-                "error": trial.error,
-                "stderr": list(trial.stderr),
+                "name": check.name,
+                "ok": check.error is None,
+                "seconds": round(check.seconds, 3),
+                "error": check.error,
+                "stderr": list(check.stderr),
                 "tools": [_tool(tool._asdict()) for tool in catalog.tools],
                 "prompts": [prompt.name for prompt in catalog.prompts],
             },
             out,
         )
         return
-    if trial.error is None:
+    if check.error is None:
         tools = f"{len(catalog.tools)} tool{'' if len(catalog.tools) == 1 else 's'}"
-        out.write(f"{sanitize_line(trial.name)}: up after {trial.seconds:.1f} s, {tools}\n")
+        out.write(f"{sanitize_line(check.name)}: up after {check.seconds:.1f} s, {tools}\n")
     rows = [(tool.name, _hints(tool.read_only, tool.destructive), _first(tool.description)) for tool in catalog.tools]
     print_table(("TOOL", "DOES", "DESCRIPTION"), rows, out)
     if catalog.prompts:
@@ -139,8 +139,8 @@ def masked(values: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={MASK}" for name in values)
 
 
-def _listed(one: ShownServer) -> dict[str, Any]:
-    server = one.server
+def _listed(view: ServerView) -> dict[str, Any]:
+    server = view.server
     if server.url is None:
         transport: dict[str, Any] = {
             "type": "stdio",
@@ -160,22 +160,22 @@ def _listed(one: ShownServer) -> dict[str, Any]:
         }
     return {
         "name": server.name,
-        "enabled": one.enabled,
-        "disabled_reason": None if one.listed.standing == "trusted" else "not trusted",
+        "enabled": view.enabled,
+        "disabled_reason": None if view.listed.standing == "trusted" else "not trusted",
         "transport": transport,
-        "startup_timeout_sec": one.entry.get("startup_timeout_sec"),
-        "tool_timeout_sec": one.entry.get("tool_timeout_sec"),
-        "auth_status": one.auth,
-        "origin": one.listed.origin,
-        "plugin": one.listed.plugin,
-        "sandbox": None if server.url is not None else one.listed.sandbox,
+        "startup_timeout_sec": view.entry.get("startup_timeout_sec"),
+        "tool_timeout_sec": view.entry.get("tool_timeout_sec"),
+        "auth_status": view.auth,
+        "origin": view.listed.origin,
+        "plugin": view.listed.plugin,
+        "sandbox": None if server.url is not None else view.listed.sandbox,
     }
 
 
 def _tool(fields: dict[str, Any]) -> dict[str, Any]:
-    kept = ("name", "description", "read_only", "destructive", "open_world")
+    keys = ("name", "description", "read_only", "destructive", "open_world")
     more = {"connector": fields["connector_id"], "parameters": fields["schema"]}
-    return {name: fields[name] for name in kept} | more
+    return {name: fields[name] for name in keys} | more
 
 
 def _hints(read_only: bool | None, destructive: bool | None) -> str:
@@ -197,8 +197,8 @@ def _list(value: Sequence[str] | None) -> list[str] | None:
     return None if value is None else list(value)
 
 
-def _what_next(one: ShownServer) -> dict[str, str]:
-    listed, name = one.listed, one.server.name
+def _next_steps(view: ServerView) -> dict[str, str]:
+    listed, name = view.listed, view.server.name
     if listed.plugin is not None:
         return {"remove": f"codex-py plugin remove {listed.plugin}"}
     if listed.origin == "project":
@@ -206,10 +206,10 @@ def _what_next(one: ShownServer) -> dict[str, str]:
     return {"remove": f"codex-py mcp remove {name}"}
 
 
-def _status(one: ShownServer) -> str:
-    if not one.enabled:
+def _status(view: ServerView) -> str:
+    if not view.enabled:
         return "disabled"
-    if one.listed.standing != "trusted":
+    if view.listed.standing != "trusted":
         return "not trusted"
-    is_held = one.listed.origin == "project" and one.server.url is None
-    return f"enabled, {_SANDBOXES[one.listed.sandbox]}" if is_held else "enabled"
+    is_sandboxed = view.listed.origin == "project" and view.server.url is None
+    return f"enabled, {_SANDBOXES[view.listed.sandbox]}" if is_sandboxed else "enabled"

@@ -16,7 +16,7 @@ from codex_py.cli import typer_options as options
 from codex_py.cli.typer_command import run_command
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.config.schema import Config
-from codex_py.core.offered_models import ModelRow, offered_models
+from codex_py.core.model_choices import ModelRow, offered_models
 from codex_py.errors import UsageError
 from codex_py.paths import codex_home
 from codex_py.text.sanitize import sanitize_line

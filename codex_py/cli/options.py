@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from codex_py.errors import UsageError, UserError
-from codex_py.paths import is_file, is_folder, real_path
+from codex_py.paths import is_directory, is_file, real_path
 from codex_py.text.nearest import did_you_mean
 
 SANDBOX_MODES: Final = ("read-only", "workspace-write", "danger-full-access")
@@ -62,7 +62,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def flags(self) -> list[str]:
-        """Every flag that is told of."""
+        """Every flag that the help lists."""
         return [name for action in self._actions if action.help != argparse.SUPPRESS for name in action.option_strings]
 
     def read(self, arguments: Sequence[str], *, words_first: bool = False) -> argparse.Namespace:
@@ -74,15 +74,15 @@ class Parser(argparse.ArgumentParser):
             plain = _LONG_DASH.sub(r"--\1", long_dash)
             raise UsageError(f"unknown option `{long_dash}`: its dash is not a hyphen", hint=f"write `{plain}`")
         parse = self.parse_known_args if words_first else self.parse_known_intermixed_args
-        given, unknown = parse(list(arguments))
+        parsed, unknown = parse(list(arguments))
         if unknown:
             raise self._unknown_flag(unknown[0].partition("=")[0])
-        return given
+        return parsed
 
     def error(self, message: str) -> NoReturn:
         """Raise a mistake that argparse has found, in our words."""
-        found = re.match(r"argument (?P<flag>\S+?)(?:/\S+)*: (?P<reason>.*)", message)
-        flag, reason = (found["flag"], found["reason"]) if found else ("", message)
+        match = re.match(r"argument (?P<flag>\S+?)(?:/\S+)*: (?P<reason>.*)", message)
+        flag, reason = (match["flag"], match["reason"]) if match else ("", message)
         if reason.startswith("expected one argument"):
             raise UsageError(f"`{flag}` needs a value", hint=f"see `{self.prog} --help`")
         if reason.startswith("ignored explicit argument"):
@@ -145,7 +145,7 @@ def add_model_flags(parser: Parser) -> None:
     )
 
 
-def add_place_flags(parser: Parser) -> None:
+def add_permission_flags(parser: Parser) -> None:
     """Where the work is done and what it may change."""
     group = parser.add_argument_group("place and permissions")
     group.add_argument("-C", "--cd", metavar="DIR", help="work in this directory")
@@ -193,7 +193,7 @@ def add_place_flags(parser: Parser) -> None:
 
 def writable_directories(arguments: argparse.Namespace, project: Path) -> tuple[Path, ...]:
     """The directories of `--add-dir`, and with `--allow-skills` the skills of `project`, made if they are missing."""
-    directories = find_folders(arguments.add_dir)
+    directories = find_directories(arguments.add_dir)
     if not arguments.allow_skills:
         return directories
     skills = project / ".agents" / "skills"
@@ -206,11 +206,11 @@ def writable_directories(arguments: argparse.Namespace, project: Path) -> tuple[
     return (*directories, skills)
 
 
-def find_folders(given: Sequence[str]) -> tuple[Path, ...]:
+def find_directories(arguments: Sequence[str]) -> tuple[Path, ...]:
     """The folders of `--add-dir` as absolute paths."""
-    folders = tuple(Path(path).absolute() for path in given)
-    for path, folder in zip(given, folders, strict=True):
-        if not is_folder(folder):
-            reason = "it is not a directory" if is_file(folder) else "there is no such directory"
+    directories = tuple(Path(path).absolute() for path in arguments)
+    for path, directory in zip(arguments, directories, strict=True):
+        if not is_directory(directory):
+            reason = "it is not a directory" if is_file(directory) else "there is no such directory"
             raise UsageError(f"cannot add `{path}`: {reason}", hint="name a directory with `--add-dir`")
-    return folders
+    return directories

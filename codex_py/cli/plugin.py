@@ -12,7 +12,7 @@ import typer
 
 from codex_py.cli import plugin_view as view
 from codex_py.cli.consent import is_agreed
-from codex_py.cli.plugin_install import Wanted, put_into_place, staged_plugin, take_away
+from codex_py.cli.plugin_install import PluginRequest, install_staged, staged_plugin, uninstall_plugin
 from codex_py.cli.tables import print_json
 from codex_py.cli.typer_command import run_commands
 from codex_py.config.load import ConfigRequest, load_config
@@ -49,10 +49,10 @@ def run(arguments: Sequence[str]) -> int:
 def list_plugins(as_json: Json = False) -> int:
     """List the plugins that are configured or installed, and how much each brings."""
     home = codex_home(os.environ)
-    shown = [_shown(home, plugin_id, enabled=enabled) for plugin_id, enabled in _known(home).items()]
+    shown = [_plugin_view(home, plugin_id, enabled=enabled) for plugin_id, enabled in _known(home).items()]
     view.print_plugins(shown, sys.stdout, as_json=as_json)
     if not shown and not as_json:
-        _say("no plugins are installed; `codex-py plugin add` adds one")
+        _print_note("no plugins are installed; `codex-py plugin add` adds one")
     return 0
 
 
@@ -72,23 +72,23 @@ def add_plugin(
     What it brings is shown first, with every command it would run in sessions. Nothing is run now.
     """
     home = codex_home(os.environ)
-    with staged_plugin(Wanted(source, path, plugin), home, os.environ) as staged:
+    with staged_plugin(PluginRequest(source, path, plugin), home, os.environ) as staged:
         contents = plugin_contents(staged.plugin)
-        for line in view.brought_lines(staged.plugin, contents):
-            _say(line)
+        for line in view.content_lines(staged.plugin, contents):
+            _print_note(line)
         if not yes and not is_agreed("install it?", needs=f"installing the plugin `{staged.plugin.id}`"):
-            _say("nothing was installed")
+            _print_note("nothing was installed")
             return 1
-        added = put_into_place(staged, home)
+        added = install_staged(staged, home)
     try:
         switch_plugin(home / "config.toml", added.id, enabled=True)
     except UserError:
-        take_away(home, added.id)
+        uninstall_plugin(home, added.id)
         raise
     if as_json:
-        shown = view.ShownPlugin(added.id, True, added, plugin_contents(added))
+        shown = view.PluginView(added.id, True, added, plugin_contents(added))
         print_json(view.plugin_record(shown), sys.stdout)
-    _say(f"added the plugin `{added.id}`; sessions have it from now on")
+    _print_note(f"added the plugin `{added.id}`; sessions have it from now on")
     return 0
 
 
@@ -98,10 +98,10 @@ def remove_plugin(name: Name, as_json: Json = False) -> int:
     plugin_id = _find(home, name)
     # The table first: what is not switched on does not run, whatever is left of it.
     remove_plugin_entry(home / "config.toml", plugin_id)
-    take_away(home, plugin_id)
+    uninstall_plugin(home, plugin_id)
     if as_json:
         print_json({"id": plugin_id, "removed": True}, sys.stdout)
-    _say(f"removed the plugin `{plugin_id}`")
+    _print_note(f"removed the plugin `{plugin_id}`")
     return 0
 
 
@@ -127,16 +127,16 @@ def accept_plugin(name: Name, yes: Yes = False) -> int:
         raise UsageError(f"the plugin `{plugin_id}` is not installed", hint="`codex-py plugin add` installs one")
     change = change_in(home, plugin_id, found.root)
     if change is None:
-        _say(f"the plugin `{plugin_id}` is as it was installed")
+        _print_note(f"the plugin `{plugin_id}` is as it was installed")
         return 0
-    for line in view.brought_lines(found, plugin_contents(found)):
-        _say(line)
-    _say(f"  changed: {change}")
+    for line in view.content_lines(found, plugin_contents(found)):
+        _print_note(line)
+    _print_note(f"  changed: {change}")
     if not yes and not is_agreed("use it as it is now?", needs=f"accepting the plugin `{plugin_id}`"):
-        _say("nothing was changed")
+        _print_note("nothing was changed")
         return 1
     record_plugin(home, plugin_id, found.root)
-    _say(f"accepted the plugin `{plugin_id}` as it is now; sessions have it from now on")
+    _print_note(f"accepted the plugin `{plugin_id}` as it is now; sessions have it from now on")
     return 0
 
 
@@ -147,10 +147,12 @@ def _switch(name: str, *, enabled: bool) -> int:
     if enabled and found is None:
         raise UsageError(f"the plugin `{plugin_id}` is not installed", hint="`codex-py plugin add` installs one")
     if enabled and found is not None:
-        for line in view.brought_lines(found, plugin_contents(found)):
-            _say(line)
+        for line in view.content_lines(found, plugin_contents(found)):
+            _print_note(line)
     switch_plugin(home / "config.toml", plugin_id, enabled=enabled)
-    _say(f"{'enabled' if enabled else 'disabled'} the plugin `{plugin_id}`; this counts from the next session on")
+    _print_note(
+        f"{'enabled' if enabled else 'disabled'} the plugin `{plugin_id}`; this counts from the next session on"
+    )
     return 0
 
 
@@ -158,32 +160,37 @@ def _known(home: Path) -> dict[str, bool]:
     """Every plugin that is configured or lies in the cache, by its id, sorted; and whether it is switched on."""
     loaded = load_config(ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ))
     for warning in loaded.warnings:
-        _say(f"warning: {warning}")
+        _print_note(f"warning: {warning}")
     plugins = loaded.config.plugins
     on_disk = {
-        f"{folder.name}@{folder.parent.name}" for folder in (home / CACHE).glob("[!.]*/[!.]*") if folder.is_dir()
+        f"{directory.name}@{directory.parent.name}"
+        for directory in (home / CACHE).glob("[!.]*/[!.]*")
+        if directory.is_dir()
     }
-    return {one: as_object(plugins.get(one)).get("enabled") is True for one in sorted({*plugins, *on_disk})}
+    return {
+        plugin_id: as_object(plugins.get(plugin_id)).get("enabled") is True
+        for plugin_id in sorted({*plugins, *on_disk})
+    }
 
 
 def _find(home: Path, name: str) -> str:
     known = _known(home)
-    found = [one for one in known if name in (one, one.partition("@")[0])]
+    found = [plugin_id for plugin_id in known if name in (plugin_id, plugin_id.partition("@")[0])]
     if len(found) == 1:
         return found[0]
-    shown = ", ".join(f"`{one}`" for one in found or known)
+    shown = ", ".join(f"`{plugin_id}`" for plugin_id in found or known)
     if found:
         raise UsageError(f"more than one plugin is called `{name}`", hint=f"give the whole name: {shown}")
-    names = [*known, *(one.partition("@")[0] for one in known)]
+    names = [*known, *(plugin_id.partition("@")[0] for plugin_id in known)]
     listed = f"there are {shown}" if shown else "`codex-py plugin add` installs one"
     raise UsageError(f"no plugin `{name}`", hint=did_you_mean(name, names) or listed)
 
 
-def _shown(home: Path, plugin_id: str, *, enabled: bool) -> view.ShownPlugin:
+def _plugin_view(home: Path, plugin_id: str, *, enabled: bool) -> view.PluginView:
     plugin = installed_plugin(home, plugin_id)
     change = plugin and change_in(home, plugin_id, plugin.root)
-    return view.ShownPlugin(plugin_id, enabled, plugin, plugin and plugin_contents(plugin), change)
+    return view.PluginView(plugin_id, enabled, plugin, plugin and plugin_contents(plugin), change)
 
 
-def _say(text: str) -> None:
+def _print_note(text: str) -> None:
     print(sanitize_line(text), file=sys.stderr)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.cli.plugin_copy import MOST_BYTES, MOST_FILE_BYTES, MOST_FILES
+from codex_py.cli.plugin_copy import MAX_BYTES, MAX_FILE_BYTES, MAX_FILES
 from codex_py.core.git_program import SWITCHED_OFF, git_argv, git_env, run_git, settings_argv, switched_off
 from codex_py.errors import UsageError, UserError
 from codex_py.programs import program_finder
@@ -81,13 +81,13 @@ def git_source(text: str) -> GitSource | None:
     return GitSource(url, ref or None)
 
 
-def fetch(source: GitSource, folder: Path, env: Mapping[str, str]) -> str:
+def fetch(source: GitSource, directory: Path, env: Mapping[str, str]) -> str:
     """Put the files of a repository into a new folder; gives back the commit. Raises `UserError`.
 
     git runs outside the sandbox, because it needs the network, and starts nothing but what reaches the other side.
     """
-    git = _Git(folder, env, source.protocols)
-    folder.mkdir(mode=0o700)
+    git = _Git(directory, env, source.protocols)
+    directory.mkdir(mode=0o700)
     git.run("init", "-q", "--template=", ".")
     git.switch_off_filters()
     git.run("fetch", "-q", "--depth=1", "--no-tags", "--", source.url, source.ref or "HEAD")
@@ -103,18 +103,18 @@ def _check_size(listing: str) -> None:
         for line in listing.split("\0")
         if (size := line.partition("\t")[0].rpartition(" ")[2].strip()).isdecimal()
     ]
-    if len(sizes) > MOST_FILES or sum(sizes) > MOST_BYTES or max(sizes, default=0) > MOST_FILE_BYTES:
+    if len(sizes) > MAX_FILES or sum(sizes) > MAX_BYTES or max(sizes, default=0) > MAX_FILE_BYTES:
         raise UserError(
-            f"the repository is refused: more than {MOST_FILES} files, {MOST_BYTES // 1024 // 1024} MiB, or a file of"
-            f" {MOST_FILE_BYTES // 1024 // 1024} MiB"
+            f"the repository is refused: more than {MAX_FILES} files, {MAX_BYTES // 1024 // 1024} MiB, or a file of"
+            f" {MAX_FILE_BYTES // 1024 // 1024} MiB"
         )
 
 
 class _Git:
     """Runs git in a folder."""
 
-    def __init__(self, folder: Path, env: Mapping[str, str], protocols: Sequence[str]) -> None:
-        self._folder = folder
+    def __init__(self, directory: Path, env: Mapping[str, str], protocols: Sequence[str]) -> None:
+        self._directory = directory
         self._programs = program_finder(env, Path.cwd())
         self._env = git_env(env, self._programs, {**_ENV, "GIT_ALLOW_PROTOCOL": ":".join(protocols)})
         self._settings: Mapping[str, str] = _SETTINGS
@@ -127,7 +127,7 @@ class _Git:
 
     def run(self, *arguments: str) -> str:
         argv = git_argv(self._programs, [*settings_argv(self._settings), *arguments])
-        ended = run_git(Wrapped(tuple(argv), {}), self._folder, self._env, seconds=_SECONDS)
+        ended = run_git(Wrapped(tuple(argv), {}), self._directory, self._env, seconds=_SECONDS)
         if ended.status:
             hint = "it redirects, which is not followed: give the address that it leads to"
             raise UserError(

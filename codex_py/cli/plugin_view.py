@@ -15,7 +15,7 @@ from codex_py.skills.plugins import Plugin
 from codex_py.text.masked import masked_url, masked_words
 
 
-class ShownPlugin(NamedTuple):
+class PluginView(NamedTuple):
     """A plugin of the configuration or on disk; without the latter there is nothing but its id.
 
     `change` says what is not as it was installed.
@@ -28,28 +28,28 @@ class ShownPlugin(NamedTuple):
     change: str | None = None
 
 
-def print_plugins(plugins: Sequence[ShownPlugin], out: TextIO, *, as_json: bool) -> None:
+def print_plugins(plugins: Sequence[PluginView], out: TextIO, *, as_json: bool) -> None:
     """All plugins, and how much each brings."""
     if as_json:
-        print_json([plugin_record(one) for one in plugins], out)
+        print_json([plugin_record(view) for view in plugins], out)
         return
     rows = [
         (
-            one.id,
-            one.plugin.version or one.plugin.root.name if one.plugin else "-",
-            _status(one),
-            *_counts(one.contents),
-            str(one.plugin.root) if one.plugin else "-",
+            view.id,
+            view.plugin.version or view.plugin.root.name if view.plugin else "-",
+            _status(view),
+            *_counts(view.contents),
+            str(view.plugin.root) if view.plugin else "-",
         )
-        for one in plugins
+        for view in plugins
     ]
     print_table(("PLUGIN", "VERSION", "STATUS", "SKILLS", "SERVERS", "HOOKS", "FOLDER"), rows, out)
 
 
-def plugin_record(one: ShownPlugin) -> dict[str, Any]:
+def plugin_record(view: PluginView) -> dict[str, Any]:
     """A plugin for programs; no value of a variable or a header is in it."""
-    plugin, contents = one.plugin, one.contents
-    record: dict[str, Any] = {"id": one.id, "enabled": one.enabled, "installed": plugin is not None}
+    plugin, contents = view.plugin, view.contents
+    record: dict[str, Any] = {"id": view.id, "enabled": view.enabled, "installed": plugin is not None}
     if plugin is None or contents is None:
         return record
     servers = [read_server(name, entry) for name, entry in contents.servers.items()]
@@ -58,7 +58,7 @@ def plugin_record(one: ShownPlugin) -> dict[str, Any]:
         "version": plugin.version or None,
         "description": plugin.about or None,
         "path": str(plugin.root),
-        "change": one.change,
+        "change": view.change,
         "skills": list(contents.skills),
         "mcp_servers": [
             {
@@ -69,13 +69,13 @@ def plugin_record(one: ShownPlugin) -> dict[str, Any]:
             }
             for server in servers
         ],
-        "hooks": [one._asdict() for one in contents.hooks],
+        "hooks": [view._asdict() for view in contents.hooks],
         "connectors": list(contents.connectors),
         "problems": list(contents.problems),
     }
 
 
-def brought_lines(plugin: Plugin, contents: PluginContents) -> Iterator[str]:
+def content_lines(plugin: Plugin, contents: PluginContents) -> Iterator[str]:
     """What a plugin brings, line by line, with every command that it would run."""
     own = tuple(f"{name}={plugin.root}" for name in ROOT_NAMES)
     version = f" {plugin.version}" if plugin.version else ""
@@ -87,7 +87,7 @@ def brought_lines(plugin: Plugin, contents: PluginContents) -> Iterator[str]:
         for name, entry in contents.servers.items():
             server = describe_server(read_server(name, entry))
             target = masked_url(server.target) if server.transport == "streamable_http" else server.target
-            shown = server.replace(target=target, sets=tuple(one for one in server.sets if one not in own))
+            shown = server.replace(target=target, sets=tuple(value for value in server.sets if value not in own))
             # Not where the copy lies now: it is moved when it is wanted.
             yield from (f"    {line}".replace(str(plugin.root), "${PLUGIN_ROOT}") for line in describe_lines(shown))
     if contents.hooks:
@@ -108,7 +108,7 @@ def _counts(contents: PluginContents | None) -> tuple[str, str, str]:
     return str(len(contents.skills)), str(len(contents.servers)), str(len(contents.hooks))
 
 
-def _status(one: ShownPlugin) -> str:
-    if one.plugin is None:
+def _status(view: PluginView) -> str:
+    if view.plugin is None:
         return "not installed"
-    return "changed" if one.change else "enabled" if one.enabled else "disabled"
+    return "changed" if view.change else "enabled" if view.enabled else "disabled"

@@ -10,14 +10,14 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from codex_py.cli.options import Parser, add_config_flags, add_model_flags, add_place_flags, writable_directories
+from codex_py.cli.options import Parser, add_config_flags, add_model_flags, add_permission_flags, writable_directories
 from codex_py.cli.settings import config_request, find_images, load_settings, working_directory
 from codex_py.config.edit import trust_project
 from codex_py.config.schema import APPROVAL_POLICIES
 from codex_py.config.tui import read_tui
 from codex_py.errors import UsageError
 from codex_py.paths import codex_home
-from codex_py.ui.repl.start import Errand, Place
+from codex_py.ui.repl.start import LaunchContext, LaunchOptions
 from codex_py.ui.repl.terminal import is_capable
 
 if TYPE_CHECKING:
@@ -49,96 +49,96 @@ def run(arguments: Sequence[str]) -> int:
     if "-h" in flags or "--help" in flags:
         print(parser.format_help().rstrip())
         return 0
-    given = parser.read(flags)
-    errand = _read_errand(given, behind)
-    host = _Host(given)
-    if given.trust:
+    options = parser.read(flags)
+    launch_options = _read_launch_options(options, behind)
+    host = _Host(options)
+    if options.trust:
         trust_project(host.home, host.cwd)
-    place = host.place()
-    if errand.session is not None or errand.last:
-        errand = _with_session(errand, place)
-    return asyncio.run(_run(host, place, errand))
+    launch = host.read_context()
+    if launch_options.session is not None or launch_options.last:
+        launch_options = _with_session(launch_options, launch)
+    return asyncio.run(_run(host, launch, launch_options))
 
 
-def _with_session(errand: Errand, place: Place) -> Errand:
-    """The errand with the id of the session it means. Raise `UserError`, before anything is asked, where none is."""
+def _with_session(launch_options: LaunchOptions, launch: LaunchContext) -> LaunchOptions:
+    """The options with the id of the session they name. Raise `UserError`, before any question, where there is none."""
     # The seam: only to resume.
     from codex_py.core.stored_sessions import find_stored
     from codex_py.rollout.files import thread_of
 
-    path = find_stored(place.home, wanted=errand.session, cwd=None if errand.anywhere else place.cwd)
-    return errand.replace(session=thread_of(path), last=False)
+    path = find_stored(launch.home, name=launch_options.session, cwd=None if launch_options.anywhere else launch.cwd)
+    return launch_options.replace(session=thread_of(path), last=False)
 
 
-async def _run(host: _Host, place: Place, errand: Errand) -> int:
+async def _run(host: _Host, launch: LaunchContext, launch_options: LaunchOptions) -> int:
     gc.enable()
-    if not is_capable(place.env) or place.tui.screen_reader:
+    if not is_capable(launch.env) or launch.tui.screen_reader:
         # Nothing of what draws is loaded for a terminal that cannot be drawn on.
         from codex_py.ui.repl.lines import run_in_lines
 
-        return await run_in_lines(host, place, errand)
+        return await run_in_lines(host, launch, launch_options)
     from codex_py.ui.repl.app import FrontEnd
 
-    front = FrontEnd(place)
-    return await front.run(host, errand)
+    front = FrontEnd(launch)
+    return await front.run(host, launch_options)
 
 
 class _Host:
     """Reads the configuration and opens sessions, as the command line wants them."""
 
-    def __init__(self, given: argparse.Namespace) -> None:
-        self._given = given
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
         self.home = codex_home(os.environ)
-        self.cwd = working_directory(given.cd)
+        self.cwd = working_directory(options.cd)
         self._has_opened = False
 
-    def place(self) -> Place:
+    def read_context(self) -> LaunchContext:
         """The settings as they are now."""
-        loaded = load_settings(self._given, self.home, self.cwd)
-        return Place(
+        loaded = load_settings(self._options, self.home, self.cwd)
+        return LaunchContext(
             home=self.home,
             cwd=self.cwd,
             env=os.environ,
             loaded=loaded,
             tui=read_tui(loaded.config.tui, os.environ),
-            request=config_request(self._given, self.home, self.cwd),
+            request=config_request(self._options, self.home, self.cwd),
         )
 
     @property
     def is_ephemeral(self) -> bool:
-        return bool(self._given.ephemeral)
+        return bool(self._options.ephemeral)
 
     def use(self, provider: str) -> None:
         """Ask another provider from now on: `offline`, `ollama` or `lmstudio`."""
-        self._given.offline = provider == _OFFLINE
-        self._given.oss = provider != _OFFLINE
-        self._given.local_provider = None if provider == _OFFLINE else provider
+        self._options.offline = provider == _OFFLINE
+        self._options.oss = provider != _OFFLINE
+        self._options.local_provider = None if provider == _OFFLINE else provider
 
     def only_look(self) -> None:
         """Let commands only read from now on, whatever settings and flags say."""
-        self._given.sandbox = "read-only"
-        self._given.bypass = self._given.full_auto = False
+        self._options.sandbox = "read-only"
+        self._options.bypass = self._options.full_auto = False
 
     @asynccontextmanager
-    async def open(self, place: Place, target: ResumeTarget | None) -> AsyncGenerator[Session, None]:
+    async def open(self, launch: LaunchContext, target: ResumeTarget | None) -> AsyncGenerator[Session, None]:
         """A session, closed at the end; raise `UserError` when there can be none."""
-        from codex_py.cli.opened import opened  # the seam: after the prompt is on the screen
+        from codex_py.cli.open_session import opened  # the seam: after the prompt is on the screen
         from codex_py.core.session_request import SessionRequest
 
-        config = place.loaded.config
+        config = launch.loaded.config
         request = SessionRequest(
-            loaded=place.loaded,
-            home=place.home,
-            cwd=place.cwd,
-            env=place.env,
+            loaded=launch.loaded,
+            home=launch.home,
+            cwd=launch.cwd,
+            env=launch.env,
             originator=os.environ.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR,
             approval=config.approval_policy,
-            ephemeral=self._given.ephemeral,
+            ephemeral=self._options.ephemeral,
             resume=target,
-            ignore_rules=self._given.ignore_rules,
-            trusts_hooks=self._given.trusts_hooks,
-            install_dependencies=self._given.install_dependencies,
-            extra_roots=writable_directories(self._given, place.loaded.project_root or place.cwd),
+            ignore_rules=self._options.ignore_rules,
+            trusts_hooks=self._options.trusts_hooks,
+            install_dependencies=self._options.install_dependencies,
+            extra_roots=writable_directories(self._options, launch.loaded.project_root or launch.cwd),
             can_ask=True,
             follows=self._has_opened,
         )
@@ -153,7 +153,7 @@ def terminal_parser() -> Parser:
     parser.usage = _USAGE
     parser.add_argument("words", nargs="*", metavar="PROMPT", help="what to do first")
     parser.add_argument("-i", "--image", action="append", default=[], metavar="FILE", help="attach a picture to it")
-    add_place_flags(parser)
+    add_permission_flags(parser)
     parser.add_argument(
         "-a",
         "--ask-for-approval",
@@ -173,21 +173,21 @@ def terminal_parser() -> Parser:
 
 def _split_at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     words = list(arguments)
-    place = words.index("--") if "--" in words else len(words)
-    return words[:place], words[place + 1 :]
+    index = words.index("--") if "--" in words else len(words)
+    return words[:index], words[index + 1 :]
 
 
-def _read_errand(given: argparse.Namespace, behind: Sequence[str]) -> Errand:
-    """Tell a prompt from `resume …` and `fork …`; `UsageError` for what makes no sense."""
-    words: list[str] = list(given.words)
+def _read_launch_options(options: argparse.Namespace, behind: Sequence[str]) -> LaunchOptions:
+    """Separate a prompt from `resume …` and `fork …`; `UsageError` for what makes no sense."""
+    words: list[str] = list(options.words)
     verb = words.pop(0) if words and words[0] in ("resume", "fork") else None
-    if verb is None and (given.last or given.all):
+    if verb is None and (options.last or options.all):
         raise UsageError("`--last` and `--all` go with `resume` and `fork`", hint="try `codex-py resume --last`")
-    if given.turn is not None and verb != "fork":
+    if options.turn is not None and verb != "fork":
         raise UsageError("`--turn` goes with `fork`", hint="try `codex-py fork --last --turn 1`")
-    named = words.pop(0) if verb and not given.last and words else None
+    session = words.pop(0) if verb and not options.last and words else None
     words += behind
     if len(words) > 1:
         raise UsageError(f"more than one prompt: `{words[1]}`", hint="quote the prompt")
-    chosen: dict[str, Any] = {"session": named, "last": given.last, "anywhere": given.all, "turn": given.turn}
-    return Errand(words[0] if words else "", find_images(given.image), verb, **chosen)
+    fields: dict[str, Any] = {"session": session, "last": options.last, "anywhere": options.all, "turn": options.turn}
+    return LaunchOptions(words[0] if words else "", find_images(options.image), verb, **fields)

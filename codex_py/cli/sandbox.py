@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NamedTuple
 
-from codex_py.cli.options import SANDBOX_MODES, Parser, add_config_flags, find_folders
+from codex_py.cli.options import SANDBOX_MODES, Parser, add_config_flags, find_directories
 from codex_py.cli.sandbox_view import SandboxReport, print_report
 from codex_py.cli.settings import request_for, working_directory
 from codex_py.config.load import LoadedConfig, load_config
@@ -63,19 +63,19 @@ def run(arguments: Sequence[str]) -> int:
     if flags and flags[0] in ("-h", "--help"):
         print(parser.format_help().rstrip())
         return 0
-    given = parser.read(flags, words_first=True)
-    if command and given.words:
-        raise UsageError(f"unexpected argument `{given.words[0]}` before `--`", hint="the command comes after it")
-    if not command and given.words[:1] == [_EXPLAIN]:
-        return _explain(parser, [*flags[: len(flags) - len(given.words)], *given.words[1:]])
-    command = command or given.words
+    options = parser.read(flags, words_first=True)
+    if command and options.words:
+        raise UsageError(f"unexpected argument `{options.words[0]}` before `--`", hint="the command comes after it")
+    if not command and options.words[:1] == [_EXPLAIN]:
+        return _explain(parser, [*flags[: len(flags) - len(options.words)], *options.words[1:]])
+    command = command or options.words
     if not command:
         raise UsageError("no command to run", hint="write one: `codex-py sandbox -- ls`")
-    if not _is_there(command[0], working_directory(given.cd)):
+    if not _program_exists(command[0], working_directory(options.cd)):
         return _complain(command[0], _MISSING, _NOT_FOUND)
-    setup = _set_up(given)
+    setup = _set_up(options)
     try:
-        return _run_held(setup, command)
+        return _run_sandboxed(setup, command)
     except ToolError as error:
         raise UserError(str(error)) from error
     except FileNotFoundError:
@@ -92,12 +92,12 @@ def _divide(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return words[:at], words[at + 1 :]
 
 
-def _is_there(program: str, cwd: Path) -> bool:
+def _program_exists(program: str, cwd: Path) -> bool:
     """Whether there is a file of the name: what starts it inside the sandbox is a shell with words of its own."""
     if "/" in program:
         return os.path.lexists(cwd / program)
-    folders = os.get_exec_path()
-    return bool(program) and any(os.path.lexists(cwd / folder / program) for folder in folders)
+    directories = os.get_exec_path()
+    return bool(program) and any(os.path.lexists(cwd / directory / program) for directory in directories)
 
 
 def _parser() -> Parser:
@@ -122,23 +122,23 @@ class _Setup(NamedTuple):
     cwd: Path
 
 
-def _set_up(given: argparse.Namespace) -> _Setup:
-    home, cwd = codex_home(os.environ), working_directory(given.cd)
-    loaded = load_config(request_for(given, home, cwd, chosen={"sandbox_mode": given.sandbox}))
+def _set_up(options: argparse.Namespace) -> _Setup:
+    home, cwd = codex_home(os.environ), working_directory(options.cd)
+    loaded = load_config(request_for(options, home, cwd, chosen={"sandbox_mode": options.sandbox}))
     for warning in (*loaded.warnings, *allowances_without_effect(loaded, home=home, env=os.environ)):
         _warn(warning)
-    policy = choose_policy(loaded, find_folders(given.add_dir))
-    backends = (given.backend,) if given.backend else BACKENDS
+    policy = choose_policy(loaded, find_directories(options.add_dir))
+    backends = (options.backend,) if options.backend else BACKENDS
     return _Setup(loaded, policy, make_sandbox(loaded, home=home, env=os.environ, backends=backends), home, cwd)
 
 
 def _explain(parser: Parser, flags: Sequence[str]) -> int:
     parser.add_argument("--json", dest="as_json", action="store_true")
     parser.add_argument("--all", dest="everything", action="store_true")
-    given = parser.parse_args(flags)
-    if given.words:
-        raise UsageError(f"unexpected argument `{given.words[0]}` after `explain`", hint="`explain` runs no command")
-    setup = _set_up(given)
+    options = parser.parse_args(flags)
+    if options.words:
+        raise UsageError(f"unexpected argument `{options.words[0]}` after `explain`", hint="`explain` runs no command")
+    setup = _set_up(options)
     sandbox, policy, cwd = setup.sandbox, setup.policy, setup.cwd
     try:
         found = list_permissions(setup.loaded, sandbox, policy, cwd=cwd, home=setup.home, env=os.environ)
@@ -150,11 +150,11 @@ def _explain(parser: Parser, flags: Sequence[str]) -> int:
         _warn(str(error))
         backend = None
     report = SandboxReport(mode_of(policy), cwd, backend, sandbox.shortfall(policy, cwd), found)
-    print_report(report, sys.stdout, user_home(os.environ), as_json=given.as_json, everything=given.everything)
+    print_report(report, sys.stdout, user_home(os.environ), as_json=options.as_json, everything=options.everything)
     return 0
 
 
-def _run_held(setup: _Setup, command: Sequence[str]) -> int:
+def _run_sandboxed(setup: _Setup, command: Sequence[str]) -> int:
     """Run the command; once more, if a path that its sandbox needs has vanished before it began."""
     _, policy, sandbox, _, cwd = setup
     shortfall = sandbox.shortfall(policy, cwd)
@@ -163,7 +163,7 @@ def _run_held(setup: _Setup, command: Sequence[str]) -> int:
     status = 0
     for _ in range(MAX_STARTS):
         wrapped = sandbox.wrap(command, policy=policy, cwd=cwd, workdir=cwd)
-        status, has_begun = _run(wrapped, cwd, held=wrapped.argv != tuple(command))
+        status, has_begun = _run(wrapped, cwd, sandboxed=wrapped.argv != tuple(command))
         if has_begun:
             break
     return status
@@ -173,30 +173,30 @@ def _warn(message: str) -> None:
     print(sanitize_line(f"warning: {message}"), file=sys.stderr)
 
 
-def _run(wrapped: Wrapped, cwd: Path, *, held: bool) -> tuple[int, bool]:
+def _run(wrapped: Wrapped, cwd: Path, *, sandboxed: bool) -> tuple[int, bool]:
     """The exit status, and whether the command began; else the sandbox could not be set up."""
-    told = _Told(wrapped, held=held)
+    child = _ChildCommand(wrapped, sandboxed=sandboxed)
     try:
-        with told.listening():
-            told.start(cwd)
-            status = told.wait()
+        with child.listening():
+            child.start(cwd)
+            status = child.wait()
             return status, not never_began(status, wrapped.has_begun)
     except _Stopped as stopped:
         return stopped.status, True
     finally:
-        told.kill()
+        child.kill()
         wrapped.cleanup()
 
 
-class _Told:
-    """A command, and what the signals of this program do to it. `held` says that it is in a sandbox.
+class _ChildCommand:
+    """A command, and what the signals of this program do to it. `sandboxed` says that it is in a sandbox.
 
     Ctrl-C is the command's own, which may go on after it. What comes before the command has started counts then.
     """
 
-    def __init__(self, wrapped: Wrapped, *, held: bool) -> None:
+    def __init__(self, wrapped: Wrapped, *, sandboxed: bool) -> None:
         self._wrapped = wrapped
-        self._held = held
+        self._sandboxed = sandboxed
         self._child: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []
 
@@ -221,7 +221,7 @@ class _Told:
                 env={**os.environ, **wrapped.env},
                 pass_fds=wrapped.fds,
                 # Ctrl-C would end the keeper of the sandbox, and the command before it could say a word.
-                start_new_session=self._held,
+                start_new_session=self._sandboxed,
             )
         finally:
             wrapped.release()
@@ -237,7 +237,7 @@ class _Told:
         """End what still runs."""
         child = self._child
         if child is not None and child.poll() is None:
-            if self._held:
+            if self._sandboxed:
                 os.killpg(child.pid, signal.SIGKILL)
             child.kill()
             child.wait()
@@ -248,16 +248,16 @@ class _Told:
             self._early.append(number)
         elif number in _ENDING_SIGNALS:
             raise _Stopped(number)
-        elif self._held:
-            for group in _keeps(child.pid) if self._wrapped.sandboxed else [child.pid]:
+        elif self._sandboxed:
+            for group in _sandbox_groups(child.pid) if self._wrapped.sandboxed else [child.pid]:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(group, number)
         elif not _has_terminal():
             child.send_signal(number)
 
 
-def _keeps(keeper: int) -> list[int]:
-    """The process groups inside the sandbox that this process keeps; its own where the system does not tell."""
+def _sandbox_groups(keeper: int) -> list[int]:
+    """The process groups inside the sandbox that this process keeps; its own where the system does not list them."""
     with suppress(OSError):
         started = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
         return [int(pid) for pid in started] or [keeper]
@@ -265,7 +265,7 @@ def _keeps(keeper: int) -> list[int]:
 
 
 def _has_terminal() -> bool:
-    """Whether Ctrl-C is told by the terminal to this process and to all of its group."""
+    """Whether the terminal sends Ctrl-C to this process and its whole group."""
     with suppress(OSError):
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     return False

@@ -33,10 +33,14 @@ def print_report(report: SandboxReport, out: TextIO, home: Path, *, as_json: boo
     out.write(f"{sanitize_line(f'{report.mode} in {short_path(report.cwd, str(home))}, held by {backend}')}\n")
     if report.shortfall:
         out.write(f"{sanitize_line(f'not held: {report.shortfall}')}\n")
-    shown = [one for one in report.permissions if everything or one.exists or one.action != "read"]
+    shown = [
+        permission
+        for permission in report.permissions
+        if everything or permission.exists or permission.action != "read"
+    ]
     for action, title in _TITLES.items():
         out.write(f"\n{title}\n")
-        rows = [_row(one, home) for one in shown if one.action == action]
+        rows = [_row(permission, home) for permission in shown if permission.action == action]
         out.writelines(f"  {line}\n" for line in aligned(rows))
     left = len(report.permissions) - len(shown)
     if left:
@@ -59,13 +63,13 @@ def _as_object(report: SandboxReport) -> dict[str, object]:
         "shortfall": report.shortfall,
         "permissions": [
             {
-                "action": one.action,
-                "subject": one.subject,
-                "allowed": one.allowed,
-                "reason": one.reason,
-                "setting": one.setting,
-                "exists": one.exists,
+                "action": permission.action,
+                "subject": permission.subject,
+                "allowed": permission.allowed,
+                "reason": permission.reason,
+                "setting": permission.setting,
+                "exists": permission.exists,
             }
-            for one in report.permissions
+            for permission in report.permissions
         ],
     }

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from codex_py import __version__
-from codex_py.cli.opened import opened
+from codex_py.cli.open_session import opened
 from codex_py.cli.settings import request_for
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.core.session import Session
@@ -23,14 +23,14 @@ from codex_py.server.host import Opening
 
 ReportCrash: TypeAlias = Callable[[BaseException], str]
 
-_ASKED_BY: Final = "the client's request"
+_REQUESTER: Final = "the client's request"
 
 
 class ServerHost:
-    """The `Host` of a server that was started with these flags; those of `add_config_flags` count for every session."""
+    """The host of a server that was started with these flags; those of `add_config_flags` count for every session."""
 
-    def __init__(self, given: argparse.Namespace) -> None:
-        self._given = given
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
         self._home = codex_home(os.environ)
 
     @property
@@ -43,7 +43,7 @@ class ServerHost:
 
     def request(self, cwd: Path, settings: Mapping[str, Any]) -> ConfigRequest:
         """What decides the configuration of a folder."""
-        return request_for(self._given, self._home, cwd, chosen=settings).replace(asked_by=_ASKED_BY)
+        return request_for(self._options, self._home, cwd, chosen=settings).replace(flags_from=_REQUESTER)
 
     def load(self, cwd: Path, settings: Mapping[str, Any]) -> LoadedConfig:
         """The configuration in force for a folder. Raises `UserError`."""
@@ -69,12 +69,12 @@ class ServerHost:
         return opened(request)
 
 
-def serve(given: argparse.Namespace, run: Callable[[ServerHost, ReportCrash], Coroutine[Any, Any, int]]) -> int:
+def serve(options: argparse.Namespace, run: Callable[[ServerHost, ReportCrash], Coroutine[Any, Any, int]]) -> int:
     """Have a server of ours serve the client that started this program; the exit status."""
     # Start-up has made objects that stay; what comes now may last for days.
     gc.freeze()
     gc.enable()
-    return asyncio.run(run(ServerHost(given), _report_crash))
+    return asyncio.run(run(ServerHost(options), _report_crash))
 
 
 def _report_crash(error: BaseException) -> str:

@@ -11,50 +11,58 @@ from typing import Any, Final, TextIO
 from codex_py.cli.tables import print_json, print_table
 from codex_py.protocol.items import CallOutput, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
 from codex_py.protocol.readable import arguments_of, command_of, is_host_text, output_of
-from codex_py.rollout.story import Told, ToldCompaction, ToldFailure, ToldItem
 from codex_py.rollout.summary import SessionSummary
+from codex_py.rollout.transcript import TranscriptCompaction, TranscriptEntry, TranscriptFailure, TranscriptItem
 from codex_py.text.age import describe_age
 from codex_py.text.excerpt import ends_of
 from codex_py.text.sanitize import sanitize, sanitize_line
 
 _NARROWEST: Final = 20
 _FIXED_WIDTH: Final = 36 + 2 + 10 + 2 + 11 + 2
-_FOLDER_SHOWN: Final = 32
+_DIRECTORY_SHOWN: Final = 32
 _WIDEST: Final = 400
 # How the answer of a command begins, and which of its lines a reader wants.
 _REPORTS: Final = ("Chunk ID: ", "Wall time: ", "Exit code: ")
-_TOLD: Final = ("Process ", "Exit code: ")
+_SHOWN_REPORTS: Final = ("Process ", "Exit code: ")
 
 
 def print_sessions(sessions: Sequence[SessionSummary], out: TextIO, *, now: float, as_json: bool) -> None:
     """One row a session, in the order given; `now` is in seconds since the epoch."""
     if as_json:
-        print_json([_object(one) for one in sessions], out)
+        print_json([_object(session) for session in sessions], out)
         return
     width = shutil.get_terminal_size().columns if out.isatty() else _WIDEST
-    folders = {cwd: _folder(cwd) for cwd in {one.cwd for one in sessions}}
+    directories = {cwd: _directory(cwd) for cwd in {session.cwd for session in sessions}}
     rows = [
-        (one.id, describe_age(one.updated, now=now), f"{one.tokens:,}", folders[one.cwd], _title(one))
-        for one in sessions
+        (
+            session.id,
+            describe_age(session.updated, now=now),
+            f"{session.tokens:,}",
+            directories[session.cwd],
+            _title(session),
+        )
+        for session in sessions
     ]
-    room = max(_NARROWEST, width - _FIXED_WIDTH - max((len(row[3]) for row in rows), default=0))
-    cut = [(*row[:4], row[4] if len(row[4]) <= room else row[4][: room - 1] + "…") for row in rows]
+    available = max(_NARROWEST, width - _FIXED_WIDTH - max((len(row[3]) for row in rows), default=0))
+    cut = [(*row[:4], row[4] if len(row[4]) <= available else row[4][: available - 1] + "…") for row in rows]
     print_table(("ID", "UPDATED", "TOKENS", "DIRECTORY", "SESSION"), cut, out)
 
 
-def print_story(session: SessionSummary, told: Sequence[Told], out: TextIO, *, as_json: bool) -> None:
-    """What a session is, then what was said and done in it."""
+def print_transcript(
+    session: SessionSummary, entries: Sequence[TranscriptEntry], out: TextIO, *, as_json: bool
+) -> None:
+    """The facts about a session, then its transcript."""
     if as_json:
-        print_json({**_object(session), "items": [_told_object(one) for one in told]}, out)
+        print_json({**_object(session), "items": [_entry_object(entry) for entry in entries]}, out)
         return
     for label, value in _facts(session):
         out.write(f"{label + ':':<13} {sanitize_line(value)}\n")
-    for turn, group in groupby(told, key=lambda one: one.turn):
-        parts = list(group)
-        if turn and not isinstance(parts[0], ToldCompaction):
-            out.write(f"\n--- turn {turn} · {sanitize_line(parts[0].timestamp)} ---\n")
-        for part in parts:
-            _print_told(part, out)
+    for turn, group in groupby(entries, key=lambda entry: entry.turn):
+        group_entries = list(group)
+        if turn and not isinstance(group_entries[0], TranscriptCompaction):
+            out.write(f"\n--- turn {turn} · {sanitize_line(group_entries[0].timestamp)} ---\n")
+        for part in group_entries:
+            _print_entry(part, out)
 
 
 def _object(session: SessionSummary) -> dict[str, Any]:
@@ -77,18 +85,18 @@ def _object(session: SessionSummary) -> dict[str, Any]:
     }
 
 
-def _told_object(told: Told) -> dict[str, Any]:
-    place = {"turn": told.turn or None, "timestamp": told.timestamp}
-    match told:
-        case ToldItem(item=item):
-            return {**place, "item": item.decode()}
-        case ToldCompaction(message=message, replaced=replaced, items=items):
+def _entry_object(entry: TranscriptEntry) -> dict[str, Any]:
+    position = {"turn": entry.turn or None, "timestamp": entry.timestamp}
+    match entry:
+        case TranscriptItem(item=item):
+            return {**position, "item": item.decode()}
+        case TranscriptCompaction(message=message, replaced=replaced, items=items):
             return {
-                **place,
+                **position,
                 "compaction": {"message": message, "replaced": replaced, "items": [i.decode() for i in items]},
             }
-        case ToldFailure(message=message):
-            return {**place, "error": message}
+        case TranscriptFailure(message=message):
+            return {**position, "error": message}
 
 
 def _facts(session: SessionSummary) -> Iterator[tuple[str, str]]:
@@ -109,24 +117,24 @@ def _facts(session: SessionSummary) -> Iterator[tuple[str, str]]:
     yield from ((label, value) for label, value in fields.items() if value)
 
 
-def _print_told(told: Told, out: TextIO) -> None:
-    match told:
-        case ToldItem(item=item):
+def _print_entry(entry: TranscriptEntry, out: TextIO) -> None:
+    match entry:
+        case TranscriptItem(item=item):
             _print_lines(_item_lines(item), out)
-        case ToldCompaction(message=message, replaced=replaced, items=items):
-            when = sanitize_line(told.timestamp)
+        case TranscriptCompaction(message=message, replaced=replaced, items=items):
+            when = sanitize_line(entry.timestamp)
             out.write(f"\n--- compacted {replaced} items, which --before-compaction shows · {when} ---\n")
             # In either program's files the summary stands last, with words for the model around it.
-            told_in_last = bool(message) and bool(items) and _says(items[-1], message)
-            for item in items[:-1] if told_in_last else items:
+            is_in_last_item = bool(message) and bool(items) and _has_text(items[-1], message)
+            for item in items[:-1] if is_in_last_item else items:
                 _print_lines(_item_lines(item), out)
             if message:
                 _print_lines(["summary", sanitize(message)], out)
-        case ToldFailure(message=message):
+        case TranscriptFailure(message=message):
             _print_lines([f"ERROR: {sanitize(message)}"], out)
 
 
-def _says(item: ResponseItem, text: str) -> bool:
+def _has_text(item: ResponseItem, text: str) -> bool:
     view = item.view()
     return isinstance(view, Message) and text.strip() in view.text
 
@@ -136,7 +144,7 @@ def _print_lines(lines: Iterable[str], out: TextIO) -> None:
 
 
 def _item_lines(item: ResponseItem) -> Iterator[str]:
-    """An item as lines that are safe to print; what the host told the model is left out."""
+    """An item as lines that are safe to print; context sent by the host is left out."""
     match item.view():
         case Message(role="assistant", text=text):
             yield from ("codex", sanitize(text))
@@ -182,7 +190,7 @@ def _output_lines(output: str) -> Iterator[str]:
         return
     yield from ends_of(printed)
     for line in report.splitlines():
-        if line.startswith(_TOLD) and not line.endswith((" code 0", "code: 0")):
+        if line.startswith(_SHOWN_REPORTS) and not line.endswith((" code 0", "code: 0")):
             yield line
 
 
@@ -191,7 +199,7 @@ def _title(session: SessionSummary) -> str:
     return f"{session.name}: {prompt}" if session.name and prompt else session.name or prompt
 
 
-def _folder(cwd: str) -> str:
+def _directory(cwd: str) -> str:
     home = os.path.expanduser("~")  # noqa: PTH111
     shown = f"~{cwd[len(home) :]}" if cwd == home or cwd.startswith(f"{home}/") else cwd
-    return shown if len(shown) <= _FOLDER_SHOWN else f"…{shown[1 - _FOLDER_SHOWN :]}"
+    return shown if len(shown) <= _DIRECTORY_SHOWN else f"…{shown[1 - _DIRECTORY_SHOWN :]}"

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.errors import UsageError
-from codex_py.paths import is_folder, is_there
+from codex_py.paths import is_directory, is_there
 
 _OFFLINE: Final = "offline"
 _OTHER_DIRECTORY: Final = "name another directory with `-C`"
@@ -26,66 +26,68 @@ def working_directory(chosen: str | None) -> Path:
     except (OSError, RuntimeError) as error:
         reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else "too many links"
         raise UsageError(f"{shown}: {reason}", hint=_OTHER_DIRECTORY) from error
-    if not is_folder(cwd):
+    if not is_directory(cwd):
         raise UsageError(f"{shown}: it is not a directory", hint=_OTHER_DIRECTORY)
     if not os.access(cwd, os.R_OK | os.X_OK):
         raise UsageError(f"{shown}: you are not allowed to read it", hint=_OTHER_DIRECTORY)
     return cwd
 
 
-def load_settings(given: argparse.Namespace, home: Path, cwd: Path) -> LoadedConfig:
+def load_settings(options: argparse.Namespace, home: Path, cwd: Path) -> LoadedConfig:
     """The configuration in force. `--oss` alone means the local server that the configuration names."""
-    if given.offline and (given.oss or given.local_provider):
+    if options.offline and (options.oss or options.local_provider):
         raise UsageError(
             "`--offline` and `--oss` exclude each other", hint="`--offline` uses no model, `--oss` a local one"
         )
-    loaded = load_config(config_request(given, home, cwd))
+    loaded = load_config(config_request(options, home, cwd))
     preferred = loaded.config.oss_provider
-    if given.oss and not given.local_provider and preferred:
-        given.local_provider = preferred
-        return load_config(config_request(given, home, cwd))
+    if options.oss and not options.local_provider and preferred:
+        options.local_provider = preferred
+        return load_config(config_request(options, home, cwd))
     return loaded
 
 
-def config_request(given: argparse.Namespace, home: Path, cwd: Path) -> ConfigRequest:
+def config_request(options: argparse.Namespace, home: Path, cwd: Path) -> ConfigRequest:
     """The configuration that the flags of a session ask for."""
     sandbox = (
-        "danger-full-access" if given.bypass else given.sandbox or ("workspace-write" if given.full_auto else None)
+        "danger-full-access"
+        if options.bypass
+        else options.sandbox or ("workspace-write" if options.full_auto else None)
     )
-    provider = given.local_provider or ("ollama" if given.oss else None)
+    provider = options.local_provider or ("ollama" if options.oss else None)
     chosen = {
-        "model": given.model,
+        "model": options.model,
         "sandbox_mode": sandbox,
         # Only the terminal session has a flag for it; `exec` never asks.
-        "approval_policy": "never" if given.bypass else getattr(given, "approval", None),
-        "model_provider": _OFFLINE if given.offline else provider,
+        "approval_policy": "never" if options.bypass else getattr(options, "approval", None),
+        "model_provider": _OFFLINE if options.offline else provider,
     }
-    return request_for(given, home, cwd, chosen=chosen)
+    return request_for(options, home, cwd, chosen=chosen)
 
 
-def request_for(given: argparse.Namespace, home: Path, cwd: Path, *, chosen: Mapping[str, Any]) -> ConfigRequest:
+def request_for(options: argparse.Namespace, home: Path, cwd: Path, *, chosen: Mapping[str, Any]) -> ConfigRequest:
     """The configuration that the flags of `add_config_flags` ask for; `chosen` are keys that other flags set."""
     flags: dict[str, Any] = {}
     texts: dict[str, str] = {}
-    for flag, names, value in (("--enable", given.enable, True), ("--disable", given.disable, False)):
+    for flag, names, value in (("--enable", options.enable, True), ("--disable", options.disable, False)):
         for name in names:
             flags[f"features.{name}"], texts[f"features.{name}"] = value, f"{flag} {name}"
     return ConfigRequest(
         home=home,
         cwd=cwd,
         env=os.environ,
-        overrides=tuple(given.config),
+        overrides=tuple(options.config),
         flags=flags | {key: value for key, value in chosen.items() if value is not None},
         flag_texts=texts,
-        profile=given.profile,
-        strict=given.strict_config,
-        ignore_user=given.ignore_user_config,
+        profile=options.profile,
+        strict=options.strict_config,
+        ignore_user=options.ignore_user_config,
     )
 
 
-def find_images(given: Sequence[str]) -> tuple[Path, ...]:
+def find_images(arguments: Sequence[str]) -> tuple[Path, ...]:
     """The pictures as absolute paths. One flag may name several, split at commas, unless a file has that very name."""
     names: list[str] = []
-    for value in given:
+    for value in arguments:
         names += [value] if is_there(Path(value)) else value.split(",")
     return tuple(Path(name).absolute() for name in names if name)

@@ -11,17 +11,17 @@ from codex_py.skills.discover import SKILL_FILE
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.text.nearest import nearest_names
 
-_MOST_GUESSES: Final = 3
+_MAX_GUESSES: Final = 3
 
 
-class Choice(NamedTuple):
+class SkillChoice(NamedTuple):
     """At least one skill; more than one only when they share the name that was given."""
 
     skills: tuple[Skill, ...]
     by_path: bool
 
 
-def choose_skills(catalog: SkillCatalog, target: str) -> Choice:
+def choose_skills(catalog: SkillCatalog, target: str) -> SkillChoice:
     """The skills of this whole name, enabled or not; else the one whose file or folder this is.
 
     A leading `$` is not part of a name. Raises `UserError`, with the closest names, when there is none.
@@ -29,12 +29,12 @@ def choose_skills(catalog: SkillCatalog, target: str) -> Choice:
     for name in (target.strip(), target.strip().removeprefix("$")):
         same = tuple(skill for skill in catalog.skills if skill.name == name)
         if same:
-            return Choice(same, by_path=False)
+            return SkillChoice(same, by_path=False)
     path = _as_path(target)
     if path is not None:
         for skill in catalog.skills:
             if skill.canonical_path == path:
-                return Choice((skill,), by_path=True)
+                return SkillChoice((skill,), by_path=True)
     raise _unknown(catalog, target, path)
 
 
@@ -52,6 +52,6 @@ def _unknown(catalog: SkillCatalog, target: str, path: Path | None) -> UserError
             return UserError(f"the skill `{target}` could not be loaded: `{problem.path}`: {problem.message}")
     if path is not None and path.is_file() and path.name == SKILL_FILE:
         return UserError(f"`{path}` is not among the skills found here", hint="`codex-py skills doctor` says why")
-    near = nearest_names(target, [skill.name for skill in catalog.skills], limit=_MOST_GUESSES)
+    near = nearest_names(target, [skill.name for skill in catalog.skills], limit=_MAX_GUESSES)
     guess = f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else "see `codex-py skills list`"
     return UsageError(f"no skill `{target}`", hint=guess)

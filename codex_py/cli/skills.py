@@ -16,7 +16,7 @@ from codex_py.cli.skill_choice import choose_skills
 from codex_py.cli.typer_command import run_commands
 from codex_py.config.load import ConfigRequest
 from codex_py.core.server_table import known_servers
-from codex_py.core.skill_shelf import SkillShelf, look_at_skills, named, switch_skills, window_for
+from codex_py.core.skill_admin import SkillAdmin, look_at_skills, named, switch_skills, window_for
 from codex_py.core.skill_sources import skill_rules
 from codex_py.errors import UsageError
 from codex_py.paths import codex_home
@@ -33,9 +33,7 @@ Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON va
 Cwd: TypeAlias = Annotated[
     Path | None, typer.Option("--cwd", "-C", "--cd", metavar="DIR", help="As if started in this directory.")
 ]
-Refresh: TypeAlias = Annotated[
-    bool, typer.Option("--refresh", help="Read every skill anew, whatever the cache says of it.")
-]
+Refresh: TypeAlias = Annotated[bool, typer.Option("--refresh", help="Read every skill again, ignoring the cache.")]
 Target: TypeAlias = Annotated[
     str, typer.Argument(metavar="NAME|PATH", help="A skill's whole name, or its file or folder.")
 ]
@@ -70,12 +68,10 @@ def list_skills(
     found = _look(cwd, overrides, profile, refresh=refresh)
     view.print_list(found.catalog, sys.stdout, as_json=as_json)
     for note in found.catalog.notes:
-        _say(f"warning: {note}")
+        _print_note(f"warning: {note}")
     if not (found.catalog.skills or found.catalog.problems):
-        places = (
-            ", ".join(f"`{root.path}`" for root in skill_roots(found.sources)) or "none of the usual folders exists"
-        )
-        _say(f"no skills found; looked in: {places}")
+        roots = ", ".join(f"`{root.path}`" for root in skill_roots(found.sources)) or "none of the usual folders exists"
+        _print_note(f"no skills found; looked in: {roots}")
     return 0
 
 
@@ -135,7 +131,7 @@ def lint_skills(
     findings = [finding for path in paths for finding in lint(_expanded(path))]
     view.print_findings(findings, sys.stdout, as_json=as_json)
     if not findings:
-        _say("nothing to complain about")
+        _print_note("nothing to complain about")
     return 1 if any(finding.level == "error" for finding in findings) else 0
 
 
@@ -145,21 +141,21 @@ def show_needs(
     """Show which skill needs which MCP server and which environment variable, and which of these are missing."""
     found = _look(cwd, overrides, profile)
     servers = known_servers(found.loaded, found.request.home, found.request.cwd).servers
-    present = {key for one in servers if one.standing == "trusted" for key in mcp_keys(one.name, one.entry)}
+    present = {key for server in servers if server.standing == "trusted" for key in mcp_keys(server.name, server.entry)}
     skills = [skill for skill in found.catalog.skills if found.catalog.is_enabled(skill)]
     needs = list_needs(skills, env=os.environ, configured_mcp=present)
     view.print_needs(needs, sys.stdout, as_json=as_json)
     if not needs:
-        _say("no skill needs an MCP server or an environment variable")
+        _print_note("no skill needs an MCP server or an environment variable")
     return 0
 
 
 def show_usage(as_json: Json = False) -> int:
     """Show how often each skill was used, from the ledger on this machine; the last used comes first."""
-    used = read_usage(codex_home(os.environ))
-    view.print_usage(used, sys.stdout, as_json=as_json)
-    if not used:
-        _say("no skill has been used yet")
+    usage = read_usage(codex_home(os.environ))
+    view.print_usage(usage, sys.stdout, as_json=as_json)
+    if not usage:
+        _print_note("no skill has been used yet")
     return 0
 
 
@@ -169,17 +165,17 @@ def _look(
     profile: str | None = None,
     *,
     refresh: bool = False,
-) -> SkillShelf:
+) -> SkillAdmin:
     """Read configuration and skills as a session would; its warnings go to stderr."""
-    place = _expanded(cwd or Path.cwd()).absolute()
-    if not place.is_dir():
+    directory = _expanded(cwd or Path.cwd()).absolute()
+    if not directory.is_dir():
         raise UsageError(f"cannot look from `{cwd}`: it is not a directory")
     request = ConfigRequest(
-        home=codex_home(os.environ), cwd=place, env=os.environ, overrides=tuple(overrides or ()), profile=profile
+        home=codex_home(os.environ), cwd=directory, env=os.environ, overrides=tuple(overrides or ()), profile=profile
     )
     found = look_at_skills(request, refresh=refresh)
     for warning in (*found.loaded.warnings, *filter(None, [found.trouble])):
-        _say(f"warning: {warning}")
+        _print_note(f"warning: {warning}")
     return found
 
 
@@ -189,10 +185,10 @@ def _switch(target: str, cwd: Path | None, *, enabled: bool) -> int:
     chosen = choose_skills(found.catalog, target)
     shown = named(chosen.skills)
     if all(found.catalog.is_enabled(skill) == enabled for skill in chosen.skills):
-        _say(f"{shown} {'is' if len(chosen.skills) == 1 else 'are'} {verb} already")
+        _print_note(f"{shown} {'is' if len(chosen.skills) == 1 else 'are'} {verb} already")
         return 0
     file = switch_skills(found, chosen.skills, enabled=enabled, by_path=chosen.by_path)
-    _say(f"{verb} {shown} in `{file}`; this counts from the next turn on")
+    _print_note(f"{verb} {shown} in `{file}`; this counts from the next turn on")
     return 0
 
 
@@ -200,5 +196,5 @@ def _expanded(path: Path) -> Path:
     return Path(os.path.expanduser(path))  # noqa: PTH111  (Path.expanduser raises for a user that does not exist)
 
 
-def _say(text: str) -> None:
+def _print_note(text: str) -> None:
     print(sanitize_line(text), file=sys.stderr)

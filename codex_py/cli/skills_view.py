@@ -14,7 +14,7 @@ from typing import Any, Final, TextIO
 from codex_py.cli.tables import aligned, print_json, print_table
 from codex_py.skills.dependencies import SkillNeed
 from codex_py.skills.doctor import Examination
-from codex_py.skills.lint import Finding
+from codex_py.skills.lint import LintFinding
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem
 from codex_py.skills.parse import SkillRefused
 from codex_py.skills.reading import read_skill_text
@@ -22,8 +22,8 @@ from codex_py.skills.render import BudgetUse
 from codex_py.skills.usage import SkillUsage
 from codex_py.text.sanitize import sanitize, sanitize_line
 
-_MOST_FILES: Final = 200
-_MOST_NAMES: Final = 20
+_MAX_FILES: Final = 200
+_MAX_NAMES: Final = 20
 
 
 def print_list(catalog: SkillCatalog, out: TextIO, *, as_json: bool) -> None:
@@ -73,43 +73,51 @@ def print_examination(examination: Examination, out: TextIO, *, as_json: bool) -
         counts[share.skill.root] = counts.get(share.skill.root, 0) + 1
     rows = [(f"{number} listed", root.scope, str(root.path)) for root, number in counts.items()]
     _print_section("folders searched, in this order", aligned(rows), out)
-    loaded = [(one.name or "", one.reason, str(one.path)) for one in examination.verdicts if one.loaded]
+    loaded = [
+        (verdict.name or "", verdict.reason, str(verdict.path)) for verdict in examination.verdicts if verdict.loaded
+    ]
     _print_section("loaded", aligned(loaded), out)
-    others = [f"{one.path}: {one.reason}" for one in examination.verdicts if not one.loaded]
+    others = [f"{verdict.path}: {verdict.reason}" for verdict in examination.verdicts if not verdict.loaded]
     _print_section("not loaded", others, out)
     clashes = [f"`{clash.name}`: {', '.join(map(str, clash.paths))}" for clash in examination.clashes]
     _print_section("names of several skills, to be mentioned as [$name](path)", clashes, out)
-    _print_section("ignored", [f"{one.path}: {one.message}" for one in examination.remarks], out)
+    _print_section("ignored", [f"{verdict.path}: {verdict.message}" for verdict in examination.remarks], out)
     _print_section("to be known", examination.notes, out)
     _print_section("the list for the model", _budget_lines(examination.budget), out)
 
 
-def print_findings(findings: Sequence[Finding], out: TextIO, *, as_json: bool) -> None:
+def print_findings(findings: Sequence[LintFinding], out: TextIO, *, as_json: bool) -> None:
     """One line a finding, errors first for each skill."""
     if as_json:
-        print_json([{"level": one.level, "path": str(one.path), "message": one.message} for one in findings], out)
+        print_json(
+            [{"level": finding.level, "path": str(finding.path), "message": finding.message} for finding in findings],
+            out,
+        )
         return
-    for one in findings:
-        out.write(sanitize_line(f"{one.level}: {one.path}: {one.message}") + "\n")
+    for finding in findings:
+        out.write(sanitize_line(f"{finding.level}: {finding.path}: {finding.message}") + "\n")
 
 
-def print_usage(used: Sequence[SkillUsage], out: TextIO, *, as_json: bool) -> None:
+def print_usage(usages: Sequence[SkillUsage], out: TextIO, *, as_json: bool) -> None:
     """One line a skill, the last used first."""
     if as_json:
-        print_json([one._asdict() for one in used], out)
+        print_json([usage._asdict() for usage in usages], out)
         return
-    rows = [(one.name, one.scope, str(one.explicit), str(one.implicit), one.last_used, one.path) for one in used]
+    rows = [
+        (usage.name, usage.scope, str(usage.explicit), str(usage.implicit), usage.last_used, usage.path)
+        for usage in usages
+    ]
     print_table(("NAME", "SCOPE", "EXPLICIT", "IMPLICIT", "LAST USED", "PATH"), rows, out)
 
 
 def print_needs(needs: Sequence[SkillNeed], out: TextIO, *, as_json: bool) -> None:
     """One line for each thing a skill needs."""
     if as_json:
-        print_json([vars(one) for one in needs], out)
+        print_json([vars(need) for need in needs], out)
         return
     rows = [
-        (one.skill, one.kind, one.name, one.target, one.problem or ("missing" if one.missing else "there"))
-        for one in needs
+        (need.skill, need.kind, need.name, need.target, need.problem or ("missing" if need.missing else "there"))
+        for need in needs
     ]
     print_table(("SKILL", "NEEDS", "NAME", "TARGET", "STATUS"), rows, out)
 
@@ -133,15 +141,15 @@ def _print_section(title: str, lines: Sequence[str], out: TextIO) -> None:
 def _budget_lines(use: BudgetUse) -> list[str]:
     shares = use.shares
     if not shares:
-        return ["empty: the model is told of no skill"]
+        return ["empty: no skill is listed for the model"]
     missing = [share.skill.name for share in shares if not share.listed]
     cut = sum(share.length - share.shown for share in shares if share.listed)
     lines = [f"{use.used:,} of {use.limit:,} {use.unit} for {len(shares) - len(missing)} of {len(shares)} skills"]
     if cut:
         lines.append(f"{cut:,} characters of descriptions do not fit")
     if missing:
-        more = f" and {len(missing) - _MOST_NAMES:,} more" if len(missing) > _MOST_NAMES else ""
-        lines.append(f"left out: {', '.join(missing[:_MOST_NAMES])}{more}")
+        more = f" and {len(missing) - _MAX_NAMES:,} more" if len(missing) > _MAX_NAMES else ""
+        lines.append(f"left out: {', '.join(missing[:_MAX_NAMES])}{more}")
     largest = sorted(shares, key=lambda share: -share.cost)[:5]
     lines.append("the largest: " + ", ".join(f"{share.skill.name} ({share.cost})" for share in largest))
     return lines
@@ -166,19 +174,19 @@ def _facts(skill: Skill, catalog: SkillCatalog) -> Iterator[tuple[str, str]]:
         where = need.url or need.command or need.description
         yield "needs", f"{need.type} {need.value}" + (f" ({where})" if where else "")
     names = _files(skill)
-    more = " …" if len(names) == _MOST_FILES else ""
+    more = " …" if len(names) == _MAX_FILES else ""
     yield "files", ", ".join(names) + more
 
 
 def _files(skill: Skill) -> list[str]:
     """The files beside the `SKILL.md`, links and hidden ones left out, and at most 200."""
-    return list(islice(_walk(skill.folder, ""), _MOST_FILES))
+    return list(islice(_walk(skill.directory, ""), _MAX_FILES))
 
 
-def _walk(folder: Path, prefix: str, depth: int = 0) -> Iterator[str]:
+def _walk(directory: Path, prefix: str, depth: int = 0) -> Iterator[str]:
     try:
-        with os.scandir(folder) as found:
-            entries = sorted(islice(found, 10 * _MOST_FILES), key=lambda entry: entry.name)
+        with os.scandir(directory) as found:
+            entries = sorted(islice(found, 10 * _MAX_FILES), key=lambda entry: entry.name)
     except OSError:
         return
     for entry in entries:
@@ -235,10 +243,12 @@ def _examination_object(examination: Examination) -> dict[str, Any]:
     return {
         "roots": [{"path": str(root.path), "scope": root.scope} for root in examination.roots],
         "files": [
-            {"path": str(one.path), "loaded": one.loaded, "name": one.name, "reason": one.reason}
-            for one in examination.verdicts
+            {"path": str(verdict.path), "loaded": verdict.loaded, "name": verdict.name, "reason": verdict.reason}
+            for verdict in examination.verdicts
         ],
-        "name_clashes": [{"name": one.name, "paths": list(map(str, one.paths))} for one in examination.clashes],
+        "name_clashes": [
+            {"name": verdict.name, "paths": list(map(str, verdict.paths))} for verdict in examination.clashes
+        ],
         "ignored": [_problem_object(problem) for problem in examination.remarks],
         "notes": list(examination.notes),
         "budget": {

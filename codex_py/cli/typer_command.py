@@ -74,7 +74,9 @@ def _mistake(message: str, app: typer.Typer, arguments: Sequence[str], *, name: 
     help_hint = f"see `codex-py {whole} --help`"
     if found := re.match(r"No such command '(.*?)'", message):
         word = found[1]
-        own = {also: one for also, one in _SYNONYMS.items() if one in subcommands} | {one: one for one in subcommands}
+        own = {also: subcommand for also, subcommand in _SYNONYMS.items() if subcommand in subcommands} | {
+            subcommand: subcommand for subcommand in subcommands
+        }
         near = nearest(word, own)
         guess = f"did you mean `{own[near]}`?" if near else help_hint
         return UsageError(f"no command `{word}` in `codex-py {name}`", hint=guess)
@@ -98,7 +100,12 @@ def _mistake(message: str, app: typer.Typer, arguments: Sequence[str], *, name: 
 
 def _options(command: Any) -> list[str]:
     """Every option of a command, by all its names."""
-    return [name for one in command.params for name in (*one.opts, *one.secondary_opts) if name.startswith("-")]
+    return [
+        name
+        for parameter in command.params
+        for name in (*parameter.opts, *parameter.secondary_opts)
+        if name.startswith("-")
+    ]
 
 
 def _nothing() -> None:

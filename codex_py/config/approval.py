@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from codex_py.config.keys import KeyPath
-from codex_py.config.kinds import Flag, Kind, OneOf, Reading, WrongValue, check_names, check_table, wrong_word
+from codex_py.config.kinds import Flag, Reading, ValueType, WordChoice, WrongValue, check_names, check_table, wrong_word
 from codex_py.protocol.policy import GRANULAR, ApprovalPolicy, ApprovalWord, GranularApproval
 
 _REQUIRED: Final = ("sandbox_approval", "rules", "mcp_elicitations")
 
 
-class Approval(OneOf):
+class Approval(WordChoice):
     """One of the words, or `{ granular = { … } }`, whose first three flags must be there."""
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> Any:
@@ -28,8 +28,8 @@ class Approval(OneOf):
         if list(table) != [GRANULAR]:
             raise WrongValue(path, table, f"a table here has `{GRANULAR}` and nothing else")
         below = (*path, GRANULAR)
-        kinds: dict[str, Kind] = {name: Flag() for name in GranularApproval.__match_args__}
-        flags = check_names(table[GRANULAR], below, reading, kinds)
+        value_types: dict[str, ValueType] = {name: Flag() for name in GranularApproval.__match_args__}
+        flags = check_names(table[GRANULAR], below, reading, value_types)
         for name in _REQUIRED:
             if name not in flags:
                 raise WrongValue(below, table[GRANULAR], f"`{name}` is missing")

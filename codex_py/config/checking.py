@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.config.keys import KeyPath, dotted, toml_value
-from codex_py.config.kinds import Kind, Reading, UnknownKey, WrongValue
-from codex_py.config.layers import Source
-from codex_py.config.record import Section, settings_of
+from codex_py.config.kinds import Reading, UnknownKey, ValueType, WrongValue
+from codex_py.config.layers import LayerSource
+from codex_py.config.record import RecordSection, settings_of
 from codex_py.config.schema import Config
 from codex_py.config.sections import ProviderConfig
 from codex_py.errors import ConfigError
@@ -18,7 +18,7 @@ from codex_py.text.credentials import has_credential
 from codex_py.text.masked import masked_words
 from codex_py.text.nearest import nearest
 
-_LONGEST_VALUE: Final = 80
+_MAX_VALUE_LENGTH: Final = 80
 _API_KEYS: Final = ("api_key", "apikey", "openai_api_key")
 # Settings that hold secrets of other services; command lines, which may; and tables of both.
 _PRIVATE: Final = frozenset(("args", "env", "http_headers", "query_params", "set"))
@@ -28,20 +28,20 @@ _OF_SERVICES: Final = frozenset(("hooks", "mcp_servers", "model_providers", "plu
 
 
 def check_tree(
-    kind: Kind, tree: Mapping[str, Any], *, source: Source, folder: Path, home: str
+    value_type: ValueType, tree: Mapping[str, Any], *, source: LayerSource, directory: Path, home: str
 ) -> tuple[dict[str, Any], list[UnknownKey]]:
     """The tree with final values, and the keys nobody knows; raise `UserError` for the first wrong value.
 
     Relative paths start at `folder`; `~` is `home`.
     """
-    reading = Reading(folder, home, [])
+    reading = Reading(directory, home, [])
     try:
-        return kind.check(tree, (), reading), reading.unknown
+        return value_type.check(tree, (), reading), reading.unknown
     except WrongValue as error:
         raise wrong_value(error, source) from error
 
 
-def wrong_value(error: WrongValue, source: Source) -> ConfigError:
+def wrong_value(error: WrongValue, source: LayerSource) -> ConfigError:
     """The line that names the key, what was found, where, and what is allowed."""
     found = _shortened(toml_value(error.value))
     where = source.where(error.path)
@@ -65,8 +65,8 @@ def _hint(error: WrongValue) -> str | None:
             return f"write `command = {toml_value(program)}` and `args = {toml_value(arguments)}`"
         case ("sandbox",), str():
             return "the mode is set by `sandbox_mode`"
-        case ("projects", folder), str():
-            return f"write `[{dotted(('projects', folder))}]` and below it `trust_level = {toml_value(value)}`"
+        case ("projects", directory), str():
+            return f"write `[{dotted(('projects', directory))}]` and below it `trust_level = {toml_value(value)}`"
         case ("skills", "config"), dict():
             return "write the header as `[[skills.config]]`"
         case ("mcp_servers",), list():
@@ -77,7 +77,7 @@ def _hint(error: WrongValue) -> str | None:
             return None
 
 
-def unknown_key(unknown: UnknownKey, source: Source, *, strict: bool) -> str:
+def unknown_key(unknown: UnknownKey, source: LayerSource, *, strict: bool) -> str:
     """The line about a key nobody knows, with the nearest one that somebody does.
 
     Raises `UserError` with it when unknown keys are errors.
@@ -98,7 +98,11 @@ def _elsewhere(path: KeyPath) -> str:
     name = path[-1]
     if len(path) > 1 and name in settings_of(Config):
         return f"`{name}` is a key of the top level: move it above the first `[table]`"
-    tables = {key: one.kind.record for key, one in settings_of(Config).items() if isinstance(one.kind, Section)}
+    tables = {
+        key: setting.value_type.record
+        for key, setting in settings_of(Config).items()
+        if isinstance(setting.value_type, RecordSection)
+    }
     found = [key for key, record in tables.items() if name in settings_of(record)]
     from codex_py.config.tui import KEYS as OF_TUI  # the seam: only for a key in the wrong table
 
@@ -116,7 +120,7 @@ def _elsewhere(path: KeyPath) -> str:
 
 def _may_hold_secret(error: WrongValue) -> bool:
     """Whether a wrong value may have a secret in it: written where a table belongs, it has no name to tell by."""
-    value, names = error.value, {str(part) for part in error.path}
+    value, names = error.value, {str(key) for key in error.path}
     if not isinstance(value, str | list | dict) or not value:
         return False
     if not names.isdisjoint(_PRIVATE):
@@ -131,4 +135,4 @@ def _may_hold_secret(error: WrongValue) -> bool:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"
+    return text if len(text) <= _MAX_VALUE_LENGTH else text[:_MAX_VALUE_LENGTH] + "…"

@@ -25,13 +25,13 @@ _LOCK_POLL: Final = 0.01
 Document: TypeAlias = MutableMapping[str, Any]
 
 
-def trust_project(home: Path, folder: Path) -> Path:
+def trust_project(home: Path, directory: Path) -> Path:
     """Note in the user's `config.toml` that they trust the git repository round `folder`, or else `folder` itself.
 
     Gives back the folder that is trusted now. Raises `UserError` when the file cannot be read or written.
     """
-    place = real_path(folder)
-    root = find_root(place, (".git",)) or place
+    real = real_path(directory)
+    root = find_root(real, (".git",)) or real
     set_value(home / "config.toml", ("projects", str(root), "trust_level"), "trusted")
     return root
 
@@ -80,9 +80,9 @@ def _content_after(
 
 
 @contextmanager
-def _alone(folder: Path) -> Generator[None]:
+def _alone(directory: Path) -> Generator[None]:
     """Have the files of a folder to oneself, among programs that ask for this; a lock held for longer is no edit."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     deadline = time.monotonic() + _LOCK_SECONDS
     try:
         while not lock(descriptor) and time.monotonic() < deadline:
@@ -151,8 +151,8 @@ def _replace(target: Path, content: bytes) -> None:
     except OSError:
         draft.unlink(missing_ok=True)
         raise
-    folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+    directory = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(folder)
+        os.fsync(directory)
     finally:
-        os.close(folder)
+        os.close(directory)

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from codex_py.config.keys import KeyPath, dotted
-from codex_py.config.kinds import Kind, MapOf, Shape, Table, Url
+from codex_py.config.kinds import AnyTable, MapOf, Shape, Url, ValueType
 from codex_py.config.layers import Layer
-from codex_py.config.record import Record, Section, settings_of
+from codex_py.config.record import ConfigRecord, RecordSection, settings_of
 from codex_py.config.request import LoadedConfig
 from codex_py.config.schema import Config
 from codex_py.protocol.policy import GranularApproval, approval_payload
@@ -32,7 +32,7 @@ class EffectiveValue(NamedTuple):
 def effective_values(loaded: LoadedConfig) -> list[EffectiveValue]:
     """Every key in the order of the schema; of tables with free names, the keys that are set."""
     defaults = Layer("defaults")
-    schema = Section(Config)
+    schema = RecordSection(Config)
     return [
         EffectiveValue(key, value, loaded.origins.get(key, defaults))
         for path, value in _shown(schema, loaded.config, ())
@@ -40,33 +40,33 @@ def effective_values(loaded: LoadedConfig) -> list[EffectiveValue]:
     ]
 
 
-def _shown(kind: Kind, value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
-    match kind:
-        case Section():
-            for name, setting in settings_of(kind.record).items():
-                yield from _shown(setting.kind, getattr(value, name), (*path, name))
-        case MapOf() | Table() if not value:
-            # An empty table is told once, as a key of its own, and not inside each provider.
+def _shown(value_type: ValueType, value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    match value_type:
+        case RecordSection():
+            for name, setting in settings_of(value_type.record).items():
+                yield from _shown(setting.value_type, getattr(value, name), (*path, name))
+        case MapOf() | AnyTable() if not value:
+            # An empty table is shown once, as a key of its own, and not inside each provider.
             if len(path) <= 2:
                 yield path, {}
         case MapOf():
-            yield from _entries(kind, value, path)
+            yield from _entries(value_type, value, path)
         case Shape():
             for name, inner in cast("Mapping[str, Any]", value or {}).items():
-                yield from _shown(kind.kinds[name], inner, (*path, name))
-        case Table():
+                yield from _shown(value_type.value_types[name], inner, (*path, name))
+        case AnyTable():
             for name, inner in value.items():
                 yield from _table_leaves(inner, (*path, name))
         case _:
-            yield path, _masked(kind, value, path)
+            yield path, _masked(value_type, value, path)
 
 
-def _entries(kind: MapOf, entries: Mapping[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+def _entries(value_type: MapOf, entries: Mapping[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
     for name, inner in entries.items():
-        if kind.secret_by_name and is_secret(name, inner):
+        if value_type.secret_by_name and is_secret(name, inner):
             yield (*path, name), MASK
         else:
-            yield from _shown(kind.kind, inner, (*path, name))
+            yield from _shown(value_type.value_type, inner, (*path, name))
 
 
 def _table_leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
@@ -88,10 +88,10 @@ def _masked_by_name(value: Any, path: KeyPath) -> Any:
     return MASK if isinstance(value, str) and (hidden or has_credential(value)) else _plain(value)
 
 
-def _masked(kind: Kind, value: Any, path: KeyPath) -> Any:
-    if kind.secret and value:
+def _masked(value_type: ValueType, value: Any, path: KeyPath) -> Any:
+    if value_type.secret and value:
         return MASK
-    if isinstance(kind, Url) and value:
+    if isinstance(value_type, Url) and value:
         return _without_credentials(value)
     if isinstance(value, tuple) and path[-1] in _COMMAND_KEYS:
         return masked_words(cast("tuple[str, ...]", value))
@@ -116,7 +116,7 @@ def _plain(value: Any) -> Any:
             return value
         case GranularApproval():
             return approval_payload(value)
-        case Record():
+        case ConfigRecord():
             return {name: _plain(getattr(value, name)) for name in value.__match_args__}
         case Mapping():
             return {name: _plain(inner) for name, inner in cast("Mapping[str, Any]", value).items()}

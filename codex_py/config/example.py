@@ -7,8 +7,8 @@ from textwrap import fill
 from typing import Final
 
 from codex_py.config.keys import toml_key, toml_value
-from codex_py.config.kinds import ListOf, MapOf, OneOf, Shape, Table
-from codex_py.config.record import Record, Section, Setting, settings_of
+from codex_py.config.kinds import AnyTable, ListOf, MapOf, Shape, WordChoice
+from codex_py.config.record import ConfigRecord, RecordSection, Setting, settings_of
 from codex_py.config.schema import Config
 
 _HEAD: Final = """\
@@ -20,67 +20,67 @@ _HEAD: Final = """\
 
 def render_example() -> str:
     """The text of the file. It loads without a warning, and so it does with every setting uncommented."""
-    keys = {name: one for name, one in settings_of(Config).items() if not _is_table(one)}
-    tables = {name: one for name, one in settings_of(Config).items() if _is_table(one)}
-    blocks = [_HEAD, *(_key_block(name, one) for name, one in keys.items())]
-    for name, one in tables.items():
-        blocks += _table_blocks(name, one)
+    keys = {name: table for name, table in settings_of(Config).items() if not _is_table(table)}
+    tables = {name: table for name, table in settings_of(Config).items() if _is_table(table)}
+    blocks = [_HEAD, *(_key_block(name, table) for name, table in keys.items())]
+    for name, table in tables.items():
+        blocks += _table_blocks(name, table)
     return "\n".join(blocks)
 
 
-def _is_table(one: Setting) -> bool:
-    return isinstance(one.kind, Section | MapOf | Shape | Table)
+def _is_table(setting: Setting) -> bool:
+    return isinstance(setting.value_type, RecordSection | MapOf | Shape | AnyTable)
 
 
-def _table_blocks(header: str, one: Setting) -> Iterator[str]:
-    match one.kind:
-        case Section():
-            yield from _record_blocks(header, one.kind.record, one.doc)
-        case MapOf() if isinstance(one.kind.kind, Section):
-            inner = f"{header}.{toml_key(one.sample)}"
-            yield from _record_blocks(inner, one.kind.kind.record, one.doc, commented=True)
-        case MapOf() if isinstance(one.kind.kind, Shape):
-            for entry, table in one.sample.items():
-                lines = [_comment(one.doc), f"#[{header}.{toml_key(entry)}]"]
+def _table_blocks(header: str, setting: Setting) -> Iterator[str]:
+    match setting.value_type:
+        case RecordSection():
+            yield from _record_blocks(header, setting.value_type.record, setting.doc)
+        case MapOf() if isinstance(setting.value_type.value_type, RecordSection):
+            inner = f"{header}.{toml_key(setting.sample)}"
+            yield from _record_blocks(inner, setting.value_type.value_type.record, setting.doc, commented=True)
+        case MapOf() if isinstance(setting.value_type.value_type, Shape):
+            for entry, table in setting.sample.items():
+                lines = [_comment(setting.doc), f"#[{header}.{toml_key(entry)}]"]
                 lines += [f"#{name} = {toml_value(value)}" for name, value in table.items()]
                 yield "\n".join(lines) + "\n"
         case _:
-            yield f"{_comment(one.doc)}\n#[{header}]\n"
+            yield f"{_comment(setting.doc)}\n#[{header}]\n"
 
 
-def _record_blocks(header: str, record: type[Record], doc: str, *, commented: bool = False) -> Iterator[str]:
+def _record_blocks(header: str, record: type[ConfigRecord], doc: str, *, commented: bool = False) -> Iterator[str]:
     """A table, and after it the tables inside it."""
     settings = settings_of(record)
     mark = "#" if commented else ""
     yield f"{_comment(doc)}\n{mark}[{header}]"
-    for name, one in settings.items():
-        if not isinstance(one.kind, Section) and not _is_list_of_tables(one):
-            yield _key_block(name, one, commented=commented).rstrip("\n")
+    for name, setting in settings.items():
+        if not isinstance(setting.value_type, RecordSection) and not _is_list_of_tables(setting):
+            yield _key_block(name, setting, commented=commented).rstrip("\n")
     yield ""
-    for name, one in settings.items():
-        if isinstance(one.kind, Section):
-            yield from _record_blocks(f"{header}.{name}", one.kind.record, one.doc)
-        elif isinstance(one.kind, ListOf) and isinstance(one.kind.kind, Section):
-            yield from _entry_block(f"{header}.{name}", one.kind.kind.record, one.doc)
+    for name, setting in settings.items():
+        if isinstance(setting.value_type, RecordSection):
+            yield from _record_blocks(f"{header}.{name}", setting.value_type.record, setting.doc)
+        elif isinstance(setting.value_type, ListOf) and isinstance(setting.value_type.value_type, RecordSection):
+            yield from _entry_block(f"{header}.{name}", setting.value_type.value_type.record, setting.doc)
 
 
-def _is_list_of_tables(one: Setting) -> bool:
-    return isinstance(one.kind, ListOf) and isinstance(one.kind.kind, Section)
+def _is_list_of_tables(setting: Setting) -> bool:
+    return isinstance(setting.value_type, ListOf) and isinstance(setting.value_type.value_type, RecordSection)
 
 
-def _entry_block(header: str, record: type[Record], doc: str) -> Iterator[str]:
+def _entry_block(header: str, record: type[ConfigRecord], doc: str) -> Iterator[str]:
     yield f"{_comment(doc)}\n#[[{header}]]"
-    for name, one in settings_of(record).items():
-        yield _key_block(name, one, commented=True).rstrip("\n")
+    for name, setting in settings_of(record).items():
+        yield _key_block(name, setting, commented=True).rstrip("\n")
     yield ""
 
 
-def _key_block(name: str, one: Setting, *, commented: bool = False) -> str:
-    words = f" ({' | '.join(one.kind.words)})" if isinstance(one.kind, OneOf) else ""
-    unset = one.default is None or (commented and one.sample is not None)
-    value = one.sample if unset else one.default
+def _key_block(name: str, setting: Setting, *, commented: bool = False) -> str:
+    words = f" ({' | '.join(setting.value_type.words)})" if isinstance(setting.value_type, WordChoice) else ""
+    unset = setting.default is None or (commented and setting.sample is not None)
+    value = setting.sample if unset else setting.default
     mark = "#" if unset or commented else ""
-    return f"{_comment(one.doc + words)}\n{mark}{toml_key(name)} = {toml_value(value)}\n"
+    return f"{_comment(setting.doc + words)}\n{mark}{toml_key(name)} = {toml_value(value)}\n"
 
 
 def _comment(text: str) -> str:

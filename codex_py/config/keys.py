@@ -21,11 +21,11 @@ _MAX_SEGMENTS: Final = 16
 def dotted(path: KeyPath) -> str:
     """A path as one would write it in TOML; list positions in brackets."""
     text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
+    for key in path:
+        if isinstance(key, int):
+            text += f"[{key}]"
         else:
-            text += ("." if text else "") + toml_key(part)
+            text += ("." if text else "") + toml_key(key)
     return text
 
 
@@ -55,7 +55,7 @@ def toml_value(value: object) -> str:
                 "{ " + ", ".join(f"{toml_key(k)} = {toml_value(v)}" for k, v in table.items()) + " }" if table else "{}"
             )
         case list() | tuple():
-            return "[" + ", ".join(toml_value(part) for part in cast("list[Any]", value)) + "]"
+            return "[" + ", ".join(toml_value(item) for item in cast("list[Any]", value)) + "]"
         case _:
             return _quoted(str(value))
 

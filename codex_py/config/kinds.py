@@ -1,6 +1,6 @@
 """Kinds of values: how one TOML value becomes the value a key has in the program.
 
-`check` runs once a layer, because a wrong value is told by file and line and a relative path starts at its file.
+`check` runs once a layer, because a wrong value is reported by file and line and a relative path starts at its file.
 `build` runs once, on the merged result.
 """
 
@@ -43,12 +43,12 @@ class UnknownKey(Value):
 class Reading(Value):
     """What a check may know: where relative paths start, what `~` means, and the list that collects unknown keys."""
 
-    folder: Path
+    directory: Path
     home: str
     unknown: list[UnknownKey]
 
 
-class Kind:
+class ValueType:
     """Base of all kinds. A container that is merged key by key keeps plain dicts in `check`."""
 
     # Whether the value is shown to nobody, whether the names inside it decide that, and whether it is safe in a log.
@@ -65,7 +65,7 @@ class Kind:
         return checked
 
 
-class Text(Kind):
+class Text(ValueType):
     """A string; control characters are refused unless it may have several lines."""
 
     def __init__(self, *, lines: bool = False, secret: bool = False) -> None:
@@ -100,7 +100,7 @@ class Url(Text):
         return text
 
 
-class OneOf(Kind):
+class WordChoice(ValueType):
     """One of a few words."""
 
     def __init__(self, *words: str) -> None:
@@ -112,7 +112,7 @@ class OneOf(Kind):
         return value
 
 
-class Flag(Kind):
+class Flag(ValueType):
     """`true` or `false`, or one of the words that mean something between."""
 
     def __init__(self, *words: str) -> None:
@@ -126,23 +126,23 @@ class Flag(Kind):
         raise WrongValue(path, value, f"write `{meant}` without quotes" if meant else wrong_word(value, words))
 
 
-class Whole(Kind):
+class Integer(ValueType):
     """A whole number between two bounds, both included."""
 
-    def __init__(self, least: int = 0, most: int = LARGEST) -> None:
-        self._least = least
-        self._most = most
+    def __init__(self, minimum: int = 0, maximum: int = LARGEST) -> None:
+        self._minimum = minimum
+        self._maximum = maximum
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not self._least <= value <= self._most:
+        if isinstance(value, bool) or not isinstance(value, int) or not self._minimum <= value <= self._maximum:
             if isinstance(value, str) and value.isascii() and value.isdigit():
                 raise WrongValue(path, value, f"write `{value}` without quotes")
-            end = "up" if self._most == LARGEST else f"to {self._most}"
-            raise WrongValue(path, value, f"it must be a whole number from {self._least} {end}")
+            end = "up" if self._maximum == LARGEST else f"to {self._maximum}"
+            raise WrongValue(path, value, f"it must be a whole number from {self._minimum} {end}")
         return value
 
 
-class Seconds(Kind):
+class Seconds(ValueType):
     """A duration in seconds, fractions included."""
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> float:
@@ -153,24 +153,24 @@ class Seconds(Kind):
         return float(value)
 
 
-class FilePath(Kind):
+class FilePath(ValueType):
     """A path. `~` is the user's home; a relative one starts at the folder of the file it is written in."""
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> Any:
         text = Text(lines=True).check(value, path, reading)
         if not text:
             raise WrongValue(path, value, "it must be a path")
-        return reading.folder / expand_home(text, reading.home)
+        return reading.directory / expand_home(text, reading.home)
 
 
-class FolderText(FilePath):
+class DirectoryText(FilePath):
     """A path that the program keeps as text."""
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> Any:
         return str(super().check(value, path, reading))
 
 
-class Pattern(Text):
+class PathPattern(Text):
     """A path pattern, kept as text: whoever looks it up on disk knows where `~` and relative ones start."""
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> str:
@@ -180,24 +180,24 @@ class Pattern(Text):
         return text
 
 
-class ListOf(Kind):
+class ListOf(ValueType):
     """A list; it replaces the one of a lower layer."""
 
-    def __init__(self, kind: Kind) -> None:
-        self.kind: Final = kind
+    def __init__(self, value_type: ValueType) -> None:
+        self.value_type: Final = value_type
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
             example = f", as in `[{toml_value(value)}]`" if isinstance(value, str) else ""
             raise WrongValue(path, value, f"it must be a list{example}")
-        parts = cast("list[object]", value)
-        return tuple(self.kind.check(part, (*path, index), reading) for index, part in enumerate(parts))
+        items = cast("list[object]", value)
+        return tuple(self.value_type.check(item, (*path, index), reading) for index, item in enumerate(items))
 
     def build(self, checked: Any) -> tuple[Any, ...]:
-        return tuple(self.kind.build(part) for part in checked)
+        return tuple(self.value_type.build(item) for item in checked)
 
 
-class PathsOrAll(Kind):
+class PathsOrAll(ValueType):
     """A list of paths, or `true` for all there are; `false` is none."""
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> Any:
@@ -208,7 +208,7 @@ class PathsOrAll(Kind):
         return ListOf(FilePath()).check(cast("object", value), path, reading)
 
 
-class TextOrTexts(Kind):
+class TextOrTexts(ValueType):
     """One string or a list of them; always a tuple afterwards."""
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> tuple[str, ...]:
@@ -219,38 +219,38 @@ class TextOrTexts(Kind):
         return ListOf(Text()).check(cast("object", value), path, reading)
 
 
-class MapOf(Kind):
+class MapOf(ValueType):
     """A table whose names are free and whose values are all of one kind."""
 
-    def __init__(self, kind: Kind, *, secret_by_name: bool = False) -> None:
-        self.kind: Final = kind
-        self.secret = kind.secret
+    def __init__(self, value_type: ValueType, *, secret_by_name: bool = False) -> None:
+        self.value_type: Final = value_type
+        self.secret = value_type.secret
         self.secret_by_name = secret_by_name
-        self.loggable = kind.loggable and not secret_by_name
+        self.loggable = value_type.loggable and not secret_by_name
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> dict[str, Any]:
         table = check_table(value, path)
-        return {name: self.kind.check(inner, (*path, name), reading) for name, inner in table.items()}
+        return {name: self.value_type.check(inner, (*path, name), reading) for name, inner in table.items()}
 
     def build(self, checked: Any) -> dict[str, Any]:
-        return {name: self.kind.build(inner) for name, inner in checked.items()}
+        return {name: self.value_type.build(inner) for name, inner in checked.items()}
 
 
-class Shape(Kind):
+class Shape(ValueType):
     """A table with known names that stays a table."""
 
-    def __init__(self, kinds: Mapping[str, Kind]) -> None:
-        self.kinds: Final = kinds
-        self.loggable = all(kind.loggable for kind in kinds.values())
+    def __init__(self, value_types: Mapping[str, ValueType]) -> None:
+        self.value_types: Final = value_types
+        self.loggable = all(value_type.loggable for value_type in value_types.values())
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> dict[str, Any]:
-        return check_names(value, path, reading, self.kinds)
+        return check_names(value, path, reading, self.value_types)
 
     def build(self, checked: Any) -> dict[str, Any]:
-        return {name: self.kinds[name].build(inner) for name, inner in checked.items()}
+        return {name: self.value_types[name].build(inner) for name, inner in checked.items()}
 
 
-class Table(Kind):
+class AnyTable(ValueType):
     """A table taken as it is."""
 
     secret_by_name = True
@@ -267,15 +267,15 @@ def check_table(value: object, path: KeyPath) -> dict[str, Any]:
     return as_object(cast("object", value))
 
 
-def check_names(value: object, path: KeyPath, reading: Reading, kinds: Mapping[str, Kind]) -> dict[str, Any]:
+def check_names(value: object, path: KeyPath, reading: Reading, value_types: Mapping[str, ValueType]) -> dict[str, Any]:
     """Check each key of a table with its kind; note the keys that have none and leave them out."""
     checked: dict[str, Any] = {}
     for name, inner in check_table(value, path).items():
-        kind = kinds.get(name)
-        if kind is None:
-            reading.unknown.append(UnknownKey((*path, name), tuple(kinds)))
+        value_type = value_types.get(name)
+        if value_type is None:
+            reading.unknown.append(UnknownKey((*path, name), tuple(value_types)))
         else:
-            checked[name] = kind.check(inner, (*path, name), reading)
+            checked[name] = value_type.check(inner, (*path, name), reading)
     return checked
 
 

@@ -13,7 +13,7 @@ from codex_py.errors import ConfigError
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.value import Value
 
-LayerKind: TypeAlias = Literal["managed", "flags", "project", "profile", "user", "system", "defaults"]
+LayerType: TypeAlias = Literal["managed", "flags", "project", "profile", "user", "system", "defaults"]
 
 MAX_DEPTH: Final = 64
 # Lists that grow from layer to layer instead of being replaced.
@@ -27,11 +27,11 @@ class NestedTooDeeply(Exception):
 class Layer(Value):
     """One place settings come from; flags and defaults have no file."""
 
-    kind: LayerKind
+    layer_type: LayerType
     path: Path | None = None
 
 
-class Source(Value):
+class LayerSource(Value):
     """What a layer was read from, to say where a key stands: a file's text, or the words of a flag."""
 
     layer: Layer
@@ -51,7 +51,7 @@ class Source(Value):
 class Checked(Value):
     """A layer's keys after the check, as nested tables of final values."""
 
-    source: Source
+    source: LayerSource
     tree: dict[str, Any]
 
 
@@ -96,7 +96,7 @@ def merge(layers: Sequence[Checked]) -> dict[str, Any]:
 def origins_of(tree: Mapping[str, Any], layers: Sequence[Checked]) -> dict[str, Layer]:
     """For each value of a merged tree the highest layer that has it, by dotted key."""
     return {
-        dotted(path): next(one.source.layer for one in reversed(layers) if holds(one.tree, path))
+        dotted(path): next(layer.source.layer for layer in reversed(layers) if holds(layer.tree, path))
         for path, _ in leaves(tree)
     }
 
@@ -113,10 +113,10 @@ def leaves(tree: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPat
 def holds(tree: Mapping[str, Any], path: KeyPath) -> bool:
     """Whether a tree has a value, and not a table, at a path."""
     value: object = tree
-    for part in path:
-        if not isinstance(value, dict) or part not in value:
+    for key in path:
+        if not isinstance(value, dict) or key not in value:
             return False
-        value = cast("dict[str | int, object]", value)[part]
+        value = cast("dict[str | int, object]", value)[key]
     return not isinstance(value, dict)
 
 
@@ -163,10 +163,10 @@ def toml_fault(error: ValueError, text: str) -> tuple[str, str]:
     from codex_py.config.toml_faults import explain  # the seam: only for a file that is broken
 
     message = str(error)
-    reason, _, place = message.rpartition(" (at ")
+    reason, _, position = message.rpartition(" (at ")
     if not reason:
         return ": a number has too many digits" if "digits" in message else f": {message.lower()}", ""
-    found = re.match(r"line (\d+), column (\d+)", place)
+    found = re.match(r"line (\d+), column (\d+)", position)
     line, column = map(int, found.groups()) if found else (text.count("\n") + 1, len(text) - text.rfind("\n"))
     fault = explain(text, reason, line, column)
     return f" line {fault.line} column {fault.column}: {fault.reason}", fault.fix

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from codex_py.config.keys import KeyPath, dotted, toml_value
-from codex_py.config.layers import Checked, Layer, Source, merge, origins_of
+from codex_py.config.layers import Checked, Layer, LayerSource, merge, origins_of
 from codex_py.config.mcp_sections import mcp_server_problem
 from codex_py.config.own_layers import read_above_project, read_below_project
-from codex_py.config.project_layers import Place, read_project
+from codex_py.config.project_layers import ProjectContext, read_project
 from codex_py.config.reader import SCHEMA, LayerReader
-from codex_py.config.record import Record, Section, settings_of
+from codex_py.config.record import ConfigRecord, RecordSection, settings_of
 from codex_py.config.request import ConfigRequest, LoadedConfig
 from codex_py.config.requirements import read_requirements, required_layer
 from codex_py.config.schema import BUILT_IN_PROVIDERS, Config
@@ -31,8 +31,8 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
     """
     user_home = request.env.get("HOME", "")
     reader = LayerReader(user_home, strict=request.strict, in_sandbox=bool(request.env.get("CODEX_SANDBOX")))
-    defaults = Checked(Source(Layer("defaults")), default_tree(Config))
-    # A wrong command line is told before what is wrong in a file.
+    defaults = Checked(LayerSource(Layer("defaults")), default_tree(Config))
+    # A wrong command line is reported before errors in files.
     above = read_above_project(reader, request)
     below = read_below_project(reader, request)
     own_layers = translated([*below, *above])
@@ -42,11 +42,11 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
     own = merge([*below, *above])
     trusts = TrustList(own["projects"], user_home)
     cwd = real_path(request.cwd)
-    place = Place(cwd, find_root(cwd, own["project_root_markers"]), request.home)
-    project = read_project(reader, place, trusts, below=below)
+    project_context = ProjectContext(cwd, find_root(cwd, own["project_root_markers"]), request.home)
+    project = read_project(reader, project_context, trusts, below=below)
 
-    trust = trusts.of(cwd, place.root)
-    looking = _only_looking(trust, [*below, *project.layers], place)
+    trust = trusts.of(cwd, project_context.root)
+    looking = _only_looking(trust, [*below, *project.layers], project_context)
     layers = [*below, *project.layers, *([looking] if looking else []), *above]
     requirements = read_requirements(request.system / "requirements.toml")
     required, overruled = required_layer(requirements, merge(layers[1:]))
@@ -58,7 +58,7 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
     return LoadedConfig(
         config=cast("Config", SCHEMA.build(tree)),
         origins=origins_of(tree, layers),
-        layers=tuple(dict.fromkeys(one.source.layer for one in reversed(layers))),
+        layers=tuple(dict.fromkeys(layer.source.layer for layer in reversed(layers))),
         warnings=tuple(
             [
                 *reader.warnings,
@@ -69,24 +69,28 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
             ]
         ),
         trust=trust,
-        project_root=place.root,
+        project_root=project_context.root,
         requirements=requirements,
         project_mcp_servers=project.mcp_servers,
         project_hooks=project.hooks,
-        hooks=tuple((one.source.layer, one.tree["hooks"]) for one in reversed(layers[1:]) if one.tree.get("hooks")),
+        hooks=tuple(
+            (layer.source.layer, layer.tree["hooks"]) for layer in reversed(layers[1:]) if layer.tree.get("hooks")
+        ),
         system=request.system,
     )
 
 
-def default_tree(record: type[Record]) -> dict[str, Any]:
+def default_tree(record: type[ConfigRecord]) -> dict[str, Any]:
     """The defaults of a record as nested tables, the keys that are not set among them as None."""
     return {
-        name: default_tree(one.kind.record) if isinstance(one.kind, Section) else one.default
-        for name, one in settings_of(record).items()
+        name: default_tree(setting.value_type.record)
+        if isinstance(setting.value_type, RecordSection)
+        else setting.default
+        for name, setting in settings_of(record).items()
     }
 
 
-def _only_looking(trust: Trust, layers: Sequence[Checked], place: Place) -> Checked | None:
+def _only_looking(trust: Trust, layers: Sequence[Checked], project: ProjectContext) -> Checked | None:
     """A layer that keeps a project you do not trust read-only; None where the files ask for no more than that.
 
     It stands above every file of the user's and below the command line.
@@ -94,7 +98,7 @@ def _only_looking(trust: Trust, layers: Sequence[Checked], place: Place) -> Chec
     mode = merge(layers).get("sandbox_mode")
     if trust != "untrusted" or mode in (None, "read-only"):
         return None
-    return Checked(Source(Layer("user", place.home / "config.toml")), {"sandbox_mode": "read-only"})
+    return Checked(LayerSource(Layer("user", project.home / "config.toml")), {"sandbox_mode": "read-only"})
 
 
 def _overruled_by(looking: Checked | None, tree: Mapping[str, Any]) -> list[str]:
@@ -156,8 +160,8 @@ def _where(path: KeyPath, layers: Sequence[Checked]) -> str:
     parent, name = path[:-1], path[-1]
     for layer in reversed(layers):
         table: Any = layer.tree
-        for part in parent:
-            table = table.get(part, {})
+        for key in parent:
+            table = table.get(key, {})
         if name in table:
             return layer.source.where(path)
     return ""

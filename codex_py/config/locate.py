@@ -75,7 +75,7 @@ def path_in_line(text: str, line: int) -> tuple[KeyPath, bool]:
         _assignment(statement, table, lines)
         here = [path for path in lines if len(path) > len(table)]
         # The deepest key of `a.b = 1` is the one that is set; what its value holds comes behind it.
-        names = sum(1 for one in _before_equals(statement) if one.text != ".")
+        names = sum(1 for equal in _before_equals(statement) if equal.text != ".")
         return here[names - 1] if len(here) >= names > 0 else table, False
     return (), False
 

@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from codex_py.config.kinds import FilePath, Flag, ListOf, MapOf, OneOf, Seconds, Shape, Table, Text, Url, Whole
+from codex_py.config.kinds import (
+    AnyTable,
+    FilePath,
+    Flag,
+    Integer,
+    ListOf,
+    MapOf,
+    Seconds,
+    Shape,
+    Text,
+    Url,
+    WordChoice,
+)
 
 # By the tool's own annotations, always, for all that does not only read, never.
-TOOL_APPROVAL = OneOf("auto", "prompt", "writes", "approve")
+TOOL_APPROVAL = WordChoice("auto", "prompt", "writes", "approve")
 
 MCP_SERVER = Shape(
     {
@@ -30,7 +42,7 @@ MCP_SERVER = Shape(
         "scopes": ListOf(Text()),
         "oauth_client_id": Text(),
         "oauth_client_secret_env_var": Text(),
-        "startup_timeout_ms": Whole(1),
+        "startup_timeout_ms": Integer(1),
         "sampling": Flag(),
         "supports_parallel_tool_calls": Flag(),
         "default_tools_approval_mode": TOOL_APPROVAL,
@@ -107,7 +119,7 @@ APP = Shape(
         "tools": MapOf(Shape({"enabled": Flag(), "approval_mode": TOOL_APPROVAL})),
         # Said by other programs, and of no meaning here.
         "approvals_reviewer": Text(),
-        "links": Table(),
+        "links": AnyTable(),
         "omit_tools_from": ListOf(Text()),
     }
 )

@@ -11,10 +11,10 @@ from codex_py.errors import UsageError
 
 def parse_override(text: str) -> tuple[tuple[str, ...], Any]:
     """The key and the value of one `-c`; raise `UsageError` when it is not a `key=value`."""
-    parts = split_assignment(text)
-    if parts is None or not parts[0]:
+    assignment = split_assignment(text)
+    if assignment is None or not assignment[0]:
         raise UsageError(f"not a setting: `-c {text}`", hint="write `-c key=value`, for example `-c model=gpt-5.5`")
-    key, raw = parts
+    key, raw = assignment
     return parse_key(key), _value(raw, text)
 
 

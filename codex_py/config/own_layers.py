@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
 from codex_py.config.keys import parse_key
-from codex_py.config.layers import Checked, Layer, Source, nested
+from codex_py.config.layers import Checked, Layer, LayerSource, nested
 from codex_py.config.overrides import parse_override
 from codex_py.config.reader import LayerReader
 from codex_py.config.request import ConfigRequest
@@ -16,7 +16,7 @@ from codex_py.protocol.encoding import as_object
 from codex_py.text.nearest import did_you_mean
 
 _FLAGS = Layer("flags")
-_LONGEST_FLAG = 80
+_MAX_FLAG_LENGTH = 80
 _PROFILE: Final = ".config.toml"
 
 
@@ -41,13 +41,13 @@ def read_above_project(reader: LayerReader, request: ConfigRequest) -> list[Chec
     layers: list[Checked] = []
     for text in request.overrides:
         path, value = parse_override(text)
-        shown = text if len(text) <= _LONGEST_FLAG else text[:_LONGEST_FLAG] + "…"
-        layers.append(reader.check(Source(_FLAGS, flag=f"`-c {shown}`"), nested(path, value), request.cwd))
+        shown = text if len(text) <= _MAX_FLAG_LENGTH else text[:_MAX_FLAG_LENGTH] + "…"
+        layers.append(reader.check(LayerSource(_FLAGS, flag=f"`-c {shown}`"), nested(path, value), request.cwd))
     for key, value in request.flags.items():
         tree = nested(parse_key(key), _plain(value))
         words = request.flag_texts.get(key)
-        flag = f"`{words}`" if words else request.asked_by
-        layers.append(reader.check(Source(_FLAGS, flag=flag), tree, request.cwd))
+        flag = f"`{words}`" if words else request.flags_from
+        layers.append(reader.check(LayerSource(_FLAGS, flag=flag), tree, request.cwd))
     managed = reader.read_file("managed", request.system / "managed_config.toml")
     if managed is not None:
         layers.append(reader.check(managed[0], managed[1], request.system))
@@ -56,7 +56,7 @@ def read_above_project(reader: LayerReader, request: ConfigRequest) -> list[Chec
 
 def _read_profile(
     reader: LayerReader, home: Path, name: str, *, legacy: Mapping[str, Any]
-) -> tuple[Source, dict[str, Any]]:
+) -> tuple[LayerSource, dict[str, Any]]:
     if not name or name.startswith(".") or "/" in name or "\0" in name:
         raise ConfigError(f"not the name of a profile: `{name}`", hint="a profile `x` is the file `x.config.toml`")
     if name != name.strip() or " " in name:
@@ -72,7 +72,7 @@ def _read_profile(
     if found is None:
         names = [file.name.removesuffix(_PROFILE) for file in home.glob(f"*{_PROFILE}")]
         guess = did_you_mean(name, names) or (
-            f"there are {', '.join(f'`{one}`' for one in sorted(names))}" if names else None
+            f"there are {', '.join(f'`{profile}`' for profile in sorted(names))}" if names else None
         )
         raise ConfigError(f"no profile `{name}`: `{path}` does not exist", hint=guess or "create this file")
     return found
@@ -83,5 +83,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in cast("list[Any]", value)]
+        return [_plain(item) for item in cast("list[Any]", value)]
     return value

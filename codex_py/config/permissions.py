@@ -29,18 +29,18 @@ def weak_permissions(file: Path) -> str | None:
 
 def without_commands(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The tree without the keys that can run something, and the names of those that were there."""
-    kept = {name: value for name, value in tree.items() if name not in _RUNNING}
+    remaining = {name: value for name, value in tree.items() if name not in _RUNNING}
     dropped = [name for name in tree if name in _RUNNING]
-    providers = kept.get("model_providers")
+    providers = remaining.get("model_providers")
     if isinstance(providers, dict):
         table = cast("dict[str, Any]", providers)
-        kept["model_providers"] = {name: _without_auth(one) for name, one in table.items()}
+        remaining["model_providers"] = {name: _without_auth(entry) for name, entry in table.items()}
         dropped += [
             dotted(("model_providers", name, "auth"))
-            for name, one in table.items()
-            if isinstance(one, dict) and "auth" in one
+            for name, entry in table.items()
+            if isinstance(entry, dict) and "auth" in entry
         ]
-    return kept, dropped
+    return remaining, dropped
 
 
 def _without_auth(provider: Any) -> Any:

@@ -35,7 +35,7 @@ _SETTABLE: Final[frozenset[KeyPath]] = frozenset(
 )
 
 
-class Refusal(Value):
+class RefusedKey(Value):
     """A key of a project that is not taken, and why."""
 
     path: KeyPath
@@ -48,9 +48,9 @@ def project_files(cwd: Path, root: Path | None, home: Path, name: str = "config.
     Never the user's own.
     """
     top = root if root is not None else cwd
-    folders = [cwd, *(parent for parent in cwd.parents if parent.is_relative_to(top))]
+    directories = [cwd, *(parent for parent in cwd.parents if parent.is_relative_to(top))]
     own = real_path(home)
-    files = (folder / ".codex" / name for folder in reversed(folders))
+    files = (directory / ".codex" / name for directory in reversed(directories))
     return [path for path in files if os.path.lexists(path) and real_path(path.parent) != own]
 
 
@@ -66,31 +66,31 @@ def unsafe_file(path: Path, top: Path) -> str | None:
     return None if stat.S_ISREG(mode) else "it is not a regular file"
 
 
-def split_tree(tree: Mapping[str, Any], known: Sequence[str]) -> tuple[dict[str, Any], list[Refusal]]:
+def split_tree(tree: Mapping[str, Any], known: Sequence[str]) -> tuple[dict[str, Any], list[RefusedKey]]:
     """The top-level keys a project may set or that are unknown, and those it may not."""
     tops = {path[0] for path in (*_SETTABLE, *_TIGHTER)} | PINNED
-    kept = {name: value for name, value in tree.items() if name in tops or name not in known}
-    refused = [Refusal((name,), "a project may not set it") for name in tree if name not in kept]
-    return kept, refused
+    accepted = {name: value for name, value in tree.items() if name in tops or name not in known}
+    refused = [RefusedKey((name,), "a project may not set it") for name in tree if name not in accepted]
+    return accepted, refused
 
 
-def restrict(tree: Mapping[str, Any], below: Mapping[str, Any]) -> tuple[dict[str, Any], list[Refusal]]:
+def restrict(tree: Mapping[str, Any], below: Mapping[str, Any]) -> tuple[dict[str, Any], list[RefusedKey]]:
     """Keep what a trusted project may say, given the settings below it (defaults included); refuse the rest."""
-    kept: dict[str, Any] = {}
-    refused: list[Refusal] = []
+    accepted: dict[str, Any] = {}
+    refused: list[RefusedKey] = []
     for path, value in leaves(tree):
         before = _value_at(below, path)
         tighten = _TIGHTER.get(path)
         if path not in _SETTABLE and tighten is None:
-            refused.append(Refusal(path, "a project may not set it"))
+            refused.append(RefusedKey(path, "a project may not set it"))
             continue
         taken = value if tighten is None or value == before else tighten(before, value)
         if taken is not None:
-            _put(kept, path, taken)
+            _put(accepted, path, taken)
             continue
         current = "" if before is None else f", and it is `{toml_value(before)}`"
-        refused.append(Refusal(path, f"a project may only tighten it{current}"))
-    return kept, refused
+        refused.append(RefusedKey(path, f"a project may only tighten it{current}"))
+    return accepted, refused
 
 
 def merge_pinned(layers: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _none(_: Any, value: Any) -> Any:
 
 def _added(before: Any, value: Any) -> Any:
     have = cast("tuple[str, ...]", before or ())
-    return (*have, *(one for one in value if one not in have))
+    return (*have, *(item for item in value if item not in have))
 
 
 _TIGHTER: Final[Mapping[KeyPath, _Rule]] = {
@@ -152,12 +152,12 @@ _TIGHTER: Final[Mapping[KeyPath, _Rule]] = {
 
 def _value_at(tree: Mapping[str, Any], path: KeyPath) -> Any:
     value: Any = tree
-    for part in path:
-        value = cast("dict[str | int, Any]", value).get(part) if isinstance(value, dict) else None
+    for key in path:
+        value = cast("dict[str | int, Any]", value).get(key) if isinstance(value, dict) else None
     return value
 
 
 def _put(tree: dict[str, Any], path: KeyPath, value: Any) -> None:
-    for part in path[:-1]:
-        tree = tree.setdefault(str(part), {})
+    for key in path[:-1]:
+        tree = tree.setdefault(str(key), {})
     tree[str(path[-1])] = value

@@ -1,4 +1,4 @@
-"""Reads layer after layer and collects what the user should be told about them."""
+"""Reads layer after layer and collects the warnings about them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from codex_py.config.checking import check_tree, unknown_key
 from codex_py.config.files import read_text
 from codex_py.config.keys import KeyPath
 from codex_py.config.kinds import UnknownKey
-from codex_py.config.layers import Checked, Layer, LayerKind, Source, parse_toml
+from codex_py.config.layers import Checked, Layer, LayerSource, LayerType, parse_toml
 from codex_py.config.permissions import weak_permissions, without_commands
-from codex_py.config.record import Section
+from codex_py.config.record import RecordSection
 from codex_py.config.schema import BUILT_IN_PROVIDERS, FOREIGN_KEYS, Config
 from codex_py.errors import ConfigError
 from codex_py.text.nearest import nearest
 
-SCHEMA: Final = Section(Config)
+SCHEMA: Final = RecordSection(Config)
 # A restriction with a misspelt name must not be dropped with a warning.
 _RESTRICTIONS: Final = ("sandbox", "sandbox_workspace_write")
 _PROFILES: Final = ("profile", "profiles")
@@ -40,7 +40,7 @@ class LayerReader:
         self._in_sandbox = in_sandbox
         self._warnings: list[str] = []
         self._weak: dict[str, list[str]] = {}
-        self._unknown: list[tuple[UnknownKey, Source]] = []
+        self._unknown: list[tuple[UnknownKey, LayerSource]] = []
 
     @property
     def warnings(self) -> list[str]:
@@ -62,7 +62,7 @@ class LayerReader:
             if unknown.path[:-1] == table and nearest(str(unknown.path[-1]), unknown.known):
                 unknown_key(unknown, source, strict=True)
 
-    def read_file(self, kind: LayerKind, path: Path) -> tuple[Source, dict[str, Any]] | None:
+    def read_file(self, layer_type: LayerType, path: Path) -> tuple[LayerSource, dict[str, Any]] | None:
         """A file of the user or of the machine, not checked yet.
 
         What can run something is left out when others can write the file.
@@ -81,13 +81,13 @@ class LayerReader:
         if weak is not None:
             tree, dropped = without_commands(tree)
             self._weak.setdefault(weak, []).extend(dropped)
-        return Source(Layer(kind, path), text), tree
+        return LayerSource(Layer(layer_type, path), text), tree
 
-    def check(self, source: Source, tree: Mapping[str, Any], folder: Path) -> Checked:
+    def check(self, source: LayerSource, tree: Mapping[str, Any], directory: Path) -> Checked:
         """Check a tree; relative paths in it start at `folder`. Raises `UserError` for a wrong value."""
-        checked, unknown = check_tree(SCHEMA, tree, source=source, folder=folder, home=self._user_home)
-        for one in unknown:
-            self._note_unknown(one, source)
+        checked, unknown = check_tree(SCHEMA, tree, source=source, directory=directory, home=self._user_home)
+        for extra_key in unknown:
+            self._note_unknown(extra_key, source)
         for name in checked.get("model_providers", {}):
             if name in BUILT_IN_PROVIDERS:
                 raise ConfigError(
@@ -96,7 +96,7 @@ class LayerReader:
                 )
         return Checked(source, checked)
 
-    def _note_unknown(self, unknown: UnknownKey, source: Source) -> None:
+    def _note_unknown(self, unknown: UnknownKey, source: LayerSource) -> None:
         top_level = len(unknown.path) == 1
         if top_level and unknown.path[0] in FOREIGN_KEYS:
             return

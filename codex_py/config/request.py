@@ -8,13 +8,13 @@ from types import MappingProxyType
 from typing import Any
 
 from codex_py.config.layers import Layer
-from codex_py.config.record import Record
+from codex_py.config.record import ConfigRecord
 from codex_py.config.requirements import Requirements
 from codex_py.config.schema import Config
 from codex_py.config.trust import Trust
 
 
-class ConfigRequest(Record):
+class ConfigRequest(ConfigRecord):
     """What decides which layers there are.
 
     `overrides` are the texts of `-c` in their order; `flags` are the values of real flags by dotted key and beat
@@ -31,11 +31,11 @@ class ConfigRequest(Record):
     strict: bool = False
     ignore_user: bool = False
     system: Path = Path("/etc/codex")
-    asked_by: str = "the command line"
+    flags_from: str = "the command line"
     flag_texts: Mapping[str, str] = MappingProxyType({})
 
 
-class LoadedConfig(Record):
+class LoadedConfig(ConfigRecord):
     """The effective configuration. `origins` names the layer of every key, the defaults included.
 
     `layers` are those that were read, highest first. `project_mcp_servers` and `project_hooks` are what a trusted

@@ -11,8 +11,8 @@ from codex_py.config.approval import word_for
 from codex_py.config.checking import check_tree, unknown_key
 from codex_py.config.files import read_text
 from codex_py.config.keys import toml_value
-from codex_py.config.kinds import Flag, ListOf, OneOf, Shape, Table
-from codex_py.config.layers import Checked, Layer, Source, parse_toml
+from codex_py.config.kinds import AnyTable, Flag, ListOf, Shape, WordChoice
+from codex_py.config.layers import Checked, Layer, LayerSource, parse_toml
 from codex_py.config.schema import APPROVAL_POLICIES, SANDBOX_MODES, Config
 from codex_py.errors import UserError
 from codex_py.protocol.policy import ApprovalWord, SandboxMode
@@ -20,10 +20,10 @@ from codex_py.protocol.value import Value
 
 _SHAPE: Final = Shape(
     {
-        "allowed_approval_policies": ListOf(OneOf(*APPROVAL_POLICIES)),
-        "allowed_sandbox_modes": ListOf(OneOf(*SANDBOX_MODES)),
+        "allowed_approval_policies": ListOf(WordChoice(*APPROVAL_POLICIES)),
+        "allowed_sandbox_modes": ListOf(WordChoice(*SANDBOX_MODES)),
         "allow_managed_hooks_only": Flag(),
-        "hooks": Table(),
+        "hooks": AnyTable(),
     }
 )
 # What a session without a chosen sandbox mode may use.
@@ -35,7 +35,7 @@ class Requirements(Value):
 
     approval_policies: tuple[ApprovalWord, ...] = APPROVAL_POLICIES
     sandbox_modes: tuple[SandboxMode, ...] = SANDBOX_MODES
-    source: Source | None = None
+    source: LayerSource | None = None
     hooks: Mapping[str, Any] = MappingProxyType({})
     managed_hooks_only: bool = False
 
@@ -48,9 +48,9 @@ def read_requirements(path: Path) -> Requirements:
     text = read_text(path)
     if text is None:
         return Requirements()
-    source = Source(Layer("managed", path), text)
+    source = LayerSource(Layer("managed", path), text)
     tree = parse_toml(text, path)
-    checked, unknown = check_tree(_SHAPE, tree, source=source, folder=path.parent, home="")
+    checked, unknown = check_tree(_SHAPE, tree, source=source, directory=path.parent, home="")
     for name, allowed in checked.items():
         if name.startswith("allowed_") and not allowed:
             raise UserError(f"cannot use `{name} = []` {source.where((name,))}: at least one value is needed")
@@ -58,7 +58,7 @@ def read_requirements(path: Path) -> Requirements:
         try:
             unknown_key(unknown[0], source, strict=True)
         except UserError as error:
-            known = ", ".join(f"`{name}`" for name in _SHAPE.kinds)
+            known = ", ".join(f"`{name}`" for name in _SHAPE.value_types)
             raise UserError(f"cannot enforce a requirement: {error}", hint=f"known requirements are {known}") from error
     return Requirements(
         _in_order(APPROVAL_POLICIES, checked.get("allowed_approval_policies")),
@@ -88,4 +88,4 @@ def required_layer(requirements: Requirements, tree: Mapping[str, Any]) -> tuple
 
 
 def _in_order(order: Sequence[Any], allowed: Sequence[str] | None) -> tuple[Any, ...]:
-    return tuple(order) if allowed is None else tuple(one for one in order if one in allowed)
+    return tuple(order) if allowed is None else tuple(word for word in order if word in allowed)

@@ -11,29 +11,29 @@ from typing import Any, Final, Literal
 
 from codex_py.config.approval import Approval
 from codex_py.config.kinds import (
+    AnyTable,
     FilePath,
     Flag,
+    Integer,
     ListOf,
     MapOf,
-    OneOf,
-    Table,
     Text,
     TextOrTexts,
     Url,
-    Whole,
+    WordChoice,
 )
 from codex_py.config.mcp_sections import APP, APP_SAMPLES, MCP_SAMPLES, MCP_SERVER
-from codex_py.config.record import Record, Section, setting
+from codex_py.config.record import ConfigRecord, RecordSection, setting
 from codex_py.config.sections import (
     REASONING_EFFORT,
     REASONING_SUMMARY,
     VERBOSITY,
-    Agents,
+    AgentsConfig,
     AgentsSection,
     Features,
-    History,
+    HistoryConfig,
     ModelEntry,
-    ProjectTrust,
+    ProjectTrustConfig,
     ProviderConfig,
     SandboxRules,
     SandboxWorkspaceWrite,
@@ -61,7 +61,7 @@ FOREIGN_KEYS: Final = frozenset(
 )
 
 
-class Config(Record):
+class Config(ConfigRecord):
     """The effective settings of one run."""
 
     model: str | None = setting(
@@ -69,12 +69,12 @@ class Config(Record):
     )
     review_model: str | None = setting(Text(), "the model for reviews", default=None, sample="gpt-5.5")
     model_provider: str = setting(Text(), "the provider: a built-in one or one of `model_providers`", default="openai")
-    model_context_window: int | None = setting(Whole(1), "tokens the model can read", default=None, sample=272000)
+    model_context_window: int | None = setting(Integer(1), "tokens the model can read", default=None, sample=272000)
     model_auto_compact_token_limit: int | None = setting(
-        Whole(1), "compact the history above so many tokens, at most 90 % of the window", default=None, sample=240000
+        Integer(1), "compact the history above so many tokens, at most 90 % of the window", default=None, sample=240000
     )
     model_auto_compact_token_limit_scope: Literal["total", "body_after_prefix"] = setting(
-        OneOf("total", "body_after_prefix"), "what that limit counts", default="total"
+        WordChoice("total", "body_after_prefix"), "what that limit counts", default="total"
     )
     model_reasoning_effort: str | None = setting(
         REASONING_EFFORT, "how long the model thinks", default=None, sample="medium"
@@ -88,13 +88,13 @@ class Config(Record):
     )
     service_tier: str | None = setting(Text(), "the provider's service tier", default=None, sample="flex")
     personality: Literal["none", "friendly", "pragmatic"] | None = setting(
-        OneOf("none", "friendly", "pragmatic"),
+        WordChoice("none", "friendly", "pragmatic"),
         "the tone of the answers; `none` is the model's own",
         default=None,
         sample="pragmatic",
     )
     oss_provider: Literal["ollama", "lmstudio"] | None = setting(
-        OneOf("ollama", "lmstudio"), "the local server that `--oss` asks", default=None, sample="ollama"
+        WordChoice("ollama", "lmstudio"), "the local server that `--oss` asks", default=None, sample="ollama"
     )
     openai_base_url: str | None = setting(
         Url(), "another address for the provider `openai`", default=None, sample="https://api.openai.com/v1"
@@ -128,7 +128,7 @@ class Config(Record):
         Flag(), "accepted for other programs; connectors are told by their tools alone", default=True
     )
     project_doc_max_bytes: int = setting(
-        Whole(0), "bytes of all AGENTS.md of a project together; 0 reads none", default=32768
+        Integer(0), "bytes of all AGENTS.md of a project together; 0 reads none", default=32768
     )
     project_doc_fallback_filenames: tuple[str, ...] = setting(
         ListOf(Text()), "file names read where there is no AGENTS.md", default=()
@@ -145,12 +145,12 @@ class Config(Record):
         default="on-request",
     )
     approvals_reviewer: Literal["user", "auto_review", "guardian_subagent"] = setting(
-        OneOf("user", "auto_review", "guardian_subagent"),
+        WordChoice("user", "auto_review", "guardian_subagent"),
         "accepted for other programs; it is the user who says that yes",
         default="user",
     )
     sandbox_mode: SandboxMode | None = setting(
-        OneOf(*SANDBOX_MODES), "what commands may touch", default=None, sample="workspace-write"
+        WordChoice(*SANDBOX_MODES), "what commands may touch", default=None, sample="workspace-write"
     )
     default_permissions: str | None = setting(
         Text(),
@@ -161,11 +161,13 @@ class Config(Record):
     )
     allow_login_shell: bool = setting(Flag(), "let the model start commands in a login shell", default=True)
     web_search: Literal["disabled", "cached", "live"] = setting(
-        OneOf(*WEB_SEARCH), "whether the provider may search the web, and how fresh the pages are", default="cached"
+        WordChoice(*WEB_SEARCH),
+        "whether the provider may search the web, and how fresh the pages are",
+        default="cached",
     )
-    tool_output_token_limit: int | None = setting(Whole(1), "tokens of one tool output", default=None, sample=10000)
+    tool_output_token_limit: int | None = setting(Integer(1), "tokens of one tool output", default=None, sample=10000)
     background_terminal_max_timeout: int = setting(
-        Whole(5000), "the longest wait for output of a running command, in milliseconds", default=300000
+        Integer(5000), "the longest wait for output of a running command, in milliseconds", default=300000
     )
     notify: tuple[str, ...] = setting(
         ListOf(Text(lines=True)), "a command started at the end of a turn, with a JSON argument added", default=()
@@ -173,7 +175,7 @@ class Config(Record):
     hide_agent_reasoning: bool = setting(Flag(), "do not show what the model thinks", default=False)
     show_raw_agent_reasoning: bool = setting(Flag(), "show its raw thinking when the server sends it", default=False)
     file_opener: Literal["vscode", "vscode-insiders", "windsurf", "cursor", "none"] = setting(
-        OneOf("vscode", "vscode-insiders", "windsurf", "cursor", "none"),
+        WordChoice("vscode", "vscode-insiders", "windsurf", "cursor", "none"),
         "the editor that file links open",
         default="vscode",
     )
@@ -187,34 +189,46 @@ class Config(Record):
         Flag(), "accepted for other programs; nobody looks for a newer version here", default=True
     )
     cli_auth_credentials_store: Literal["file", "keyring", "auto", "ephemeral"] = setting(
-        OneOf("file", "keyring", "auto", "ephemeral"), "where a login is kept", default="file"
+        WordChoice("file", "keyring", "auto", "ephemeral"), "where a login is kept", default="file"
     )
     forced_login_method: Literal["chatgpt", "api"] | None = setting(
-        OneOf("chatgpt", "api"), "the only way to log in", default=None, sample="api"
+        WordChoice("chatgpt", "api"), "the only way to log in", default=None, sample="api"
     )
     forced_chatgpt_workspace_id: tuple[str, ...] = setting(
         TextOrTexts(), "the only workspaces a ChatGPT login may belong to", default=()
     )
 
-    history: History = setting(Section(History), "the list of past prompts", default=History())
+    history: HistoryConfig = setting(RecordSection(HistoryConfig), "the list of past prompts", default=HistoryConfig())
     sandbox_workspace_write: SandboxWorkspaceWrite = setting(
-        Section(SandboxWorkspaceWrite), "what `workspace-write` adds to reading", default=SandboxWorkspaceWrite()
+        RecordSection(SandboxWorkspaceWrite), "what `workspace-write` adds to reading", default=SandboxWorkspaceWrite()
     )
     sandbox: SandboxRules = setting(
-        Section(SandboxRules), "rules that hold in every sandbox mode but danger-full-access", default=SandboxRules()
+        RecordSection(SandboxRules),
+        "rules that hold in every sandbox mode but danger-full-access",
+        default=SandboxRules(),
     )
     shell_environment_policy: ShellEnvironmentPolicy = setting(
-        Section(ShellEnvironmentPolicy), "which environment variables commands get", default=ShellEnvironmentPolicy()
+        RecordSection(ShellEnvironmentPolicy),
+        "which environment variables commands get",
+        default=ShellEnvironmentPolicy(),
     )
-    skills: Skills = setting(Section(Skills), "skills: folders that teach the model a kind of work", default=Skills())
+    skills: Skills = setting(
+        RecordSection(Skills), "skills: folders that teach the model a kind of work", default=Skills()
+    )
     model_providers: Mapping[str, ProviderConfig] = setting(
-        MapOf(Section(ProviderConfig)), "servers that speak the Responses protocol", default={}, sample="example"
+        MapOf(RecordSection(ProviderConfig)), "servers that speak the Responses protocol", default={}, sample="example"
     )
     models: Mapping[str, ModelEntry] = setting(
-        MapOf(Section(ModelEntry)), "facts about models that are not in the catalogue", default={}, sample="my-model"
+        MapOf(RecordSection(ModelEntry)),
+        "facts about models that are not in the catalogue",
+        default={},
+        sample="my-model",
     )
-    projects: Mapping[str, ProjectTrust] = setting(
-        MapOf(Section(ProjectTrust)), "folders the user trusts, by real path", default={}, sample="/path/to/project"
+    projects: Mapping[str, ProjectTrustConfig] = setting(
+        MapOf(RecordSection(ProjectTrustConfig)),
+        "folders the user trusts, by real path",
+        default={},
+        sample="/path/to/project",
     )
     mcp_servers: Mapping[str, Mapping[str, Any]] = setting(
         MapOf(MCP_SERVER), "MCP servers, whose tools the model can use", default={}, sample=MCP_SAMPLES
@@ -223,23 +237,25 @@ class Config(Record):
         MapOf(APP), "connectors, whose tools the model is shown when you ask for them", default={}, sample=APP_SAMPLES
     )
     mcp_oauth_credentials_store: Literal["file", "keyring", "auto"] = setting(
-        OneOf("file", "keyring", "auto"), "where the logins at MCP servers are kept", default="file"
+        WordChoice("file", "keyring", "auto"), "where the logins at MCP servers are kept", default="file"
     )
     mcp_oauth_callback_port: int | None = setting(
-        Whole(1, 65535), "the port a browser comes back to after such a login", default=None, sample=8765
+        Integer(1, 65535), "the port a browser comes back to after such a login", default=None, sample=8765
     )
     permissions: Mapping[str, Any] = setting(
-        Table(), "accepted for other programs; sets of your own cannot be chosen here", default={}
+        AnyTable(), "accepted for other programs; sets of your own cannot be chosen here", default={}
     )
-    tools: Tools = setting(Section(Tools), "settings of single tools", default=Tools())
+    tools: Tools = setting(RecordSection(Tools), "settings of single tools", default=Tools())
     hooks: Mapping[str, Any] = setting(
-        Table(),
+        AnyTable(),
         "commands started at points of a turn; with `fail_closed = true` a failure of one denies what it guards",
         default={},
     )
-    plugins: Mapping[str, Any] = setting(Table(), "installed plugins", default={})
-    agents: Agents = setting(AgentsSection(), "agents the model may start", default=Agents())
-    features: Features = setting(Section(Features), "switches, also for `--enable` and `--disable`", default=Features())
-    tui: Mapping[str, Any] = setting(Table(), "how the terminal looks", default={})
-    analytics: Mapping[str, Any] = setting(Table(), "accepted for other programs; nothing is reported", default={})
-    otel: Mapping[str, Any] = setting(Table(), "accepted for other programs; no traces are sent", default={})
+    plugins: Mapping[str, Any] = setting(AnyTable(), "installed plugins", default={})
+    agents: AgentsConfig = setting(AgentsSection(), "agents the model may start", default=AgentsConfig())
+    features: Features = setting(
+        RecordSection(Features), "switches, also for `--enable` and `--disable`", default=Features()
+    )
+    tui: Mapping[str, Any] = setting(AnyTable(), "how the terminal looks", default={})
+    analytics: Mapping[str, Any] = setting(AnyTable(), "accepted for other programs; nothing is reported", default={})
+    otel: Mapping[str, Any] = setting(AnyTable(), "accepted for other programs; no traces are sent", default={})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from codex_py.config.kinds import Kind, MapOf, Shape, Table, Url
-from codex_py.config.record import Section, settings_of
+from codex_py.config.kinds import AnyTable, MapOf, Shape, Url, ValueType
+from codex_py.config.record import RecordSection, settings_of
 from codex_py.config.schema import Config
 from codex_py.text.credentials import is_secret
 from codex_py.text.masked import setting_secrets, url_secrets, word_secrets
@@ -21,42 +21,42 @@ def secret_values(config: Config, env: Mapping[str, str]) -> tuple[str, ...]:
     Where a setting names a variable, its value in `env` counts. Words, numbers and paths are left out unless their key
     says that they are secret: redacting them would spoil ordinary text.
     """
-    found = _secrets(Section(Config), config, "", env)
+    found = _secrets(RecordSection(Config), config, "", env)
     return tuple(dict.fromkeys(value for value in found if value))
 
 
-def _secrets(kind: Kind, value: Any, name: str, env: Mapping[str, str]) -> Iterator[str]:
+def _secrets(value_type: ValueType, value: Any, name: str, env: Mapping[str, str]) -> Iterator[str]:
     if not value:
         return
     if name in _NAMED_BY:
         names = cast("Mapping[str, str]", value).values() if isinstance(value, Mapping) else (cast("str", value),)
         yield from (env.get(variable, "") for variable in names)
         return
-    match kind:
-        case Section():
-            for key, setting in settings_of(kind.record).items():
-                yield from _secrets(setting.kind, getattr(value, key), key, env)
-        case MapOf() if kind.secret or kind.secret_by_name:
+    match value_type:
+        case RecordSection():
+            for key, setting in settings_of(value_type.record).items():
+                yield from _secrets(setting.value_type, getattr(value, key), key, env)
+        case MapOf() if value_type.secret or value_type.secret_by_name:
             yield from setting_secrets(value)
         case MapOf():
             for inner in value.values():
-                yield from _secrets(kind.kind, inner, "", env)
+                yield from _secrets(value_type.value_type, inner, "", env)
         case Shape():
             for key, inner in value.items():
-                yield from _secrets(kind.kinds[key], inner, key, env)
-        case Table():
+                yield from _secrets(value_type.value_types[key], inner, key, env)
+        case AnyTable():
             yield from _table_secrets(value, name)
         case Url():
             yield from url_secrets(value)
         case _:
-            if kind.secret and isinstance(value, str):
+            if value_type.secret and isinstance(value, str):
                 yield value
             elif name == "args":
                 yield from word_secrets(value)
 
 
 def _table_secrets(value: Any, name: str) -> Iterator[str]:
-    """The secrets of a free table, told by the names of its keys."""
+    """The secrets of a free table, recognised by the names of its keys."""
     if isinstance(value, Mapping):
         for key, inner in cast("Mapping[str, Any]", value).items():
             yield from _table_secrets(inner, key)

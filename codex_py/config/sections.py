@@ -8,46 +8,46 @@ from typing import Any, Final, Literal
 
 from codex_py.config.keys import KeyPath
 from codex_py.config.kinds import (
+    DirectoryText,
     FilePath,
     Flag,
-    FolderText,
-    Kind,
+    Integer,
     ListOf,
     MapOf,
-    OneOf,
+    PathPattern,
     PathsOrAll,
-    Pattern,
     Reading,
     Seconds,
     Shape,
     Text,
     Url,
-    Whole,
+    ValueType,
+    WordChoice,
     check_table,
 )
-from codex_py.config.record import Record, Section, setting, settings_of
+from codex_py.config.record import ConfigRecord, RecordSection, setting, settings_of
 from codex_py.protocol.compaction import CompactionWay
 from codex_py.protocol.policy import NetworkAccess
 
-REASONING_EFFORT = OneOf("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra", "persistent")
-REASONING_SUMMARY = OneOf("auto", "concise", "detailed", "none")
-VERBOSITY = OneOf("low", "medium", "high")
-_RETRIES = Whole(0, 100)
+REASONING_EFFORT = WordChoice("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra", "persistent")
+REASONING_SUMMARY = WordChoice("auto", "concise", "detailed", "none")
+VERBOSITY = WordChoice("low", "medium", "high")
+_RETRIES = Integer(0, 100)
 
 PROVIDER_AUTH = Shape(
     {
         "command": Text(),
         "args": ListOf(Text()),
         "cwd": FilePath(),
-        "timeout_ms": Whole(1),
-        "refresh_interval_ms": Whole(0),
+        "timeout_ms": Integer(1),
+        "refresh_interval_ms": Integer(0),
     }
 )
 
 AGENT_ROLE = Shape({"description": Text(lines=True), "config_file": FilePath(), "nickname_candidates": ListOf(Text())})
 
 
-class ProviderConfig(Record):
+class ProviderConfig(ConfigRecord):
     """`[model_providers.<id>]`: a Responses server."""
 
     name: str | None = setting(Text(), "the name shown to people", default=None, sample="Example")
@@ -84,7 +84,7 @@ class ProviderConfig(Record):
         default=None,
         sample={"profile": "work", "region": "us-east-1"},
     )
-    wire_api: Literal["responses"] = setting(OneOf("responses"), "the protocol; there is one", default="responses")
+    wire_api: Literal["responses"] = setting(WordChoice("responses"), "the protocol; there is one", default="responses")
     query_params: Mapping[str, str] = setting(
         MapOf(Text(), secret_by_name=True), "added to every address", default={}, sample={"api-version": "2026-01-01"}
     )
@@ -102,16 +102,16 @@ class ProviderConfig(Record):
     )
     stream_max_retries: int | None = setting(_RETRIES, "retries after an answer broke off", default=None, sample=5)
     stream_idle_timeout_ms: int | None = setting(
-        Whole(1), "how long a server may say nothing, in milliseconds", default=None, sample=300000
+        Integer(1), "how long a server may say nothing, in milliseconds", default=None, sample=300000
     )
     connect_retry_seconds: float | None = setting(
         Seconds(), "how long a refused connection is tried again", default=None, sample=60.0
     )
     websocket_connect_timeout_ms: int | None = setting(
-        Whole(1), "accepted for other programs; there is no WebSocket here", default=None, sample=15000
+        Integer(1), "accepted for other programs; there is no WebSocket here", default=None, sample=15000
     )
     compaction: CompactionWay | None = setting(
-        OneOf("local", "remote", "in-band"),
+        WordChoice("local", "remote", "in-band"),
         "how a long history is compacted: by a summary of the model, by the server's `/responses/compact`, or by an"
         " item the server answers with; the last for OpenAI and Azure, the first for others",
         default=None,
@@ -123,12 +123,12 @@ class ProviderConfig(Record):
     )
 
 
-class ModelEntry(Record):
+class ModelEntry(ConfigRecord):
     """`[models.<name>]`: what is known about a model, for those that are not in the catalogue."""
 
-    context_window: int | None = setting(Whole(1), "tokens the model can read", default=None, sample=128000)
+    context_window: int | None = setting(Integer(1), "tokens the model can read", default=None, sample=128000)
     auto_compact_token_limit: int | None = setting(
-        Whole(1), "compact above so many tokens", default=None, sample=100000
+        Integer(1), "compact above so many tokens", default=None, sample=100000
     )
     reasoning_effort: str | None = setting(
         REASONING_EFFORT, "the effort when none is chosen", default=None, sample="medium"
@@ -138,22 +138,22 @@ class ModelEntry(Record):
     )
     verbosity: str | None = setting(VERBOSITY, "the verbosity when none is chosen", default=None, sample="low")
     apply_patch: Literal["freeform", "function"] | None = setting(
-        OneOf("freeform", "function"), "the form of the patch tool", default=None, sample="function"
+        WordChoice("freeform", "function"), "the form of the patch tool", default=None, sample="function"
     )
     parallel_tool_calls: bool | None = setting(
         Flag(), "whether it may call several tools at once", default=None, sample=True
     )
     images: bool | None = setting(Flag(), "whether it can see images", default=None, sample=True)
-    tool_output_token_limit: int | None = setting(Whole(1), "tokens of one tool output", default=None, sample=10000)
+    tool_output_token_limit: int | None = setting(Integer(1), "tokens of one tool output", default=None, sample=10000)
     max_output_tokens: int | None = setting(
-        Whole(1),
+        Integer(1),
         "tokens of one answer, reasoning included; 32768 for models that are unknown; not sent to OpenAI or Azure",
         default=None,
         sample=32768,
     )
 
 
-class SandboxWorkspaceWrite(Record):
+class SandboxWorkspaceWrite(ConfigRecord):
     """`[sandbox_workspace_write]`: what `workspace-write` adds to reading."""
 
     writable_roots: tuple[Path, ...] = setting(
@@ -173,23 +173,23 @@ PROTECTED: Final = (
 )
 
 
-class SandboxRules(Record):
+class SandboxRules(ConfigRecord):
     """`[sandbox]`: rules that hold in every sandbox mode but danger-full-access."""
 
     deny_read: tuple[str, ...] = setting(
-        ListOf(Pattern()),
+        ListOf(PathPattern()),
         "paths and patterns commands must not read, beside those that are denied by default",
         default=(),
         sample=("**/.env", "~/notes"),
     )
     allow_read: tuple[str, ...] = setting(
-        ListOf(Pattern()),
+        ListOf(PathPattern()),
         "paths denied by default that commands may read; `codex-py sandbox explain` lists them",
         default=(),
         sample=("~/.npmrc",),
     )
     protected: tuple[str, ...] = setting(
-        ListOf(Pattern()),
+        ListOf(PathPattern()),
         "names that stay read-only where they exist in writable folders, because other programs run what is in them; "
         "paths below `~/` are protected in a writable home, there or not",
         default=PROTECTED,
@@ -207,10 +207,12 @@ class SandboxRules(Record):
     )
 
 
-class ShellEnvironmentPolicy(Record):
+class ShellEnvironmentPolicy(ConfigRecord):
     """`[shell_environment_policy]`: which variables a command gets, in the order of these keys."""
 
-    inherit: Literal["all", "core", "none"] = setting(OneOf("all", "core", "none"), "what to start from", default="all")
+    inherit: Literal["all", "core", "none"] = setting(
+        WordChoice("all", "core", "none"), "what to start from", default="all"
+    )
     ignore_default_excludes: bool = setting(
         Flag(), "pass on variables whose names or values look like secrets", default=False
     )
@@ -224,11 +226,11 @@ class ShellEnvironmentPolicy(Record):
     include_only: tuple[str, ...] = setting(ListOf(Text()), "patterns of names to keep; empty keeps all", default=())
 
 
-class ProjectTrust(Record):
+class ProjectTrustConfig(ConfigRecord):
     """`[projects."<folder>"]`: whether the user trusts a folder."""
 
     trust_level: Literal["trusted", "untrusted"] | None = setting(
-        OneOf("trusted", "untrusted"), "whether its `.codex/config.toml` is read", default=None, sample="trusted"
+        WordChoice("trusted", "untrusted"), "whether its `.codex/config.toml` is read", default=None, sample="trusted"
     )
     trusted_mcp_servers: Mapping[str, str] = setting(
         MapOf(Text()),
@@ -238,13 +240,13 @@ class ProjectTrust(Record):
     )
 
 
-class BundledSkills(Record):
+class BundledSkills(ConfigRecord):
     """`[skills.bundled]`."""
 
     enabled: bool = setting(Flag(), "offer the skills that come with the program", default=True)
 
 
-class SkillRule(Record):
+class SkillRuleConfig(ConfigRecord):
     """One `[[skills.config]]`: switches a skill on or off, by its file or by its name."""
 
     enabled: bool = setting(Flag(), "whether it can be used", sample=False)
@@ -252,29 +254,29 @@ class SkillRule(Record):
     name: str | None = setting(Text(), "or its name", default=None, sample="lint")
 
 
-class Skills(Record):
+class Skills(ConfigRecord):
     """`[skills]`."""
 
     include_instructions: bool = setting(Flag(), "tell the model which skills there are", default=True)
-    max_context_tokens: int | None = setting(Whole(1), "tokens that list may take", default=None, sample=4000)
+    max_context_tokens: int | None = setting(Integer(1), "tokens that list may take", default=None, sample=4000)
     tool: bool = setting(
         Flag(), "offer the model a tool that loads a skill by its name; on where it has no shell", default=False
     )
     never_install_mcp: tuple[str, ...] = setting(
         ListOf(Text()), "skills whose missing MCP servers are not asked about", default=()
     )
-    roots: tuple[str, ...] = setting(ListOf(FolderText()), "folders with skills, besides the usual ones", default=())
+    roots: tuple[str, ...] = setting(ListOf(DirectoryText()), "folders with skills, besides the usual ones", default=())
     extra_user_roots: tuple[str, ...] = setting(
-        ListOf(FolderText()), "more folders of the user's own skills", default=()
+        ListOf(DirectoryText()), "more folders of the user's own skills", default=()
     )
     follow_links: bool = setting(
         Flag(), "follow links out of the folders with your own skills, wherever they lead", default=False
     )
     bundled: BundledSkills = setting(
-        Section(BundledSkills), "the skills of the program itself", default=BundledSkills()
+        RecordSection(BundledSkills), "the skills of the program itself", default=BundledSkills()
     )
-    config: tuple[SkillRule, ...] = setting(
-        ListOf(Section(SkillRule)),
+    config: tuple[SkillRuleConfig, ...] = setting(
+        ListOf(RecordSection(SkillRuleConfig)),
         "skills switched on or off; entries of all layers count, the last one wins",
         default=(),
     )
@@ -282,21 +284,21 @@ class Skills(Record):
 
 WEB_SEARCH_TOOL = Shape(
     {
-        "context_size": OneOf("low", "medium", "high"),
+        "context_size": WordChoice("low", "medium", "high"),
         "allowed_domains": ListOf(Text()),
         "location": Shape({"country": Text(), "region": Text(), "city": Text(), "timezone": Text()}),
     }
 )
 
 
-class WebSearchTool(Kind):
+class WebSearchTool(ValueType):
     """How the provider searches; `true` and `false`, an older form, say nothing that `web_search` does not."""
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> dict[str, Any]:
         return {} if isinstance(value, bool) else WEB_SEARCH_TOOL.check(value, path, reading)
 
 
-class Tools(Record):
+class Tools(ConfigRecord):
     """`[tools]`."""
 
     web_search: Mapping[str, Any] = setting(
@@ -312,16 +314,16 @@ class Tools(Record):
     view_image: bool = setting(Flag(), "the older form of `features.view_image`; false in either counts", default=True)
 
 
-class Agents(Record):
+class AgentsConfig(ConfigRecord):
     """`[agents]`: the sessions a session may start for its model. Every other table in it is a role."""
 
-    max_threads: int = setting(Whole(1, 64), "how many agents may be at work at a time", default=6)
+    max_threads: int = setting(Integer(1, 64), "how many agents may be at work at a time", default=6)
     max_depth: int = setting(
-        Whole(0, 8), "how many of them may stand one above the other; 0 lets the model start none", default=1
+        Integer(0, 8), "how many of them may stand one above the other; 0 lets the model start none", default=1
     )
     interrupt_message: bool = setting(Flag(), "tell the model of a turn that was interrupted", default=True)
     job_max_runtime_seconds: int | None = setting(
-        Whole(1), "accepted for other programs; there are no jobs over tables here", default=None, sample=1800
+        Integer(1), "accepted for other programs; there are no jobs over tables here", default=None, sample=1800
     )
     roles: Mapping[str, Mapping[str, Any]] = setting(
         MapOf(AGENT_ROLE),
@@ -331,23 +333,23 @@ class Agents(Record):
     )
 
 
-class AgentsSection(Section):
+class AgentsSection(RecordSection):
     """The table that becomes `Agents`."""
 
     def __init__(self) -> None:
-        super().__init__(Agents)
+        super().__init__(AgentsConfig)
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> dict[str, Any]:
         table = check_table(value, path)
-        known = settings_of(Agents)
-        roles: dict[str, Any] = {n: one for n, one in table.items() if n not in known and isinstance(one, dict)}
-        checked = super().check({name: one for name, one in table.items() if name not in roles}, path, reading)
+        known = settings_of(AgentsConfig)
+        roles: dict[str, Any] = {n: entry for n, entry in table.items() if n not in known and isinstance(entry, dict)}
+        checked = super().check({name: entry for name, entry in table.items() if name not in roles}, path, reading)
         if roles:
             checked["roles"] = {**checked.get("roles", {}), **MapOf(AGENT_ROLE).check(roles, path, reading)}
         return checked
 
 
-class Features(Record):
+class Features(ConfigRecord):
     """`[features]`."""
 
     shell_tool: bool = setting(Flag(), "offer the model the tools that run commands", default=True)
@@ -363,10 +365,10 @@ class Features(Record):
     web_search_cached: bool | None = setting(Flag(), 'the same for `web_search = "cached"`', default=None, sample=True)
 
 
-class History(Record):
+class HistoryConfig(ConfigRecord):
     """`[history]`: the list of past prompts."""
 
     persistence: Literal["save-all", "none"] = setting(
-        OneOf("save-all", "none"), "whether prompts are kept in `history.jsonl`", default="save-all"
+        WordChoice("save-all", "none"), "whether prompts are kept in `history.jsonl`", default="save-all"
     )
-    max_bytes: int | None = setting(Whole(1), "its largest size", default=None, sample=1048576)
+    max_bytes: int | None = setting(Integer(1), "its largest size", default=None, sample=1048576)

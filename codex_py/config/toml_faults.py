@@ -37,7 +37,7 @@ class Fault(NamedTuple):
 def explain(text: str, message: str, line: int, column: int) -> Fault:
     """The mistake behind a message of `tomllib`, which names the line and column where it stopped reading."""
     fault = _find(text, message, line, column)
-    headers = [one for one in text.split("\n")[: fault.line] if one.lstrip().startswith("[")]
+    headers = [row for row in text.split("\n")[: fault.line] if row.lstrip().startswith("[")]
     hides = bool(headers) and _SECRET_TABLE.match(headers[-1]) is not None
     return fault._replace(fix="") if hides and "`" in fault.fix else fault
 
@@ -164,7 +164,7 @@ def _open_quote(text: str) -> Fault | None:
 
 def _set_twice(text: str, line: int, column: int) -> Fault:
     path, is_header = path_in_line(text, line)
-    name = ".".join(toml_key(str(part)) for part in path)
+    name = ".".join(toml_key(str(key)) for key in path)
     first = key_lines(text).get(path)
     where = f" first in line {first}" if first and first != line else ""
     if is_header:
@@ -176,7 +176,7 @@ def _set_twice(text: str, line: int, column: int) -> Fault:
 
 def _open_list(text: str, line: int, column: int) -> Fault:
     """A list without its end, or with two values that no comma stands between."""
-    offset = sum(len(one) + 1 for one in text.split("\n")[: line - 1]) + column - 1
+    offset = sum(len(row) + 1 for row in text.split("\n")[: line - 1]) + column - 1
     opened: list[Token] = []
     last = after = None
     for token in tokens(text):

@@ -29,7 +29,7 @@ def translated(layers: Sequence[Checked]) -> list[Checked]:
     Raises `UserError` for a set of permissions that decides and that cannot be kept here.
     """
     searched = _search(layers)
-    modes = [holds(one.tree, ("sandbox_mode",)) for one in layers]
+    modes = [holds(checked.tree, ("sandbox_mode",)) for checked in layers]
     done: list[Checked] = []
     for position, layer in enumerate(layers):
         added: dict[str, Any] = {}
@@ -44,12 +44,12 @@ def translated(layers: Sequence[Checked]) -> list[Checked]:
 
 def _search(layers: Sequence[Checked]) -> tuple[int, str] | None:
     """The layer whose older switch is on, and what it says. They count where nobody says `web_search`."""
-    if any(holds(one.tree, ("web_search",)) for one in layers):
+    if any(holds(layer.tree, ("web_search",)) for layer in layers):
         return None
     for name, word in _SEARCHES.items():
-        said = [place for place, one in enumerate(layers) if holds(one.tree, ("features", name))]
-        if said and layers[said[-1]].tree["features"][name]:
-            return said[-1], word
+        stated = [index for index, layer in enumerate(layers) if holds(layer.tree, ("features", name))]
+        if stated and layers[stated[-1]].tree["features"][name]:
+            return stated[-1], word
     return None
 
 
@@ -57,7 +57,7 @@ def _permissions(layer: Checked, *, decides: bool) -> dict[str, Any]:
     name = layer.tree["default_permissions"]
     if name in PERMISSION_MODES:
         # A named set is whole: what `[sandbox_workspace_write]` adds to the mode is no part of it.
-        own = {key: one.default for key, one in settings_of(SandboxWorkspaceWrite).items()}
+        own = {key: setting.default for key, setting in settings_of(SandboxWorkspaceWrite).items()}
         return {"sandbox_mode": PERMISSION_MODES[name], "sandbox_workspace_write": own}
     if not decides:
         return {}

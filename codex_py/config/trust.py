@@ -27,11 +27,11 @@ def real_path(path: Path) -> Path:
     return Path(real_name(path))
 
 
-def find_root(folder: Path, markers: Sequence[str]) -> Path | None:
+def find_root(directory: Path, markers: Sequence[str]) -> Path | None:
     """The nearest folder from `folder` upwards that has one of the markers."""
     if not markers:
         return None
-    for candidate in (folder, *folder.parents):
+    for candidate in (directory, *directory.parents):
         if any(_has_marker(candidate, marker) for marker in markers):
             return candidate
     return None
@@ -42,18 +42,18 @@ class TrustList:
 
     def __init__(self, projects: Mapping[str, Any], home: str) -> None:
         self._levels: dict[str, Trust] = {}
-        for folder, entry in projects.items():
+        for directory, entry in projects.items():
             level = as_object(entry).get("trust_level")
             if level == "trusted" or level == "untrusted":
-                self._levels[os.path.normpath(expand_home(folder, home))] = level
+                self._levels[os.path.normpath(expand_home(directory, home))] = level
 
-    def of(self, folder: Path, project_root: Path | None) -> Trust:
+    def of(self, directory: Path, project_root: Path | None) -> Trust:
         """The trust of a real path: its own entry, or the nearest one up to its git root or project root."""
-        for candidate in _scope(folder, project_root):
+        for candidate in _scope(directory, project_root):
             level = self._levels.get(str(candidate))
             if level is not None:
                 return level
-        root = find_root(folder, (".git",))
+        root = find_root(directory, (".git",))
         checkout = main_checkout(root) if root is not None else None
         return self._levels.get(str(checkout), "unknown")
 
@@ -73,18 +73,18 @@ def main_checkout(root: Path) -> Path | None:
     return store.parent
 
 
-def _has_marker(folder: Path, marker: str) -> bool:
-    path = folder / marker
+def _has_marker(directory: Path, marker: str) -> bool:
+    path = directory / marker
     # An empty `.git` folder is no repository: sandboxes leave such placeholders in folders they protect.
     return os.path.lexists(path / "HEAD") or is_file(path) if marker == ".git" else os.path.lexists(path)
 
 
-def _scope(folder: Path, project_root: Path | None) -> Iterator[Path]:
+def _scope(directory: Path, project_root: Path | None) -> Iterator[Path]:
     """The folders whose entry counts for `folder`, nearest first."""
-    roots = {find_root(folder, (".git",)), project_root} - {None}
-    inside = [root for root in roots if root is not None and folder.is_relative_to(root)]
-    top = min(inside, key=lambda root: len(root.parts), default=folder)
-    for candidate in (folder, *folder.parents):
+    roots = {find_root(directory, (".git",)), project_root} - {None}
+    inside = [root for root in roots if root is not None and directory.is_relative_to(root)]
+    top = min(inside, key=lambda root: len(root.parts), default=directory)
+    for candidate in (directory, *directory.parents):
         yield candidate
         if candidate == top:
             return

@@ -24,7 +24,7 @@ _EVENTS: Final = ("agent-turn-complete", "approval-requested")
 
 
 class Tui(Value):
-    """The settings. `notify_about` are the events to be told of, and `always` tells of them in the foreground too.
+    """The settings. `notify_about` are the events to notify about, and `always` notifies in the foreground too.
 
     `keymap` gives the keys of actions by their name.
     """
@@ -122,8 +122,8 @@ class _Reader:
     def keymap(self) -> dict[str, tuple[str, ...]]:
         """Tables in it are groups of actions, whose names do not count."""
         found: dict[str, tuple[str, ...]] = {}
-        keymap = as_object(wished := self._table.get("keymap", {}))
-        if keymap != wished:
+        keymap = as_object(configured := self._table.get("keymap", {}))
+        if keymap != configured:
             self._note("keymap", "it must be a table of actions and their keys")
         for name, value in keymap.items():
             for action, keys in (as_object(value) or {name: value}).items():

@@ -10,7 +10,7 @@ from codex_py.protocol.items import ResponseItem, message
 
 def subagent_notification(agent_id: str, nickname: str, status: str | dict[str, Any]) -> ResponseItem:
     """The user message `<subagent_notification>`; the status is as `wait_agent` gives it."""
-    told = encode_json({"agent_path": agent_id, "nickname": nickname, "status": status}).decode()
+    payload = encode_json({"agent_path": agent_id, "nickname": nickname, "status": status}).decode()
     # A tag in what an agent said must not end the block.
-    told = told.replace("</", "<\\/")
-    return message("user", f"<subagent_notification>\n{told}\n</subagent_notification>")
+    payload = payload.replace("</", "<\\/")
+    return message("user", f"<subagent_notification>\n{payload}\n</subagent_notification>")

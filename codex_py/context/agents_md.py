@@ -27,7 +27,7 @@ def _anything(_: Path) -> bool:
 
 
 class _Reader(NamedTuple):
-    """What may be read, and what the user is told."""
+    """What may be read, and the warnings for the user."""
 
     may_read: Callable[[Path], bool]
     warnings: list[str]
@@ -69,10 +69,10 @@ def load_agents_md(
             Path(os.path.realpath(cwd)), project_root_markers, names=names, max_bytes=max_bytes, reader=reader
         )
     title = f"# AGENTS.md instructions for {sanitize_line(str(cwd))}" if texts else "# AGENTS.md instructions"
-    parts = [part for part in (shared, "\n\n".join(texts)) if part]
-    if not parts:
+    sections = [section for section in (shared, "\n\n".join(texts)) if section]
+    if not sections:
         return AgentsMd("", tuple(warnings))
-    body = _BETWEEN_GLOBAL_AND_PROJECT.join(parts)
+    body = _BETWEEN_GLOBAL_AND_PROJECT.join(sections)
     return AgentsMd(f"{title}{_OPENING}{body}\n</INSTRUCTIONS>", tuple(warnings))
 
 
@@ -86,9 +86,9 @@ def replacement(text: str) -> str:
 def find_project_root(cwd: Path, markers: Sequence[str]) -> Path | None:
     """The nearest folder from `cwd` up that holds one of `markers`; None when there is none. Links are not followed."""
     names = [name for name in markers if name and "/" not in name]
-    for folder in (cwd, *cwd.parents):
-        if any(os.path.lexists(folder / name) and not is_placeholder(folder / name) for name in names):
-            return folder
+    for directory in (cwd, *cwd.parents):
+        if any(os.path.lexists(directory / name) and not is_placeholder(directory / name) for name in names):
+            return directory
     return None
 
 
@@ -120,8 +120,8 @@ def _project_texts(
     warnings = reader.warnings
     texts: list[str] = []
     left = max_bytes
-    for folder in (*(parent for parent in reversed(cwd.parents) if parent.is_relative_to(root)), cwd):
-        path, head = _first_file(root, folder, names=names, max_bytes=left, reader=reader)
+    for directory in (*(parent for parent in reversed(cwd.parents) if parent.is_relative_to(root)), cwd):
+        path, head = _first_file(root, directory, names=names, max_bytes=left, reader=reader)
         if head is None or not head.size:
             continue
         if head.size > left:
@@ -134,10 +134,10 @@ def _project_texts(
 
 
 def _first_file(
-    root: Path, folder: Path, *, names: Sequence[str], max_bytes: int, reader: _Reader
+    root: Path, directory: Path, *, names: Sequence[str], max_bytes: int, reader: _Reader
 ) -> tuple[Path, FileHead | None]:
     """The file that speaks for a folder: the first name that is there and may be read, even if it is blank."""
-    for path in (folder / name for name in names):
+    for path in (directory / name for name in names):
         try:
             reader.check(path)
             head = read_inside(root, path, max_bytes)
@@ -146,7 +146,7 @@ def _first_file(
             continue
         if head is not None:
             return path, head
-    return folder, None
+    return directory, None
 
 
 def _over_budget(path: Path, head: FileHead, *, left: int, max_bytes: int) -> str:

@@ -39,17 +39,17 @@ def current_environment(cwd: Path, policy: SandboxPolicy, *, shell: str, env: Ma
     )
 
 
-def render_environment(now: Environment, told: Environment | None = None) -> str:
-    """The whole block, or after `told` only what changed; "" when nothing did.
+def render_environment(now: Environment, last_sent: Environment | None = None) -> str:
+    """The whole block, or only what changed since `last_sent`; "" when nothing did.
 
     A change always comes with the date, the time zone and the filesystem, which say what they say as of now.
     """
-    if now == told:
+    if now == last_sent:
         return ""
     lines = ["<environment_context>"]
-    if told is None or now.cwd != told.cwd:
+    if last_sent is None or now.cwd != last_sent.cwd:
         lines.append(f"  <cwd>{escape(now.cwd)}</cwd>")
-    if told is None or now.shell != told.shell:
+    if last_sent is None or now.shell != last_sent.shell:
         lines.append(f"  <shell>{escape(now.shell)}</shell>")
     lines += [
         f"  <current_date>{now.current_date}</current_date>",

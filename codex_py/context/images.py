@@ -19,7 +19,7 @@ _IN_ADDRESS: Final = r"(?i)data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=
 _ADDRESS: Final = r"(?i)https?://[^\s<>\"]{1,8000}"
 
 
-def image_parts(images: Sequence[Path | str], *, cwd: Path) -> list[dict[str, Any]]:
+def image_content(images: Sequence[Path | str], *, cwd: Path) -> list[dict[str, Any]]:
     """Three parts a picture (name tag, `input_image`, closing tag), numbered from 1; relative paths start at `cwd`.
 
     A text is an address: of a picture on the web, which the provider fetches, or one that holds it (`data:`).
@@ -27,27 +27,27 @@ def image_parts(images: Sequence[Path | str], *, cwd: Path) -> list[dict[str, An
     Raises `UserError` for a file that is missing, unreadable, over 20 MiB or not a PNG, JPEG, GIF or WebP, for an
     address of another kind, and for more than 100 MiB in all. Reads files: call it in a thread.
     """
-    parts: list[dict[str, Any]] = []
+    content: list[dict[str, Any]] = []
     left = MAX_IMAGES_BYTES
     for number, image in enumerate(images, 1):
         if isinstance(image, str):
-            address, place, size = _checked(image), "", len(image)
+            address, label, size = _checked(image), "", len(image)
         else:
             path = cwd / image
             raw = _picture(path)
-            address, place, size = _data_url(raw), f' path="{value(str(path))}"', len(raw)
+            address, label, size = _data_url(raw), f' path="{value(str(path))}"', len(raw)
         left -= size
         if left < 0:
             raise UserError(
                 f"cannot attach {len(images)} images: together over {MAX_IMAGES_BYTES // 2**20} MiB",
                 hint="attach fewer or smaller ones",
             )
-        parts += [
-            {"type": "input_text", "text": f"<image name=[Image #{number}]{place}>"},
+        content += [
+            {"type": "input_text", "text": f"<image name=[Image #{number}]{label}>"},
             {"type": "input_image", "image_url": address},
             {"type": "input_text", "text": "</image>"},
         ]
-    return parts
+    return content
 
 
 def image_type(raw: bytes) -> str | None:

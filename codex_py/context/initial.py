@@ -1,4 +1,4 @@
-"""What the model is told ahead of a user's message: everything at first, later only what changed."""
+"""What the model is sent ahead of a user's message: everything at first, later only what changed."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class ContextSnapshot(Value):
             "agents_md": {"text": self.agents_md},
         }
         if self.environment:
-            place = {"cwd": self.environment.cwd, "status": "available", "shell": self.environment.shell}
+            local = {"cwd": self.environment.cwd, "status": "available", "shell": self.environment.shell}
             record["environments"] = {
-                "environments": {"local": place},
+                "environments": {"local": local},
                 "current_date": self.environment.current_date,
                 "timezone": self.environment.timezone,
                 "filesystem": self.environment.filesystem,
@@ -68,12 +68,12 @@ class ContextSnapshot(Value):
         )
 
 
-def context_items(told: ContextSnapshot | None, now: ContextSnapshot) -> list[ResponseItem]:
-    """The items to append before the user's message; `told` is what was said last, None when nothing was.
+def context_items(last_sent: ContextSnapshot | None, now: ContextSnapshot) -> list[ResponseItem]:
+    """The items to append before the user's message; `last_sent` is the snapshot sent last, None when none was.
 
     No change gives no items. A single block is cut at 256 KiB.
     """
-    return _initial(now) if told is None else _changes(told, now)
+    return _initial(now) if last_sent is None else _changes(last_sent, now)
 
 
 def _initial(now: ContextSnapshot) -> list[ResponseItem]:
@@ -82,26 +82,26 @@ def _initial(now: ContextSnapshot) -> list[ResponseItem]:
     return [*_message("developer", *developer), *_message("user", now.agents_md, environment)]
 
 
-def _changes(told: ContextSnapshot, now: ContextSnapshot) -> list[ResponseItem]:
+def _changes(last_sent: ContextSnapshot, now: ContextSnapshot) -> list[ResponseItem]:
     items: list[ResponseItem] = []
-    if now.model != told.model:
-        items += _message("developer", _model_switch(told.model, now.model))
-    if now.agents_md != told.agents_md:
-        items += _message("user", replacement(now.agents_md) if told.agents_md else now.agents_md)
+    if now.model != last_sent.model:
+        items += _message("developer", _model_switch(last_sent.model, now.model))
+    if now.agents_md != last_sent.agents_md:
+        items += _message("user", replacement(now.agents_md) if last_sent.agents_md else now.agents_md)
     developer: list[str] = []
-    if now.developer_instructions != told.developer_instructions:
+    if now.developer_instructions != last_sent.developer_instructions:
         developer.append(
-            _changed_developer_instructions(now.developer_instructions, first=not told.developer_instructions)
+            _changed_developer_instructions(now.developer_instructions, first=not last_sent.developer_instructions)
         )
-    if now.skills != told.skills:
+    if now.skills != last_sent.skills:
         developer.append(_skills(now) or _NO_SKILLS)
-    if now.permissions != told.permissions:
+    if now.permissions != last_sent.permissions:
         developer.append(now.permissions)
-    if now.plan != told.plan:
+    if now.plan != last_sent.plan:
         developer.append(now.plan or plan_mode_off())
     items += _message("developer", *developer)
     if now.environment:
-        items += _message("user", render_environment(now.environment, told.environment))
+        items += _message("user", render_environment(now.environment, last_sent.environment))
     return items
 
 
@@ -132,12 +132,12 @@ def _changed_developer_instructions(text: str, *, first: bool) -> str:
 
 def _environment(record: object) -> Environment | None:
     fields = as_object(record)
-    place = as_object(as_object(fields.get("environments")).get("local"))
-    if not place:
+    local = as_object(as_object(fields.get("environments")).get("local"))
+    if not local:
         return None
     return Environment(
-        cwd=_text(place, "cwd"),
-        shell=_text(place, "shell"),
+        cwd=_text(local, "cwd"),
+        shell=_text(local, "shell"),
         current_date=_text(fields, "current_date"),
         timezone=_text(fields, "timezone"),
         filesystem=_text(fields, "filesystem"),

@@ -1,4 +1,4 @@
-"""The base instructions: what the model is told before anything else."""
+"""The base instructions: what the model is sent before anything else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ what supports it. No small talk, no praise, no repetition of what was asked.""",
 
 
 def tone_instructions(personality: str | None) -> str:
-    """What the model is told about the tone of its answers; empty for `none` and where nothing was chosen."""
+    """The instructions about the tone of the answers; empty for `none` and where nothing was chosen."""
     return _TONES.get(personality or "", "")
 
 

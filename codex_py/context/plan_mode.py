@@ -1,4 +1,4 @@
-"""Plan mode, as the model is told of it."""
+"""The context items about plan mode."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 # The tag is the one Codex CLI has for its modes.
 _OPEN: Final = "<collaboration_mode>"
 _CLOSE: Final = "</collaboration_mode>"
-_OVER: Final = (
+_LEFT_PLAN_MODE: Final = (
     "Plan mode is over: what was said about it no longer holds. Files may be changed again, as the permissions allow."
 )
 
@@ -21,4 +21,4 @@ def plan_mode_on() -> str:
 
 def plan_mode_off() -> str:
     """The block that ends it."""
-    return f"{_OPEN}\n{_OVER}\n{_CLOSE}"
+    return f"{_OPEN}\n{_LEFT_PLAN_MODE}\n{_CLOSE}"

@@ -1,4 +1,4 @@
-"""What stands in a history for the part of it that was compacted away: how it is asked for, and how it is told."""
+"""What stands in a history for the part of it that was compacted away: how it is requested and presented."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ HOST_TEXTS: Final = (
 def handoff_request(prompt: str | None, focus: str) -> ResponseItem:
     """The message that asks for a summary; `prompt` is the user's own wording, `focus` what to dwell on."""
     text = prompt or Path(__file__).with_name("prompts").joinpath("compact.md").read_text("utf-8").strip()
-    wanted = cut_to(focus.strip(), _MAX_FOCUS_BYTES)
-    return message("user", f"{text}\n\nThe user asks you to dwell on this: {wanted}" if wanted else text)
+    focus_text = cut_to(focus.strip(), _MAX_FOCUS_BYTES)
+    return message("user", f"{text}\n\nThe user asks you to dwell on this: {focus_text}" if focus_text else text)
 
 
 def summary_item(summary: str) -> ResponseItem:

@@ -36,7 +36,7 @@ def _plan_block(plan: Sequence[PlanStep]) -> list[str]:
 
 
 def _files_block(files: Mapping[str, str]) -> list[str]:
-    lines = [f"- {_path(path)} ({kind})" for path, kind in files.items()]
+    lines = [f"- {_path(path)} ({change})" for path, change in files.items()]
     return _listed("Files edited in this session so far:", lines, _MAX_FILES)
 
 
@@ -45,11 +45,11 @@ def _skills_block(skills: Mapping[str, str]) -> list[str]:
     return _listed("Skills used so far; read the file of one again before going on with it:", lines, _MAX_SKILLS)
 
 
-def _listed(title: str, lines: Sequence[str], most: int) -> list[str]:
+def _listed(title: str, lines: Sequence[str], max_lines: int) -> list[str]:
     if not lines:
         return []
-    left_out = [f"- ({len(lines) - most} earlier ones are not named)"] if len(lines) > most else []
-    return [title, *left_out, *lines[-most:]]
+    left_out = [f"- ({len(lines) - max_lines} earlier ones are not named)"] if len(lines) > max_lines else []
+    return [title, *left_out, *lines[-max_lines:]]
 
 
 def _path(path: str) -> str:

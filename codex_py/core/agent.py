@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from codex_py.core.session import Session
-from codex_py.core.user_message import said
+from codex_py.core.user_message import texts_of
 from codex_py.errors import UserError
 from codex_py.protocol import events
 from codex_py.protocol.agents import AgentState, AgentStatus
@@ -17,13 +17,13 @@ from codex_py.protocol.ops import Steer, UserTurn
 from codex_py.protocol.questions import Question
 from codex_py.text.excerpt import first_words
 
-Ask: TypeAlias = Callable[[Question], Awaitable[str | None]]
+AskUser: TypeAlias = Callable[[Question], Awaitable[str | None]]
 
 _ACTIVITY: Final = 120
 
 
-class Agent:
-    """A session that works in the background. `tell` hears of every change, with the status before it.
+class SubagentSession:
+    """A session that works in the background. `notify` is called for every change, with the status before it.
 
     `open_session` is given the agent's way to the user: it asks under its name. `is_heard` says that what it came to
     last has been told to the model, or need not be; `awaited` counts the calls that wait for it.
@@ -32,18 +32,18 @@ class Agent:
     def __init__(
         self,
         state: AgentState,
-        open_session: Callable[[Ask], Session],
+        open_session: Callable[[AskUser], Session],
         *,
-        ask: Ask,
-        tell: Callable[[Agent, AgentStatus | None], None],
+        ask: AskUser,
+        notify: Callable[[SubagentSession, AgentStatus | None], None],
         report_crash: Callable[[BaseException], str],
     ) -> None:
         self.state = state
         self.is_heard = True
         self.awaited = 0
-        self._users_ask = ask
+        self._ask_user = ask
         self._report_crash = report_crash
-        self._tell = tell
+        self._notify = notify
         self._tasks: set[asyncio.Task[None]] = set()
         self._outcome: tuple[AgentStatus, str | None] = ("completed", None)
         self._last_status: AgentStatus | None = None
@@ -56,14 +56,14 @@ class Agent:
     def is_at_work(self) -> bool:
         return bool(self._tasks)
 
-    def begin(self, given: tuple[UserInput, ...]) -> None:
+    def begin(self, inputs: tuple[UserInput, ...]) -> None:
         """Work on something, after what it does already: that is its task from now on."""
-        self.state = self.state.replace(task="\n".join(said(given)) or self.state.task)
-        self._start(self.session.submit(UserTurn(given)))
+        self.state = self.state.replace(task="\n".join(texts_of(inputs)) or self.state.task)
+        self._start(self.session.submit(UserTurn(inputs)))
 
-    def say(self, given: tuple[UserInput, ...]) -> None:
-        """Tell it something: what it does goes on with it."""
-        self._start(self.session.submit(Steer(given)))
+    def steer(self, inputs: tuple[UserInput, ...]) -> None:
+        """Send it a message without interrupting its work."""
+        self._start(self.session.submit(Steer(inputs)))
 
     def interrupt(self) -> None:
         """Stop what it and its own agents do; returns at once. Its commands are stopped before it counts as ended.
@@ -95,12 +95,12 @@ class Agent:
         before = self.state
         self.state = before.replace(**changes)
         if self.state != before:
-            self._tell(self, before.status)
+            self._notify(self, before.status)
 
     async def _ask(self, question: Question) -> str | None:
         self.change(is_waiting=True)
         try:
-            return await self._users_ask(question if question.agent else question.replace(agent=self.state.name))
+            return await self._ask_user(question if question.agent else question.replace(agent=self.state.name))
         finally:
             self.change(is_waiting=False)
 
@@ -111,15 +111,15 @@ class Agent:
             self._start(self.session.stop_commands(), is_work=False)
 
     def _start(self, work: Coroutine[Any, Any, None], *, is_work: bool = True) -> None:
-        task = asyncio.create_task(self._carried_out(work) if is_work else work)
+        task = asyncio.create_task(self._run_work(work) if is_work else work)
         self._tasks.add(task)
-        task.add_done_callback(self._task_over)
+        task.add_done_callback(self._end_task)
         if is_work:
             self._ended.clear()
             self.is_heard = False
             self.change(status="running", message=None)
 
-    async def _carried_out(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _run_work(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except UserError as error:
@@ -127,7 +127,7 @@ class Agent:
         if self._outcome[0] == "interrupted":
             await self.session.stop_commands()
 
-    def _task_over(self, task: asyncio.Task[None]) -> None:
+    def _end_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if task.cancelled():
@@ -154,7 +154,7 @@ class Agent:
                     self.change(activity=activity)
 
 
-async def first_end(agents: Sequence[Agent], seconds: float) -> None:
+async def first_end(agents: Sequence[SubagentSession], seconds: float) -> None:
     """Return when the first of them is no longer at work, or after so many seconds. Meanwhile they are waited for."""
     for agent in agents:
         agent.awaited += 1
@@ -176,7 +176,7 @@ def _activity_of(event: events.Event) -> str | None:
         case events.McpCallStarted(_, server, tool):
             return first_words(f"{server}.{tool}", _ACTIVITY)
         case events.PatchStarted(_, changes):
-            return first_words(f"patching {', '.join(Path(one.path).name for one in changes)}", _ACTIVITY)
+            return first_words(f"patching {', '.join(Path(change.path).name for change in changes)}", _ACTIVITY)
         case events.AgentCallStarted(_, tool):
             return f"agents: {tool}"
         case events.CompactionStarted():

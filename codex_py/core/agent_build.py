@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from codex_py.context.initial import ContextSnapshot
 from codex_py.core.agent_role import AgentRole
+from codex_py.core.context_tracker import KnownContext
 from codex_py.core.history import History
-from codex_py.core.session_parts import SessionParts
-from codex_py.core.told_context import KnownContext
+from codex_py.core.session_services import SessionServices
 from codex_py.core.turn_context import TurnSettings
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import OverrideTurnContext
@@ -20,28 +20,28 @@ from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxMode, Sa
 from codex_py.protocol.value import Value
 from codex_py.rollout.format import SubagentSource
 from codex_py.rollout.recorder import Recorder
-from codex_py.tools.later import AGENT_TOOLS
+from codex_py.tools.lazy import AGENT_TOOLS
 from codex_py.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from codex_py.core.hands import Hands
     from codex_py.core.session_file import SessionFile
+    from codex_py.core.tool_runtime import ToolRuntime
     from codex_py.rollout.reader import StoredSession
 
 _THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
 _WIDTH: Final[tuple[SandboxMode, ...]] = ("read-only", "workspace-write", "danger-full-access")
 
 
-class AgentGround(Value):
-    """What an agent's session is made from: the parts, the settings in force and the tools of the one that starts it.
+class ParentContext(Value):
+    """What a subagent's session is built from: services, settings in force and tools of the session that starts it.
 
-    `hands` is what runs its commands, `file` opens the rollouts.
+    `runtime` runs its commands, `file` opens the rollouts.
     """
 
-    parts: SessionParts
+    services: SessionServices
     settings: TurnSettings
     registry: ToolRegistry
-    hands: Hands
+    runtime: ToolRuntime
     file: SessionFile
 
 
@@ -61,40 +61,40 @@ class AgentPlan(Value):
     may_spawn: bool = False
 
 
-def agent_parts(ground: AgentGround, plan: AgentPlan) -> SessionParts:
+def build_agent_services(parent: ParentContext, plan: AgentPlan) -> SessionServices:
     """The parts of the agent's session; who can reach the user in its name is put in afterwards.
 
     Raises `UserError` for settings that cannot be, such as a model without a name.
     """
-    parts, role = ground.parts, plan.role or AgentRole("")
-    settings, registry = _settings_and_tools(ground, plan, role)
-    tools = parts.tools.replace(
+    services, role = parent.services, plan.role or AgentRole("")
+    settings, registry = _settings_and_tools(parent, plan, role)
+    tools = services.tools.replace(
         registry=registry,
-        env={**parts.tools.env, _THREAD_VARIABLE: plan.thread_id},
+        env={**services.tools.env, _THREAD_VARIABLE: plan.thread_id},
         # Its own table of processes, so that they can all be stopped with it; the same sandbox and approvals.
-        load_hands=lambda: ground.hands.replace(processes=ground.hands.processes.empty()),
-        hooks=parts.tools.hooks and parts.tools.hooks.for_agent(plan.thread_id, plan.source),
+        load_runtime=lambda: parent.runtime.replace(processes=parent.runtime.processes.empty()),
+        hooks=services.tools.hooks and services.tools.hooks.for_agent(plan.thread_id, plan.source),
         allows=role.tools.allows if role.tools else None,
-        can_ask=parts.tools.can_ask and role.may_ask,
+        can_ask=services.tools.can_ask and role.may_ask,
     )
 
     def open_recorder(warn: Callable[[str], None]) -> Recorder:
         written = settings.model.instructions
-        return ground.file.open_agent(plan.thread_id, plan.source, stored=plan.stored, instructions=written, warn=warn)
+        return parent.file.open_agent(plan.thread_id, plan.source, stored=plan.stored, instructions=written, warn=warn)
 
     def snapshot(skills: str, now: TurnSettings) -> KnownContext:
-        known = parts.snapshot(skills, now)
+        known = services.snapshot(skills, now)
         # It is not for an agent to plan; a fork has been told of it, and must not hear that it is over.
         plan_mode = known.snapshot.plan if plan.history else ""
         return known.replace(snapshot=_with_role(known.snapshot, role).replace(plan=plan_mode))
 
-    return parts.replace(
+    return services.replace(
         thread_id=plan.thread_id,
         settings=settings,
         tools=tools,
         open_recorder=open_recorder,
         snapshot=snapshot,
-        skills=parts.skills.anew(),
+        skills=services.skills.clone(),
         stored=plan.stored,
         warnings=(),
         notice=None,
@@ -102,9 +102,9 @@ def agent_parts(ground: AgentGround, plan: AgentPlan) -> SessionParts:
     )
 
 
-def narrower(policy: SandboxPolicy, wanted: SandboxMode | None) -> SandboxPolicy:
+def narrower(policy: SandboxPolicy, requested: SandboxMode | None) -> SandboxPolicy:
     """A policy cut down to a mode; one that would be wider stays as it is."""
-    match wanted, policy:
+    match requested, policy:
         case "read-only", _:
             return ReadOnly()
         case "workspace-write", DangerFullAccess():
@@ -142,13 +142,13 @@ def forked_items(history: History) -> tuple[ResponseItem, ...]:
     return tuple(items)
 
 
-def _settings_and_tools(ground: AgentGround, plan: AgentPlan, role: AgentRole) -> tuple[TurnSettings, ToolRegistry]:
-    before = ground.settings
+def _settings_and_tools(parent: ParentContext, plan: AgentPlan, role: AgentRole) -> tuple[TurnSettings, ToolRegistry]:
+    before = parent.settings
     model, effort = plan.model or _model_of(role, before.model.model), plan.effort or role.effort
-    settings, registry = before, ground.registry
+    settings, registry = before, parent.registry
     if model not in (None, before.model.model) or effort not in (None, before.model.effort):
         op = OverrideTurnContext(model=model, effort=effort)
-        settings, other = ground.parts.override(op, before)
+        settings, other = parent.services.override(op, before)
         registry = other or registry
     settings = settings.replace(sandbox_policy=narrower(before.sandbox_policy, _mode_of(role)))
     return settings, _tools_for(registry, plan, role)
@@ -156,8 +156,8 @@ def _settings_and_tools(ground: AgentGround, plan: AgentPlan, role: AgentRole) -
 
 def _model_of(role: AgentRole, own: str) -> str | None:
     """The model of a role. Where the session's is none of Claude's, a file written for those means the session's."""
-    is_theirs = (role.model or "").startswith("claude-") and role.path is not None and role.path.suffix == ".md"
-    return None if is_theirs and "claude" not in own else role.model
+    is_claude_role = (role.model or "").startswith("claude-") and role.path is not None and role.path.suffix == ".md"
+    return None if is_claude_role and "claude" not in own else role.model
 
 
 def _mode_of(role: AgentRole) -> SandboxMode | None:

@@ -15,8 +15,8 @@ from codex_py.config.kinds import wrong_word
 from codex_py.config.layers import NestedTooDeeply, read_toml, toml_fault
 from codex_py.config.record import settings_of
 from codex_py.config.schema import Config
-from codex_py.core.agent_place import SessionRoles
 from codex_py.core.agent_role import BUILT_IN, AgentRole
+from codex_py.core.agent_setup import SessionRoles
 from codex_py.core.agent_tools import choose_tools
 from codex_py.errors import CodexError
 from codex_py.protocol.encoding import as_list, as_object
@@ -27,14 +27,14 @@ from codex_py.text.nearest import nearest
 from codex_py.text.regular_file import FileRefused, read_inside, read_trusted
 from codex_py.text.sanitize import sanitize_line
 
-MOST_BYTES: Final = 64 * 1024
-_MOST_FILES: Final = 100
-_MOST_NAME: Final = 64
-_MOST_ABOUT: Final = 600
+MAX_BYTES: Final = 64 * 1024
+_MAX_FILES: Final = 100
+_MAX_NAME: Final = 64
+_MAX_ABOUT: Final = 600
 # Of all descriptions together, in bytes: they are in every request.
-_MOST_SHOWN: Final = 16 * 1024
+_MAX_SHOWN: Final = 16 * 1024
 # What other programs call their models, and what they call "the same as before".
-_OTHERS_MODELS: Final = frozenset({"inherit", "sonnet", "opus", "haiku", "opusplan", "default", ""})
+_CLAUDE_MODELS: Final = frozenset({"inherit", "sonnet", "opus", "haiku", "opusplan", "default", ""})
 _NARROWING: Final = frozenset({"tools", "disallowedTools", "sandbox_mode", "permissionMode"})
 _KEYS: Final = (
     *("name", "description", "developer_instructions", "model", "model_provider", "model_reasoning_effort", "effort"),
@@ -49,7 +49,7 @@ _PERMISSION_MODES: Final = frozenset(
 )
 
 
-class RoleFolder(Value):
+class RoleDirectory(Value):
     """Where role files are; `inside` is the real path of the project they may not lead out of."""
 
     path: Path
@@ -60,7 +60,7 @@ class _Refused(CodexError):
     """A file that is no role; the message says why."""
 
 
-def read_roles(folders: Iterable[RoleFolder], entries: Mapping[str, Mapping[str, Any]]) -> SessionRoles:
+def read_roles(directories: Iterable[RoleDirectory], entries: Mapping[str, Mapping[str, Any]]) -> SessionRoles:
     """The built-in roles, those of the folders and those of the configuration's `entries`; a later one counts.
 
     Of a folder a hundred files are read, by name. A file that cannot be read costs a line, not the session; so do
@@ -68,14 +68,14 @@ def read_roles(folders: Iterable[RoleFolder], entries: Mapping[str, Mapping[str,
     """
     roles = {role.name: role for role in BUILT_IN}
     warnings: list[str] = []
-    for folder in folders:
-        files = _files(folder.path)
-        if len(files) > _MOST_FILES:
-            where = sanitize_line(str(folder.path))
-            warnings.append(f"only the first {_MOST_FILES} of {len(files)} agent roles in `{where}` are used")
-        for path in files[:_MOST_FILES]:
+    for directory in directories:
+        files = _files(directory.path)
+        if len(files) > _MAX_FILES:
+            where = sanitize_line(str(directory.path))
+            warnings.append(f"only the first {_MAX_FILES} of {len(files)} agent roles in `{where}` are used")
+        for path in files[:_MAX_FILES]:
             try:
-                role = read_role(path, inside=folder.inside)
+                role = read_role(path, inside=directory.inside)
             except CodexError as error:
                 warnings.append(f"the agent role `{sanitize_line(str(path))}` is left out: {error}")
             else:
@@ -89,18 +89,18 @@ def read_roles(folders: Iterable[RoleFolder], entries: Mapping[str, Mapping[str,
     shown = _fitted(dict(sorted(roles.items())))
     if cut := sum(role != roles[name] for name, role in shown.items()):
         warnings.append(
-            f"{cut} descriptions of agent roles are cut for the model: all are over {_MOST_SHOWN // 1024} KiB"
+            f"{cut} descriptions of agent roles are cut for the model: all are over {_MAX_SHOWN // 1024} KiB"
         )
     return SessionRoles(shown, tuple(warnings))
 
 
 def read_role(path: Path, *, inside: Path | None = None, name: str = "") -> AgentRole:
     """The role in a file, called `name` unless the file says otherwise. Raises `CodexError` for one that is none."""
-    head = read_inside(inside, path, MOST_BYTES + 1) if inside else read_trusted(path, MOST_BYTES + 1)
+    head = read_inside(inside, path, MAX_BYTES + 1) if inside else read_trusted(path, MAX_BYTES + 1)
     if head is None:
         raise FileRefused("no such file")
-    if len(head.raw) > MOST_BYTES:
-        raise _Refused(f"over {MOST_BYTES // 1024} KiB")
+    if len(head.raw) > MAX_BYTES:
+        raise _Refused(f"over {MAX_BYTES // 1024} KiB")
     try:
         text = head.raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -110,9 +110,9 @@ def read_role(path: Path, *, inside: Path | None = None, name: str = "") -> Agen
     return role.replace(remarks=tuple(_misspelt(fields, path)))
 
 
-def _files(folder: Path) -> list[Path]:
+def _files(directory: Path) -> list[Path]:
     try:
-        found = sorted(path for path in folder.iterdir() if path.suffix in (".toml", ".md"))
+        found = sorted(path for path in directory.iterdir() if path.suffix in (".toml", ".md"))
     except OSError:
         return []
     return [path for path in found if not path.name.startswith(".")]
@@ -121,14 +121,14 @@ def _files(folder: Path) -> list[Path]:
 def _fitted(roles: Mapping[str, AgentRole]) -> dict[str, AgentRole]:
     """The roles with descriptions that fit together: where they do not, none is longer than its part of the room."""
     sizes = [len(role.about.encode()) for role in roles.values()]
-    if sum(sizes) <= _MOST_SHOWN:
+    if sum(sizes) <= _MAX_SHOWN:
         return dict(roles)
-    room, part = _MOST_SHOWN, 0
+    budget, part = _MAX_SHOWN, 0
     for number, size in enumerate(sorted(sizes)):
-        part = room // (len(sizes) - number)
+        part = budget // (len(sizes) - number)
         if size > part:
             break
-        room -= size
+        budget -= size
     return {name: role.replace(about=_cut(role.about, part)) for name, role in roles.items()}
 
 
@@ -194,7 +194,7 @@ def _yaml(source: str) -> YamlValue:
 
 
 def _role(fields: Mapping[str, Any], stem: str, path: Path) -> AgentRole:
-    name = sanitize_line(" ".join((_text(fields, "name") or stem).split()))[:_MOST_NAME]
+    name = sanitize_line(" ".join((_text(fields, "name") or stem).split()))[:_MAX_NAME]
     tools = choose_tools(_limits(fields, "tools"), _limits(fields, "disallowedTools") or ())
     mode = fields.get("sandbox_mode") or ""
     if mode and mode not in get_args(SandboxMode):
@@ -205,7 +205,7 @@ def _role(fields: Mapping[str, Any], stem: str, path: Path) -> AgentRole:
         name=name,
         about=_about(fields.get("description")),
         instructions=_text(fields, "developer_instructions").strip(),
-        model=None if model.lower().partition("[")[0] in _OTHERS_MODELS else model,
+        model=None if model.lower().partition("[")[0] in _CLAUDE_MODELS else model,
         effort=_text(fields, "model_reasoning_effort") or None,
         sandbox=cast("SandboxMode", mode) if mode else None,
         tools=tools,
@@ -237,7 +237,7 @@ def _limits(fields: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
     """The names that narrow a role. Raises `_Refused` for another shape: a limit that is not understood is none."""
     value: object = fields.get(key)
     listed = as_list(value) or [value or ""]
-    if all(isinstance(one, str) for one in listed):
+    if all(isinstance(pattern, str) for pattern in listed):
         return _names(value)
     raise _Refused(f"`{key}` is neither a list of names nor a text with commas between them")
 
@@ -246,12 +246,12 @@ def _names(value: object) -> tuple[str, ...] | None:
     """Names in a list, or in a text with commas between them; None where nothing is said."""
     if isinstance(value, str):
         value = value.split(",") if value.strip() else None
-    listed = [one.strip() for one in as_list(value) if isinstance(one, str) and one.strip()]
+    listed = [name.strip() for name in as_list(value) if isinstance(name, str) and name.strip()]
     return tuple(listed) if value is not None and not as_object(value) else None
 
 
 def _about(value: object) -> str:
-    return sanitize_line(" ".join(value.split()))[:_MOST_ABOUT] if isinstance(value, str) else ""
+    return sanitize_line(" ".join(value.split()))[:_MAX_ABOUT] if isinstance(value, str) else ""
 
 
 def _text(fields: Mapping[str, Any], key: str) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from codex_py.protocol.value import Value
-from codex_py.tools.later import AGENT_TOOLS
+from codex_py.tools.lazy import AGENT_TOOLS
 
 _COMMANDS: Final = ("exec_command", "write_stdin", "shell", "shell_command")
 _LOOK: Final = (*_COMMANDS, "view_image")
 # By the other program's name: our tools that do the work of it.
-_OURS: Final[Mapping[str, tuple[str, ...]]] = {
+_OWN_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("read", "grep", "glob", "ls", "notebookread", "lsp"), _LOOK),
     **dict.fromkeys(("bash", "bashoutput", "killshell", "killbash"), _LOOK),
     **dict.fromkeys(("write", "edit", "multiedit", "notebookedit"), ("apply_patch", *_LOOK)),
@@ -53,23 +53,25 @@ def choose_tools(names: Sequence[str] | None, denied: Sequence[str]) -> ToolChoi
     if plain is not None:
         plain = [name for name in plain if name.lower() not in gone]
         # It says again what is not in the list; files are read with commands here, whoever may read them.
-        gone -= {"bash"} if any("exec_command" in _ours(name) for name in plain) else set()
+        gone -= {"bash"} if any("exec_command" in _own_names(name) for name in plain) else set()
     return ToolChoice(
-        allowed=None if plain is None else frozenset(ours for name in plain for ours in _ours(name)),
-        denied=frozenset(ours for name in map(_plain, denied) if name.lower() in gone for ours in _denied(name)),
+        allowed=None if plain is None else frozenset(own_name for name in plain for own_name in _own_names(name)),
+        denied=frozenset(
+            own_name for name in map(_plain, denied) if name.lower() in gone for own_name in _denied(name)
+        ),
         reads_only=plain is not None and not any(name.lower() in _WRITING for name in plain),
     )
 
 
-def _ours(name: str) -> tuple[str, ...]:
-    return _OURS.get(name.lower(), (name,))
+def _own_names(name: str) -> tuple[str, ...]:
+    return _OWN_NAMES.get(name.lower(), (name,))
 
 
 def _denied(name: str) -> tuple[str, ...]:
     """What is taken away with a name: with `Write` the patches, and not the shell that reads files as well."""
     if name.lower() in ("bash", *_COMMANDS):
         return _COMMANDS
-    return tuple(one for one in _ours(name) if one == name or one not in _LOOK)
+    return tuple(own_name for own_name in _own_names(name) if own_name == name or own_name not in _LOOK)
 
 
 def _plain(name: str) -> str:

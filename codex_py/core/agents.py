@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from codex_py.context.agent import subagent_notification
-from codex_py.core.agent import Agent, Ask, first_end
-from codex_py.core.agent_build import AgentGround, AgentPlan, agent_parts, forked_items, may_do_more, tightened
-from codex_py.core.agent_slot import AgentLimits, AgentSlot
-from codex_py.core.agent_wish import check_provider, wished_role, wished_skills
-from codex_py.core.kin import Kin
+from codex_py.core.agent import AskUser, SubagentSession, first_end
+from codex_py.core.agent_build import (
+    AgentPlan,
+    ParentContext,
+    build_agent_services,
+    forked_items,
+    may_do_more,
+    tightened,
+)
+from codex_py.core.agent_tree import AgentTree
+from codex_py.core.lazy_agents import LazySubagents
+from codex_py.core.parent_session import ParentSession
 from codex_py.core.session import Session
+from codex_py.core.spawn_request import check_provider, find_role, find_skills
 from codex_py.core.stored_agents import StoredAgents
 from codex_py.errors import ToolError, UserError
 from codex_py.protocol import events
 from codex_py.protocol.agents import AgentState, AgentStatus, status_payload
-from codex_py.protocol.ids import uuid7
 from codex_py.protocol.input import TextInput, UserInput
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
 from codex_py.rollout.format import SubagentSource
 from codex_py.text.truncate import truncate_middle
-from codex_py.tools.spec import AgentWish
+from codex_py.tools.spec import SpawnRequest
 
 if TYPE_CHECKING:
-    from codex_py.core.agent_role import AgentRole
-    from codex_py.core.hands import Hands
+    from codex_py.core.context_tracker import ContextTracker
     from codex_py.core.history import History
-    from codex_py.core.secrets import Vault
-    from codex_py.core.session_file import SessionFile
-    from codex_py.core.session_parts import SessionParts
-    from codex_py.core.told_context import ToldContext
+    from codex_py.core.secrets import SecretStore
+    from codex_py.core.session_services import SessionServices
+    from codex_py.core.tool_runtime import ToolRuntime
     from codex_py.core.turn_context import TurnSettings
     from codex_py.model.prompt import ParentTurn
     from codex_py.protocol.live_process import LiveProcess
@@ -41,27 +45,27 @@ if TYPE_CHECKING:
     from codex_py.tools.registry import ToolRegistry
 
 # Of agents that have ended, so many keep their sessions open; the older ones are opened again when they are needed.
-_MOST_IDLE: Final = 16
+_MAX_IDLE: Final = 16
 
 
-class AgentDoor(Value):
-    """What agents have of the session that starts them.
+class SubagentContext(Value):
+    """What subagents get from the session that starts them.
 
-    `settings` are those in force, `registry` its own tools, `hands` what runs commands, `turn` the one under way.
+    `settings` are those in force, `registry` its own tools, `load_runtime` what runs commands, `turn` is under way.
     `note` puts an item before the model with the next request, which `withdraw` takes back as long as that has not
     come; `warn_for` tells the user something in the name of an agent; `skill` finds one by its name, or raises
     `ToolError`.
     """
 
-    parts: SessionParts
-    vault: Vault
+    services: SessionServices
+    secret_store: SecretStore
     history: History
-    told: ToldContext
+    context_tracker: ContextTracker
     settings: Callable[[], TurnSettings]
     registry: Callable[[], ToolRegistry]
-    hands: Callable[[], Awaitable[Hands]]
+    load_runtime: Callable[[], Awaitable[ToolRuntime]]
     turn: Callable[[], ParentTurn]
-    ask: Ask
+    ask: AskUser
     emit: Callable[[events.Event], None]
     warn: Callable[[str], None]
     warn_for: Callable[[str, str], None]
@@ -70,98 +74,73 @@ class AgentDoor(Value):
     skill: Callable[[str], Skill]
 
 
-class AgentTree:
-    """What all agents below one session of a user's share: their limits, their names, and how many are at work."""
-
-    def __init__(self, limits: AgentLimits, roles: Mapping[str, AgentRole], file: SessionFile) -> None:
-        self.limits: Final = limits
-        self.roles: Final = roles
-        self.file: Final = file
-        self.names: Final[set[str]] = set()
-        self.at_work: Final[set[str]] = set()
-        self._newest_ms = 0
-
-    def new_id(self) -> str:
-        """An id that sorts after all before it, those of the same millisecond too: agents are listed by age."""
-        self._newest_ms = max(self._newest_ms + 1, time.time_ns() // 1_000_000)
-        return uuid7(self._newest_ms)
-
-    def name_for(self, role: str) -> str:
-        """A new name: `agent-1`, `explorer-2`."""
-        stem, number = role or "agent", 1
-        while f"{stem}-{number}" in self.names:
-            number += 1
-        self.names.add(f"{stem}-{number}")
-        return f"{stem}-{number}"
-
-
-class Agents:
+class Subagents:
     """Those that one session has started. What happens to one is told to it by events, and to its model by items."""
 
-    def __init__(self, door: AgentDoor, tree: AgentTree, *, depth: int) -> None:
-        self._door = door
+    def __init__(self, context: SubagentContext, tree: AgentTree, *, depth: int) -> None:
+        self._context = context
         self._tree = tree
         self._depth = depth
-        self._open: dict[str, Agent] = {}
+        self._open: dict[str, SubagentSession] = {}
         # Those that are open no longer, or not yet.
-        self._stored = StoredAgents(tree.file, door.parts.thread_id, look=door.parts.stored is not None)
+        self._stored = StoredAgents(tree.file, context.services.thread_id, look=context.services.stored is not None)
         # What has been put before the model of an agent's end, and may not have reached it.
         self._untold: dict[str, ResponseItem] = {}
         self._is_closing = False
 
-    async def spawn(self, wish: AgentWish) -> AgentState:
+    async def spawn(self, request: SpawnRequest) -> AgentState:
         """Start an agent; it works on when this returns. Raises `ToolError`."""
-        role = wished_role(wish.role, self._tree.roles)
-        door = self._door
-        skills = wished_skills(role, wish.skills, find=door.skill, warn_for=door.warn_for)
-        given = (*skills, *wish.task)
-        self._check_room()
+        role = find_role(request.role, self._tree.roles)
+        context = self._context
+        skills = find_skills(role, request.skills, find=context.skill, warn_for=context.warn_for)
+        inputs = (*skills, *request.task)
+        self._check_capacity()
         self._tree.names.update(state.name for state in self.states())
         name = self._tree.name_for(role.name if role else "")
-        task = "\n".join(one.text for one in wish.task if isinstance(one, TextInput))
-        source = SubagentSource(self._door.parts.thread_id, self._depth + 1, name, role.name if role else "")
+        task = "\n".join(item.text for item in request.task if isinstance(item, TextInput))
+        source = SubagentSource(self._context.services.thread_id, self._depth + 1, name, role.name if role else "")
         state = AgentState(
             self._tree.new_id(), name, source.parent_thread_id, source.depth, task, "pending_init", role=source.role
         )
-        history = forked_items(self._door.history) if wish.fork else ()
+        history = forked_items(self._context.history) if request.fork else ()
         deeper = state.depth < self._tree.limits.depth
         plan = AgentPlan(
-            state.id, source, role, model=wish.model, effort=wish.effort, history=history, may_spawn=deeper
+            state.id, source, role, model=request.model, effort=request.effort, history=history, may_spawn=deeper
         )
         agent = await self._opened(state, plan)
-        self._tell(agent, None)
+        self._notify(agent, None)
         started = agent.state
-        agent.begin(given)
+        agent.begin(inputs)
         return started
 
-    async def send(self, target: str, given: tuple[UserInput, ...], *, interrupt: bool) -> AgentState:
+    async def send(self, target: str, inputs: tuple[UserInput, ...], *, interrupt: bool) -> AgentState:
         """Tell an agent something; one whose session was let go is opened again. Raises `ToolError`."""
         before = self._known(target)
         agent = self._open.get(before.id)
         if agent is None:
-            self._check_room()
+            self._check_capacity()
             agent = await self._reopened(before)
         elif not agent.is_at_work:
-            self._check_room()
+            self._check_capacity()
         if interrupt and agent.is_at_work:
             # The one who interrupts knows.
             agent.is_heard = True
             agent.interrupt()
             await agent.ended()
-        now, role = self._door.settings(), self._tree.roles.get(before.role)
+        now, role = self._context.settings(), self._tree.roles.get(before.role)
         if agent.is_at_work:
             if may_do_more(agent.session.settings, now, role):
                 raise ToolError(
                     f"the agent `{before.name}` works on as it began, and may do more than this session by now: with"
                     " `interrupt` it stops and goes on with what is allowed"
                 )
-            agent.say(given)
+            agent.steer(inputs)
             return before
         self._tree.at_work.add(before.id)
         # What the user has narrowed meanwhile holds for it too.
         if (op := tightened(agent.session.settings, now, role)) is not None:
             await agent.session.submit(op)
-        agent.begin(given)
+        agent.begin(inputs)
         return before
 
     async def wait(self, targets: Sequence[str], seconds: float) -> Sequence[AgentState]:
@@ -170,8 +149,8 @@ class Agents:
             self._check_own(target)
         agents = [agent for target in targets if (agent := self._at_work(target))]
         if len(agents) == len(targets):
-            longest = max(seconds, self._tree.limits.shortest_wait)
-            await first_end(agents, longest)
+            max_seconds = max(seconds, self._tree.limits.shortest_wait)
+            await first_end(agents, max_seconds)
         states = [self.find(target) or _not_found(target) for target in targets]
         ended = [state for state in states if not state.is_at_work]
         for state in ended:
@@ -219,9 +198,9 @@ class Agents:
     def processes(self) -> tuple[LiveProcess, ...]:
         """The commands of theirs that still run, each with the agent it belongs to."""
         return tuple(
-            one if one.agent else one.replace(agent=agent.state.title)
+            process if process.agent else process.replace(agent=agent.state.title)
             for agent in self._open.values()
-            for one in agent.session.processes()
+            for process in agent.session.processes()
         )
 
     async def stop_process(self, process_id: int) -> bool:
@@ -245,7 +224,7 @@ class Agents:
         cut_off = sorted(agent.state.name for agent in working)
         if cut_off:
             are = "agent was" if len(cut_off) == 1 else "agents were"
-            self._door.warn(f"{len(cut_off)} {are} still at work and stopped: {', '.join(cut_off)}")
+            self._context.warn(f"{len(cut_off)} {are} still at work and stopped: {', '.join(cut_off)}")
         await asyncio.gather(*(self._let_go(agent, None) for agent in tuple(self._open.values())))
 
     def _own(self) -> Sequence[AgentState]:
@@ -273,7 +252,7 @@ class Agents:
             starter = next((state.name for state in every if state.id == of_another.parent), "another agent")
             raise ToolError(f"the agent `{target}` is not yours: `{starter}` has started it, and alone talks to it")
 
-    def _check_room(self) -> None:
+    def _check_capacity(self) -> None:
         limits = self._tree.limits
         if self._is_closing:
             raise ToolError("this session is being closed: no agent can be started")
@@ -286,27 +265,33 @@ class Agents:
                 f"as many agents are at work as may be, {limits.threads} (`agents.max_threads`): wait for one of them"
             )
 
-    async def _opened(self, state: AgentState, plan: AgentPlan) -> Agent:
+    async def _opened(self, state: AgentState, plan: AgentPlan) -> SubagentSession:
         """The session of an agent, open. Raises `ToolError` when it cannot be."""
-        door, tree = self._door, self._tree
-        check_provider(plan.role, door.parts.provider_name)
+        context, tree = self._context, self._tree
+        check_provider(plan.role, context.services.provider_name)
         tree.at_work.add(state.id)
         try:
-            ground = AgentGround(door.parts, door.settings(), door.registry(), await door.hands(), tree.file)
-            parts = agent_parts(ground, plan)
-            slot = AgentSlot(lambda inner: Agents(inner, tree, depth=state.depth))
+            parent = ParentContext(
+                context.services, context.settings(), context.registry(), await context.load_runtime(), tree.file
+            )
+            services = build_agent_services(parent, plan)
+            subagents = LazySubagents(lambda inner: Subagents(inner, tree, depth=state.depth))
 
-            def open_session(ask: Ask) -> Session:
-                told = door.told.told if plan.history else None
-                kin = Kin(door.vault, ask, door.turn, history=plan.history, told=told)
-                return Session(parts.replace(kin=kin, tools=parts.tools.replace(agents=slot)))
+            def open_session(ask: AskUser) -> Session:
+                snapshot = context.context_tracker.last_sent if plan.history else None
+                parent_session = ParentSession(
+                    context.secret_store, ask, context.turn, history=plan.history, snapshot=snapshot
+                )
+                return Session(
+                    services.replace(parent_session=parent_session, tools=services.tools.replace(agents=subagents))
+                )
 
-            agent = Agent(
-                state.replace(model=parts.settings.model.model),
+            agent = SubagentSession(
+                state.replace(model=services.settings.model.model),
                 open_session,
-                ask=door.ask,
-                tell=self._tell,
-                report_crash=door.parts.report_crash,
+                ask=context.ask,
+                notify=self._notify,
+                report_crash=context.services.report_crash,
             )
         except (UserError, OSError) as error:
             tree.at_work.discard(state.id)
@@ -316,7 +301,7 @@ class Agents:
         await self._let_idle_go()
         return agent
 
-    async def _reopened(self, state: AgentState) -> Agent:
+    async def _reopened(self, state: AgentState) -> SubagentSession:
         stored = self._stored.load(state.id)
         if stored is None:
             raise ToolError(f"the agent `{state.name}` is closed, and nothing was kept of it: start another one")
@@ -339,54 +324,54 @@ class Agents:
 
     async def _let_idle_go(self) -> None:
         idle = [agent for agent in self._open.values() if not agent.is_at_work and agent.state.status != "pending_init"]
-        for agent in idle[: max(0, len(idle) - _MOST_IDLE)]:
+        for agent in idle[: max(0, len(idle) - _MAX_IDLE)]:
             await self._let_go(agent, None)
 
-    async def _let_go(self, agent: Agent, status: AgentStatus | None) -> None:
+    async def _let_go(self, agent: SubagentSession, status: AgentStatus | None) -> None:
         await agent.close(status)
         self._stored.keep(agent.state, agent.session)
         self._open.pop(agent.state.id, None)
 
-    def _tell(self, agent: Agent, was: AgentStatus | None) -> None:
+    def _notify(self, agent: SubagentSession, was: AgentStatus | None) -> None:
         """Tell the user of a change, and the model of an end that nobody waits for."""
         state = agent.state
         (self._tree.at_work.add if state.is_at_work else self._tree.at_work.discard)(state.id)
-        self._door.emit(events.AgentChanged(state, was))
+        self._context.emit(events.AgentChanged(state, was))
         if state.is_at_work or agent.is_heard or self._is_closing:
             return
         agent.is_heard = True
         if not agent.awaited:
-            room = self._door.settings().model.output_tokens
-            message = None if state.message is None else truncate_middle(state.message, room)
+            budget = self._context.settings().model.output_tokens
+            message = None if state.message is None else truncate_middle(state.message, budget)
             item = subagent_notification(state.id, state.name, status_payload(state.status, message))
             self._untold[state.id] = item
-            self._door.note(item)
+            self._context.note(item)
 
     def _note_heard(self, state: AgentState) -> None:
-        """The model is told of an end by the answer to its call: not by an item as well."""
+        """The answer to its call tells the model of an end: no item is added as well."""
         agent = self._open.get(state.id)
         if agent is not None:
             agent.is_heard = True
         if (item := self._untold.pop(state.id, None)) is not None:
-            self._door.withdraw(item)
+            self._context.withdraw(item)
 
-    def _passing_on(self, agent: Agent) -> Callable[[events.Event], None]:
+    def _passing_on(self, agent: SubagentSession) -> Callable[[events.Event], None]:
         """What of an agent's events the user hears from the session that started it."""
 
         def listen(event: events.Event) -> None:
             match event:
                 case events.AgentChanged():
-                    self._door.emit(event)
+                    self._context.emit(event)
                 case events.Warned(code="sandbox_missing"):
-                    self._door.emit(event)
+                    self._context.emit(event)
                 case events.Warned(message):
-                    self._door.warn_for(agent.state.title, message)
+                    self._context.warn_for(agent.state.title, message)
                 case _:
                     pass
 
         return listen
 
-    def _at_work(self, target: str) -> Agent | None:
+    def _at_work(self, target: str) -> SubagentSession | None:
         state = self.find(target)
         agent = self._open.get(state.id) if state else None
         return agent if agent is not None and agent.is_at_work else None

@@ -45,12 +45,12 @@ def load_approvals(loaded: LoadedConfig, *, home: Path, cwd: Path, ignore_rules:
     for file in [*reading.files_in(own), store.always, store.project_file]:
         reading.own(file)
     # The layers are those the configuration found trusted; a folder of rules without one beside it counts as well.
-    folders = [cwd, *cwd.parents] if loaded.trust == "trusted" else []
-    for folder in folders:
-        if not folder.is_relative_to(project):
+    directories = [cwd, *cwd.parents] if loaded.trust == "trusted" else []
+    for directory in directories:
+        if not directory.is_relative_to(project):
             break
-        if (folder / ".codex") != home:
-            for file in reading.files_in(folder / ".codex" / "rules"):
+        if (directory / ".codex") != home:
+            for file in reading.files_in(directory / ".codex" / "rules"):
                 reading.of_project(file, project)
     return Approvals(reading.book, store=store, warnings=tuple(reading.warnings))
 
@@ -63,16 +63,16 @@ class _Reading:
         self.warnings: list[str] = []
         self.remedy = _CORRECT
 
-    def files_in(self, folder: Path) -> Sequence[Path]:
+    def files_in(self, directory: Path) -> Sequence[Path]:
         """The rules files of a folder in their order; those that cannot be read are a fault."""
         try:
-            files = sorted(path for path in folder.iterdir() if path.suffix == ".rules")
+            files = sorted(path for path in directory.iterdir() if path.suffix == ".rules")
         except OSError as error:
-            if is_there(folder):
-                self._fail(folder, (error.strerror or str(error)).lower())
+            if is_there(directory):
+                self._fail(directory, (error.strerror or str(error)).lower())
             return []
         if len(files) > _MAX_FILES:
-            self._fail(folder, f"{len(files)} files of rules, of which only {_MAX_FILES} are read")
+            self._fail(directory, f"{len(files)} files of rules, of which only {_MAX_FILES} are read")
         return files[:_MAX_FILES]
 
     def own(self, file: Path) -> None:

@@ -18,25 +18,25 @@ from codex_py.context.initial import ContextSnapshot
 from codex_py.context.instructions import tone_instructions
 from codex_py.context.permissions import render_permissions
 from codex_py.context.plan_mode import plan_mode_on
-from codex_py.core.agent_place import agent_slot, session_roles
+from codex_py.core.agent_setup import make_lazy_subagents, session_roles
 from codex_py.core.command_env import command_env, key_names, withheld_credentials
-from codex_py.core.hook_slot import HookSeat, session_hooks
+from codex_py.core.context_tracker import KnownContext
 from codex_py.core.installation import make_installation_id
-from codex_py.core.mcp_parts import ServerAnswers, server_notices, server_slot, session_servers
-from codex_py.core.mcp_slot import ServerTable
+from codex_py.core.lazy_hooks import HookContext, session_hooks
+from codex_py.core.lazy_mcp import ServerTable
+from codex_py.core.mcp_setup import ServerAnswers, make_lazy_mcp, server_notices, session_servers
 from codex_py.core.model_connection import connect_model, find_local_model, known_facts, login_rules
 from codex_py.core.model_settings import choose_model, compact_prompt, model_settings
-from codex_py.core.offered_tools import ToolPlace, offered_tools, web_search_notice
 from codex_py.core.read_check import read_check
 from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session import Session
 from codex_py.core.session_file import SessionFile
-from codex_py.core.session_parts import SessionParts
 from codex_py.core.session_request import ResumeTarget, SessionRequest
+from codex_py.core.session_services import SessionServices
 from codex_py.core.session_skills import SessionSkills, SkillSettings
 from codex_py.core.skill_sources import skill_rules, skill_sources
-from codex_py.core.told_context import KnownContext
-from codex_py.core.tool_runs import ToolParts
+from codex_py.core.tool_runs import ToolServices
+from codex_py.core.tool_set import ToolSetContext, build_tools, web_search_notice
 from codex_py.core.turn_context import ModelSettings, TurnSettings
 from codex_py.log import write_crash_report
 from codex_py.model.auth import find_credentials
@@ -49,7 +49,7 @@ from codex_py.protocol.ids import uuid7
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import ApprovalPolicy, extra_roots
 from codex_py.sandbox.policy import writable_roots
-from codex_py.shell.command_line import CommandLineReader
+from codex_py.shell.reader import CommandLineReader
 from codex_py.shell.script_file import read_script_file
 from codex_py.skills.roots import SkillRootsRequest
 from codex_py.text.nearest import did_you_mean
@@ -57,9 +57,9 @@ from codex_py.text.redact import Redactor
 from codex_py.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from codex_py.core.hands import Hands
     from codex_py.core.notify import Notifier
     from codex_py.core.session_hooks import SessionHooks
+    from codex_py.core.tool_runtime import ToolRuntime
     from codex_py.model.auth import Credentials, LoginRules
     from codex_py.model.catalog import ModelFacts
     from codex_py.model.client import ModelClient
@@ -80,19 +80,19 @@ async def open_session(request: SessionRequest, *, offline_url: str | None = Non
     """
     provider = _provider(request, offline_url)
     local = await find_local_model(request.loaded, provider)
-    parts = _parts(request, provider, local)
-    session = Session(parts)
+    services = _build_services(request, provider, local)
+    session = Session(services)
     if request.loaded.config.notify:
         session.subscribe(_notifier(request, session))
     try:
-        if parts.mcp.servers is not None:
-            await parts.mcp.servers.require()
+        if services.mcp.servers is not None:
+            await services.mcp.servers.require()
         yield session
     finally:
         await session.close()
 
 
-def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | None) -> SessionParts:
+def _build_services(request: SessionRequest, provider: Provider, local: LocalChoice | None) -> SessionServices:
     config = request.loaded.config
     rules = login_rules(config)
     credentials = find_credentials(provider, env=request.env, home=request.home, rules=rules)
@@ -107,22 +107,22 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
     tool_env = _tool_env(request, keys := key_names(config, provider), thread_id)
     roles = session_roles(request)
     hooks, approval = _hooks(request, tool_env, stored, thread_id=thread_id)
-    place = ToolPlace(provider, approval, request.can_ask, roles.shown())
-    tools = offered_tools(config, facts, settings, place)
+    tool_context = ToolSetContext(provider, approval, request.can_ask, roles.shown())
+    tools = build_tools(config, facts, settings, tool_context)
     client = _client(request, provider, credentials, rules)
     servers = session_servers(request)
     command_lines = CommandLineReader(read_script_file)
-    mcp = server_slot(request, servers, ServerAnswers(provider=provider, client=client, pictures=facts.images))
-    return SessionParts(
+    mcp = make_lazy_mcp(request, servers, ServerAnswers(provider=provider, client=client, pictures=facts.images))
+    return SessionServices(
         thread_id=thread_id,
         provider_name=provider.id,
         settings=TurnSettings(request.cwd, settings, choose_policy(request.loaded, request.extra_roots), approval),
         model=client,
-        tools=ToolParts(
+        tools=ToolServices(
             tools,
             tool_env,
-            lambda: _hands(request),
-            agent_slot(request, roles, file),
+            lambda: _load_runtime(request),
+            make_lazy_subagents(request, roles, file),
             command_lines,
             can_ask=request.can_ask,
             chose_never=request.chooses_never,
@@ -134,7 +134,7 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
         open_recorder=lambda warn: file.open(thread_id, instructions=settings.instructions, warn=warn),
         redactor=_redactor(request, credentials.secrets, keys),
         snapshot=lambda skills, now: _snapshot(request, now, skills=skills),
-        override=lambda op, now: _overridden(request, place, op, now),
+        override=lambda op, now: _overridden(request, tool_context, op, now),
         skills=_session_skills(request, settings, tool_env, command_lines, keys=keys, servers=servers),
         mcp=mcp,
         report_crash=lambda error: _report_crash(config.log_dir or request.home / "log", error),
@@ -150,7 +150,7 @@ def _parts(request: SessionRequest, provider: Provider, local: LocalChoice | Non
         notice=_OFFLINE_NOTICE if provider.id == OFFLINE_PROVIDER else None,
         previous=_previous(request, provider, settings, stored),
         compact_prompt=compact_prompt(config),
-        tells_interrupts=config.agents.interrupt_message,
+        reports_interrupts=config.agents.interrupt_message,
     )
 
 
@@ -180,7 +180,7 @@ def _hooks(
     """The hooks of the session, and the policy where they can answer for the user."""
     source = "fork" if request.forks else "resume" if stored else "clear" if request.follows else "startup"
     hooks = session_hooks(
-        HookSeat(
+        HookContext(
             loaded=request.loaded,
             home=request.home,
             cwd=request.cwd,
@@ -195,10 +195,10 @@ def _hooks(
     return hooks, answered or request.approval
 
 
-def _hands(request: SessionRequest) -> Hands:
-    from codex_py.core.hands import load_hands  # the seam: many a session calls no tool
+def _load_runtime(request: SessionRequest) -> ToolRuntime:
+    from codex_py.core.tool_runtime import load_tool_runtime  # the seam: many a session calls no tool
 
-    return load_hands(
+    return load_tool_runtime(
         request.loaded, home=request.home, cwd=request.cwd, env=request.env, ignore_rules=request.ignore_rules
     )
 
@@ -226,7 +226,7 @@ def _stored_session(request: SessionRequest) -> StoredSession | None:
     from codex_py.core.stored_sessions import load_stored  # the seam: only to resume
 
     cwd = None if target.any_directory else request.cwd
-    return load_stored(request.home, wanted=target.thread_id, cwd=cwd, through_turn=target.turn)
+    return load_stored(request.home, name=target.thread_id, cwd=cwd, through_turn=target.turn)
 
 
 def _tool_env(request: SessionRequest, keys: frozenset[str], thread_id: str) -> dict[str, str]:
@@ -281,11 +281,11 @@ def _session_skills(
 
 
 def _overridden(
-    request: SessionRequest, place: ToolPlace, op: OverrideTurnContext, now: TurnSettings
+    request: SessionRequest, tool_context: ToolSetContext, op: OverrideTurnContext, now: TurnSettings
 ) -> tuple[TurnSettings, ToolRegistry | None]:
     from codex_py.core.turn_overrides import overridden  # the seam: few sessions change their settings
 
-    return overridden(op, now, loaded=request.loaded, extra_roots=request.extra_roots, place=place)
+    return overridden(op, now, loaded=request.loaded, extra_roots=request.extra_roots, tool_context=tool_context)
 
 
 def _snapshot(request: SessionRequest, now: TurnSettings, *, skills: str) -> KnownContext:
@@ -353,7 +353,7 @@ def _notices(
     return notices
 
 
-def _report_crash(folder: Path, error: BaseException) -> str:
-    report = write_crash_report(folder, error, version=__version__)
+def _report_crash(directory: Path, error: BaseException) -> str:
+    report = write_crash_report(directory, error, version=__version__)
     where = f"details in `{report}`" if report else "and no log could be written"
     return f"this is a bug in codex-py: {type(error).__name__}; {where}"

@@ -39,12 +39,12 @@ class CallBatch:
         run: RunTool,
         *,
         append: Callable[[ResponseItem], None],
-        keep: Callable[[ResponseItem], None],
+        save: Callable[[ResponseItem], None],
     ) -> None:
         self._group = group
         self._run = run
         self._append = append
-        self._keep = keep
+        self._save = save
         self._started: list[_Started] = []
         self._appended = 0
         self._complete = False
@@ -77,11 +77,15 @@ class CallBatch:
 
     def crash(self) -> Exception | None:
         """The first bug a tool ran into."""
-        return next((one.output.crash for one in self._started if one.output and one.output.crash), None)
+        return next(
+            (started.output.crash for started in self._started if started.output and started.output.crash), None
+        )
 
     def failure(self) -> str:
         """Why the turn must end after these calls, or empty."""
-        return next((one.output.failure for one in self._started if one.output and one.output.failure), "")
+        return next(
+            (started.output.failure for started in self._started if started.output and started.output.failure), ""
+        )
 
     async def _run_after(self, before: list[asyncio.Task[ToolOutput]], started: _Started) -> ToolOutput:
         if before:
@@ -92,7 +96,7 @@ class CallBatch:
         started.output = output
         self._append_ready()
         if started in self._started[self._appended :]:
-            self._keep(started.item())
+            self._save(started.item())
 
     def _append_ready(self) -> None:
         while self._complete and self._appended < len(self._started):

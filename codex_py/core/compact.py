@@ -114,8 +114,8 @@ class Compactor:
             kind="compaction",
         )
         items, usage = await self._answer(prompt)
-        said = [view.text for item in items if isinstance(view := item.view(), Message) and view.role == "assistant"]
-        summary = said[-1].strip() if said else ""
+        answers = [view.text for item in items if isinstance(view := item.view(), Message) and view.role == "assistant"]
+        summary = answers[-1].strip() if answers else ""
         if not summary:
             raise ModelError("the model wrote no summary", retryable=False)
         return Handover((summary_item(summary),), "local", summary=summary, usage=usage)
@@ -135,13 +135,17 @@ class Compactor:
     async def _remote(self, request: CompactionRequest) -> Handover:
         prompt = request.prompt.replace(input=_encoded(request.items), output_schema=None)
         output = paired(await self._model.compact(prompt))
-        first = next((place for place, item in enumerate(output) if item.type in _COMPACTIONS), None)
+        first = next((index for index, item in enumerate(output) if item.type in _COMPACTIONS), None)
         if first is None:
             raise ModelError(f"expected a compaction item, got none among {len(output)} items", retryable=False)
         # What the host says itself is said afresh, so the server's copy of it goes.
-        kept = [item for item in output[:first] if not _is_of_host(item)]
-        said = any(is_users_own(item) for item in kept)
-        return Handover((*(() if said else kept), *output[first:]), "remote", users=tuple(kept) if said else None)
+        retained = [item for item in output[:first] if not _is_of_host(item)]
+        has_user_message = any(is_users_own(item) for item in retained)
+        return Handover(
+            (*(() if has_user_message else retained), *output[first:]),
+            "remote",
+            users=tuple(retained) if has_user_message else None,
+        )
 
     async def _answer(self, prompt: Prompt) -> tuple[list[ResponseItem], TokenUsage]:
         items: list[ResponseItem] = []

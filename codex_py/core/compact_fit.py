@@ -37,22 +37,22 @@ def with_short_texts(items: Sequence[ResponseItem]) -> list[ResponseItem]:
 
 def paired(items: Sequence[ResponseItem]) -> list[ResponseItem]:
     """The items without the calls that nothing answers, and without the outputs that answer no call before them."""
-    kept: list[ResponseItem | None] = list(items)
+    retained: list[ResponseItem | None] = list(items)
     waiting: dict[str, list[int]] = {}
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         exchange = exchange_of(item)
         if exchange is None:
             continue
         if not exchange.is_output:
-            waiting.setdefault(exchange.call_id, []).append(place)
+            waiting.setdefault(exchange.call_id, []).append(index)
         elif not waiting.get(exchange.call_id):
-            kept[place] = None
+            retained[index] = None
         else:
             waiting[exchange.call_id].pop(0)
-    for places in waiting.values():
-        for place in places:
-            kept[place] = None
-    return [item for item in kept if item is not None]
+    for indexes in waiting.values():
+        for index in indexes:
+            retained[index] = None
+    return [item for item in retained if item is not None]
 
 
 def _shortened(item: ResponseItem) -> ResponseItem | None:
@@ -78,7 +78,8 @@ def _short(content: object) -> Any:
     """A text, or parts of content, cut."""
     if isinstance(content, str):
         return truncate_middle(content, _TEXT_TOKENS)
-    parts: list[dict[str, Any]] = [as_object(part) for part in as_list(content)]
+    content_parts: list[dict[str, Any]] = [as_object(part) for part in as_list(content)]
     return [
-        {**part, "text": _short(part["text"])} if isinstance(part.get("text"), str) else _NO_PICTURE for part in parts
+        {**part, "text": _short(part["text"])} if isinstance(part.get("text"), str) else _NO_PICTURE
+        for part in content_parts
     ]

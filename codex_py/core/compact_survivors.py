@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codex_py.context.summary import is_summary, is_users_own
 from codex_py.context.work_notes import work_notes
-from codex_py.core.work_state import WorkState
+from codex_py.core.work_log import WorkState
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.items import Message, ResponseItem, message
 from codex_py.text.tokens import PICTURE_BYTES, estimate_text_tokens, estimate_tokens
@@ -22,7 +22,7 @@ _USER_SHARE: Final = 4
 _SKILL_BYTES: Final = 32 * 1024
 _ALL_SKILLS_BYTES: Final = 64 * 1024
 # A message cut shorter than this says nothing.
-_LEAST_TOKENS: Final = 16
+_MIN_TOKENS: Final = 16
 _SKILL_END: Final = "\n</skill>"
 
 
@@ -41,9 +41,9 @@ def new_history(
     """
     budget = user_budget(window)
     users = (
-        handover.users if handover.users is not None else kept_user_messages(items, budget // 8 if tight else budget)
+        handover.users if handover.users is not None else retain_user_messages(items, budget // 8 if tight else budget)
     )
-    again = [] if tight else kept_skills(skills)
+    again = [] if tight else retain_skills(skills)
     return [*users, *again, *work_notes(state.plan, state.files, state.skills), *handover.items]
 
 
@@ -52,12 +52,12 @@ def user_budget(window: int | None) -> int:
     return USER_TOKENS if window is None else min(USER_TOKENS, window // _USER_SHARE)
 
 
-def kept_user_messages(items: Sequence[ResponseItem], budget: int) -> list[ResponseItem]:
+def retain_user_messages(items: Sequence[ResponseItem], budget: int) -> list[ResponseItem]:
     """The user's own messages that fit into `budget` tokens, chosen newest first, in their order.
 
     The first one that does not fit whole keeps its head and tail, and loses its pictures; all older ones are dropped.
     """
-    kept: list[ResponseItem] = []
+    retained: list[ResponseItem] = []
     left = budget
     for item in reversed(items):
         if not is_users_own(item):
@@ -65,24 +65,24 @@ def kept_user_messages(items: Sequence[ResponseItem], budget: int) -> list[Respo
         text, pictures = _content(item)
         cost = estimate_text_tokens(text) + estimate_tokens(pictures * PICTURE_BYTES)
         if cost > left:
-            kept += _cut_message(text, pictures, left)
+            retained += _cut_message(text, pictures, left)
             break
-        kept.append(item)
+        retained.append(item)
         left -= cost
-    return kept[::-1]
+    return retained[::-1]
 
 
-def kept_skills(items: Sequence[ResponseItem]) -> list[ResponseItem]:
+def retain_skills(items: Sequence[ResponseItem]) -> list[ResponseItem]:
     """The `<skill>` messages of a turn again: 32 KiB of each, 64 KiB of all."""
-    kept: list[ResponseItem] = []
+    retained: list[ResponseItem] = []
     left = _ALL_SKILLS_BYTES
     for item in items:
         view = item.view()
         if isinstance(view, Message) and left > 0:
             text = _cut_skill(view.text, min(_SKILL_BYTES, left))
             left -= len(text.encode("utf-8", "surrogatepass"))
-            kept.append(item if text == view.text else message("user", text))
-    return kept
+            retained.append(item if text == view.text else message("user", text))
+    return retained
 
 
 def is_of_model(item: ResponseItem) -> bool:
@@ -94,14 +94,14 @@ def is_of_model(item: ResponseItem) -> bool:
 
 
 def _content(item: ResponseItem) -> tuple[str, int]:
-    parts: list[dict[str, Any]] = [as_object(part) for part in as_list(item.decode().get("content"))]
+    content_parts: list[dict[str, Any]] = [as_object(part) for part in as_list(item.decode().get("content"))]
     view = item.view()
     text = view.text if isinstance(view, Message) else ""
-    return text, sum(part.get("type") == "input_image" for part in parts)
+    return text, sum(part.get("type") == "input_image" for part in content_parts)
 
 
 def _cut_message(text: str, pictures: int, budget: int) -> list[ResponseItem]:
-    if budget < _LEAST_TOKENS or not text:
+    if budget < _MIN_TOKENS or not text:
         return []
     texts = [truncate_middle(text, budget)]
     if pictures:

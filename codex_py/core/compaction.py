@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from codex_py.core.context_meter import ContextMeter, Counted, Fill, compaction_limit, is_too_full
+from codex_py.core.context_tracker import ContextTracker
 from codex_py.core.history import History
 from codex_py.core.sampling import prompt_for
-from codex_py.core.told_context import ToldContext
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn_context import ModelSettings, TurnContext
-from codex_py.core.work_state import WorkLog, WorkState
+from codex_py.core.work_log import WorkLog, WorkState
 from codex_py.errors import ModelError
 from codex_py.model.client import ModelClient
 from codex_py.protocol import events
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from codex_py.skills.implicit import SkillUse
 
 # A request that does not fit is answered by a compaction, and once more by a harsher one.
-_MOST_RELIEFS: Final = 2
+_MAX_REFUSALS: Final = 2
 
 
-class CompactionParts(Value):
+class CompactionServices(Value):
     """What a compaction works on. `tools` gives the encoded specs; `prompt_text` is the user's handoff request.
 
     `skill_uses` tells which skills a command in a folder reads or runs scripts of. `note_cost` hears what a compaction
@@ -40,7 +40,7 @@ class CompactionParts(Value):
     history: History
     model: ModelClient
     transcript: Transcript
-    told: ToldContext
+    context_tracker: ContextTracker
     tools: Callable[[], bytes]
     emit: Callable[[events.Event], None]
     note_cost: Callable[[TokenUsage, int], None]
@@ -53,9 +53,9 @@ class CompactionParts(Value):
 class Compaction:
     """Watches one history and compacts it when that is due."""
 
-    def __init__(self, parts: CompactionParts) -> None:
-        self._parts = parts
-        self._meter = ContextMeter(parts.history)
+    def __init__(self, services: CompactionServices) -> None:
+        self._services = services
+        self._meter = ContextMeter(services.history)
         self._work = WorkLog()
         # As the last compaction of an earlier run has left it.
         self._earlier = WorkState()
@@ -69,12 +69,12 @@ class Compaction:
         self._floor = 0
         self._reliefs = 0
 
-    def take_over(self, usage: TokenUsage, covered: int, work_state: object) -> None:
+    def restore(self, usage: TokenUsage, covered: int, work_state: object) -> None:
         """Go on from an earlier run, whose items the history has taken over; `usage` counts the first `covered`."""
         if covered:
             self._meter.note_response(usage, covered)
         self._earlier = WorkState.from_record(work_state)
-        self._unread = len(self._parts.history)
+        self._unread = len(self._services.history)
 
     def begin_turn(self) -> None:
         """Forget the skills of the turn before."""
@@ -103,7 +103,7 @@ class Compaction:
             return self._work.state.plan
         from codex_py.core.work_history import last_plan  # the seam: only for a session that goes on
 
-        found = last_plan(self._parts.history.items[: self._unread])
+        found = last_plan(self._services.history.items[: self._unread])
         return self._earlier.plan if found is None else found
 
     def files_edited(self) -> Mapping[str, str]:
@@ -120,7 +120,7 @@ class Compaction:
         self, settings: ModelSettings, coming: int, previous: ModelSettings | None
     ) -> CompactionReason | None:
         """Why to compact before `coming` bytes are added, or None. `previous` is what the turn before ran with."""
-        if not len(self._parts.history):
+        if not len(self._services.history):
             return None
         fill = self._fill(settings, coming)
         if previous is not None and _is_smaller(settings, previous) and is_too_full(fill, settings):
@@ -158,16 +158,16 @@ class Compaction:
         except ModelError as error:
             self._go_on_after(error, turn.settings)
 
-    async def relieve(self, turn: TurnContext, refusal: ModelError) -> None:
+    async def compact_after_refusal(self, turn: TurnContext, refusal: ModelError) -> None:
         """Make room after a request that was too long; raises `ModelError` when there is no more to be made.
 
         Where only the user has spoken so far there is none: the refusal itself says it best.
         """
         from codex_py.core.compact_survivors import is_of_model
 
-        if not any(map(is_of_model, self._parts.history.items)):
+        if not any(map(is_of_model, self._services.history.items)):
             raise refusal
-        if self._reliefs == _MOST_RELIEFS:
+        if self._reliefs == _MAX_REFUSALS:
             raise ModelError(
                 f"the conversation does not fit into the context window of `{turn.settings.model}`, even compacted:"
                 f" {refusal}",
@@ -192,53 +192,53 @@ class Compaction:
         # The seam: many a session is never compacted.
         from codex_py.core.compact import CompactionRequest, Compactor
 
-        parts = self._parts
+        services = self._services
         trigger = "manual" if reason == "user_requested" else "auto"
-        refusal = None if parts.hooks is None else await parts.hooks.before_compaction(trigger, focus)
+        refusal = None if services.hooks is None else await services.hooks.before_compaction(trigger, focus)
         # What does not fit has no choice.
         if refusal is not None and reason != "context_overflow":
             raise ModelError(f"a PreCompact hook does not let it: {refusal}", retryable=False)
         before = self._fill(turn.settings).total
-        parts.emit(events.CompactionStarted(reason, before))
+        services.emit(events.CompactionStarted(reason, before))
         request = CompactionRequest(
-            prompt=prompt_for(turn, parts.history, parts.tools(), tokens=before),
-            items=parts.history.items,
-            way=self._way or parts.model.compaction,
-            prompt_text=parts.prompt_text,
+            prompt=prompt_for(turn, services.history, services.tools(), tokens=before),
+            items=services.history.items,
+            way=self._way or services.model.compaction,
+            prompt_text=services.prompt_text,
             focus=focus,
         )
-        handover = await Compactor(parts.model, parts.emit, self._warn).hand_over(request)
+        handover = await Compactor(services.model, services.emit, self._warn).hand_over(request)
         # What did not work once is not tried again.
         self._way = handover.how
         self._replace(turn, handover, mid_turn=mid_turn)
         after = self._fill(turn.settings).total
-        parts.note_cost(handover.usage, after)
-        parts.emit(events.ContextCompacted(before, after, handover.how, reason, handover.summary))
-        if parts.hooks is not None:
-            parts.history.append(*await parts.hooks.after_compaction(trigger, handover.summary))
+        services.note_cost(handover.usage, after)
+        services.emit(events.ContextCompacted(before, after, handover.how, reason, handover.summary))
+        if services.hooks is not None:
+            services.history.append(*await services.hooks.after_compaction(trigger, handover.summary))
 
     def _replace(self, turn: TurnContext, handover: Handover, *, mid_turn: bool) -> None:
         from codex_py.core.compact_survivors import new_history
 
-        parts = self._parts
+        services = self._services
         self._read_earlier_work()
         state = self._work.state
         survivors = new_history(
-            parts.history.items,
+            services.history.items,
             handover,
             state,
             skills=self._turn_skills if mid_turn else (),
             window=turn.settings.context_window,
-            tight=self._reliefs == _MOST_RELIEFS,
+            tight=self._reliefs == _MAX_REFUSALS,
         )
 
         def begin(context: Sequence[ResponseItem]) -> None:
-            parts.history.replace([*context, *survivors])
-            parts.transcript.compacted(
-                handover.summary, parts.history.items, window=parts.history.window, work_state=state.to_record()
+            services.history.replace([*context, *survivors])
+            services.transcript.compacted(
+                handover.summary, services.history.items, window=services.history.window, work_state=state.to_record()
             )
 
-        parts.told.afresh(begin)
+        services.context_tracker.send_all(begin)
         self._meter.restart()
         self._fresh, self._floor = True, 0
 
@@ -246,8 +246,8 @@ class Compaction:
         if self._unread:
             from codex_py.core.work_history import work_state_of
 
-            parts = self._parts
-            earlier = work_state_of(parts.history.items[: self._unread], parts.cwd, parts.skill_uses)
+            services = self._services
+            earlier = work_state_of(services.history.items[: self._unread], services.cwd, services.skill_uses)
             self._work.state = self._earlier.then(earlier).then(self._work.state)
             self._unread = 0
 
@@ -255,14 +255,14 @@ class Compaction:
         return not self._fresh and fill.total >= self._floor and is_too_full(fill, settings)
 
     def _fill(self, settings: ModelSettings, coming: int = 0) -> Fill:
-        return self._meter.fill(settings, self._parts.tools(), coming=coming)
+        return self._meter.fill(settings, self._services.tools(), coming=coming)
 
     def _check_help(self, settings: ModelSettings, covered: int) -> None:
         """A compaction that leaves too much must not be followed by the next one at once.
 
         What came after the first `covered` items, such as a long output, is not its fault.
         """
-        fill = self._fill(settings, -self._parts.history.weight_since(covered))
+        fill = self._fill(settings, -self._services.history.weight_since(covered))
         if is_too_full(fill, settings):
             self._floor = fill.total * 5 // 4
             self._warn(
@@ -282,7 +282,7 @@ class Compaction:
         self._warn(f"compacting the conversation failed: {error}; the turn goes on with all of it")
 
     def _warn(self, message: str) -> None:
-        self._parts.emit(events.Warned(message))
+        self._services.emit(events.Warned(message))
 
 
 def _is_smaller(settings: ModelSettings, previous: ModelSettings) -> bool:

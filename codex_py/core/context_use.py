@@ -8,14 +8,14 @@ from typing import Final, get_args
 from codex_py.context.summary import HOST_TEXTS
 from codex_py.core.context_meter import Counted
 from codex_py.core.turn_context import ModelSettings
-from codex_py.protocol.context_use import ContextPart, ContextPartName, ContextUse
+from codex_py.protocol.context_use import ContextSection, ContextSectionName, ContextUse
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.items import ResponseItem
 from codex_py.text.tokens import counted_bytes, estimate_tokens
 
 # A sealed piece of reasoning is base64 and carries some hundred bytes that are no thoughts.
 _SEAL_BYTES: Final = 650
-_BY_BEGINNING: Final[Mapping[str, ContextPartName]] = {
+_BY_BEGINNING: Final[Mapping[str, ContextSectionName]] = {
     "<skills_instructions>": "skills_list",
     "<skill>": "injected_skills",
     "# AGENTS.md instructions": "agents_md",
@@ -29,7 +29,7 @@ def measure_context(
 
     `counted` is what the history takes; where the provider has counted nothing of it the estimates stand.
     """
-    weights: dict[ContextPartName, int] = dict.fromkeys(get_args(ContextPartName), 0)
+    weights: dict[ContextSectionName, int] = dict.fromkeys(get_args(ContextSectionName), 0)
     weights["base"] = len(settings.instructions.encode("utf-8", "surrogatepass"))
     weights["tools"] = len(tools)
     for item in items:
@@ -37,9 +37,9 @@ def measure_context(
             weights[name] += weight
     sizes = [estimate_tokens(weight) for weight in weights.values()]
     total = counted.total if counted.measured else sum(sizes)
-    parts = zip(weights, _scaled(sizes, total), strict=True)
+    sized_parts = zip(weights, _scaled(sizes, total), strict=True)
     return ContextUse(
-        parts=tuple(ContextPart(name, tokens) for name, tokens in parts if tokens),
+        sections=tuple(ContextSection(name, tokens) for name, tokens in sized_parts if tokens),
         total=total,
         window=settings.context_window,
         compacted_at=counted.limit,
@@ -47,41 +47,41 @@ def measure_context(
     )
 
 
-def _weights_of(item: ResponseItem) -> list[tuple[ContextPartName, int]]:
+def _weights_of(item: ResponseItem) -> list[tuple[ContextSectionName, int]]:
     """An item's bytes, by what they are; a message may have parts of different kinds."""
     size = counted_bytes(item.encoded)
-    kind = item.type
-    if kind == "message":
+    item_type = item.type
+    if item_type == "message":
         return _message_weights(item, size)
-    if kind == "reasoning":
+    if item_type == "reasoning":
         return [("reasoning", _reasoning_weight(item, size))]
-    if kind.endswith("_output"):
+    if item_type.endswith("_output"):
         return [("outputs", size)]
     # A compaction by the provider stands for the messages it replaced.
-    return [("messages" if kind.startswith("compaction") else "calls", size)]
+    return [("messages" if item_type.startswith("compaction") else "calls", size)]
 
 
-def _message_weights(item: ResponseItem, size: int) -> list[tuple[ContextPartName, int]]:
+def _message_weights(item: ResponseItem, size: int) -> list[tuple[ContextSectionName, int]]:
     message = item.decode()
     role = message.get("role")
     if role == "assistant":
         return [("messages", size)]
     texts = [as_object(part).get("text") for part in as_list(message.get("content"))]
-    fallback: ContextPartName = "messages" if role == "user" else "host"
-    weights: list[tuple[ContextPartName, int]] = [
-        (_kind_of(text, fallback), len(text.encode("utf-8", "surrogatepass")))
+    fallback: ContextSectionName = "messages" if role == "user" else "host"
+    weights: list[tuple[ContextSectionName, int]] = [
+        (_part_name_of(text, fallback), len(text.encode("utf-8", "surrogatepass")))
         for text in texts
         if isinstance(text, str)
     ]
     # Quotes, escapes and pictures: they belong to what the message mostly is.
     rest = max(0, size - sum(weight for _, weight in weights))
-    return [*weights, (max(weights, key=lambda one: one[1])[0] if weights else fallback, rest)]
+    return [*weights, (max(weights, key=lambda pair: pair[1])[0] if weights else fallback, rest)]
 
 
-def _kind_of(text: str, fallback: ContextPartName) -> ContextPartName:
-    for beginning, kind in _BY_BEGINNING.items():
+def _part_name_of(text: str, fallback: ContextSectionName) -> ContextSectionName:
+    for beginning, part_name in _BY_BEGINNING.items():
         if text.startswith(beginning):
-            return kind
+            return part_name
     return "host" if text.startswith(HOST_TEXTS) else fallback
 
 

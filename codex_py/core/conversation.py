@@ -9,26 +9,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codex_py.context.aborted import turn_aborted
-from codex_py.core.asked_skills import SkillDesk
-from codex_py.core.compaction import Compaction, CompactionParts
+from codex_py.core.compaction import Compaction, CompactionServices
+from codex_py.core.context_tracker import ContextTracker, KnownContext
 from codex_py.core.current_settings import CurrentSettings
 from codex_py.core.history import History
-from codex_py.core.late_input import LateInput, Said
 from codex_py.core.listeners import Listeners
+from codex_py.core.pending_input import PendingInput, PendingMessage
 from codex_py.core.questions import Questions
-from codex_py.core.sampling import Answer as ModelAnswer
 from codex_py.core.sampling import Sampler, ToolCrash
+from codex_py.core.sampling import SampleResult as ModelAnswer
 from codex_py.core.secrets import Secrets
-from codex_py.core.session_parts import SessionParts
-from codex_py.core.session_skills import AskedFor
+from codex_py.core.session_services import SessionServices
+from codex_py.core.session_skills import SkillsToInject
+from codex_py.core.skill_requests import SkillRequests
 from codex_py.core.token_count import TokenCount
-from codex_py.core.told_context import KnownContext, ToldContext
 from codex_py.core.tool_runs import ToolRuns
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn import Turn
 from codex_py.core.turn_context import ModelSettings, TurnContext, TurnSettings
 from codex_py.core.turn_hooks import PromptRefused, TurnHooks
-from codex_py.core.user_message import said
+from codex_py.core.user_message import texts_of
 from codex_py.errors import CodexError, ModelError
 from codex_py.model.client import TurnState
 from codex_py.protocol import events
@@ -44,57 +44,59 @@ if TYPE_CHECKING:
     from codex_py.rollout.reader import StoredSession
 
 
-class Conversation:
+class TurnRunner:
     """Runs the turns it is asked for; the session sees to it that there is one at a time.
 
-    What comes in beside a turn waits in `late`; `turn` is the one that began last.
+    Input that arrives during a turn waits in `pending`; `turn` is the one that began last.
     """
 
-    def __init__(self, parts: SessionParts, *, secrets: Secrets, listeners: Listeners, questions: Questions) -> None:
-        self._parts = parts
+    def __init__(
+        self, services: SessionServices, *, secrets: Secrets, listeners: Listeners, questions: Questions
+    ) -> None:
+        self._services = services
         self._secrets = secrets
         self._listeners = listeners
         self._emit = listeners.emit
         self.runs = ToolRuns(
-            parts.tools,
+            services.tools,
             secrets,
             questions,
             emit=self._emit_of_tool,
             warn=listeners.warn_once,
-            use_skill=lambda name: self._desk.use(name),
+            use_skill=lambda name: self._skill_requests.use(name),
         )
-        self.settings = CurrentSettings(parts.settings, parts.override, self.runs.offer)
-        self.late = LateInput()
+        self.settings = CurrentSettings(services.settings, services.override, self.runs.offer)
+        self.pending = PendingInput()
         self.turn: TurnContext | None = None
-        self._previous: ModelSettings | None = parts.previous
+        self._previous: ModelSettings | None = services.previous
         self._unheard: list[ResponseItem] = []
         self._running: asyncio.Task[str | None] | None = None
         self._interrupted = False
         self._begun = False
         self._tokens = TokenCount()
-        self._transcript = Transcript(parts.open_recorder(listeners.warn), secrets.redact_bytes)
+        self._transcript = Transcript(services.open_recorder(listeners.warn), secrets.redact_bytes)
         self.history = History(self._record)
-        self.told = ToldContext(self._known_context, self._transcript, listeners.warn_once)
-        self._hooks = TurnHooks(parts.tools.hooks, listeners, self._transcript)
-        self._hooks.attach(secrets, settings=lambda: self.settings.now, note=self.late.add)
-        self.compaction = Compaction(self._compaction_parts())
+        self.context_tracker = ContextTracker(self._known_context, self._transcript, listeners.warn_once)
+        self._hooks = TurnHooks(services.tools.hooks, listeners, self._transcript)
+        self._hooks.attach(secrets, settings=lambda: self.settings.now, note=self.pending.add)
+        self.compaction = Compaction(self._compaction_services())
         listeners.add(self.compaction.note_event)
-        self._desk = SkillDesk(
-            skills=parts.skills,
+        self._skill_requests = SkillRequests(
+            skills=services.skills,
             history=self.history,
             compaction=self.compaction,
             secrets=secrets,
             questions=questions,
             listeners=listeners,
-            can_ask=parts.tools.can_ask,
-            mcp=parts.mcp,
+            can_ask=services.tools.can_ask,
+            mcp=services.mcp,
             join=self.runs.join,
         )
-        if parts.stored is not None:
-            self._take_over(parts.stored)
-        elif parts.kin is not None and parts.kin.told is not None:
-            self.told.inherit(parts.kin.told)
-            self.history.append(*parts.kin.history)
+        if services.stored is not None:
+            self._restore(services.stored)
+        elif services.parent_session is not None and services.parent_session.snapshot is not None:
+            self.context_tracker.inherit(services.parent_session.snapshot)
+            self.history.append(*services.parent_session.history)
 
     @property
     def rollout(self) -> Path | None:
@@ -110,22 +112,22 @@ class Conversation:
         if self._begun:
             return
         self._begun = True
-        parts, settings = self._parts, self.settings.next
+        services, settings = self._services, self.settings.next
         self._emit(
             events.SessionStarted(
-                thread_id=parts.thread_id,
+                services.thread_id,
                 model=settings.model.model,
-                provider=parts.provider_name,
+                provider=services.provider_name,
                 cwd=settings.cwd,
                 approval=settings.approval,
                 sandbox=settings.sandbox_policy,
                 effort=settings.model.effort,
                 summary=settings.model.summary,
                 resumed=len(self.history.items),
-                notice=parts.notice,
+                notice=services.notice,
             )
         )
-        for warning in parts.warnings:
+        for warning in services.warnings:
             self._listeners.warn(warning)
 
     def interrupt(self, *, coming: bool) -> None:
@@ -139,18 +141,17 @@ class Conversation:
         self._transcript.close()
 
     async def user_turn(
-        self, waiting: Sequence[Said], output_schema: bytes | None = None, *, late: bool = False
+        self, waiting: Sequence[PendingMessage], output_schema: bytes | None = None, *, was_steered: bool = False
     ) -> None:
-        """A turn about what the user has said; `late` says that it was meant for the turn before."""
-        texts = tuple(text for one in waiting for text in said(one.input))
-        turn = self._begin_turn(texts, output_schema)
-        if late:
+        """A turn about messages of the user; `was_steered` says that they were meant for the turn before."""
+        turn = self._begin_turn(texts := tuple(text for new in waiting for text in texts_of(new.input)), output_schema)
+        if was_steered:
             self._emit(events.Steered(turn.turn_id, texts, new_turn=True))
-        coming = sum(counted_bytes(one.message.encoded) for one in waiting if one.message is not None)
+        coming = sum(counted_bytes(message.message.encoded) for message in waiting if message.message is not None)
         due = self.compaction.due_before_turn(turn.settings, coming, self._previous)
         if due is None:
-            self._tell_context(turn)
-        await self._within(turn, self._work(turn, waiting, due=due))
+            self._send_context(turn)
+        await self._within(turn, self._work(turn, waiting, due))
 
     async def compact(self, focus: str) -> None:
         """A turn that does nothing but compact the history."""
@@ -162,10 +163,10 @@ class Conversation:
         await self._within(turn, self.compaction.compact(turn, "user_requested", focus=focus))
 
     def append(self, items: Sequence[ResponseItem]) -> None:
-        """Put items into the context while no turn runs; what the model is told of its place stands before them."""
+        """Append items while no turn runs; changes of the context are appended before them."""
         if items:
             self._take_settings()
-            self.told.news(lambda news: self.history.append(*news))
+            self.context_tracker.send_changes(lambda changes: self.history.append(*changes))
             self.history.append(*items)
 
     def context_use(self) -> ContextUse:
@@ -174,7 +175,7 @@ class Conversation:
 
         is_idle = self._running is None
         settings = self._take_settings() if is_idle else self.settings.now
-        coming = self.told.coming() if is_idle else ()
+        coming = self.context_tracker.pending_items() if is_idle else ()
         return measure_context(
             (*self.history.items, *coming),
             settings.model,
@@ -182,25 +183,25 @@ class Conversation:
             counted=self.compaction.counted(settings.model),
         )
 
-    def _take_over(self, stored: StoredSession) -> None:
-        self.history.adopt(stored.items, window=stored.window, late=stored.late_outputs)
-        self.told.take_over(stored.world_state)
-        self._tokens.take_over(stored.usage)
-        self.compaction.take_over(stored.last_usage, stored.covered, stored.work_state)
+    def _restore(self, stored: StoredSession) -> None:
+        self.history.load(stored.items, window=stored.window, pending_outputs=stored.pending_outputs)
+        self.context_tracker.restore(stored.world_state)
+        self._tokens.restore(stored.usage)
+        self.compaction.restore(stored.last_usage, stored.covered, stored.work_state)
         self._unheard += stored.unheard
 
     def _take_settings(self) -> TurnSettings:
         """Let the user's settings hold, and look at the skills again."""
         settings = self.settings.take()
-        for warning in self._parts.skills.refresh(settings.cwd, settings.model.context_window):
+        for warning in self._services.skills.refresh(settings.cwd, settings.model.context_window):
             self._listeners.warn_once(warning)
         return settings
 
     def _begin_turn(self, prompt: tuple[str, ...], output_schema: bytes | None = None) -> TurnContext:
         self.begin()
-        kin = self._parts.kin
-        turn = self._take_settings().turn(self._parts.thread_id, uuid7(), output_schema)
-        self.turn = turn = turn.replace(parent=kin and kin.parent())
+        parent_session = self._services.parent_session
+        turn = self._take_settings().turn(self._services.thread_id, uuid7(), output_schema)
+        self.turn = turn = turn.replace(parent=parent_session and parent_session.parent())
         self.runs.new_turn()
         self.compaction.begin_turn()
         self._hooks.begin_turn(turn.turn_id)
@@ -213,91 +214,91 @@ class Conversation:
             self._keep(self._unheard.pop(0))
         return turn
 
-    async def _work(self, turn: TurnContext, waiting: Sequence[Said], *, due: CompactionReason | None) -> str | None:
+    async def _work(self, turn: TurnContext, new: Sequence[PendingMessage], due: CompactionReason | None) -> str | None:
         """From the skills the user named to the model's last word. `due` says why the history is compacted first."""
         opening = await self._hooks.opening()
         if due is None:
             self.history.append(*opening)
-        waiting = await self._hooks.admitted(waiting)
+        new = await self._hooks.admit(new)
         if due is not None:
-            await self._compact_first(turn, due, waiting)
+            await self._compact_first(turn, due, new)
             self.history.append(*opening)
         self._previous = turn.settings
-        await self._hear(waiting)
-        if await self._parts.mcp.meet():
+        await self._append_messages(new)
+        if await self._services.mcp.meet():
             self.runs.join()
-        self._parts.mcp.begin()
+        self._services.mcp.begin()
         return await self._sample(turn)
 
-    async def _compact_first(self, turn: TurnContext, due: CompactionReason, waiting: Sequence[Said]) -> None:
+    async def _compact_first(self, turn: TurnContext, due: CompactionReason, waiting: Sequence[PendingMessage]) -> None:
         """Make room for what the user has said, which is kept when that fails, is interrupted or killed."""
-        for one in waiting:
-            if one.message is not None:
-                self._transcript.early_message(one.message)
+        for message in waiting:
+            if message.message is not None:
+                self._transcript.early_message(message.message)
         try:
             await self.compaction.ease(turn, due, previous=self._previous if due == "smaller_window" else None)
         except (ModelError, asyncio.CancelledError):
-            self._tell_context(turn)
-            for one in waiting:
-                self._keep(one.message)
+            self._send_context(turn)
+            for message in waiting:
+                self._keep(message.message)
             raise
-        self._tell_context(turn)
+        self._send_context(turn)
 
     def _keep(self, message: ResponseItem | None) -> None:
-        """Append what the user said; None where that was nothing but a skill."""
+        """Append the user's message; None where it was nothing but a skill."""
         if message is not None:
             self.history.append(message)
             self._transcript.user_message(message)
 
-    async def _hear(self, waiting: Sequence[Said | ResponseItem]) -> None:
+    async def _append_messages(self, waiting: Sequence[PendingMessage | ResponseItem]) -> None:
         """Append what comes from the user, skills before the message that names them."""
-        asked: list[AskedFor] = []
-        for one in waiting:
-            if isinstance(one, ResponseItem):
-                self.history.append(one)
+        requested: list[SkillsToInject] = []
+        for item in waiting:
+            if isinstance(item, ResponseItem):
+                self.history.append(item)
                 continue
-            asked.append(self._desk.inject(one.input))
-            self._keep(one.message)
-            self.history.append(*one.context)
+            requested.append(self._skill_requests.inject(item.input))
+            self._keep(item.message)
+            self.history.append(*item.context)
         # Asked only now, so that what the user said is kept when the answer never comes.
-        await self._desk.provide(asked)
+        await self._skill_requests.provide(requested)
 
-    async def _hear_late(self, turn: TurnContext) -> None:
-        """Append what has come in since the last request."""
-        waiting = self.late.take()
-        for one in waiting:
-            if isinstance(one, Said):
-                self._emit(events.Steered(turn.turn_id, said(one.input)))
-        await self._hear(await self._hooks.admitted_late(waiting, self.late))
+    async def _append_pending(self, turn: TurnContext) -> None:
+        """Append the input that has arrived since the last request."""
+        waiting = self.pending.take()
+        for item in waiting:
+            if isinstance(item, PendingMessage):
+                self._emit(events.Steered(turn.turn_id, texts_of(item.input)))
+        await self._append_messages(await self._hooks.admit_pending(waiting, self.pending))
 
-    def _tell_context(self, turn: TurnContext) -> None:
-        """Append what the model has not been told yet."""
-        self.told.news(lambda items: self.history.append(*items))
+    def _send_context(self, turn: TurnContext) -> None:
+        """Append the context that the model has not been sent yet."""
+        self.context_tracker.send_changes(lambda items: self.history.append(*items))
         self._transcript.turn_settings(turn)
 
     def _known_context(self) -> KnownContext:
-        return self._parts.snapshot(self._parts.skills.instructions(), self.settings.now)
+        return self._services.snapshot(self._services.skills.instructions(), self.settings.now)
 
-    def _compaction_parts(self) -> CompactionParts:
-        return CompactionParts(
+    def _compaction_services(self) -> CompactionServices:
+        return CompactionServices(
             history=self.history,
-            model=self._parts.model,
+            model=self._services.model,
             transcript=self._transcript,
-            told=self.told,
+            context_tracker=self.context_tracker,
             tools=lambda: self.runs.registry.encoded_specs,
             emit=self._emit,
             note_cost=self._note_cost,
-            cwd=self._parts.settings.cwd,
-            skill_uses=self._parts.skills.uses_in,
-            prompt_text=self._parts.compact_prompt,
-            hooks=self._parts.tools.hooks,
+            cwd=self._services.settings.cwd,
+            skill_uses=self._services.skills.uses_in,
+            prompt_text=self._services.compact_prompt,
+            hooks=self._services.tools.hooks,
         )
 
     async def _sample(self, turn: TurnContext) -> str | None:
         sampler = Sampler(
             turn=turn,
             history=self.history,
-            model=self._parts.model,
+            model=self._services.model,
             tools=lambda: self.runs.registry,
             count_tokens=lambda: self.compaction.counted(turn.settings).total,
             run_tool=lambda call, ended: self.runs.run(call, turn, ended),
@@ -311,8 +312,8 @@ class Conversation:
             sampler,
             self._note_answer,
             self.compaction,
-            hear_late=lambda: self._hear_late(turn),
-            is_asked_more=lambda: self.late.wants_answer,
+            append_pending=lambda: self._append_pending(turn),
+            has_pending_message=lambda: self.pending.wants_answer,
             hooks=self._hooks,
         ).run()
 
@@ -335,7 +336,7 @@ class Conversation:
         except PromptRefused as error:
             self._fail(turn, str(error), "prompt_refused")
         except ToolCrash as error:
-            self._fail(turn, self._parts.report_crash(error.__cause__ or error))
+            self._fail(turn, self._services.report_crash(error.__cause__ or error))
         except asyncio.CancelledError:
             if not self._running.cancelled():
                 # Not an interrupt: whoever runs this session is being stopped.
@@ -365,7 +366,7 @@ class Conversation:
 
     def _note_interrupt(self, turn: TurnContext) -> None:
         self.history.close_open_calls()
-        if self._parts.tells_interrupts:
+        if self._services.reports_interrupts:
             self.history.append(turn_aborted())
         self._transcript.turn_interrupted(turn)
         self._emit(events.TurnInterrupted(turn.turn_id))
@@ -376,7 +377,7 @@ class Conversation:
             return
         self._emit(event)
         if isinstance(event, events.CommandStarted) and not event.by_user:
-            for use in self._parts.skills.used_by(event.command, event.cwd):
+            for use in self._services.skills.note_uses_in(event.command, event.cwd):
                 self._emit(use)
 
     def _note_answer(self, answer: ModelAnswer) -> None:

@@ -8,11 +8,11 @@ import stat
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.paths import is_folder, is_placeholder, is_there
+from codex_py.paths import is_directory, is_placeholder, is_there
 from codex_py.rollout.format import GitState
 
-_MOST_BYTES: Final = 1 << 20
-_MOST_REFS_BYTES: Final = 64 << 20
+_MAX_BYTES: Final = 1 << 20
+_MAX_REFS_BYTES: Final = 64 << 20
 _HASH: Final = r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z"
 
 
@@ -26,11 +26,11 @@ class GitDirectories(NamedTuple):
 
 def git_directories(cwd: Path) -> GitDirectories | None:
     """Those of the checkout around `cwd`; None outside of one. What they hold may be anything."""
-    root = next((folder for folder in (cwd, *cwd.parents) if _has_repository(folder)), None)
+    root = next((directory for directory in (cwd, *cwd.parents) if _has_repository(directory)), None)
     if root is None:
         return None
     own = root / ".git"
-    if not is_folder(own):
+    if not is_directory(own):
         # That of a worktree, or of a submodule.
         own = root / _read(own).removeprefix("gitdir:").strip()
     common = own / _read(own / "commondir").strip() if is_there(own / "commondir") else own
@@ -61,7 +61,7 @@ def read_git_state(cwd: Path) -> GitState | None:
 def _resolve(common: Path, reference: str) -> str | None:
     if loose := _read(common / reference).strip():
         return loose
-    packed = _read_bytes(common / "packed-refs", _MOST_REFS_BYTES)
+    packed = _read_bytes(common / "packed-refs", _MAX_REFS_BYTES)
     end = packed.find(f" {reference}\n".encode())
     return packed[packed.rfind(b"\n", 0, end) + 1 : end].decode(errors="replace") if end >= 0 else None
 
@@ -86,7 +86,7 @@ def _without_password(url: str) -> str:
 
 def _read(path: Path) -> str:
     """The text of a regular file, 1 MiB of it at most; empty for what is none, or cannot be read."""
-    return _read_bytes(path, _MOST_BYTES).decode(errors="replace")
+    return _read_bytes(path, _MAX_BYTES).decode(errors="replace")
 
 
 def _read_bytes(path: Path, most: int) -> bytes:
@@ -97,12 +97,12 @@ def _read_bytes(path: Path, most: int) -> bytes:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return b""
-        parts: list[bytes] = []
+        chunks: list[bytes] = []
         left = most
-        while left and (part := os.read(descriptor, left)):
-            parts.append(part)
-            left -= len(part)
-        return b"".join(parts)
+        while left and (chunk := os.read(descriptor, left)):
+            chunks.append(chunk)
+            left -= len(chunk)
+        return b"".join(chunks)
     except OSError:
         return b""
     finally:

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from codex_py.core.git_checkout import GitDirectories, git_directories
 from codex_py.errors import UserError
-from codex_py.paths import is_folder, real_path
+from codex_py.paths import is_directory, real_path
 from codex_py.programs import ProgramFinder, program_finder
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite, extra_roots
 from codex_py.protocol.starts import MAX_STARTS, never_began
@@ -70,7 +70,7 @@ _ENV: Final = {
     "GIT_SSH_COMMAND": "false",
     "LC_ALL": "C",
 }
-_KEPT_ENV: Final = frozenset(
+_PASSED_ENV: Final = frozenset(
     ("GIT_CEILING_DIRECTORIES", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM")
 )
 # Settings with a name of their own in them: these are looked up, and each is switched off by its name.
@@ -134,7 +134,7 @@ class GitReader:
         found = git_directories(self.cwd)
         if found is None:
             return None
-        for path in dict.fromkeys(folder / name for folder in (found.own, found.common) for name in _READ_FIRST):
+        for path in dict.fromkeys(directory / name for directory in (found.own, found.common) for name in _READ_FIRST):
             if _is_odd(path):
                 raise UserError(f"git is not asked about `{found.root}`: `{path}` {_NOT_A_FILE}")
         for top, names in ((found.own / "refs", ()), (found.common / "refs", ()), (found.root, _READ_ANYWHERE)):
@@ -145,8 +145,8 @@ class GitReader:
 
     def _check_included(self, found: GitDirectories) -> None:
         """Raise `UserError` for a file that the configuration includes and that git must not read."""
-        folders = dict.fromkeys((found.own, found.common))
-        included = dict.fromkeys(path for folder in folders for path in included_files(folder, self._env))
+        directories = dict.fromkeys((found.own, found.common))
+        included = dict.fromkeys(path for directory in directories for path in included_files(directory, self._env))
         if not included or isinstance(self._policy, DangerFullAccess):
             return
         roots = self._sandbox.roots(self._policy, self.cwd)
@@ -212,8 +212,8 @@ class GitReader:
 
 def git_env(env: Mapping[str, str], programs: ProgramFinder, own: Mapping[str, str]) -> dict[str, str]:
     """The environment of a git of ours: nothing in it leads git elsewhere, or to programs that commands may write."""
-    kept = {name: value for name, value in env.items() if not name.startswith("GIT_") or name in _KEPT_ENV}
-    return {**kept, "PATH": programs.trusted_path(), **own}
+    passed = {name: value for name, value in env.items() if not name.startswith("GIT_") or name in _PASSED_ENV}
+    return {**passed, "PATH": programs.trusted_path(), **own}
 
 
 def git_argv(programs: ProgramFinder, arguments: Sequence[str]) -> list[str]:
@@ -306,7 +306,7 @@ def _find_blocking(top: Path, names: Sequence[str]) -> Path | None:
                 directories.append(entry.path)
             elif (not names or entry.name in names) and not entry.is_file(follow_symlinks=False):
                 path = Path(entry.path)
-                if _is_odd(path) and not is_folder(path):
+                if _is_odd(path) and not is_directory(path):
                     return path
     return None
 

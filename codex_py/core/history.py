@@ -20,7 +20,7 @@ class History:
     def __init__(self, on_record: Callable[[ResponseItem], None]) -> None:
         self._items: list[ResponseItem] = []
         self._open: list[Exchange] = []
-        self._late: dict[str, ResponseItem] = {}
+        self._pending_outputs: dict[str, ResponseItem] = {}
         self._on_record = on_record
         # The weight of all items up to each one, so that what was added since is a subtraction.
         self._weights: list[int] = [0]
@@ -61,31 +61,35 @@ class History:
             if self._take(item):
                 self._on_record(item)
 
-    def adopt(
-        self, items: Iterable[ResponseItem], *, window: int = 0, late: Mapping[str, ResponseItem] | None = None
+    def load(
+        self,
+        items: Iterable[ResponseItem],
+        *,
+        window: int = 0,
+        pending_outputs: Mapping[str, ResponseItem] | None = None,
     ) -> None:
-        """Take over the items of an earlier run, which are on disk already.
+        """Load the items of an earlier run, which are on disk already.
 
-        An output whose call was lost is left out, because no provider accepts it. `late` has the outputs, by call, that
-        were known when that run was killed and had no place yet.
+        An output whose call was lost is left out, because no provider accepts it. `pending_outputs` has the outputs
+        that were known when that run was killed and were not yet in the history.
         """
-        self._late = dict(late or {})
+        self._pending_outputs = dict(pending_outputs or {})
         self.window = window
         for item in items:
             self._take(item)
 
     def replace(self, items: Iterable[ResponseItem]) -> None:
-        """Begin anew with these items: the history after a compaction. Nobody is told of them one by one."""
+        """Start over with these items: the history after a compaction. `on_record` does not see them."""
         self._items.clear()
         self._open.clear()
         self._weights = [0]
-        self.adopt(items, window=self.window + 1)
+        self.load(items, window=self.window + 1)
 
     def close_open_calls(self) -> None:
         """Answer the calls that never ran or never ended, so that the next request is still valid."""
         for call in tuple(self._open):
             aborted = call_output(ToolCall(call.call_id, "", "", custom=call.custom), ABORTED)
-            self.append(self._late.pop(call.call_id, aborted))
+            self.append(self._pending_outputs.pop(call.call_id, aborted))
 
     def _take(self, item: ResponseItem) -> bool:
         """Add an item, unless it is one that may not stand in a request."""

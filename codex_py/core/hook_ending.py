@@ -1,4 +1,4 @@
-"""The end of a session, as its hooks are told of it and waited for."""
+"""The end of a session: runs its SessionEnd hooks and waits for them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class HookEnding:
             self._is_cut_short = True
             self._limit.reschedule(0.0)
 
-    async def wait(self, *, tells: bool) -> None:
-        """Wait for what goes on, and first, when it `tells` them, for the hooks that want to know of the end."""
-        if tells and not await self._in_time(self._runner.fire("SessionEnd", {"reason": self._reason}, turn=False)):
-            late = f"did not end within {ENDING_SECONDS:g} s and were killed"
-            self._runner.door.warn(f"SessionEnd hooks {'were stopped' if self._is_cut_short else late}")
+    async def wait(self, *, run_hooks: bool) -> None:
+        """Wait for background work, and before it, with `run_hooks`, for the SessionEnd hooks."""
+        if run_hooks and not await self._in_time(self._runner.fire("SessionEnd", {"reason": self._reason}, turn=False)):
+            timed_out = f"did not end within {ENDING_SECONDS:g} s and were killed"
+            self._runner.services.warn(f"SessionEnd hooks {'were stopped' if self._is_cut_short else timed_out}")
         in_time = not self._is_cut_short and await self._in_time(self._runner.finish())
         if not in_time and await self._runner.stop():
-            self._runner.door.warn("hooks that nobody waited for had not ended with the session and were stopped")
+            self._runner.services.warn("hooks that nobody waited for had not ended with the session and were stopped")
 
     async def _in_time(self, work: Awaitable[object]) -> bool:
         """Whether something ends before the time for it is up."""

@@ -1,4 +1,4 @@
-"""What the user is told once of their hooks: what does not change must not be said at each start."""
+"""Notices about hooks, each shown once: what does not change is not repeated at each start."""
 
 from __future__ import annotations
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codex_py.context.hooks import hook_context
 from codex_py.core.hook_sandbox import hook_sandbox
-from codex_py.core.hook_slot import HookSeat
 from codex_py.core.hook_sources import FoundHooks
+from codex_py.core.lazy_hooks import HookContext
 from codex_py.core.turn_context import TurnSettings
-from codex_py.hooks.engine import Due, HookEngine, HookPlace
+from codex_py.hooks.engine import Due, HookEngine, HookExecution
 from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.schema import Hook
-from codex_py.hooks.verdict import Verdict
+from codex_py.hooks.verdict import HookVerdict
 from codex_py.programs import program_finder
 from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.items import ResponseItem
@@ -23,17 +23,17 @@ from codex_py.protocol.policy import DangerFullAccess, extra_roots
 from codex_py.protocol.value import Value
 
 if TYPE_CHECKING:
-    from codex_py.tools.hook_calls import Deed
+    from codex_py.tools.hook_calls import HookToolCall
 
 _BEFORE_A_TURN: Final = ("Setup", "SessionStart", "SubagentStart", "UserPromptSubmit")
 # Whoever waits for hooks longer than that is told what for.
 SLOW_SECONDS: Final = 10.0
-_MOST_NAMED: Final = 3
+_MAX_NAMED: Final = 3
 # There is nothing left to end, and the wait for it has an end of its own.
 _AFTER_ALL: Final = "SessionEnd"
 
 
-class HookDoor(Value):
+class HookServices(Value):
     """What hooks have of their session: its settings in force, its file, the user, and the model's next request.
 
     `warn` tells every time, `warn_once` the same line once; `redact` takes the session's secrets out of encoded JSON.
@@ -54,43 +54,45 @@ class HookRunner:
     """
 
     def __init__(
-        self, found: FoundHooks, engine: HookEngine, seat: HookSeat, *, slow_seconds: float = SLOW_SECONDS
+        self, found: FoundHooks, engine: HookEngine, context: HookContext, *, slow_seconds: float = SLOW_SECONDS
     ) -> None:
         self._slow_seconds = slow_seconds
         self.found = found
         self.engine = engine
-        self.seat = seat
+        self.context = context
         self.halted: str | None = None
         self._turn_id = ""
-        self._door: HookDoor | None = None
+        self._services: HookServices | None = None
         self._background: set[asyncio.Task[None]] = set()
-        self._sandbox = hook_sandbox(seat.loaded, home=seat.home, env=seat.env)
+        self._sandbox = hook_sandbox(context.loaded, home=context.home, env=context.env)
 
     @property
-    def door(self) -> HookDoor:
-        assert self._door is not None  # attached when the session is made
-        return self._door
+    def services(self) -> HookServices:
+        assert self._services is not None  # attached when the session is made
+        return self._services
 
     def transcript(self) -> Path | None:
         """The session's file; None where none is written."""
-        return self.door.transcript()
+        return self.services.transcript()
 
-    def attach(self, door: HookDoor) -> None:
+    def attach(self, services: HookServices) -> None:
         """Let hooks reach the session."""
-        self._door = door
+        self._services = services
 
     def begin_turn(self, turn_id: str) -> None:
         """Another turn: what ended the one before is over."""
         self._turn_id = turn_id
         self.halted = None
 
-    async def fire(self, event: str, fields: Mapping[str, Any], *, turn: bool = True) -> Verdict:
+    async def fire(self, event: str, fields: Mapping[str, Any], *, turn: bool = True) -> HookVerdict:
         """Run the hooks of a moment; `turn` says that it is one of a turn."""
         return await self._run(due_at(self.engine, event, fields), turn=turn)
 
-    async def fire_about(self, event: str, deeds: Sequence[Deed], fields: Mapping[str, Any]) -> Verdict:
+    async def fire_about(
+        self, event: str, hook_calls: Sequence[HookToolCall], fields: Mapping[str, Any]
+    ) -> HookVerdict:
         """Run the hooks of a moment of a tool call, each for what it is meant for."""
-        return await self._run(due_about(self.engine, event, deeds, fields), turn=True)
+        return await self._run(due_about(self.engine, event, hook_calls, fields), turn=True)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Let something go on beside the turn; `finish` waits for it."""
@@ -111,72 +113,72 @@ class HookRunner:
         await self.finish()
         return bool(going_on)
 
-    async def _run(self, due: Sequence[Due], *, turn: bool) -> Verdict:
+    async def _run(self, due: Sequence[Due], *, turn: bool) -> HookVerdict:
         if not due:
-            return Verdict()
-        shared, place = self._shared(turn=turn), self._place()
-        if later := [one for one in due if one.hook.background]:
-            self.start(self._run_later(later, shared, place))
-        now = [one for one in due if not one.hook.background]
-        slow = asyncio.get_running_loop().call_later(self._slow_seconds, self._tell_slow, [one.hook for one in now])
+            return HookVerdict()
+        shared, execution = self._shared(turn=turn), self._execution()
+        if background := [item for item in due if item.hook.background]:
+            self.start(self._run_in_background(background, shared, execution))
+        now = [item for item in due if not item.hook.background]
+        slow = asyncio.get_running_loop().call_later(self._slow_seconds, self._warn_slow, [item.hook for item in now])
         try:
-            verdict = self._without_secrets(await self.engine.run(now, shared, place))
+            verdict = self._without_secrets(await self.engine.run(now, shared, execution))
         finally:
             slow.cancel()
-        self._tell(due[0].hook.event, verdict)
+        self._report(due[0].hook.event, verdict)
         return verdict
 
-    async def _run_later(self, due: Sequence[Due], shared: Mapping[str, Any], place: HookPlace) -> None:
-        """What nobody waits for decides nothing."""
-        verdict = self._without_secrets(await self.engine.run(due, shared, place))
-        self._tell(due[0].hook.event, verdict.replace(stop=None))
+    async def _run_in_background(self, due: Sequence[Due], shared: Mapping[str, Any], execution: HookExecution) -> None:
+        """Run hooks nobody waits for; their verdict decides nothing."""
+        verdict = self._without_secrets(await self.engine.run(due, shared, execution))
+        self._report(due[0].hook.event, verdict.replace(stop=None))
         for text in verdict.contexts:
-            self.door.note(hook_context(text))
+            self.services.note(hook_context(text))
 
-    def _without_secrets(self, verdict: Verdict) -> Verdict:
+    def _without_secrets(self, verdict: HookVerdict) -> HookVerdict:
         """What may go to the model: as in a tool's output, nothing in it is a secret of the session."""
         if not (verdict.reason or verdict.contexts or verdict.stop):
             return verdict
-        said = encode_json([verdict.reason, verdict.contexts, verdict.stop])
-        reason, contexts, stop = decode_json(self.door.redact(said))
+        texts = encode_json([verdict.reason, verdict.contexts, verdict.stop])
+        reason, contexts, stop = decode_json(self.services.redact(texts))
         return verdict.replace(reason=reason, contexts=tuple(contexts), stop=stop)
 
-    def _tell_slow(self, hooks: Sequence[Hook]) -> None:
+    def _warn_slow(self, hooks: Sequence[Hook]) -> None:
         labels = list(dict.fromkeys(f"`{hook.label}`" for hook in hooks if hook.event != _AFTER_ALL))
         if labels:
-            shown = ", ".join([*labels[:_MOST_NAMED], *(["…"] if len(labels) > _MOST_NAMED else [])])
+            shown = ", ".join([*labels[:_MAX_NAMED], *(["…"] if len(labels) > _MAX_NAMED else [])])
             limit = max(hook.timeout for hook in hooks)
-            self.door.warn_once(f"still waiting for {hooks[0].event} hooks, for {limit:g} s at most: {shown}")
+            self.services.warn_once(f"still waiting for {hooks[0].event} hooks, for {limit:g} s at most: {shown}")
 
-    def _tell(self, event: str, verdict: Verdict) -> None:
+    def _report(self, event: str, verdict: HookVerdict) -> None:
         for message in verdict.messages:
-            self.door.warn(message)
+            self.services.warn(message)
         for warning in verdict.warnings:
-            self.door.warn_once(warning)
+            self.services.warn_once(warning)
         if verdict.stop is not None and self.halted is None and event != _AFTER_ALL:
             self.halted = verdict.stop
             # Of the others the turn itself tells, which has not begun.
             if event not in _BEFORE_A_TURN:
-                self.door.warn(f"a {event} hook ends the turn: {verdict.stop}")
+                self.services.warn(f"a {event} hook ends the turn: {verdict.stop}")
 
-    def _place(self) -> HookPlace:
-        settings = self.door.settings().in_force()
+    def _execution(self) -> HookExecution:
+        settings = self.services.settings().in_force()
         policy, cwd, project = settings.sandbox_policy, settings.cwd, self.found.project
         sandbox = self._sandbox(policy, cwd)
-        return HookPlace(
+        return HookExecution(
             cwd=cwd,
             project=project,
-            env=self.seat.env,
+            env=self.context.env,
             confine=sandbox.confine,
             may_write=sandbox.may_write,
-            programs=program_finder(self.seat.env, cwd, (project, *extra_roots(policy))),
+            programs=program_finder(self.context.env, cwd, (project, *extra_roots(policy))),
         )
 
     def _shared(self, *, turn: bool) -> dict[str, Any]:
-        """What every hook is told."""
-        seat, settings, transcript = self.seat, self.door.settings(), self.door.transcript()
+        """The fields every hook gets."""
+        context, settings, transcript = self.context, self.services.settings(), self.services.transcript()
         shared: dict[str, Any] = {
-            "session_id": seat.parent or seat.thread_id,
+            "session_id": context.parent or context.thread_id,
             "transcript_path": None if transcript is None else str(transcript),
             "cwd": str(settings.cwd),
             "permission_mode": permission_mode(settings),
@@ -184,7 +186,7 @@ class HookRunner:
         }
         if turn and self._turn_id:
             shared["turn_id"] = self._turn_id
-        return shared | seat.agent
+        return shared | context.agent
 
 
 def due_at(engine: HookEngine, event: str, fields: Mapping[str, Any]) -> list[Due]:
@@ -193,14 +195,16 @@ def due_at(engine: HookEngine, event: str, fields: Mapping[str, Any]) -> list[Du
     return [Due(hook, fields) for hook in engine.hooks_for(event, subject)]
 
 
-def due_about(engine: HookEngine, event: str, deeds: Sequence[Deed], fields: Mapping[str, Any]) -> list[Due]:
+def due_about(
+    engine: HookEngine, event: str, hook_calls: Sequence[HookToolCall], fields: Mapping[str, Any]
+) -> list[Due]:
     """The hooks of a moment of a tool call, each with the names and inputs it is meant for."""
     return [
-        Due(hook, {"tool_name": name, "tool_input": given, **fields})
+        Due(hook, {"tool_name": name, "tool_input": tool_input, **fields})
         for hook in engine.hooks_of(event)
-        for deed in deeds
-        for name, given in deed.inputs_for(hook.matcher.fits, theirs=hook.origin.for_claude)
-        if hook.condition.holds(deed.names, given)
+        for hook_call in hook_calls
+        for name, tool_input in hook_call.inputs_for(hook.matcher.fits, prefer_alias=hook.origin.for_claude)
+        if hook.condition.holds(hook_call.names, tool_input)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Hooks that are told of something and decide nothing: a skill is used, the user is waited for."""
+"""Hooks that are notified and decide nothing: a skill is used, the session waits for the user."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class HookSignals:
     def note_event(self, event: events.Event) -> None:
         """Hear an event; hooks run beside whatever goes on."""
         match event:
-            case events.SkillUsed(name, scope, path, kind):
-                fields = {"skill_name": name, "skill_scope": scope, "skill_path": str(path), "kind": kind}
+            case events.SkillUsed(name, scope, path, use):
+                fields = {"skill_name": name, "skill_scope": scope, "skill_path": str(path), "kind": use}
                 self._signal("SkillUse", fields)
-            case events.QuestionAsked(question):
-                self._notify(_kind_of(question), _said_of(question))
+            case events.QuestionRaised(question):
+                self._notify(_notification_type_of(question), _message_of(question))
             case events.TurnStarted():
                 self.stop()
             case events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():
@@ -51,13 +51,13 @@ class HookSignals:
 
     def _wait_for_user(self) -> None:
         self.stop()
-        if self._runner.engine.has("Notification") and self._runner.seat.agent_type is None:
+        if self._runner.engine.has("Notification") and self._runner.context.agent_type is None:
             loop = asyncio.get_running_loop()
-            said = "codex-py waits for your input"
-            self._timer = loop.call_later(self._idle_seconds, self._notify, "idle_prompt", said)
+            message = "codex-py waits for your input"
+            self._timer = loop.call_later(self._idle_seconds, self._notify, "idle_prompt", message)
 
-    def _notify(self, kind: str, message: str) -> None:
-        self._signal("Notification", {"notification_type": kind, "message": message, "title": "codex-py"})
+    def _notify(self, notification_type: str, message: str) -> None:
+        self._signal("Notification", {"notification_type": notification_type, "message": message, "title": "codex-py"})
 
     def _signal(self, event: str, fields: dict[str, Any]) -> None:
         if self._runner.engine.has(event):
@@ -66,15 +66,15 @@ class HookSignals:
     async def _fire(self, event: str, fields: dict[str, Any]) -> None:
         verdict = await self._runner.fire(event, fields)
         for text in verdict.contexts:
-            self._runner.door.note(hook_context(text))
+            self._runner.services.note(hook_context(text))
 
 
-def _kind_of(question: Question) -> str:
+def _notification_type_of(question: Question) -> str:
     asks = isinstance(question, ApprovalQuestion | PermissionsQuestion | McpInstallQuestion)
     return "permission_prompt" if asks else "elicitation_dialog"
 
 
-def _said_of(question: Question) -> str:
+def _message_of(question: Question) -> str:
     match question:
         case ApprovalQuestion(command=command):
             return f"codex-py needs your permission: {first_words(command, _SHOWN)}"

@@ -159,7 +159,7 @@ def _users(loaded: LoadedConfig, home: Path, off: Collection[str]) -> Iterator[R
 
 def _layers(loaded: LoadedConfig, *, managed: bool, off: Collection[str] = ()) -> Iterator[ReadHooks]:
     for layer, tables in loaded.hooks:
-        if (layer.kind in _MANAGED) == managed:
+        if (layer.layer_type in _MANAGED) == managed:
             yield read_hooks(tables, HookOrigin("managed" if managed else "user", layer.path), off)
 
 
@@ -185,10 +185,10 @@ def _projects(loaded: LoadedConfig, home: Path, cwd: Path, off: Collection[str])
 
 def _plugins(loaded: LoadedConfig, home: Path) -> Iterator[ReadHooks]:
     for plugin in enabled_plugins(home, loaded.config.plugins):
-        kept = home / _PLUGIN_DATA / plugin.id.replace("@", "-")
+        data = home / _PLUGIN_DATA / plugin.id.replace("@", "-")
         for written in written_hooks(plugin):
-            for_claude, for_codex = (os.path.lexists(plugin.root / folder) for folder in _MANIFESTS)
-            origin = HookOrigin("plugin", written.path, plugin.root, plugin.id, kept, for_claude and not for_codex)
+            for_claude, for_codex = (os.path.lexists(plugin.root / directory) for directory in _MANIFESTS)
+            origin = HookOrigin("plugin", written.path, plugin.root, plugin.id, data, for_claude and not for_codex)
             yield read_hooks(tables_of(written.document), origin)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from codex_py.context.hooks import hook_context, with_feedback
 from codex_py.core.hook_runner import HookRunner
 from codex_py.errors import ToolError
-from codex_py.hooks.verdict import Verdict
+from codex_py.hooks.verdict import HookVerdict
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 from codex_py.protocol.ids import uuid7
@@ -24,16 +24,16 @@ from codex_py.protocol.questions import (
 from codex_py.protocol.readable import arguments_of
 from codex_py.text.excerpt import first_words
 from codex_py.text.sanitize import sanitize
-from codex_py.tools.guard import declined_because
-from codex_py.tools.hook_calls import Deed, deeds_of, rewritten
+from codex_py.tools.hook_calls import HookToolCall, hook_calls_of, rewritten
+from codex_py.tools.orchestrator import declined_because
 from codex_py.tools.spec import RunCall, ToolContext, ToolOutput
 
-_Ask: TypeAlias = Callable[[Question], Awaitable[str | None]]
+_AskUser: TypeAlias = Callable[[Question], Awaitable[str | None]]
 
 _SHOWN: Final = 120
 _MAX_SCRIPTS: Final = 32
-_LONGEST_QUESTION: Final = 16 * 1024
-_LONGEST_LINE: Final = 16 * 1024
+_MAX_QUESTION_LENGTH: Final = 16 * 1024
+_MAX_LINE_LENGTH: Final = 16 * 1024
 _NO_REASON: Final = "it gave no reason"
 _NOBODY: Final = "nobody can be asked in this session"
 _NO_YES: Final = f"declined by default: {_NOBODY}, and no hook has said yes"
@@ -50,20 +50,22 @@ class HookedCalls:
 
     async def run(self, call: ToolCall, context: ToolContext, run: RunCall) -> ToolOutput:
         """Run a call the way hooks want it; one that they refuse has an output that says why."""
-        deeds = self._deeds(call, context)
-        before = await self._before(call, deeds, context)
+        hook_calls = self._hook_calls(call, context)
+        before = await self._before(call, hook_calls, context)
         for text in before.contexts:
-            self._runner.door.note(hook_context(text))
+            self._runner.services.note(hook_context(text))
         if before.permission == "deny" or before.stop is not None:
-            return self._refused(call, deeds, before, context)
+            return self._refuse(call, hook_calls, before, context)
         if before.updated:
             changed = rewritten(call, before.updated)
             if changed is call:
-                self._runner.door.warn(f"what a PreToolUse hook changes is no part of `{call.name}`: it runs as it is")
-            call, deeds = changed, self._deeds(changed, context)
-        asking = context.replace(ask=self._ask(call, deeds, context))
-        if (refusal := await self._asked(deeds, before, asking)) is not None:
-            return _declined(call, deeds, refusal, context)
+                self._runner.services.warn(
+                    f"what a PreToolUse hook changes is no part of `{call.name}`: it runs as it is"
+                )
+            call, hook_calls = changed, self._hook_calls(changed, context)
+        asking = context.replace(ask=self._ask(call, hook_calls, context))
+        if (refusal := await self._ask_user(hook_calls, before, asking)) is not None:
+            return _declined(call, hook_calls, refusal, context)
         if (refusal := await self._unfinished(call)) is not None:
             return ToolOutput(refusal, ok=False)
         watch = _Watch(context.emit)
@@ -72,23 +74,23 @@ class HookedCalls:
         except ToolError as error:
             output = ToolOutput(str(error), ok=False)
         self._note_typing(call)
-        return await self._after(call, deeds, output, watch)
+        return await self._after(call, hook_calls, output, watch)
 
-    def _deeds(self, call: ToolCall, context: ToolContext) -> list[Deed]:
+    def _hook_calls(self, call: ToolCall, context: ToolContext) -> list[HookToolCall]:
         typed = self._typed.get(_session_of(call), "") if call.name == "write_stdin" else ""
-        return deeds_of(call, context.cwd, typed)
+        return hook_calls_of(call, context.cwd, typed)
 
-    async def _before(self, call: ToolCall, deeds: Sequence[Deed], context: ToolContext) -> Verdict:
+    async def _before(self, call: ToolCall, hook_calls: Sequence[HookToolCall], context: ToolContext) -> HookVerdict:
         """What hooks say to a call, and to each script that its command hands to another shell."""
         fields = {"tool_use_id": call.call_id}
-        verdict = await self._runner.fire_about("PreToolUse", deeds, fields)
-        command = deeds[0]
+        verdict = await self._runner.fire_about("PreToolUse", hook_calls, fields)
+        command = hook_calls[0]
         if verdict.permission == "deny" or not command.is_command or not self._judges(command):
             return verdict
-        line = str(command.given["command"])
+        line = str(command.tool_input["command"])
         read = await asyncio.to_thread(context.read_command_line, line, context.cwd)
         scripts = dict.fromkeys(script.strip() for script in read.scripts[:_MAX_SCRIPTS])
-        inner = [command.replace(given={**command.given, "command": script}) for script in scripts if script]
+        inner = [command.replace(tool_input={**command.tool_input, "command": script}) for script in scripts if script]
         if not inner:
             return verdict
         within = await self._runner.fire_about("PreToolUse", inner, fields)
@@ -96,45 +98,49 @@ class HookedCalls:
             return within.replace(contexts=verdict.contexts)
         return verdict
 
-    def _judges(self, deed: Deed) -> bool:
+    def _judges(self, hook_call: HookToolCall) -> bool:
         hooks = self._runner.engine.hooks_of("PreToolUse")
-        return any(hook.matcher.fits(name) for hook in hooks for name in deed.names)
+        return any(hook.matcher.fits(name) for hook in hooks for name in hook_call.names)
 
-    def _refused(self, call: ToolCall, deeds: Sequence[Deed], verdict: Verdict, context: ToolContext) -> ToolOutput:
-        first, reason = deeds[0], verdict.stop if verdict.permission != "deny" else verdict.reason
+    def _refuse(
+        self, call: ToolCall, hook_calls: Sequence[HookToolCall], verdict: HookVerdict, context: ToolContext
+    ) -> ToolOutput:
+        first, reason = hook_calls[0], verdict.stop if verdict.permission != "deny" else verdict.reason
         shown = first_words(_description(first), _SHOWN)
-        self._runner.door.warn(f"a PreToolUse hook blocked `{shown}`: {reason or _NO_REASON}")
-        said = f"blocked by a PreToolUse hook: {reason or _NO_REASON}"
-        return _declined(call, deeds, said, context)
+        self._runner.services.warn(f"a PreToolUse hook blocked `{shown}`: {reason or _NO_REASON}")
+        message = f"blocked by a PreToolUse hook: {reason or _NO_REASON}"
+        return _declined(call, hook_calls, message, context)
 
-    async def _asked(self, deeds: Sequence[Deed], verdict: Verdict, context: ToolContext) -> str | None:
+    async def _ask_user(
+        self, hook_calls: Sequence[HookToolCall], verdict: HookVerdict, context: ToolContext
+    ) -> str | None:
         """Ask the user where a hook wants that; why the call may not be made, None when it may."""
         if verdict.permission != "ask":
             return None
         reason = f"a hook wants you to be asked: {verdict.reason}" if verdict.reason else "a hook wants you to be asked"
         if context.ask is None:
             return f"refused: {reason}; {_NOBODY}"
-        shown = sanitize(_description(deeds[0])[:_LONGEST_QUESTION])
+        shown = sanitize(_description(hook_calls[0])[:_MAX_QUESTION_LENGTH])
         question = ApprovalQuestion(uuid7(), context.call_id, shown, context.cwd, reason, scopes=("once",))
         reply = read_reply(await context.ask(question), question.scopes)
         return None if reply.scope else f"call {declined_because(reply)}"
 
-    def _ask(self, call: ToolCall, deeds: Sequence[Deed], context: ToolContext) -> _Ask | None:
+    def _ask(self, call: ToolCall, hook_calls: Sequence[HookToolCall], context: ToolContext) -> _AskUser | None:
         """The way to the user, who is asked only what hooks do not answer in their place."""
         hooks = self._runner.engine.hooks_of("PermissionRequest")
-        if not any(hook.matcher.fits(name) for hook in hooks for deed in deeds for name in deed.names):
+        if not any(hook.matcher.fits(name) for hook in hooks for hook_call in hook_calls for name in hook_call.names):
             return context.ask
 
         async def ask(question: Question) -> str | None:
             if isinstance(question, ApprovalQuestion | PermissionsQuestion):
-                verdict = await self._runner.fire_about("PermissionRequest", deeds, {"tool_use_id": call.call_id})
+                verdict = await self._runner.fire_about("PermissionRequest", hook_calls, {"tool_use_id": call.call_id})
                 is_approval = isinstance(question, ApprovalQuestion)
                 if verdict.permission == "allow":
                     return "once" if is_approval else "yes"
                 if verdict.permission == "deny":
                     reason = verdict.reason or _NO_REASON
                     refusal = f"declined by a PermissionRequest hook: {reason}"
-                    self._runner.door.warn(f"a PermissionRequest hook said no: {reason}")
+                    self._runner.services.warn(f"a PermissionRequest hook said no: {reason}")
                     return ApprovalReply(refusal=refusal).written() if is_approval else None
             if context.ask is not None:
                 return await context.ask(question)
@@ -151,30 +157,32 @@ class HookedCalls:
         for step in done:
             if step in self._done_steps:
                 continue
-            fields = {"task_id": step, "task_subject": step, "task_description": step, **self._runner.seat.teammate}
+            fields = {"task_id": step, "task_subject": step, "task_description": step, **self._runner.context.teammate}
             verdict = await self._runner.fire("TaskCompleted", fields)
             if verdict.blocks:
                 shown = first_words(step, _SHOWN)
-                self._runner.door.warn(f"a TaskCompleted hook does not count `{shown}` as done: {verdict.reason}")
+                self._runner.services.warn(f"a TaskCompleted hook does not count `{shown}` as done: {verdict.reason}")
                 return f"the plan is not changed: a hook does not count `{step}` as done: {verdict.reason}"
         self._done_steps = set(done)
         return None
 
-    async def _after(self, call: ToolCall, deeds: Sequence[Deed], output: ToolOutput, watch: _Watch) -> ToolOutput:
+    async def _after(
+        self, call: ToolCall, hook_calls: Sequence[HookToolCall], output: ToolOutput, watch: _Watch
+    ) -> ToolOutput:
         failed = not output.ok or watch.exit_code not in (None, 0)
         event = "PostToolUseFailure" if failed else "PostToolUse"
         if not self._runner.engine.has(event):
             return output
-        fields: dict[str, Any] = {"tool_response": watch.response(deeds[0], output), "tool_use_id": call.call_id}
+        fields: dict[str, Any] = {"tool_response": watch.response(hook_calls[0], output), "tool_use_id": call.call_id}
         if failed:
             fields |= {"error": watch.error(output), "is_interrupt": False}
-        shown = as_object(decode_json(self._runner.door.redact(encode_json(fields))))
-        verdict = await self._runner.fire_about(event, deeds, shown)
+        shown = as_object(decode_json(self._runner.services.redact(encode_json(fields))))
+        verdict = await self._runner.fire_about(event, hook_calls, shown)
         for text in verdict.contexts:
-            self._runner.door.note(hook_context(text))
+            self._runner.services.note(hook_context(text))
         if not verdict.blocks:
             return output
-        self._runner.door.warn(f"a {event} hook has told the model: {verdict.reason}")
+        self._runner.services.warn(f"a {event} hook has told the model: {verdict.reason}")
         if output.parts:
             part = {"type": "input_text", "text": with_feedback("", verdict.reason).strip()}
             return output.replace(parts=(*output.parts, part))
@@ -187,7 +195,7 @@ class HookedCalls:
             return
         session = _session_of(call)
         line = (self._typed.pop(session, "") + chars).replace("\r", "\n").rpartition("\n")[2]
-        if line and "\x03" not in line and len(line) <= _LONGEST_LINE:
+        if line and "\x03" not in line and len(line) <= _MAX_LINE_LENGTH:
             self._typed[session] = line
 
 
@@ -215,30 +223,30 @@ class _Watch:
             case _:
                 return output.text
 
-    def response(self, deed: Deed, output: ToolOutput) -> dict[str, Any]:
-        """What hooks are told of the outcome, in the fields that other tools have for it."""
+    def response(self, hook_call: HookToolCall, output: ToolOutput) -> dict[str, Any]:
+        """The outcome as hooks get it, in the fields that other tools have for it."""
         match self._ended:
             case events.McpCallFinished(result=dict() as result):
                 return {**result, "output": output.text}
             case events.CommandFinished(output=printed, exit_code=code):
                 return {**_printed(printed), "exit_code": code, "output": printed}
-            case _ if deed.is_command:
+            case _ if hook_call.is_command:
                 return {**_printed(output.text), "exit_code": None, "output": output.text}
-            case _ if deed.name == "apply_patch":
-                return {"filePath": deed.given["file_path"], "success": output.ok, "output": output.text}
+            case _ if hook_call.name == "apply_patch":
+                return {"filePath": hook_call.tool_input["file_path"], "success": output.ok, "output": output.text}
             case _:
                 return {"success": output.ok, "output": output.text}
 
 
-def _declined(call: ToolCall, deeds: Sequence[Deed], said: str, context: ToolContext) -> ToolOutput:
+def _declined(call: ToolCall, hook_calls: Sequence[HookToolCall], message: str, context: ToolContext) -> ToolOutput:
     """The output of a call that is not made, of which the user is told as well."""
-    first = deeds[0]
+    first = hook_calls[0]
     if first.is_command and call.name != "write_stdin":
-        line = str(first.given["command"])
-        context.emit(events.CommandFinished(call.call_id, line, context.cwd, said, None, 0.0, "declined"))
+        line = str(first.tool_input["command"])
+        context.emit(events.CommandFinished(call.call_id, line, context.cwd, message, None, 0.0, "declined"))
     elif first.name == "apply_patch":
-        context.emit(events.PatchRejected(call.call_id, said))
-    return ToolOutput(said, ok=False)
+        context.emit(events.PatchRejected(call.call_id, message))
+    return ToolOutput(message, ok=False)
 
 
 def _printed(text: str) -> dict[str, Any]:
@@ -250,8 +258,8 @@ def _session_of(call: ToolCall) -> int:
     return session if isinstance(session, int) else -1
 
 
-def _description(deed: Deed) -> str:
-    """A deed as a person reads it."""
-    if "command" in deed.given and (deed.is_command or deed.name == "apply_patch"):
-        return str(deed.given["command"])
-    return f"{deed.name} {encode_json(dict(deed.given)).decode(errors='replace')}"
+def _description(hook_call: HookToolCall) -> str:
+    """A call as a person reads it."""
+    if "command" in hook_call.tool_input and (hook_call.is_command or hook_call.name == "apply_patch"):
+        return str(hook_call.tool_input["command"])
+    return f"{hook_call.name} {encode_json(dict(hook_call.tool_input)).decode(errors='replace')}"

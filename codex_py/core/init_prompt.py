@@ -19,7 +19,7 @@ _GUIDES: Final = (
 
 
 def init_prompt(cwd: Path) -> str:
-    """What the model is told; it names the guides that are in `cwd` already."""
+    """The prompt of `/init`; it names the guides that are in `cwd` already."""
     found = [f"`{name}`" for name in _GUIDES if (cwd / name).exists()]
     there = f"\n\nThere already: {', '.join(found)}." if found else ""
     return f"{init_instructions()}{there}"

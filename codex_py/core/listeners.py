@@ -24,8 +24,8 @@ class Listeners:
         self._listeners.append(listener)
 
     def emit(self, event: Event) -> None:
-        for told in self._secrets.without_in(event):
-            self._tell(told)
+        for redacted in self._secrets.without_in(event):
+            self._notify(redacted)
 
     def warn(self, message: str) -> None:
         """Tell the user something; the work goes on."""
@@ -38,14 +38,14 @@ class Listeners:
             self.emit(event)
 
     def has_warned(self, message: str) -> bool:
-        """Whether `warn_once` has told this."""
+        """Whether `warn_once` has sent this message."""
         return message in self._warned
 
     def warn_once(self, message: str) -> None:
-        """`warn`, unless the same was told before."""
+        """`warn`, unless the same message was sent before."""
         self.warned_once(Warned(message))
 
-    def _tell(self, event: Event) -> None:
+    def _notify(self, event: Event) -> None:
         for listener in tuple(self._listeners):
             try:
                 listener(event)

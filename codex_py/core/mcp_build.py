@@ -11,14 +11,14 @@ from codex_py import __version__
 from codex_py.config.edit import set_value
 from codex_py.config.keys import dotted
 from codex_py.config.load import LoadedConfig
-from codex_py.core.mcp_slot import ServerTable
+from codex_py.core.lazy_mcp import ServerTable
 from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session_mcp import McpSettings, SessionMcp
 from codex_py.core.turn_context import TurnSettings
 from codex_py.mcp.connectors import ConnectorRules
-from codex_py.mcp.host import CommandLimits, McpPlace, ServerStart
+from codex_py.mcp.host import CommandLimits, McpContext, ServerStart
 from codex_py.mcp.servers import McpServer, read_servers
-from codex_py.model.auth import StoreKind
+from codex_py.model.auth import StoreType
 from codex_py.model.login_store import MCP_FILE, LoginStore, open_store
 from codex_py.model.providers import Provider
 from codex_py.protocol.value import Value
@@ -48,8 +48,8 @@ def build_mcp(build: McpBuild) -> SessionMcp:
     keeps = build.table.keeps
     return SessionMcp(
         McpSettings(
-            place=mcp_place(build.loaded, home=build.home, cwd=build.cwd, env=build.env),
-            servers=tuple(_agreed(one, build.table) for one in read_servers(build.table.entries)),
+            context=make_mcp_context(build.loaded, home=build.home, cwd=build.cwd, env=build.env),
+            servers=tuple(_agreed(configured, build.table) for configured in read_servers(build.table.entries)),
             namespaces=build.provider.id in _NAMESPACES,
             pictures=build.pictures,
             can_ask=build.can_ask,
@@ -63,7 +63,7 @@ def build_mcp(build: McpBuild) -> SessionMcp:
     )
 
 
-def mcp_place(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> McpPlace:
+def make_mcp_context(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> McpContext:
     """Where servers are started, and where what is kept of them is."""
 
     def refusal(server: McpServer) -> str | None:
@@ -77,7 +77,7 @@ def mcp_place(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, 
 
         return server_sandbox(loaded, home=home, cwd=cwd, env=env)
 
-    return McpPlace(
+    return McpContext(
         home=home,
         cwd=cwd,
         env=env,
@@ -114,7 +114,7 @@ class _Tokens:
     """The store of logins, opened when the first one is looked for: a keyring takes its time."""
 
     def __init__(self, loaded: LoadedConfig, home: Path) -> None:
-        self._kind: StoreKind = loaded.config.mcp_oauth_credentials_store
+        self._store_type: StoreType = loaded.config.mcp_oauth_credentials_store
         self._home = home
         self._store: LoginStore | None = None
 
@@ -126,5 +126,5 @@ class _Tokens:
 
     def _opened(self) -> LoginStore:
         if self._store is None:
-            self._store = open_store(self._kind, self._home, MCP_FILE)
+            self._store = open_store(self._store_type, self._home, MCP_FILE)
         return self._store

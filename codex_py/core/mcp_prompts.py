@@ -31,8 +31,10 @@ def prompt_commands(servers: SessionMcp | None) -> tuple[PromptCommand, ...]:
         offered.setdefault(server, []).append(prompt.name)
     names = ToolNames(offered)
     commands = [
-        PromptCommand(names.flat(server, one.name), one.description, one.arguments, server, one.name)
-        for server, one in found
+        PromptCommand(
+            names.flat(server, mcp_prompt.name), mcp_prompt.description, mcp_prompt.arguments, server, mcp_prompt.name
+        )
+        for server, mcp_prompt in found
     ]
     return tuple(sorted(commands))
 
@@ -63,9 +65,9 @@ def read_arguments(command: PromptCommand, typed: str) -> dict[str, str]:
     free = [name for name in names if name not in values]
     if plain and not free:
         raise UserError(f"`/{command.name}` takes {len(names)} arguments, and `{plain[0]}` is one more")
-    for place, name in enumerate(free[: len(plain)]):
-        is_last = place == len(free) - 1
-        values[name] = " ".join(plain[place:]) if is_last else plain[place]
+    for index, name in enumerate(free[: len(plain)]):
+        is_last = index == len(free) - 1
+        values[name] = " ".join(plain[index:]) if is_last else plain[index]
     missing = [argument.name for argument in command.arguments if argument.required and argument.name not in values]
     if missing:
         raise UserError(f"`/{command.name}` needs `{missing[0]}`", hint=f"give {' '.join(names)}")

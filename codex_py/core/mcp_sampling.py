@@ -21,7 +21,7 @@ async def sample(model: ModelClient, request: Mapping[str, Any], settings: TurnS
     prompt = Prompt(
         model=chosen.model,
         instructions=str(request.get("systemPrompt") or ""),
-        input=[encode_json(_item(as_object(one))) for one in as_list(request.get("messages"))],
+        input=[encode_json(_item(as_object(message))) for message in as_list(request.get("messages"))],
         tools=b"[]",
         thread_id=uuid7(),
         turn_id=uuid7(),
@@ -39,14 +39,14 @@ async def sample(model: ModelClient, request: Mapping[str, Any], settings: TurnS
 
 def _item(message: Mapping[str, Any]) -> dict[str, Any]:
     """A message of the protocol's as an item of ours; a list of contents is one message with several parts."""
-    said = message.get("content")
-    contents = [as_object(one) for one in as_list(said) or [said]]
+    content = message.get("content")
+    contents = [as_object(part) for part in as_list(content) or [content]]
     role = "assistant" if message.get("role") == "assistant" else "user"
-    kind = "output_text" if role == "assistant" else "input_text"
-    parts = [{"type": kind, "text": str(one["text"])} for one in contents if "text" in one]
-    parts += [
-        {"type": "input_image", "image_url": f"data:{one.get('mimeType', '')};base64,{one.get('data', '')}"}
-        for one in contents
-        if one.get("type") == "image" and role == "user"
+    text_type = "output_text" if role == "assistant" else "input_text"
+    text_parts = [{"type": text_type, "text": str(part["text"])} for part in contents if "text" in part]
+    text_parts += [
+        {"type": "input_image", "image_url": f"data:{part.get('mimeType', '')};base64,{part.get('data', '')}"}
+        for part in contents
+        if part.get("type") == "image" and role == "user"
     ]
-    return {"type": "message", "role": role, "content": parts}
+    return {"type": "message", "role": role, "content": text_parts}

@@ -63,9 +63,9 @@ def connect_model(
     """A client for the provider, which renews credentials that can be renewed."""
     renewal = None
     if credentials.is_renewable:
-        from codex_py.model.renewal import LoginPlace, find_renewal  # the seam: a key stays what it is
+        from codex_py.model.renewal import LoginContext, find_renewal  # the seam: a key stays what it is
 
-        renewal = find_renewal(credentials, LoginPlace(provider, env, home, rules))
+        renewal = find_renewal(credentials, LoginContext(provider, env, home, rules))
     return ModelClient(
         provider,
         credentials,
@@ -82,10 +82,10 @@ async def find_local_model(loaded: LoadedConfig, provider: Provider) -> LocalCho
         return None
     from codex_py.model.local_model import choose_local_model  # the seam: only where the server is asked first
 
-    flagged = [name for name in ("model", "model_provider") if loaded.origins[name].kind == "flags"]
+    flagged = [name for name in ("model", "model_provider") if loaded.origins[name].layer_type == "flags"]
     return await choose_local_model(
         provider,
-        wanted=choose_model(loaded.config, provider),
+        requested=choose_model(loaded.config, provider),
         default=default_model(provider),
         # With `--oss` alone, the model in a file was meant for another provider.
         insist=loaded.config.model is not None and flagged != ["model_provider"],

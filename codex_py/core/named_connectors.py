@@ -13,8 +13,8 @@ from codex_py.skills.model import SkillCatalog
 from codex_py.text.sanitize import sanitize_line
 
 _SCHEME: Final = "app://"
-_MOST_NOTICES: Final = 4
-_MOST_TEXT: Final = 300
+_MAX_NOTICES: Final = 4
+_MAX_TEXT: Final = 300
 
 
 class NamedConnectors(NamedTuple):
@@ -40,7 +40,7 @@ def named_connectors(
     notices: dict[str, None] = {}
     for mentions in (find_mentions(text, by_slug) for text in texts):
         for link in mentions.links:
-            if link.kind == "app":
+            if link.link_type == "app":
                 connector_id = link.path.removeprefix(_SCHEME).strip("/")
                 ids[connector_id] = None
                 if connector_id not in connectors:
@@ -51,9 +51,11 @@ def named_connectors(
                 ids[found[0].id] = None
             else:
                 what = "a connector and a skill" if slug in shared else f"{len(found)} connectors"
-                links = " or ".join(f"`[${slug}]({_SCHEME}{_shown(one.id)})`" for one in found[:_MOST_NOTICES])
+                links = " or ".join(
+                    f"`[${slug}]({_SCHEME}{_shown(candidate.id)})`" for candidate in found[:_MAX_NOTICES]
+                )
                 notices[f"`${slug}` is the name of {what} and asks for none: for a connector write {links}"] = None
-    return NamedConnectors(tuple(ids), tuple(notices)[:_MOST_NOTICES])
+    return NamedConnectors(tuple(ids), tuple(notices)[:_MAX_NOTICES])
 
 
 def slugs_of(connectors: Mapping[str, Connector]) -> frozenset[str]:
@@ -75,4 +77,4 @@ def _slugs(mentions: Mentions, known: Collection[str]) -> list[str]:
 
 
 def _shown(text: str) -> str:
-    return sanitize_line(text[:_MOST_TEXT]).replace("`", "'")
+    return sanitize_line(text[:_MAX_TEXT]).replace("`", "'")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from codex_py.core.session_skills import AskedFor, MissingVariable, SkillSettings
+from codex_py.core.session_skills import MissingVariable, SkillSettings, SkillsToInject
 from codex_py.protocol.input import SkillInput, TextInput, UserInput
 from codex_py.protocol.items import ResponseItem
 from codex_py.skills.dependencies import missing_env_warning, plan_dependencies
@@ -20,13 +20,13 @@ def read_named_skills(
     inputs: Sequence[UserInput],
     *,
     connector_slugs: Collection[str] = (),
-) -> AskedFor:
+) -> SkillsToInject:
     """Select and read the skills of one message. One that cannot be read costs a line, not the turn."""
     selection = select_skills(
         catalog,
-        [given.text for given in inputs if isinstance(given, TextInput)],
+        [item.text for item in inputs if isinstance(item, TextInput)],
         user_home=settings.roots.user_home,
-        structured=[given for given in inputs if isinstance(given, SkillInput)],
+        structured=[item for item in inputs if isinstance(item, SkillInput)],
         connector_slugs=connector_slugs,
     )
     items: list[ResponseItem] = []
@@ -44,7 +44,7 @@ def read_named_skills(
     present = settings.env.keys() | settings.withheld_env.keys()
     needs = plan_dependencies(read, env=present, configured_mcp=settings.configured_mcp)
     granted, withheld = _grants(read, settings)
-    return AskedFor(
+    return SkillsToInject(
         items=tuple(items),
         skills=tuple(read),
         missing=tuple(
@@ -62,8 +62,8 @@ def _grants(skills: Sequence[Skill], settings: SkillSettings) -> tuple[dict[str,
     granted: dict[str, str] = {}
     lines: list[str] = []
     for skill in skills:
-        wanted = [need.value.strip() for need in skill.dependencies if need.type.strip().lower() == "env_var"]
-        for name in wanted:
+        env_names = [need.value.strip() for need in skill.dependencies if need.type.strip().lower() == "env_var"]
+        for name in env_names:
             if name not in settings.withheld_env:
                 continue
             if skill.scope != "repo":

@@ -16,7 +16,7 @@ from codex_py.protocol.policy import SandboxPolicy, extra_roots
 from codex_py.text.reasons import os_reason
 
 # The kernel takes no argument of 128 KiB.
-_MOST_BYTES: Final = 120 * 1024
+_MAX_BYTES: Final = 120 * 1024
 
 
 class NotifyingSession(NamedTuple):
@@ -42,14 +42,14 @@ class Notifier:
         self._warn = warn
         self._session = session
         self._env = dict(env)
-        self._said: tuple[str, ...] = ()
+        self._messages: tuple[str, ...] = ()
 
     def __call__(self, event: events.Event) -> None:
         match event:
             case events.TurnStarted(_, messages):
-                self._said = messages
+                self._messages = messages
             case events.TurnCompleted(turn_id, last_message):
-                self._start(_argument(self._session, turn_id, self._said, last_message))
+                self._start(_argument(self._session, turn_id, self._messages, last_message))
             case _:
                 pass
 
@@ -80,19 +80,19 @@ class Notifier:
         threading.Thread(target=started.wait, daemon=True).start()
 
 
-def _argument(session: NotifyingSession, turn_id: str, said: Sequence[str], answer: str | None) -> str:
+def _argument(session: NotifyingSession, turn_id: str, messages: Sequence[str], answer: str | None) -> str:
     turn: dict[str, Any] = {
         "type": "agent-turn-complete",
         "thread-id": session.thread_id,
         "turn-id": turn_id,
         "cwd": str(session.cwd),
         "client": session.client,
-        "input-messages": list(said),
+        "input-messages": list(messages),
         "last-assistant-message": answer,
     }
     encoded = encode_json(turn)
-    if len(encoded) > _MOST_BYTES:
+    if len(encoded) > _MAX_BYTES:
         from codex_py.text.shorten import shortened  # the seam: hardly any turn is so long
 
-        encoded = encode_json(shortened(turn, _MOST_BYTES, encode_json))
+        encoded = encode_json(shortened(turn, _MAX_BYTES, encode_json))
     return encoded.decode()

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from codex_py.config.schema import Config
 from codex_py.core.model_connection import login_rules
 from codex_py.errors import ModelError, UserError
-from codex_py.model.auth import KEY_VARIABLES, check_key, stored_credentials
+from codex_py.model.auth import KEY_ENV_NAMES, check_key, stored_credentials
 from codex_py.model.login_store import LoginStore, locked_login, open_store
 from codex_py.model.login_tokens import account_of, key_login, stored_tokens
 from codex_py.model.oauth import issuer_of, revoke_token
@@ -23,7 +23,7 @@ class LoginStatus(NamedTuple):
     `is_needed` says that the provider takes no requests without a login of OpenAI.
     """
 
-    kind: Literal["key", "chatgpt"] | None
+    method: Literal["key", "chatgpt"] | None
     email: str = ""
     plan: str = ""
     is_needed: bool = True
@@ -37,7 +37,7 @@ def login_status(config: Config, *, env: Mapping[str, str], home: Path) -> Login
     if not provider.needs_key:
         return LoginStatus(None, is_needed=False)
     rules = login_rules(config)
-    if rules.method != "chatgpt" and any(env.get(name, "").strip() for name in KEY_VARIABLES):
+    if rules.method != "chatgpt" and any(env.get(name, "").strip() for name in KEY_ENV_NAMES):
         return LoginStatus("key")
     store = open_store(rules.store, home)
     stored = store.load()
@@ -96,9 +96,9 @@ async def _revoke(stored: Mapping[str, Any], env: Mapping[str, str]) -> str | No
     try:
         issuer = issuer_of(stored, env)
         if tokens.refresh:
-            await revoke_token(issuer, tokens.refresh, kind="refresh_token")
+            await revoke_token(issuer, tokens.refresh, token_type="refresh_token")
         else:
-            await revoke_token(issuer, tokens.access, kind="access_token")
+            await revoke_token(issuer, tokens.access, token_type="access_token")
     except (ModelError, UserError) as error:
         return f"warning: {error}; it is forgotten here, and ends by itself or at the issuer"
     return None

@@ -24,9 +24,9 @@ def proposed_plan(text: str) -> str | None:
     return text[begins[-1].end() : end.start() if end else len(text)].strip() or None
 
 
-def plan_accepted(wishes: str) -> str:
-    """What the model is told when the user accepts its plan."""
-    more = f"\n\n{wishes.strip()}" if wishes.strip() else ""
+def plan_accepted(request: str) -> str:
+    """The message for the model when the user accepts its plan."""
+    more = f"\n\n{request.strip()}" if request.strip() else ""
     return f"The plan is accepted. Carry it out.{more}"
 
 

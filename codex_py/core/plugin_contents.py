@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from codex_py.hooks.schema import Hook, HookOrigin, read_hooks, tables_of
-from codex_py.paths import is_folder
+from codex_py.paths import is_directory
 from codex_py.protocol.encoding import as_object
 from codex_py.skills.model import SkillRoot
 from codex_py.skills.plugin_hooks import written_hooks
@@ -21,7 +21,7 @@ _SCAN_SECONDS: Final = 10.0
 _UNUSED: Final = ("commands", "agents", "lspServers", "outputStyles")
 
 
-class BroughtHook(NamedTuple):
+class PluginHook(NamedTuple):
     """A command that is started at a moment of a turn; `matcher` narrows that down, or is empty."""
 
     event: str
@@ -37,7 +37,7 @@ class PluginContents(NamedTuple):
 
     skills: tuple[str, ...]
     servers: dict[str, Entry]
-    hooks: tuple[BroughtHook, ...]
+    hooks: tuple[PluginHook, ...]
     connectors: tuple[str, ...]
     problems: tuple[str, ...]
 
@@ -47,38 +47,38 @@ def plugin_contents(plugin: Plugin) -> PluginContents:
     skills: list[str] = []
     problems: list[str] = []
     until = time.monotonic() + _SCAN_SECONDS
-    for folder in plugin.skills:
-        root = SkillRoot(folder, "user", "plugin", plugin.name, plugin.id, plugin.root, inside=plugin.root)
+    for directory in plugin.skills:
+        root = SkillRoot(directory, "user", "plugin", plugin.name, plugin.id, plugin.root, inside=plugin.root)
         scan = scan_root(root, None, until=until)
         skills += [record.name for record in scan.records if not record.error]
         refused = [(record.file.path, record.error) for record in scan.records if record.error]
-        refused += [(str(one.path), one.message) for one in scan.refused]
+        refused += [(str(refusal.path), refusal.message) for refusal in scan.refused]
         problems += [f"skill `{os.path.relpath(path, plugin.root)}`: {why}" for path, why in refused]
     servers = plugin_servers(plugin)
-    hooks: list[BroughtHook] = []
+    hooks: list[PluginHook] = []
     for written in written_hooks(plugin):
         origin = HookOrigin("plugin", written.path, plugin.root, plugin.id)
         read = read_hooks(tables_of(written.document), origin)
-        hooks += [_brought(hook) for hook in read.hooks]
+        hooks += [_plugin_hook(hook) for hook in read.hooks]
         problems += read.warnings
     return PluginContents(
         tuple(sorted(skills)),
         servers.entries,
         tuple(hooks),
         tuple(_connectors(plugin)),
-        tuple(one.replace(f"{plugin.root}/", "") for one in (*problems, *servers.problems, *_unused(plugin))),
+        tuple(refusal.replace(f"{plugin.root}/", "") for refusal in (*problems, *servers.problems, *_unused(plugin))),
     )
 
 
-def _brought(hook: Hook) -> BroughtHook:
+def _plugin_hook(hook: Hook) -> PluginHook:
     command = hook.command if isinstance(hook.command, str) else shlex.join(hook.command)
-    return BroughtHook(hook.event, hook.matcher.text, command)
+    return PluginHook(hook.event, hook.matcher.text, command)
 
 
 def _unused(plugin: Plugin) -> Iterator[str]:
     """What other programs would use of it."""
     for name in _UNUSED:
-        if plugin.manifest.get(name) or is_folder(plugin.root / name):
+        if plugin.manifest.get(name) or is_directory(plugin.root / name):
             yield f"its {name}, which are for other programs"
 
 
@@ -87,6 +87,6 @@ def _connectors(plugin: Plugin) -> Iterator[str]:
     named = plugin.manifest.get("apps")
     path = inside(plugin.root, named) if isinstance(named, str) else None
     written = read_json(plugin.root, path) if path is not None else None
-    for name, one in as_object((written or {}).get("apps")).items():
-        connector = as_object(one).get("id")
+    for name, app in as_object((written or {}).get("apps")).items():
+        connector = as_object(app).get("id")
         yield f"{name} ({connector})" if isinstance(connector, str) else name

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from codex_py.core.mcp_slot import McpSlot, WaitingServer
+from codex_py.core.lazy_mcp import LazyMcp, WaitingServer
 from codex_py.core.server_table import TrustWord, sandbox_of, trust_server
 from codex_py.errors import UserError
 from codex_py.mcp.servers import McpServer, read_server
@@ -29,7 +29,7 @@ _WORDS: Final[Mapping[str, tuple[TrustWord, ...]]] = MappingProxyType(
 class ProjectServers(NamedTuple):
     """Asks about the servers that wait; `join` shows the tools of those that are started at once."""
 
-    slot: McpSlot
+    lazy_mcp: LazyMcp
     project: Path
     ask: Callable[[Question], Awaitable[str | None]]
     warn: Callable[[str], None]
@@ -37,23 +37,32 @@ class ProjectServers(NamedTuple):
 
     async def settle(self, waiting: Sequence[WaitingServer]) -> None:
         """One question about all of them; what the user says is written down, but for a no."""
-        servers = [read_server(one.name, one.entry) for one in waiting]
-        shown = tuple(describe_server(one, changed=two.changed) for one, two in zip(servers, waiting, strict=True))
+        servers = [read_server(waiting_server.name, waiting_server.entry) for waiting_server in waiting]
+        shown = tuple(
+            describe_server(waiting_server, changed=two.changed)
+            for waiting_server, two in zip(servers, waiting, strict=True)
+        )
         answer = await self.ask(ProjectServersQuestion(uuid7(), self.project, shown))
         words = _WORDS.get(answer or "")
         if words is None:
             return
-        for one in waiting:
+        for waiting_server in waiting:
             try:
-                trust_server(self.slot.rules.file.parent, self.project, one.name, one.pin, words=words)
+                trust_server(
+                    self.lazy_mcp.rules.file.parent, self.project, waiting_server.name, waiting_server.pin, words=words
+                )
             except UserError as error:
-                self.warn(f"your answer about `{sanitize_line(one.name)}` holds for this session only: {error}")
+                self.warn(
+                    f"your answer about `{sanitize_line(waiting_server.name)}` holds for this session only: {error}"
+                )
         if "no" not in words:
             agreed = [
-                server.replace(remembers=False, pin=one.pin, sandbox=sandbox_of(server, words), allow_with="")
-                for server, one in zip(servers, waiting, strict=True)
+                server.replace(
+                    remembers=False, pin=waiting_server.pin, sandbox=sandbox_of(server, words), allow_with=""
+                )
+                for server, waiting_server in zip(servers, waiting, strict=True)
             ]
-            for failure in await self.slot.fill().add(agreed):
+            for failure in await self.lazy_mcp.fill().add(agreed):
                 self.warn(str(failure))
             self.join()
 

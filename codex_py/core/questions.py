@@ -1,11 +1,11 @@
-"""Questions under way: each is told as an event and waits for the op that answers it."""
+"""Open questions: each is emitted as an event and waits for the op that answers it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from codex_py.protocol.events import Event, QuestionAsked, QuestionClosed
+from codex_py.protocol.events import Event, QuestionClosed, QuestionRaised
 from codex_py.protocol.questions import Question
 
 
@@ -26,7 +26,7 @@ class Questions:
         answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._open[question.id] = answer
         try:
-            self._emit(QuestionAsked(question))
+            self._emit(QuestionRaised(question))
             return await answer
         finally:
             del self._open[question.id]

@@ -23,7 +23,7 @@ class RepeatedCalls:
         self._count = 0
 
     def restart(self) -> None:
-        """Begin to count anew: something else happened."""
+        """Start counting again: something else happened."""
         self._last, self._count = (), 0
 
     def note(self, call: ToolCall, output: ToolOutput) -> ToolOutput:

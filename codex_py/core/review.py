@@ -10,7 +10,7 @@ from codex_py.core.git_program import GitReader
 from codex_py.errors import UsageError, UserError
 from codex_py.protocol.value import Value
 
-_MOST_NAMES: Final = 500
+_MAX_NAMES: Final = 500
 
 
 class UncommittedChanges(Value):
@@ -33,12 +33,12 @@ class CommitChanges(Value):
 ReviewTarget: TypeAlias = UncommittedChanges | BranchChanges | CommitChanges
 
 
-def review_prompt(target: ReviewTarget, git: GitReader, *, wishes: str = "") -> str:
-    """The prompt for a review; `wishes` is what the user wants looked at above all.
+def review_prompt(target: ReviewTarget, git: GitReader, *, focus: str = "") -> str:
+    """The prompt for a review; `focus` is what the user wants looked at above all.
 
     Raises `UsageError` for a branch or commit that is not there.
     """
-    above_all = [f"Look at this above all: {wishes}"] if wishes else []
+    above_all = [f"Look at this above all: {focus}"] if focus else []
     return "\n\n".join([_what(target, git), *above_all, review_instructions()])
 
 
@@ -46,16 +46,16 @@ def is_empty(target: ReviewTarget, git: GitReader) -> bool:
     """Whether there is nothing to review, as far as git can tell. Raises `UserError` outside of a repository."""
     if isinstance(target, CommitChanges):
         return False
-    asked = [_answered(git, "status", "--porcelain", "--untracked-files=normal")]
+    answers = [_answered(git, "status", "--porcelain", "--untracked-files=normal")]
     if isinstance(target, BranchChanges):
-        asked.append(_answered(git, "rev-list", "--max-count=1", f"{target.base}..HEAD", "--"))
-    return not any(asked)
+        answers.append(_answered(git, "rev-list", "--max-count=1", f"{target.base}..HEAD", "--"))
+    return not any(answers)
 
 
 def read_target(words: str) -> tuple[ReviewTarget, str]:
     """What `branch NAME`, `commit SHA` or anything else asks a review of, and the wishes in it."""
-    kind, _, rest = words.strip().partition(" ")
-    match kind, rest.strip():
+    target_type, _, rest = words.strip().partition(" ")
+    match target_type, rest.strip():
         case "branch", str(base) if base:
             return BranchChanges(base), ""
         case "commit", str(commit) if commit:
@@ -73,7 +73,7 @@ def branches(git: GitReader) -> list[str]:
     """
     current = git.lines("branch", "--show-current")
     names = git.lines(
-        *("for-each-ref", "--sort=-committerdate", f"--count={_MOST_NAMES}", "--format=%(refname:short)", "refs/heads")
+        *("for-each-ref", "--sort=-committerdate", f"--count={_MAX_NAMES}", "--format=%(refname:short)", "refs/heads")
     )
     return [name for name in names if name not in current]
 

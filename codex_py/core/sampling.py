@@ -18,9 +18,16 @@ from codex_py.model.client import ModelClient, TurnState
 from codex_py.model.failures import FILTERED
 from codex_py.model.prompt import Prompt
 from codex_py.model.retry import Retry, RetryBudget
-from codex_py.model.stream import Completed, ItemDone, ReasoningDelta, ResponseEvent, TextDelta, ToolCallStarted
+from codex_py.model.stream import (
+    Completed,
+    ItemDone,
+    ResponseEvent,
+    StreamReasoningDelta,
+    StreamTextDelta,
+    ToolCallStarted,
+)
 from codex_py.protocol import events
-from codex_py.protocol.items import Message, Reasoning, ResponseItem, ToolCall, WebSearchCall, message_of_parts
+from codex_py.protocol.items import Message, Reasoning, ResponseItem, ToolCall, WebSearchCall, message_of_content
 from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value
 from codex_py.tools.registry import ToolRegistry
@@ -32,7 +39,7 @@ class ToolCrash(Exception):
     """A bug in a tool. Its call has been answered; the turn must not go on as if nothing had happened."""
 
 
-class Answer:
+class SampleResult:
     """What a request came to. `wants_more` asks for another one: calls were made, or the model said so; `acted` says
     that there was a call of a tool that exists.
 
@@ -119,7 +126,7 @@ class Sampler(Value):
     saved: Callable[[], Awaitable[None]]
     turn_state: TurnState
 
-    async def sample(self) -> Answer:
+    async def sample(self) -> SampleResult:
         """One answered request. Raises `ModelError` when the retries are used up, `ToolCrash` for a bug in a tool."""
         return await retried(self._request, self.model.retry_budget(), self._note_retry)
 
@@ -128,12 +135,12 @@ class Sampler(Value):
             self.history.append(content_filter_guidance())
         self.emit(retry_event(error, retry))
 
-    async def _request(self) -> Answer:
+    async def _request(self) -> SampleResult:
         """Send the history once. What arrived before a failure stays, and calls that began are answered."""
-        answer = Answer()
+        answer = SampleResult()
         failure: ModelError | None = None
         group = asyncio.TaskGroup()
-        batch = CallBatch(group, self.run_tool, append=self.history.append, keep=self.keep_output)
+        batch = CallBatch(group, self.run_tool, append=self.history.append, save=self.keep_output)
         try:
             async with group:
                 # Kept out of the group, which would cancel the calls under way: they are waited for.
@@ -152,7 +159,7 @@ class Sampler(Value):
             raise failure
         return answer
 
-    async def _receive(self, batch: CallBatch, answer: Answer) -> ModelError | None:
+    async def _receive(self, batch: CallBatch, answer: SampleResult) -> ModelError | None:
         try:
             tools = self.tools().encoded_specs
             prompt = prompt_for(self.turn, self.history, tools, tokens=self.count_tokens())
@@ -163,12 +170,12 @@ class Sampler(Value):
             return error
         return None
 
-    def _take(self, event: ResponseEvent, batch: CallBatch, answer: Answer) -> None:
+    def _take(self, event: ResponseEvent, batch: CallBatch, answer: SampleResult) -> None:
         match event:
-            case TextDelta(text):
+            case StreamTextDelta(text):
                 answer.open_text.append(text)
                 self.emit(events.TextDelta(text))
-            case ReasoningDelta(text):
+            case StreamReasoningDelta(text):
                 self.emit(events.ReasoningDelta(text))
             case ToolCallStarted():
                 self.expect_call()
@@ -178,13 +185,13 @@ class Sampler(Value):
                 if text := "".join(answer.open_text):
                     # Some servers stream a message and never send it as an item: what was read counts as said.
                     part = {"type": "output_text", "text": text}
-                    self._record(message_of_parts("assistant", [part]), batch, answer)
+                    self._record(message_of_content("assistant", [part]), batch, answer)
                 answer.usage, answer.covered = usage, len(self.history)
                 answer.wants_more = bool(batch) or end_turn is False
             case _:
                 pass
 
-    def _record(self, item: ResponseItem, batch: CallBatch, answer: Answer) -> None:
+    def _record(self, item: ResponseItem, batch: CallBatch, answer: SampleResult) -> None:
         self.history.append(item)
         match item.view():
             case Message("assistant", text):

@@ -95,7 +95,9 @@ def _writing(
         reason, setting = _why_writable(root.path, cwd, env)
         yield Permission("write", str(root.path), True, reason, setting)
     own = Path(real_path(home))
-    paths = {path: root for root in roots for path in root.protected if path not in {one.path for one in roots}}
+    paths = {
+        path: root for root in roots for path in root.protected if path not in {other_root.path for other_root in roots}
+    }
     hidden = set(sandbox.unreadable(policy, cwd))
     for path, root in paths.items():
         if path in hidden:
@@ -125,7 +127,7 @@ def _why_protected(
     user_paths = {Path(real_path(expand_home(name, env))) for name in protected if name.startswith("~/")}
     if path.name.lower() in root.names or path in user_paths:
         return "other programs run what is in it", _PROTECTED
-    if path in root.kept:
+    if path in root.reserved:
         return "named by git's settings: hooks, or a submodule's repository", None
     return "a protected path leads to it, or it is another name of a protected file", None
 

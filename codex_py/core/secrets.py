@@ -40,14 +40,14 @@ _TEXTS: Final[Mapping[type[Value], tuple[str, ...]]] = {
     events.AgentCallFinished: ("agents", "prompt", "error"),
     events.AgentChanged: ("agent",),
     AgentState: ("task", "message", "activity"),
-    events.QuestionAsked: ("question",),
+    events.QuestionRaised: ("question",),
     questions.ApprovalQuestion: ("command", "reason", "justification"),
     questions.PermissionsQuestion: ("reason",),
     questions.ChoiceQuestion: ("header", "question", "options", "form", "asks"),
     questions.ModelAsks: ("questions",),
     questions.ModelQuestion: ("id", "header", "question", "options"),
     questions.McpForm: ("message", "schema", "url"),
-    questions.Choice: ("description",),
+    questions.QuestionOption: ("description",),
     events.Retrying: ("message",),
     events.ContextCompacted: ("summary",),
     events.TurnCompleted: ("last_message",),
@@ -57,68 +57,70 @@ _TEXTS: Final[Mapping[type[Value], tuple[str, ...]]] = {
 _V = TypeVar("_V", bound=Value)
 
 
-class Vault:
+class SecretStore:
     """What is secret in a session and in the agents it starts."""
 
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
-        self.given: dict[str, str | None] = {}
+        self.values: dict[str, str | None] = {}
 
 
 class Secrets:
     """Knows every secret of the session and takes it out of what leaves it."""
 
-    def __init__(self, vault: Vault) -> None:
-        self.vault: Final = vault
+    def __init__(self, store: SecretStore) -> None:
+        self.store: Final = store
         self._text = HeldBack()
         self._reasoning = HeldBack()
         self._commands: dict[str, HeldBack] = {}
 
-    def give(self, values: Mapping[str, str | None], *, typed: bool = False) -> None:
+    def add_values(self, values: Mapping[str, str | None], *, typed: bool = False) -> None:
         """Take values of variables, None for one that was left open; they count for the rest of the session.
 
         Of those the user `typed` shorter ones are kept secret too.
         """
-        self.vault.given |= values
+        self.store.values |= values
         known = [value for value in values.values() if value]
-        redactor = self.vault.redactor
-        self.vault.redactor = redactor.with_typed(known) if typed else redactor.with_secrets(known)
+        redactor = self.store.redactor
+        self.store.redactor = redactor.with_typed(known) if typed else redactor.with_secrets(known)
 
-    def learn(self, values: Iterable[str]) -> None:
+    def add_secrets(self, values: Iterable[str]) -> None:
         """Keep these from leaving the session from now on."""
-        self.vault.redactor = self.vault.redactor.with_secrets(values)
+        self.store.redactor = self.store.redactor.with_secrets(values)
 
-    def was_asked_for(self, name: str) -> bool:
-        return name in self.vault.given
+    def was_requested(self, name: str) -> bool:
+        return name in self.store.values
 
     def has(self, name: str) -> bool:
-        return bool(self.vault.given.get(name))
+        return bool(self.store.values.get(name))
 
     def is_hidden(self, name: str) -> bool:
         """Whether the value the user typed is long enough to be taken out of what is shown and stored."""
-        return len((self.vault.given.get(name) or "").strip()) >= MIN_TYPED_LENGTH
+        return len((self.store.values.get(name) or "").strip()) >= MIN_TYPED_LENGTH
 
     @property
     def env(self) -> dict[str, str]:
         """The variables a tool's process gets."""
-        return {name: value for name, value in self.vault.given.items() if value}
+        return {name: value for name, value in self.store.values.items() if value}
 
     def redact(self, text: str) -> str:
-        return self.vault.redactor.redact(text)
+        return self.store.redactor.redact(text)
 
     def redactor_with(self, more: Iterable[str]) -> Redactor:
         """What takes out these too."""
-        return self.vault.redactor.with_secrets(more)
+        return self.store.redactor.with_secrets(more)
 
     def redact_bytes(self, encoded: bytes) -> bytes:
         """The same for encoded JSON."""
-        return self.vault.redactor.redact_bytes(encoded)
+        return self.store.redactor.redact_bytes(encoded)
 
     def without(self, output: ToolOutput) -> ToolOutput:
         text = self.redact(output.text)
-        parts = tuple({**part, "text": self.redact(part["text"])} if "text" in part else part for part in output.parts)
-        same = text == output.text and parts == output.parts
-        return output if same else ToolOutput(text, output.ok, parts, output.crash)
+        redacted_parts = tuple(
+            {**part, "text": self.redact(part["text"])} if "text" in part else part for part in output.parts
+        )
+        same = text == output.text and redacted_parts == output.parts
+        return output if same else ToolOutput(text, output.ok, redacted_parts, output.crash)
 
     def without_in_item(self, item: ResponseItem) -> ResponseItem:
         """The item as it is kept and told of; what the model is sent is left alone."""
@@ -133,13 +135,13 @@ class Secrets:
         """
         match event:
             case events.TextDelta(text):
-                shown = self._text.feed(text, self.vault.redactor)
+                shown = self._text.feed(text, self.store.redactor)
                 return (events.TextDelta(shown),) if shown else ()
             case events.ReasoningDelta(text):
-                shown = self._reasoning.feed(text, self.vault.redactor)
+                shown = self._reasoning.feed(text, self.store.redactor)
                 return (events.ReasoningDelta(shown),) if shown else ()
             case events.CommandOutput(call_id, text):
-                shown = self._commands.setdefault(call_id, HeldBack()).feed(text, self.vault.redactor)
+                shown = self._commands.setdefault(call_id, HeldBack()).feed(text, self.store.redactor)
                 return (events.CommandOutput(call_id, shown),) if shown else ()
             case events.CommandFinished(call_id):
                 # The whole output follows, so that the end that was kept needs no event of its own.
@@ -153,11 +155,11 @@ class Secrets:
             case _:
                 return (self._clean(event),)
 
-    def _rest(self, kind: str) -> tuple[events.Event, ...]:
+    def _rest(self, stream: str) -> tuple[events.Event, ...]:
         """What was kept of the text that an item of this kind ends."""
-        if kind == "message" and (rest := self._text.end(self.vault.redactor)):
+        if stream == "message" and (rest := self._text.end(self.store.redactor)):
             return (events.TextDelta(rest),)
-        if kind == "reasoning" and (rest := self._reasoning.end(self.vault.redactor)):
+        if stream == "reasoning" and (rest := self._reasoning.end(self.store.redactor)):
             return (events.ReasoningDelta(rest),)
         return ()
 
@@ -166,19 +168,19 @@ class Secrets:
         changed = {
             name: clean
             for name in _TEXTS.get(type(value), ())
-            if (clean := self._clean_text(given := getattr(value, name))) is not given
+            if (clean := self._clean_text(text := getattr(value, name))) is not text
         }
         return value.replace(**changed) if changed else value
 
-    def _clean_text(self, given: Any) -> Any:
-        if isinstance(given, str):
-            return self.redact(given)
-        if isinstance(given, Value):
-            return self._clean(given)
-        if isinstance(given, tuple):
-            parts = cast("tuple[Any, ...]", given)
-            clean = tuple(map(self._clean_text, parts))
-            return parts if all(map(is_, clean, parts)) else clean
-        if isinstance(given, dict):
-            return decode_json(self.redact_bytes(encode_json(given)))
-        return given
+    def _clean_text(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.redact(value)
+        if isinstance(value, Value):
+            return self._clean(value)
+        if isinstance(value, tuple):
+            items = cast("tuple[Any, ...]", value)
+            clean = tuple(map(self._clean_text, items))
+            return items if all(map(is_, clean, items)) else clean
+        if isinstance(value, dict):
+            return decode_json(self.redact_bytes(encode_json(value)))
+        return value

@@ -15,7 +15,7 @@ from codex_py.config.edit import set_value
 from codex_py.config.load import LoadedConfig
 from codex_py.config.mcp_sections import mcp_server_problem
 from codex_py.config.trust import real_path
-from codex_py.core.mcp_slot import Entry, ServerTable, TrustedServer, WaitingServer
+from codex_py.core.lazy_mcp import Entry, ServerTable, TrustedServer, WaitingServer
 from codex_py.mcp.servers import McpServer, ServerSandbox, read_server
 from codex_py.process.named_files import named_contents
 from codex_py.protocol.encoding import as_object
@@ -56,49 +56,51 @@ class ListedServer(NamedTuple):
         return sandbox_of(server, self.words) if self.origin == "project" else server.sandbox
 
 
-class Listing(NamedTuple):
+class ServerListing(NamedTuple):
     """All servers, those of the user first; `problems` are lines about those that cannot be used."""
 
     servers: tuple[ListedServer, ...]
     problems: tuple[str, ...]
 
 
-def known_servers(loaded: LoadedConfig, home: Path, cwd: Path) -> Listing:
+def known_servers(loaded: LoadedConfig, home: Path, cwd: Path) -> ServerListing:
     """Look at the configuration, at that of the project round `cwd`, and at the plugins that are switched on."""
     found = {name: ListedServer(name, dict(entry)) for name, entry in loaded.config.mcp_servers.items()}
     problems: list[str] = []
-    for one in (*_of_project(loaded, cwd, problems), *_of_plugins(loaded, home, problems)):
-        if one.name not in found:
-            found[one.name] = one
-        elif one.plugin is not None:
-            other = found[one.name].plugin or f"the {found[one.name].origin}'s configuration"
-            problems.append(f"the MCP server `{one.name}` of plugin `{one.plugin}` is left out: {other} has that name")
-    return Listing(tuple(found.values()), tuple(problems))
+    for server in (*_of_project(loaded, cwd, problems), *_of_plugins(loaded, home, problems)):
+        if server.name not in found:
+            found[server.name] = server
+        elif server.plugin is not None:
+            other = found[server.name].plugin or f"the {found[server.name].origin}'s configuration"
+            problems.append(
+                f"the MCP server `{server.name}` of plugin `{server.plugin}` is left out: {other} has that name"
+            )
+    return ServerListing(tuple(found.values()), tuple(problems))
 
 
 def find_servers(loaded: LoadedConfig, home: Path, cwd: Path) -> ServerTable:
     """The servers of a session: those that may be started, and those that wait for the user's word."""
     listing = known_servers(loaded, home, cwd)
-    enabled = [one for one in listing.servers if one.entry.get("enabled", True) is not False]
+    enabled = [server for server in listing.servers if server.entry.get("enabled", True) is not False]
     keeps: dict[str, tuple[str, ...]] = {}
-    for one in enabled:
-        if one.origin == "plugin" and one.plugin is not None:
-            keeps[one.name] = ("plugins", one.plugin, "mcp_servers", one.name)
-        elif one.origin == "user":
-            keeps[one.name] = ("mcp_servers", one.name)
+    for server in enabled:
+        if server.origin == "plugin" and server.plugin is not None:
+            keeps[server.name] = ("plugins", server.plugin, "mcp_servers", server.name)
+        elif server.origin == "user":
+            keeps[server.name] = ("mcp_servers", server.name)
     return ServerTable(
-        entries={one.name: one.entry for one in enabled if one.standing == "trusted"},
+        entries={server.name: server.entry for server in enabled if server.standing == "trusted"},
         keeps=keeps,
         waiting=tuple(
-            WaitingServer(one.name, one.entry, one.pin, changed=one.standing == "changed")
-            for one in enabled
-            if one.standing in ("unknown", "changed")
+            WaitingServer(server.name, server.entry, server.pin, changed=server.standing == "changed")
+            for server in enabled
+            if server.standing in ("unknown", "changed")
         ),
         problems=listing.problems,
         trusted={
-            one.name: TrustedServer(one.pin, one.sandbox)
-            for one in enabled
-            if one.standing == "trusted" and one.origin == "project"
+            server.name: TrustedServer(server.pin, server.sandbox)
+            for server in enabled
+            if server.standing == "trusted" and server.origin == "project"
         },
     )
 
@@ -160,9 +162,9 @@ def _tightened(written: Mapping[str, Any]) -> Entry:
     if entry.get("default_tools_approval_mode") == "approve":
         del entry["default_tools_approval_mode"]
     tools = as_object(entry.pop("tools", None))
-    modes = {tool: as_object(one).get("approval_mode") for tool, one in tools.items()}
-    kept = {tool: {"approval_mode": mode} for tool, mode in modes.items() if mode not in (None, "approve")}
-    return entry | ({"tools": kept} if kept else {})
+    modes = {tool: as_object(tool_table).get("approval_mode") for tool, tool_table in tools.items()}
+    stricter = {tool: {"approval_mode": mode} for tool, mode in modes.items() if mode not in (None, "approve")}
+    return entry | ({"tools": stricter} if stricter else {})
 
 
 def _pin(name: str, entry: Entry, project: Path, cwd: Path) -> str:

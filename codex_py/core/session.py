@@ -1,4 +1,4 @@
-"""A session: the door to one conversation. It runs one turn at a time, and takes what comes in beside it."""
+"""A session: the entry point to one conversation. It runs one turn at a time and queues further input."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from codex_py.core.conversation import Conversation
-from codex_py.core.late_input import Said
+from codex_py.core.conversation import TurnRunner
 from codex_py.core.listeners import Listener, Listeners
+from codex_py.core.pending_input import PendingMessage
 from codex_py.core.questions import Questions
-from codex_py.core.secrets import Secrets, Vault
+from codex_py.core.secrets import Secrets, SecretStore
 from codex_py.core.session_notes import SessionNotes
-from codex_py.core.session_parts import SessionParts
+from codex_py.core.session_services import SessionServices
 from codex_py.core.session_skills import SessionSkills
 from codex_py.core.turn_context import TurnSettings
-from codex_py.core.user_message import user_message
+from codex_py.core.user_message import build_user_message
 from codex_py.protocol import events, ops
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.input import TextInput, UserInput
 from codex_py.protocol.items import ResponseItem
 
 if TYPE_CHECKING:
-    from codex_py.core.agents import AgentDoor
+    from codex_py.core.agents import SubagentContext
     from codex_py.core.session_mcp import SessionMcp
     from codex_py.model.prompt import ParentTurn
     from codex_py.protocol.context_use import ContextUse
@@ -37,30 +37,30 @@ class Session:
     written to, None where none is.
     """
 
-    def __init__(self, parts: SessionParts) -> None:
-        self._parts = parts
+    def __init__(self, services: SessionServices) -> None:
+        self._services = services
         self._turn_lock = asyncio.Lock()
-        kin = parts.kin
-        secrets = Secrets(Vault(parts.redactor) if kin is None else kin.vault)
-        self._listeners = Listeners(secrets, parts.report_crash)
-        self._questions = Questions(self._listeners.emit, kin and kin.ask)
-        self._conversation = Conversation(parts, secrets=secrets, listeners=self._listeners, questions=self._questions)
+        parent_session = services.parent_session
+        secrets = Secrets(SecretStore(services.redactor) if parent_session is None else parent_session.secret_store)
+        self._listeners = Listeners(secrets, services.report_crash)
+        self._questions = Questions(self._listeners.emit, parent_session and parent_session.ask)
+        self._conversation = TurnRunner(services, secrets=secrets, listeners=self._listeners, questions=self._questions)
         self._runs = self._conversation.runs
         self._settings = self._conversation.settings
-        self._late = self._conversation.late
+        self._pending = self._conversation.pending
         self.history = self._conversation.history
-        self.agents: Final = parts.tools.agents
-        self.hooks: Final = parts.tools.hooks
+        self.agents: Final = services.tools.agents
+        self.hooks: Final = services.tools.hooks
         self.stop_commands: Final = self._runs.stop_all
         self.plan: Final = self._conversation.compaction.plan
         self.rollout: Final = self._conversation.rollout
-        self.agents.attach(lambda: self._agent_door(secrets))
-        if kin is None:
-            parts.model.watch(learn=secrets.learn, warn=self._listeners.warn_once)
-            parts.mcp.attach(
+        self.agents.attach(lambda: self._subagent_context(secrets))
+        if parent_session is None:
+            services.model.watch(add_secrets=secrets.add_secrets, warn=self._listeners.warn_once)
+            services.mcp.attach(
                 ask=self._questions.ask,
                 warn=self._listeners.warn_once,
-                learn=secrets.learn,
+                add_secrets=secrets.add_secrets,
                 settings=lambda: self._settings.now,
             )
         self._notes = SessionNotes()
@@ -68,7 +68,7 @@ class Session:
 
     @property
     def thread_id(self) -> str:
-        return self._parts.thread_id
+        return self._services.thread_id
 
     @property
     def settings(self) -> TurnSettings:
@@ -78,12 +78,12 @@ class Session:
     @property
     def skills(self) -> SessionSkills:
         """The skills of the session."""
-        return self._parts.skills
+        return self._services.skills
 
     @property
     def mcp(self) -> SessionMcp | None:
         """The MCP servers of the session, whose prompts are commands; None where there is none."""
-        return self._parts.mcp.servers
+        return self._services.mcp.servers
 
     @property
     def last_message(self) -> str | None:
@@ -111,7 +111,7 @@ class Session:
 
     def take_back(self) -> tuple[UserInput, ...]:
         """What was steered and has not reached the model; it never will."""
-        return tuple(given for one in self._late.take_said() for given in one.input)
+        return tuple(item for message in self._pending.take_messages() for item in message.input)
 
     def subscribe(self, listener: Listener) -> None:
         """Hear every event from now on, in order, on the loop's thread."""
@@ -124,32 +124,32 @@ class Session:
         read and for settings that cannot be, before anything has begun.
         """
         match op:
-            case ops.UserTurn(given, schema):
-                await self._one_at_a_time(lambda: self._user_turn(given, schema))
-            case ops.Steer(given):
-                await self._steer(given)
+            case ops.UserTurn(inputs, schema):
+                await self._run_alone(lambda: self._user_turn(inputs, schema))
+            case ops.Steer(inputs):
+                await self._steer(inputs)
             case ops.UserShell(command):
                 await self._user_shell(command)
-            case ops.AcceptPlan(wishes):
-                await self._accept_plan(wishes)
+            case ops.AcceptPlan(request):
+                await self._accept_plan(request)
             case ops.Begin():
                 self._begin()
             case ops.Compact(focus):
-                await self._one_at_a_time(lambda: self._conversation.compact(focus))
+                await self._run_alone(lambda: self._conversation.compact(focus))
             case ops.OverrideTurnContext():
                 self._override(op)
             case ops.ReloadSkills():
-                self._parts.skills.reload()
+                self._services.skills.reload()
             case ops.Interrupt():
                 self.interrupt()
-            case ops.Answer(question_id, value):
+            case ops.AnswerQuestion(question_id, value):
                 self._questions.answer(question_id, value)
 
     def _begin(self) -> None:
         self._conversation.begin()
         settings = self.settings
         # A turn would tell of it too, when it may be too late to mend it.
-        for warning in self._parts.skills.refresh(settings.cwd, settings.model.context_window):
+        for warning in self._services.skills.refresh(settings.cwd, settings.model.context_window):
             self._listeners.warn_once(warning)
 
     def interrupt(self) -> None:
@@ -168,45 +168,47 @@ class Session:
     async def close(self) -> None:
         """Stop every process, close the connection and the rollout. Safe to call more than once."""
         await self.agents.close()
-        if self._parts.tools.hooks is not None:
-            await self._parts.tools.hooks.close()
-        if self._parts.kin is None:
-            await self._parts.mcp.close()
+        if self._services.tools.hooks is not None:
+            await self._services.tools.hooks.close()
+        if self._services.parent_session is None:
+            await self._services.mcp.close()
         await self._runs.close()
-        if self._parts.kin is None:
-            await self._parts.model.aclose()
+        if self._services.parent_session is None:
+            await self._services.model.aclose()
         self._conversation.close()
 
     def warn(self, message: str) -> None:
         """Tell the user something; the work goes on."""
         self._listeners.warn(message)
 
-    async def _one_at_a_time(self, turn: Callable[[], Awaitable[None]]) -> None:
+    async def _run_alone(self, turn: Callable[[], Awaitable[None]]) -> None:
         """Run a turn when no other one runs, and after it the turn that what came too late for it begins."""
         async with self._turn_lock:
             try:
                 await turn()
-                while waiting := self._late.take_said():
-                    await self._conversation.user_turn(waiting, late=True)
+                while waiting := self._pending.take_messages():
+                    await self._conversation.user_turn(waiting, was_steered=True)
             finally:
                 # Nothing runs any more: what was to be stopped before it had begun is not the next turn.
                 self._conversation.interrupt(coming=False)
-                self._conversation.append(self._late.take_items())
+                self._conversation.append(self._pending.take_items())
 
-    async def _user_turn(self, given: tuple[UserInput, ...], schema: dict[str, Any] | None = None) -> None:
+    async def _user_turn(self, inputs: tuple[UserInput, ...], schema: dict[str, Any] | None = None) -> None:
         if schema is not None:
             from codex_py.core.answer_schema import check_schema  # the seam: few ask for a form of the answer
 
             check_schema(schema)
-        message = await user_message(given, cwd=self._settings.next.cwd)
-        await self._conversation.user_turn([Said(given, message)], None if schema is None else encode_json(schema))
+        message = await build_user_message(inputs, cwd=self._settings.next.cwd)
+        await self._conversation.user_turn(
+            [PendingMessage(inputs, message)], None if schema is None else encode_json(schema)
+        )
 
-    async def _steer(self, given: tuple[UserInput, ...]) -> None:
-        said = Said(given, await user_message(given, cwd=self._settings.now.cwd))
+    async def _steer(self, inputs: tuple[UserInput, ...]) -> None:
+        message = PendingMessage(inputs, await build_user_message(inputs, cwd=self._settings.now.cwd))
         if self._turn_lock.locked():
-            self._late.add(said)
+            self._pending.add(message)
         else:
-            await self._one_at_a_time(lambda: self._conversation.user_turn([said], late=True))
+            await self._run_alone(lambda: self._conversation.user_turn([message], was_steered=True))
 
     async def _user_shell(self, command: str) -> None:
         self._conversation.begin()
@@ -215,42 +217,42 @@ class Session:
     def _put(self, item: ResponseItem) -> None:
         """Put an item before the model with the next request; nothing is asked of it."""
         if self._turn_lock.locked():
-            self._late.add(item)
+            self._pending.add(item)
         else:
             self._conversation.append([item])
 
-    async def _accept_plan(self, wishes: str) -> None:
+    async def _accept_plan(self, request: str) -> None:
         from codex_py.core.plan_mode import plan_accepted  # the seam: only for plan mode
 
         self._override(ops.OverrideTurnContext(plan=False))
-        await self._one_at_a_time(lambda: self._user_turn((TextInput(plan_accepted(wishes)),)))
+        await self._run_alone(lambda: self._user_turn((TextInput(plan_accepted(request)),)))
 
-    def _agent_door(self, secrets: Secrets) -> AgentDoor:
-        from codex_py.core.agents import AgentDoor  # the seam: few sessions start agents
+    def _subagent_context(self, secrets: Secrets) -> SubagentContext:
+        from codex_py.core.agents import SubagentContext  # the seam: few sessions start agents
         from codex_py.core.skill_names import find_skill
 
-        parts, listeners = self._parts, self._listeners
+        services, listeners = self._services, self._listeners
 
         def warn_for(name: str, message: str) -> None:
             if not listeners.has_warned(message):
                 listeners.warn_once(f"{name}: {message}")
 
-        return AgentDoor(
-            parts=parts,
-            vault=secrets.vault,
+        return SubagentContext(
+            services=services,
+            secret_store=secrets.store,
             history=self.history,
-            told=self._conversation.told,
+            context_tracker=self._conversation.context_tracker,
             settings=lambda: self._settings.now,
             registry=lambda: self._runs.own,
-            hands=lambda: self._runs.warm_up(self._settings.now.sandbox_policy, self._settings.now.cwd),
+            load_runtime=lambda: self._runs.warm_up(self._settings.now.sandbox_policy, self._settings.now.cwd),
             turn=self._parent_turn,
             ask=self._questions.ask,
             emit=listeners.emit,
             warn=listeners.warn,
             warn_for=warn_for,
             note=self._put,
-            withdraw=self._late.withdraw,
-            skill=lambda name: find_skill(parts.skills.catalog, name),
+            withdraw=self._pending.withdraw,
+            skill=lambda name: find_skill(services.skills.catalog, name),
         )
 
     def _parent_turn(self) -> ParentTurn:

@@ -12,7 +12,7 @@ from codex_py.config.load import LoadedConfig
 from codex_py.core.session import Session
 from codex_py.paths import short_path
 from codex_py.protocol.encoding import as_list, as_object
-from codex_py.protocol.facts import Section
+from codex_py.protocol.facts import FactSection
 from codex_py.protocol.policy import approval_name, describe_sandbox
 from codex_py.protocol.usage import TokenUsage
 from codex_py.text.masked import masked_words
@@ -20,35 +20,35 @@ from codex_py.text.masked import masked_words
 if TYPE_CHECKING:
     from codex_py.core.session_mcp import ServerState, SessionMcp
 
-_MOST_SERVERS: Final = 200
+_MAX_SERVERS: Final = 200
 
 
 def status_sections(
     session: Session, loaded: LoadedConfig, *, usage: TokenUsage, branch: str, user_home: str
-) -> tuple[Section, ...]:
+) -> tuple[FactSection, ...]:
     """What the session is, what it may do, what it has used; `usage` is that of the whole session."""
     return (
-        Section(f"codex-py {__version__}", tuple(_about_session(session, loaded, branch, user_home))),
-        Section("Allowed", tuple(_about_policies(session))),
-        Section("Used", tuple(_about_use(session, usage))),
-        Section("Settings", tuple(_about_settings(loaded, user_home))),
+        FactSection(f"codex-py {__version__}", tuple(_about_session(session, loaded, branch, user_home))),
+        FactSection("Allowed", tuple(_about_policies(session))),
+        FactSection("Used", tuple(_about_use(session, usage))),
+        FactSection("Settings", tuple(_about_settings(loaded, user_home))),
     )
 
 
-def mcp_sections(loaded: LoadedConfig, servers: SessionMcp | None = None) -> tuple[Section, ...]:
+def mcp_sections(loaded: LoadedConfig, servers: SessionMcp | None = None) -> tuple[FactSection, ...]:
     """The MCP servers of the configuration, how those of the session are, and those a project would bring.
 
     Values of variables are not told.
     """
     states = {state.server.name: _standing(state) for state in servers.connections.states} if servers else {}
     own = tuple(_about_server(name, server, states.pop(name, "")) for name, server in _some(loaded.config.mcp_servers))
-    waiting = {name: one for name, one in loaded.project_mcp_servers.items() if name not in states}
+    waiting = {name: entry for name, entry in loaded.project_mcp_servers.items() if name not in states}
     own += tuple(states.items())
     project = tuple(_about_server(name, as_object(server), "") for name, server in _some(waiting))
     none = (("", "none; add one under `[mcp_servers.<name>]` in config.toml"),)
-    sections = [Section("MCP servers", own or none)]
+    sections = [FactSection("MCP servers", own or none)]
     if project:
-        sections.append(Section("Offered by this project, not started", project))
+        sections.append(FactSection("Offered by this project, not started", project))
     return tuple(sections)
 
 
@@ -89,13 +89,13 @@ def _about_use(session: Session, usage: TokenUsage) -> Iterator[tuple[str, str]]
 def _about_settings(loaded: LoadedConfig, user_home: str) -> Iterator[tuple[str, str]]:
     for layer in loaded.layers:
         if layer.path is not None:
-            yield layer.kind, short_path(layer.path, user_home)
+            yield layer.layer_type, short_path(layer.path, user_home)
     for warning in loaded.warnings:
         yield "warning", warning
 
 
 def _some(servers: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return list(servers.items())[:_MOST_SERVERS]
+    return list(servers.items())[:_MAX_SERVERS]
 
 
 def _standing(state: ServerState) -> str:
@@ -118,23 +118,23 @@ def _about_server(name: str, server: Mapping[str, Any], standing: str) -> tuple[
     words = [command] if isinstance(command, str) and command else []
     target = _address(url) if isinstance(url, str) else shlex.join(words + masked_words(_texts(server.get("args"))))
     facts = [standing, target, "" if server.get("enabled", True) else "switched off"]
-    variables = [*as_object(server.get("env")), *_texts(server.get("env_vars"))]
-    if variables:
-        facts.append(f"gets {', '.join(variables)}")
+    env_names = [*as_object(server.get("env")), *_texts(server.get("env_vars"))]
+    if env_names:
+        facts.append(f"gets {', '.join(env_names)}")
     return name, " · ".join(filter(None, facts))
 
 
 def _texts(value: object) -> list[str]:
     """The texts of a list, as the configuration or a file has it."""
     several = cast("tuple[object, ...]", value) if isinstance(value, tuple) else as_list(value)
-    return [one for one in several if isinstance(one, str)]
+    return [text for text in several if isinstance(text, str)]
 
 
 def _address(url: str) -> str:
     """An address without what may be a secret in it."""
     try:
-        parts = urlsplit(url)
+        pieces = urlsplit(url)
     except ValueError:
         return "an address that makes no sense"
-    more = "?…" if parts.query else ""
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}{more}"
+    more = "?…" if pieces.query else ""
+    return f"{pieces.scheme}://{pieces.netloc.rpartition('@')[2]}{pieces.path}{more}"

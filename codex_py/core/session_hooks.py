@@ -15,10 +15,10 @@ from codex_py.context.hooks import hook_context, hook_prompt
 from codex_py.core.hook_ending import HookEnding
 from codex_py.core.hook_list import ListedHook, listed_hook
 from codex_py.core.hook_notices import untold
-from codex_py.core.hook_runner import HookDoor, HookRunner
+from codex_py.core.hook_runner import HookRunner, HookServices
 from codex_py.core.hook_signals import HookSignals
-from codex_py.core.hook_slot import HookSeat
 from codex_py.core.hook_sources import FoundHooks, find_hooks
+from codex_py.core.lazy_hooks import HookContext
 from codex_py.core.listeners import Listeners
 from codex_py.core.secrets import Secrets
 from codex_py.core.transcript import Transcript
@@ -35,35 +35,40 @@ if TYPE_CHECKING:
     from codex_py.rollout.format import SubagentSource
 
 # So often in one turn hooks may send the model back to work.
-_MOST_BLOCKS: Final = 8
+_MAX_BLOCKS: Final = 8
 # What other programs call the role of an agent that was given none.
 _NO_ROLE: Final = "default"
 
 
-def open_hooks(seat: HookSeat) -> SessionHooks:
+def open_hooks(context: HookContext) -> SessionHooks:
     """Find and read the hooks of a session; nothing is run."""
-    found = find_hooks(seat.loaded, home=seat.home, cwd=seat.cwd, trusts_all=seat.trusts_all)
-    found = found.replace(warnings=(*found.warnings, *untold(found.notices, seat.home)))
-    return SessionHooks(found, HookEngine(found.hooks, found), seat)
+    found = find_hooks(context.loaded, home=context.home, cwd=context.cwd, trusts_all=context.trusts_all)
+    found = found.replace(warnings=(*found.warnings, *untold(found.notices, context.home)))
+    return SessionHooks(found, HookEngine(found.hooks, found), context)
 
 
 class SessionHooks:
     """One session's hooks; those of an agent's session are the same ones, told who it is."""
 
     def __init__(
-        self, found: FoundHooks, engine: HookEngine, seat: HookSeat, *, above: Callable[[], Path | None] | None = None
+        self,
+        found: FoundHooks,
+        engine: HookEngine,
+        context: HookContext,
+        *,
+        above: Callable[[], Path | None] | None = None,
     ) -> None:
         """`above` gives the file of the user's session that an agent's belongs to."""
         self._above = above
         self._found = found
         self._engine = engine
-        self._seat = seat
-        self._runner = HookRunner(found, engine, seat)
+        self._hook_context = context
+        self._runner = HookRunner(found, engine, context)
         self._has_begun = False
         self._blocks = 0
         self._calls: HookedCalls | None = None
         self.signals: Final = HookSignals(self._runner)
-        self.ending: Final = HookEnding(self._runner, seat.end)
+        self.ending: Final = HookEnding(self._runner, context.end)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -79,7 +84,7 @@ class SessionHooks:
         """All hooks there are, in the order they count; those that are not run come last."""
         found = self._found
         waiting = () if found.trusts_all else found.waiting
-        cwd = self._seat.cwd
+        cwd = self._hook_context.cwd
         run = [(hook, self._engine.refusal(hook, cwd) is None) for hook in found.hooks]
         return (
             *(
@@ -91,12 +96,12 @@ class SessionHooks:
 
     def set_trust(self, *, agrees: bool) -> None:
         """Let the project's hooks run from now on, as they are now, or no longer. Raises `UserError`."""
-        found = find_hooks(self._seat.loaded, home=self._seat.home, cwd=self._seat.cwd)
+        found = find_hooks(self._hook_context.loaded, home=self._hook_context.home, cwd=self._hook_context.cwd)
         if agrees:
-            found.trust(self._seat.cwd)
+            found.trust(self._hook_context.cwd)
         else:
             found.distrust()
-        self._found = find_hooks(self._seat.loaded, home=self._seat.home, cwd=self._seat.cwd)
+        self._found = find_hooks(self._hook_context.loaded, home=self._hook_context.home, cwd=self._hook_context.cwd)
         self._engine.use(self._found.hooks, self._found)
 
     @property
@@ -106,13 +111,13 @@ class SessionHooks:
 
     def for_agent(self, thread_id: str, source: SubagentSource) -> SessionHooks:
         """The hooks of the session of an agent that this one starts."""
-        seat = self._seat.replace(
+        context = self._hook_context.replace(
             thread_id=thread_id,
             agent_type=source.role or _NO_ROLE,
             agent_name=source.nickname,
-            parent=self._seat.parent or self._seat.thread_id,
+            parent=self._hook_context.parent or self._hook_context.thread_id,
         )
-        return SessionHooks(self._found, self._engine, seat, above=self._above or self._runner.transcript)
+        return SessionHooks(self._found, self._engine, context, above=self._above or self._runner.transcript)
 
     def attach(
         self,
@@ -124,7 +129,7 @@ class SessionHooks:
         note: Callable[[ResponseItem], None],
     ) -> None:
         """Let hooks reach the session, before anything else; `note` puts an item into the model's next request."""
-        door = HookDoor(
+        services = HookServices(
             settings=settings,
             transcript=lambda: transcript.path,
             warn=listeners.warn,
@@ -132,7 +137,7 @@ class SessionHooks:
             note=note,
             redact=secrets.redact_bytes,
         )
-        self._runner.attach(door)
+        self._runner.attach(services)
         listeners.add(self.signals.note_event)
 
     def begin_turn(self, turn_id: str) -> None:
@@ -145,10 +150,10 @@ class SessionHooks:
         if self._has_begun:
             return ()
         self._has_begun = True
-        if self._seat.agent_type is not None:
-            return await self._context("SubagentStart", self._seat.agent, turn=True)
+        if self._hook_context.agent_type is not None:
+            return await self._context("SubagentStart", self._hook_context.agent, turn=True)
         setup = await self._set_up()
-        return (*setup, *await self._context("SessionStart", {"source": self._seat.source}))
+        return (*setup, *await self._context("SessionStart", {"source": self._hook_context.source}))
 
     async def admit(self, prompt: str) -> tuple[str | None, Sequence[ResponseItem]]:
         """Whether what the user said, or the task of an agent, may reach the model.
@@ -168,12 +173,12 @@ class SessionHooks:
     async def stop(self, last_message: str | None) -> Sequence[ResponseItem]:
         """The model has nothing left to do: what sends it back to work, or nothing when the turn may end."""
         fields = {"stop_hook_active": self._blocks > 0, "last_assistant_message": last_message}
-        if self._seat.agent_type is None:
+        if self._hook_context.agent_type is None:
             return await self._sent_back("Stop", fields)
         above = self._above() if self._above else None
         files = {"transcript_path": _text(above), "agent_transcript_path": _text(self._runner.transcript())}
-        back = await self._sent_back("SubagentStop", {**self._seat.agent, **fields, **files})
-        return back or await self._sent_back("TeammateIdle", {**self._seat.teammate, **fields})
+        back = await self._sent_back("SubagentStop", {**self._hook_context.agent, **fields, **files})
+        return back or await self._sent_back("TeammateIdle", {**self._hook_context.teammate, **fields})
 
     async def run_call(self, call: ToolCall, context: ToolContext, run: RunCall) -> ToolOutput:
         """Run a tool call the way hooks want it; one that they refuse has an output that says why."""
@@ -191,15 +196,15 @@ class SessionHooks:
     async def after_compaction(self, trigger: str, summary: str) -> Sequence[ResponseItem]:
         """The history was replaced: what hooks add to the new one."""
         await self._runner.fire("PostCompact", {"trigger": trigger, "compact_summary": summary})
-        if self._seat.agent_type is not None:
+        if self._hook_context.agent_type is not None:
             return ()
         return await self._context("SessionStart", {"source": "compact"})
 
     async def close(self) -> None:
         """The session ends. Waits for its hooks, at most 10 seconds, and as long for those in the background."""
         self.signals.stop()
-        tells, self._has_begun = self._has_begun and self._seat.agent_type is None, False
-        await self.ending.wait(tells=tells)
+        run_hooks, self._has_begun = self._has_begun and self._hook_context.agent_type is None, False
+        await self.ending.wait(run_hooks=run_hooks)
 
     async def _context(self, event: str, fields: Mapping[str, str], *, turn: bool = False) -> Sequence[ResponseItem]:
         verdict = await self._runner.fire(event, fields, turn=turn)
@@ -210,13 +215,13 @@ class SessionHooks:
         context = tuple(map(hook_context, verdict.contexts))
         if not verdict.blocks or verdict.stop is not None:
             for item in context:
-                self._runner.door.note(item)
+                self._runner.services.note(item)
             return ()
-        if self._blocks == _MOST_BLOCKS:
-            self._runner.door.warn(f"the turn ends: {event} hooks have sent the model back {_MOST_BLOCKS} times")
+        if self._blocks == _MAX_BLOCKS:
+            self._runner.services.warn(f"the turn ends: {event} hooks have sent the model back {_MAX_BLOCKS} times")
             return ()
         self._blocks += 1
-        self._runner.door.warn(f"a {event} hook sends the model back to work: {verdict.reason}")
+        self._runner.services.warn(f"a {event} hook sends the model back to work: {verdict.reason}")
         return (*context, hook_prompt(verdict.reason))
 
     async def _set_up(self) -> Sequence[ResponseItem]:
@@ -224,7 +229,7 @@ class SessionHooks:
         hooks = self._engine.hooks_for("Setup", "init")
         if not hooks:
             return ()
-        mark = self._seat.home / "cache" / "setup" / _digest(self._found.project, hooks)
+        mark = self._hook_context.home / "cache" / "setup" / _digest(self._found.project, hooks)
         if mark.exists():
             return ()
         items = await self._context("Setup", {"trigger": "init"})

@@ -13,7 +13,7 @@ from codex_py.errors import UserError
 from codex_py.mcp.catalog import McpPrompt
 from codex_py.mcp.connections import McpConnections, ServerState
 from codex_py.mcp.connectors import ConnectorRules
-from codex_py.mcp.host import CommandLimits, LoginNeeded, McpFailed, McpPlace, TokenFile
+from codex_py.mcp.host import CommandLimits, McpContext, McpFailed, McpLoginNeeded, TokenFile
 from codex_py.mcp.logins import login_secrets
 from codex_py.mcp.servers import McpServer
 from codex_py.process.sweep import MARKER, kill_marked
@@ -40,7 +40,7 @@ class McpSettings(Value):
     `login_port` is where a browser comes back to, None for any. `sample` asks the model for a server.
     """
 
-    place: McpPlace
+    context: McpContext
     servers: tuple[McpServer, ...]
     namespaces: bool
     pictures: bool
@@ -51,12 +51,12 @@ class McpSettings(Value):
     connectors: ConnectorRules = ConnectorRules({})
 
 
-class McpFrontDoor(Value):
+class McpFrontEnd(Value):
     """The session, as far as its servers reach it."""
 
     ask: Callable[[Question], Awaitable[str | None]]
     warn: Callable[[str], None]
-    learn: Callable[[Iterable[str]], None]
+    add_secrets: Callable[[Iterable[str]], None]
     settings: Callable[[], TurnSettings]
 
 
@@ -66,9 +66,9 @@ class SessionMcp:
     def __init__(self, settings: McpSettings) -> None:
         self._settings = settings
         self._mark = f"mcp-{os.getpid()}-{os.urandom(8).hex()}"
-        tokens = _Told(settings.place.tokens, self._learn_all)
-        place = settings.place.replace(mark={MARKER: self._mark}, tokens=tokens, limits=self._limits)
-        self.connections: Final = McpConnections(settings.servers, place, self)
+        tokens = _ObservedTokens(settings.context.tokens, self._add_all_secrets)
+        context = settings.context.replace(mark={MARKER: self._mark}, tokens=tokens, limits=self._limits)
+        self.connections: Final = McpConnections(settings.servers, context, self)
         self.tools: Final = McpTools(
             self.connections,
             namespaces=settings.namespaces,
@@ -76,18 +76,18 @@ class SessionMcp:
             keep=settings.keep,
             rules=settings.connectors,
         )
-        self._door: McpFrontDoor | None = None
+        self._front_end: McpFrontEnd | None = None
         self._untold: list[str] = []
         self._starting: asyncio.Task[None] | None = None
         # The names of servers that were waited for.
         self._awaited: set[str] = set()
         self._watch: Watchdog | None = None
 
-    def attach(self, door: McpFrontDoor) -> None:
+    def attach(self, front_end: McpFrontEnd) -> None:
         """Reach the session from now on."""
-        self._door = door
+        self._front_end = front_end
         for server in self._settings.servers:
-            self._learn(server)
+            self._add_secrets(server)
         if self._unmet():
             # Its tools are waited for with the first message: it starts while that is typed.
             self._starting = asyncio.create_task(self._start(0.0))
@@ -102,12 +102,12 @@ class SessionMcp:
 
     async def require(self) -> None:
         """Wait for the servers a session does not begin without; raises `UserError` for one that is not there."""
-        wanted = [state for state in self.connections.states if state.server.required]
-        if not wanted:
+        required = [state for state in self.connections.states if state.server.required]
+        if not required:
             return
         await self._start(0.0)
-        await self.connections.settle(wanted)
-        for state in wanted:
+        await self.connections.settle(required)
+        for state in required:
             if state.failure is not None:
                 raise UserError(
                     str(state.failure), hint=f"it is `required`; `codex-py mcp test {state.server.name}` tells more"
@@ -139,13 +139,13 @@ class SessionMcp:
         for state in added:
             state.signs_in = self._settings.can_ask
         for server in servers:
-            self._learn(server)
+            self._add_secrets(server)
         await self._start(0.0)
         await self.connections.settle(added)
         failures: list[McpFailed] = []
         for state in added:
             failure = state.failure
-            if isinstance(failure, LoginNeeded) and self._settings.can_ask:
+            if isinstance(failure, McpLoginNeeded) and self._settings.can_ask:
                 failure = await self._sign_in(state)
             failures += [failure] if failure is not None else []
         return failures
@@ -162,8 +162,8 @@ class SessionMcp:
             answer = await link.get_prompt(name, dict(arguments))
         except McpFailed as error:
             raise UserError(f"cannot use the prompt `{name}` of `{server}`: {error}") from error
-        messages = [as_object(one) for one in as_list(answer.get("messages"))]
-        return "\n\n".join(text for one in messages if (text := _said(one)))
+        messages = [as_object(message) for message in as_list(answer.get("messages"))]
+        return "\n\n".join(text for message in messages if (text := _text_of(message)))
 
     async def close(self) -> None:
         """End every connection, and whatever the servers have left running."""
@@ -179,44 +179,48 @@ class SessionMcp:
 
     async def ask(self, question: Question) -> str | None:
         """The user's answer; None where nobody can be asked, or the policy keeps such questions from them."""
-        door = self._door
-        if door is None or not self._settings.can_ask or not asks_about(door.settings().approval, "mcp_elicitations"):
+        front_end = self._front_end
+        if (
+            front_end is None
+            or not self._settings.can_ask
+            or not asks_about(front_end.settings().approval, "mcp_elicitations")
+        ):
             return None
-        return await door.ask(question)
+        return await front_end.ask(question)
 
     async def sample(self, server: str, request: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """What the model says to a server; the SDK asks only for those whose configuration allows it."""
-        if self._door is None:
+        if self._front_end is None:
             return None
-        return await self._settings.sample(request, self._door.settings())
+        return await self._settings.sample(request, self._front_end.settings())
 
     def roots(self) -> tuple[Path, ...]:
         """The folder the session works in."""
-        return (self._settings.place.cwd if self._door is None else self._door.settings().cwd,)
+        return (self._settings.context.cwd if self._front_end is None else self._front_end.settings().cwd,)
 
     def warn(self, message: str) -> None:
         """Tell the user something, once."""
-        if self._door is None:
+        if self._front_end is None:
             self._untold.append(message)
         else:
-            self._door.warn(message)
+            self._front_end.warn(message)
 
     def _limits(self) -> CommandLimits:
         """What commands of the session may do now; servers of the project may do no more."""
-        if self._door is None:
-            return self._settings.place.limits()
-        settings = self._door.settings().in_force()
+        if self._front_end is None:
+            return self._settings.context.limits()
+        settings = self._front_end.settings().in_force()
         return CommandLimits(settings.sandbox_policy, settings.cwd)
 
-    def _learn(self, server: McpServer) -> None:
-        if self._door is not None:
-            place = self._settings.place
-            tokens = login_secrets(server, place.tokens) if server.url else ()
-            self._door.learn((*server.secrets(place.env), *tokens))
+    def _add_secrets(self, server: McpServer) -> None:
+        if self._front_end is not None:
+            context = self._settings.context
+            tokens = login_secrets(server, context.tokens) if server.url else ()
+            self._front_end.add_secrets((*server.secrets(context.env), *tokens))
 
-    def _learn_all(self) -> None:
+    def _add_all_secrets(self) -> None:
         for state in self.connections.states:
-            self._learn(state.server)
+            self._add_secrets(state.server)
 
     def _unmet(self) -> list[ServerState]:
         return [state for state in self.connections.states if state.catalog is None and state.failure is None]
@@ -235,7 +239,7 @@ class SessionMcp:
 
         state.signs_in = False
         try:
-            async with browser_sign_in(self._settings.place.home, self._settings.login_port, show) as sign_in:
+            async with browser_sign_in(self._settings.context.home, self._settings.login_port, show) as sign_in:
                 await self.connections.link(state.server.name, sign_in=sign_in)
         except McpFailed as error:
             return error
@@ -246,20 +250,20 @@ class SessionMcp:
         return None
 
 
-class _Told:
-    """The store of logins; `tell` is called for whatever is read from it or put there."""
+class _ObservedTokens:
+    """The store of logins; `notify` is called after each read and write."""
 
-    def __init__(self, tokens: TokenFile, tell: Callable[[], None]) -> None:
+    def __init__(self, tokens: TokenFile, notify: Callable[[], None]) -> None:
         self._tokens = tokens
-        self._tell = tell
+        self._notify = notify
 
     def load(self) -> Mapping[str, Any]:
-        self._tell()
+        self._notify()
         return self._tokens.load()
 
     def save(self, login: Mapping[str, Any]) -> None:
         self._tokens.save(login)
-        self._tell()
+        self._notify()
 
 
 def _named(states: Sequence[ServerState]) -> str:
@@ -267,7 +271,7 @@ def _named(states: Sequence[ServerState]) -> str:
     return f"the MCP server{'s' if len(states) > 1 else ''} {names}"
 
 
-def _said(message: Mapping[str, Any]) -> str:
+def _text_of(message: Mapping[str, Any]) -> str:
     content = as_object(message.get("content"))
     text = content.get("text") or as_object(content.get("resource")).get("text")
     return text if isinstance(text, str) else ""

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from codex_py.protocol import events
 from codex_py.protocol.items import Message, ResponseItem
 
-_KEPT_DIFFS: Final = 4 * 1024 * 1024
+_MAX_DIFF_LENGTH: Final = 4 * 1024 * 1024
 _LEFT_OUT: Final = "[the diffs of this session are too long to be kept: see the file itself]\n"
 
 
@@ -19,7 +19,7 @@ class SessionNotes:
     def __init__(self) -> None:
         self._last_message: str | None = None
         self._diffs: dict[str, str] = {}
-        self._room = _KEPT_DIFFS
+        self._available = _MAX_DIFF_LENGTH
 
     def note_event(self, event: events.Event) -> None:
         """Hear an event; most are not noted."""
@@ -43,18 +43,19 @@ class SessionNotes:
     def changes_of(self, files: Mapping[str, str]) -> tuple[events.FileChange, ...]:
         """The changes to `files`, which are paths with what was done to each last, and the diffs as far as heard."""
         return tuple(
-            events.FileChange(Path(path), _kind(kind), diff=self._diffs.get(path, "")) for path, kind in files.items()
+            events.FileChange(Path(path), _change_type(change), diff=self._diffs.get(path, ""))
+            for path, change in files.items()
         )
 
     def _note_change(self, change: events.FileChange) -> None:
         path = str(change.move_path or change.path)
         before = self._diffs.pop(str(change.path), "") if change.move_path else self._diffs.get(path, "")
-        if len(change.diff) > self._room:
+        if len(change.diff) > self._available:
             self._diffs[path] = before if before.endswith(_LEFT_OUT) else before + _LEFT_OUT
             return
-        self._room -= len(change.diff)
+        self._available -= len(change.diff)
         self._diffs[path] = before + change.diff
 
 
-def _kind(kind: str) -> Literal["add", "delete", "update"]:
-    return "add" if kind == "add" else "delete" if kind == "delete" else "update"
+def _change_type(name: str) -> Literal["add", "delete", "update"]:
+    return "add" if name == "add" else "delete" if name == "delete" else "update"

@@ -82,14 +82,14 @@ class ProgramSandbox:
             # A sandbox that is incomplete protects nothing inside the writable directories.
             protects = self._sandbox.shortfall(policy, cwd) is None
         holders = [root for root in roots if path.is_relative_to(root.path)]
-        return bool(holders) and not (protects and _is_kept(path, holders))
+        return bool(holders) and not (protects and _is_protected(path, holders))
 
 
-def _is_kept(path: Path, holders: Sequence[WritableRoot]) -> bool:
+def _is_protected(path: Path, holders: Sequence[WritableRoot]) -> bool:
     """Whether a path is protected in the roots that hold it, and no directory on the way to it can be renamed."""
-    fixed = {place for root in holders for place in (root.path, *root.ways)}
-    protected = (place for root in holders for place in root.protected)
-    return any(path.is_relative_to(place) and place.parent in fixed for place in protected)
+    fixed = {known_path for root in holders for known_path in (root.path, *root.ways)}
+    protected = (known_path for root in holders for known_path in root.protected)
+    return any(path.is_relative_to(known_path) and known_path.parent in fixed for known_path in protected)
 
 
 def read_rules(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> ReadRules:

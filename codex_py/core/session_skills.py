@@ -1,4 +1,4 @@
-"""The skills of one session: what the model is told of them, what a message asks for, and what a command used."""
+"""The skills of one session: the list the model gets, what a message asks for, and what a command used."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from codex_py.protocol.events import SkillUsed
 from codex_py.protocol.input import SkillInput, TextInput, UserInput
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
-from codex_py.shell.command_line import CommandLineReader
+from codex_py.shell.reader import CommandLineReader
 from codex_py.skills.bundled import sync_bundled
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.render import RenderedSkills, render_skills
 from codex_py.skills.report import load_warnings
 from codex_py.skills.roots import SkillRootsRequest
-from codex_py.skills.rules import SkillRule
+from codex_py.skills.rules import SkillSwitch
 from codex_py.skills.service import SkillService
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class SkillSettings(Value):
     """
 
     roots: SkillRootsRequest
-    rules: tuple[SkillRule, ...]
+    rules: tuple[SkillSwitch, ...]
     include_instructions: bool
     context_window: int | None
     max_tokens: int | None
@@ -58,7 +58,7 @@ class MissingVariable(Value):
     warning: str
 
 
-class AskedFor(Value):
+class SkillsToInject(Value):
     """The skills a message names: their items, in order, what they lack, and lines for the user.
 
     `granted` are variables of the user's environment that commands get from now on, because a skill of the user's own
@@ -100,7 +100,7 @@ class SessionSkills:
         """What the model is told of them, and at what cost; None before the first `refresh`."""
         return self._rendered
 
-    def anew(self) -> SessionSkills:
+    def clone(self) -> SessionSkills:
         """The same skills for another session."""
         return SessionSkills(self._settings, self._cwd)
 
@@ -112,7 +112,7 @@ class SessionSkills:
         """Let the next `refresh` read everything, whatever is kept of it."""
         self._is_reloading = True
 
-    def use_rules(self, rules: Sequence[SkillRule]) -> None:
+    def use_rules(self, rules: Sequence[SkillSwitch]) -> None:
         """Let other rules count from the next `refresh` on: the user has switched a skill."""
         self._settings = self._settings.replace(rules=tuple(rules))
 
@@ -121,12 +121,12 @@ class SessionSkills:
         settings = self._settings
         configured = settings.roots.extra_user_roots if self._configured_roots is None else self._configured_roots
         self._configured_roots = configured
-        wanted = (*configured, *roots)
+        new_roots = (*configured, *roots)
 
         def roots_for(cwd: Path) -> SkillRootsRequest:
-            return settings.roots_for(cwd).replace(extra_user_roots=wanted)
+            return settings.roots_for(cwd).replace(extra_user_roots=new_roots)
 
-        self._settings = settings.replace(roots=settings.roots.replace(extra_user_roots=wanted), roots_for=roots_for)
+        self._settings = settings.replace(roots=settings.roots.replace(extra_user_roots=new_roots), roots_for=roots_for)
 
     def refresh(self, cwd: Path, context_window: int | None) -> tuple[str, ...]:
         """Look at the folders again; lines for the user about what could not be loaded or does not fit."""
@@ -164,18 +164,20 @@ class SessionSkills:
             return ""
         return self._rendered.text
 
-    def asked_for(self, inputs: Sequence[UserInput], *, connector_slugs: Collection[str] = ()) -> AskedFor:
+    def collect_requested(
+        self, inputs: Sequence[UserInput], *, connector_slugs: Collection[str] = ()
+    ) -> SkillsToInject:
         """What a message names, read from disk now. A skill that cannot be read costs a line, not the turn.
 
         A plain name that is also one of `connector_slugs` names no skill.
         """
         if not any(map(_may_name_a_skill, inputs)):
-            return AskedFor()
+            return SkillsToInject()
         from codex_py.core.named_skills import read_named_skills  # the seam: most messages name no skill
 
         return read_named_skills(self._catalog, self._settings, inputs, connector_slugs=connector_slugs)
 
-    def used_by(self, command: str, workdir: Path) -> list[SkillUsed]:
+    def note_uses_in(self, command: str, workdir: Path) -> list[SkillUsed]:
         """The skills a command reads or runs scripts of, each once a turn."""
         return [note for use in self.uses_in(command, workdir) for note in self.note_use(use.skill, use.kind)]
 
@@ -204,5 +206,5 @@ class SessionSkills:
         return [use]
 
 
-def _may_name_a_skill(given: UserInput) -> bool:
-    return isinstance(given, SkillInput) or (isinstance(given, TextInput) and "$" in given.text)
+def _may_name_a_skill(item: UserInput) -> bool:
+    return isinstance(item, SkillInput) or (isinstance(item, TextInput) and "$" in item.text)

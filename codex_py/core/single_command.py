@@ -29,7 +29,7 @@ _CHUNK: Final = 1 << 16
 _LEFT_SECONDS: Final = 1.0
 
 
-class WantedCommand(Value):
+class SandboxCommand(Value):
     """`argv` is run as it is, by no shell. Without a `policy` that of a session in `cwd` holds.
 
     `env` changes the environment that commands get; None takes a variable away. `seconds` is None for no limit.
@@ -57,10 +57,10 @@ class SingleCommand:
     """A command that is being run. `hear` is given what it prints, up to the cap, and whether that is all of it."""
 
     def __init__(
-        self, loaded: LoadedConfig, wanted: WantedCommand, hear: Callable[[Stream, bytes, bool], None] | None = None
+        self, loaded: LoadedConfig, request: SandboxCommand, hear: Callable[[Stream, bytes, bool], None] | None = None
     ) -> None:
         self._loaded = loaded
-        self._wanted = wanted
+        self._request = request
         self._hear = hear
         self._process: asyncio.subprocess.Process | None = None
         self._is_stopped = False
@@ -118,23 +118,23 @@ class SingleCommand:
             await asyncio.to_thread(wrapped.cleanup)
 
     def _wrap(self, sandbox: Sandbox) -> Wrapped:
-        wanted, loaded = self._wanted, self._loaded
-        policy = choose_policy(loaded) if wanted.policy is None else wanted.policy
+        request, loaded = self._request, self._loaded
+        policy = choose_policy(loaded) if request.policy is None else request.policy
         try:
-            return sandbox.wrap(wanted.argv, policy=policy, cwd=wanted.cwd, workdir=wanted.cwd)
+            return sandbox.wrap(request.argv, policy=policy, cwd=request.cwd, workdir=request.cwd)
         except ToolError as error:
             raise UserError(str(error)) from error
 
     async def _start(self, wrapped: Wrapped, env: Mapping[str, str]) -> None:
         config = self._loaded.config
-        given = {**command_env(config, env, key_names(config), {}), **wrapped.env}
-        changed = {**given, **self._wanted.env}
+        base = {**command_env(config, env, key_names(config), {}), **wrapped.env}
+        changed = {**base, **self._request.env}
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *wrapped.argv,
-                cwd=self._wanted.cwd,
+                cwd=self._request.cwd,
                 env={name: value for name, value in changed.items() if value is not None},
-                stdin=asyncio.subprocess.PIPE if self._wanted.typed else asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.PIPE if self._request.typed else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 pass_fds=wrapped.fds,
@@ -142,7 +142,7 @@ class SingleCommand:
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise UserError(f"cannot run `{self._wanted.argv[0][:200]}`: {reason.lower()}") from error
+            raise UserError(f"cannot run `{self._request.argv[0][:200]}`: {reason.lower()}") from error
         finally:
             wrapped.release()
         self._begun.set()
@@ -152,14 +152,14 @@ class SingleCommand:
     async def _outcome(self) -> CommandResult:
         process = self._process
         assert process is not None and process.stdout is not None and process.stderr is not None
-        kept: dict[Stream, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
+        captured: dict[Stream, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
         reading = asyncio.gather(
-            self._collect("stdout", process.stdout, kept["stdout"]),
-            self._collect("stderr", process.stderr, kept["stderr"]),
+            self._collect("stdout", process.stdout, captured["stdout"]),
+            self._collect("stderr", process.stderr, captured["stderr"]),
         )
         timed_out = False
         try:
-            async with asyncio.timeout(self._wanted.seconds):
+            async with asyncio.timeout(self._request.seconds):
                 await process.wait()
         except TimeoutError:
             timed_out = True
@@ -171,17 +171,17 @@ class SingleCommand:
             reading.cancel()
         code = process.returncode or 0
         exit_code = _TIMED_OUT if timed_out else code if code >= 0 else 128 - code
-        return CommandResult(exit_code, bytes(kept["stdout"]), bytes(kept["stderr"]))
+        return CommandResult(exit_code, bytes(captured["stdout"]), bytes(captured["stderr"]))
 
-    async def _collect(self, stream: Stream, pipe: asyncio.StreamReader, kept: bytearray) -> None:
+    async def _collect(self, stream: Stream, pipe: asyncio.StreamReader, captured: bytearray) -> None:
         """Read to the end; what is over the cap is read and dropped."""
-        left = self._wanted.cap
+        left = self._request.cap
         while chunk := await pipe.read(_CHUNK):
             taken = chunk if left is None else chunk[:left]
             left = None if left is None else left - len(taken)
             if not taken:
                 continue
             if self._hear is None:
-                kept += taken
+                captured += taken
             else:
                 self._hear(stream, taken, left == 0)

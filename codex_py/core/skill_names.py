@@ -9,8 +9,8 @@ from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.text.nearest import nearest_names
 from codex_py.text.sanitize import sanitize_line
 
-_MOST_NAMED: Final = 5
-_LONGEST_NAME: Final = 200
+_MAX_NAMED: Final = 5
+_MAX_NAME_LENGTH: Final = 200
 
 
 def find_skill(catalog: SkillCatalog, name: str) -> Skill:
@@ -18,20 +18,20 @@ def find_skill(catalog: SkillCatalog, name: str) -> Skill:
 
     Raises `ToolError` that names the closest ones where there is none, and the files where there are several.
     """
-    wanted = name.strip().removeprefix("$")[:_LONGEST_NAME]
+    requested = name.strip().removeprefix("$")[:_MAX_NAME_LENGTH]
     enabled = catalog.enabled()
-    found = [skill for skill in enabled if skill.name == wanted] or [
-        skill for skill in enabled if skill.namespace and skill.name == f"{skill.namespace}:{wanted}"
+    found = [skill for skill in enabled if skill.name == requested] or [
+        skill for skill in enabled if skill.namespace and skill.name == f"{skill.namespace}:{requested}"
     ]
     if len(found) == 1:
         return found[0]
-    shown = sanitize_line(wanted).replace("`", "'")
+    shown = sanitize_line(requested).replace("`", "'")
     if found:
-        files = ", ".join(f"`{sanitize_line(str(skill.path))}` ({skill.name})" for skill in found[:_MOST_NAMED])
+        files = ", ".join(f"`{sanitize_line(str(skill.path))}` ({skill.name})" for skill in found[:_MAX_NAMED])
         raise ToolError(f"{len(found)} skills are called `{shown}`: use a whole name, or read the file of one: {files}")
     names = [skill.name for skill in enabled if skill.allow_implicit]
-    close = nearest_names(wanted, names, limit=_MOST_NAMED)
-    listed = ", ".join(f"`{sanitize_line(one)}`" for one in close or sorted(names)[:_MOST_NAMED])
+    close = nearest_names(requested, names, limit=_MAX_NAMED)
+    listed = ", ".join(f"`{sanitize_line(skill_name)}`" for skill_name in close or sorted(names)[:_MAX_NAMED])
     hint = f"{'the closest are' if close else 'there are'} {listed}" if names else "there are no skills"
     raise ToolError(f"there is no skill `{shown}`; {hint}")
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from codex_py.config.edit import set_value
 from codex_py.config.mcp_entries import put_mcp_server
-from codex_py.core.mcp_slot import McpSlot
+from codex_py.core.lazy_mcp import LazyMcp
 from codex_py.errors import UserError
 from codex_py.mcp.servers import McpServer, read_server
 from codex_py.protocol.ids import uuid7
@@ -28,36 +28,43 @@ class SkillServers:
 
     def __init__(
         self,
-        slot: McpSlot,
+        lazy_mcp: LazyMcp,
         *,
         ask: Callable[[Question], Awaitable[str | None]] | None,
         warn: Callable[[str], None],
         join: Callable[[], None],
     ) -> None:
-        self._slot = slot
+        self._lazy_mcp = lazy_mcp
         self._ask = ask
         self._warn = warn
         self._join = join
-        self._asked = slot.asked
-        self._names = slot.names
+        self._offered_keys = lazy_mcp.offered_keys
+        self._names = lazy_mcp.names
 
     async def provide(self, needs: Sequence[McpNeed]) -> None:
         """Before the first request of a turn: install what the user wants installed; the tools are there then."""
-        rules = self._slot.rules
-        open_needs = {one.key: one for one in needs if one.key not in self._asked and set(one.skills) - rules.never}
-        self._asked.update(open_needs)
+        rules = self._lazy_mcp.rules
+        open_needs = {
+            need.key: need for need in needs if need.key not in self._offered_keys and set(need.skills) - rules.never
+        }
+        self._offered_keys.update(open_needs)
         if not open_needs:
             return
-        wanted = list(open_needs.values())
-        if rules.always or await self._is_wanted(wanted):
-            await self._install(wanted)
+        open_list = list(open_needs.values())
+        if rules.always or await self._wants_install(open_list):
+            await self._install(open_list)
 
-    async def _is_wanted(self, needs: Sequence[McpNeed]) -> bool:
+    async def _wants_install(self, needs: Sequence[McpNeed]) -> bool:
         answer = None
         if self._ask is not None:
             shown = tuple(
-                McpServerWanted(sanitize_line(one.name), one.transport, sanitize_line(one.target), one.skills)
-                for one in needs
+                McpServerWanted(
+                    sanitize_line(server_need.name),
+                    server_need.transport,
+                    sanitize_line(server_need.target),
+                    server_need.skills,
+                )
+                for server_need in needs
             )
             answer = await self._ask(McpInstallQuestion(uuid7(), shown))
         if answer == "yes":
@@ -71,7 +78,7 @@ class SkillServers:
         return False
 
     def _never(self, skills: Sequence[str]) -> None:
-        rules = self._slot.rules
+        rules = self._lazy_mcp.rules
         try:
             set_value(rules.file, ("skills", "never_install_mcp"), sorted(rules.never | set(skills)))
         except UserError as error:
@@ -86,17 +93,17 @@ class SkillServers:
             except UserError as error:
                 self._warn(f"the MCP server `{name}` holds for this session only: {error}")
             servers.append(read_server(name, entry))
-        failures = await self._slot.fill().add(servers)
+        failures = await self._lazy_mcp.fill().add(servers)
         for failure in failures:
             self._warn(str(failure))
         self._join()
 
     def _write(self, name: str, entry: dict[str, Any]) -> None:
-        put_mcp_server(self._slot.rules.file, name, entry)
+        put_mcp_server(self._lazy_mcp.rules.file, name, entry)
 
-    def _free_name(self, wanted: str) -> str:
+    def _free_name(self, base: str) -> str:
         """A name for a new entry: those that are there stay as they are."""
-        plain = _ODD.sub("-", wanted).strip("-") or "server"
+        plain = _ODD.sub("-", base).strip("-") or "server"
         name, number = plain, 2
         while name in self._names:
             name, number = f"{plain}-{number}", number + 1

@@ -10,7 +10,7 @@ from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
 from codex_py.context.agents_md import find_project_root
 from codex_py.skills.roots import PluginSkills, SkillRootsRequest
-from codex_py.skills.rules import SkillRule
+from codex_py.skills.rules import SkillSwitch
 
 
 def skill_sources(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> SkillRootsRequest:
@@ -25,16 +25,16 @@ def skill_sources(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[s
         project_config_dirs=_project_config_dirs(real, loaded.project_root),
         system=loaded.system,
         plugin_roots=_plugin_roots(home, config),
-        extra_roots=tuple(Path(folder) for folder in config.skills.roots),
-        extra_user_roots=tuple(Path(folder) for folder in config.skills.extra_user_roots),
+        extra_roots=tuple(Path(directory) for directory in config.skills.roots),
+        extra_user_roots=tuple(Path(directory) for directory in config.skills.extra_user_roots),
         bundled=config.skills.bundled.enabled,
         follow_links=config.skills.follow_links,
     )
 
 
-def skill_rules(config: Config) -> tuple[SkillRule, ...]:
+def skill_rules(config: Config) -> tuple[SkillSwitch, ...]:
     """The `[[skills.config]]` entries of all layers; of two that meet the later one wins."""
-    return tuple(SkillRule(rule.path, rule.name, rule.enabled) for rule in config.skills.config)
+    return tuple(SkillSwitch(rule.path, rule.name, rule.enabled) for rule in config.skills.config)
 
 
 def _plugin_roots(home: Path, config: Config) -> tuple[PluginSkills, ...]:
@@ -47,6 +47,6 @@ def _plugin_roots(home: Path, config: Config) -> tuple[PluginSkills, ...]:
 
 def _project_config_dirs(cwd: Path, root: Path | None) -> tuple[Path, ...]:
     """The `.codex` folders from `cwd` up to the project's root, the nearest first; without a root that of `cwd`."""
-    folders = (cwd, *cwd.parents)
-    inside = [folder for folder in folders if root is not None and folder.is_relative_to(root)] or [cwd]
-    return tuple(folder / ".codex" for folder in inside if os.path.isdir(folder / ".codex"))  # noqa: PTH112
+    directories = (cwd, *cwd.parents)
+    inside = [directory for directory in directories if root is not None and directory.is_relative_to(root)] or [cwd]
+    return tuple(directory / ".codex" for directory in inside if os.path.isdir(directory / ".codex"))  # noqa: PTH112

@@ -24,7 +24,7 @@ class SkillWatch:
         """Whether what is told of a folder's skills is other than at the look before; at the first one it is not."""
         sources = skill_sources(loaded, home=self._home, cwd=cwd, env=self._env)
         sources = sources.replace(extra_user_roots=(*sources.extra_user_roots, *extra_roots))
-        place = (cwd, tuple(extra_roots))
-        before = self._seen.get(place)
-        now = self._seen[place] = self._service.catalog(sources, skill_rules(loaded.config))
+        key = (cwd, tuple(extra_roots))
+        before = self._seen.get(key)
+        now = self._seen[key] = self._service.catalog(sources, skill_rules(loaded.config))
         return before is not None and now != before

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.core.agent_slot import AgentSlot
+from codex_py.core.lazy_agents import LazySubagents
 from codex_py.core.session import Session
 from codex_py.core.session_file import SessionFile
 from codex_py.errors import UserError
@@ -15,10 +15,10 @@ from codex_py.protocol.items import Message, ResponseItem
 from codex_py.rollout.lineage import MAX_LINE, open_stored, read_meta
 from codex_py.rollout.listing import SessionQuery, list_sessions
 from codex_py.rollout.reader import StoredSession, load_session
-from codex_py.rollout.story import Told, ToldFailure, ToldItem, read_story
 from codex_py.rollout.summary import SessionSummary
+from codex_py.rollout.transcript import TranscriptEntry, TranscriptFailure, TranscriptItem, read_transcript
 
-_MOST: Final = 200
+_MAX_AGENTS: Final = 200
 
 
 class StoredAgents:
@@ -31,7 +31,7 @@ class StoredAgents:
         self._states: dict[str, AgentState] = {}
         self._paths: dict[str, Path] = {}
         self._items: dict[str, tuple[ResponseItem, ...]] = {}
-        self._own: dict[str, AgentSlot] = {}
+        self._own: dict[str, LazySubagents] = {}
 
     def states(self) -> Sequence[AgentState]:
         """What is known of them, in no particular order."""
@@ -44,8 +44,10 @@ class StoredAgents:
         """Those that one of them has started, the oldest first, each followed by its own."""
         if (own := self._own.get(agent_id)) is not None:
             return own.states()
-        started = sorted((one for one in self._states.values() if one.parent == agent_id), key=lambda one: one.id)
-        return [state for one in started for state in (one, *self.below(one.id))]
+        started = sorted(
+            (child for child in self._states.values() if child.parent == agent_id), key=lambda child: child.id
+        )
+        return [state for child in started for state in (child, *self.below(child.id))]
 
     def keep(self, state: AgentState, session: Session) -> None:
         """Remember an agent that is let go; where nothing was written, all that was said."""
@@ -75,16 +77,16 @@ class StoredAgents:
 
     def _look(self) -> None:
         """Read the files of earlier runs: those of its agents, and of theirs."""
-        every = [one for one in list_sessions(self._home, SessionQuery(agents=True)) if one.parent]
+        every = [summary for summary in list_sessions(self._home, SessionQuery(agents=True)) if summary.parent]
         parents = {self._thread_id}
-        wanted: list[SessionSummary] = []
+        missing: list[SessionSummary] = []
         while parents:
-            started = [one for one in every if one.parent in parents]
-            wanted += started
+            started = [summary for summary in every if summary.parent in parents]
+            missing += started
             # Whoever is looked for once is not looked for again, whatever a file says of its parent.
-            every = [one for one in every if one.parent not in parents]
-            parents = {one.id for one in started}
-        for found in wanted[:_MOST]:
+            every = [summary for summary in every if summary.parent not in parents]
+            parents = {summary.id for summary in started}
+        for found in missing[:_MAX_AGENTS]:
             if (state := _state_of(found)) is not None:
                 self._states.setdefault(state.id, state)
                 self._paths.setdefault(state.id, found.path)
@@ -94,12 +96,12 @@ def _state_of(found: SessionSummary) -> AgentState | None:
     try:
         with open_stored(found.path) as stream:
             source = read_meta(found.path, stream.readline(MAX_LINE)).subagent
-        told = read_story(found.path)
+        entries = read_transcript(found.path)
     except (UserError, OSError):
         return None
     if source is None:
         return None
-    status, message = _end_of(told)
+    status, message = _end_of(entries)
     return AgentState(
         id=found.id,
         name=source.nickname or found.id,
@@ -114,12 +116,12 @@ def _state_of(found: SessionSummary) -> AgentState | None:
     )
 
 
-def _end_of(told: Sequence[Told]) -> tuple[AgentStatus, str | None]:
+def _end_of(entries: Sequence[TranscriptEntry]) -> tuple[AgentStatus, str | None]:
     """How a session ended: what was said last, why it failed, or that it was stopped."""
-    last = told[-1] if told else None
-    if isinstance(last, ToldFailure):
+    last = entries[-1] if entries else None
+    if isinstance(last, TranscriptFailure):
         return "errored", last.message
-    view = last.item.view() if isinstance(last, ToldItem) else None
+    view = last.item.view() if isinstance(last, TranscriptItem) else None
     if isinstance(view, Message) and view.role == "assistant":
         return "completed", view.text
     return "interrupted", None

@@ -9,18 +9,18 @@ from codex_py.rollout.reader import StoredSession, load_session
 from codex_py.rollout.recorder import Inherited
 
 
-def load_stored(home: Path, *, wanted: str | None, cwd: Path | None, through_turn: int | None = None) -> StoredSession:
+def load_stored(home: Path, *, name: str | None, cwd: Path | None, through_turn: int | None = None) -> StoredSession:
     """The session of an id or a name; without one, the one written to last among those of `cwd` (None: of any).
 
     With `through_turn`, as it was when that turn had ended. Raise `UserError` for what is not there.
     """
-    path = find_stored(home, wanted=wanted, cwd=cwd)
+    path = find_stored(home, name=name, cwd=cwd)
     return load_session(path, before=None if through_turn is None else _end_of(path, through_turn))
 
 
-def find_stored(home: Path, *, wanted: str | None, cwd: Path | None) -> Path:
+def find_stored(home: Path, *, name: str | None, cwd: Path | None) -> Path:
     """The file of that session, unread. Raise `UserError` when there is none."""
-    return _latest(home, cwd) if wanted is None else find_session(home, wanted)
+    return _latest(home, cwd) if name is None else find_session(home, name)
 
 
 def inherited_from(stored: StoredSession) -> Inherited:

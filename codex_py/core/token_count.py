@@ -13,7 +13,7 @@ class TokenCount:
         self.session = TokenUsage()
         self.turn = TokenUsage()
 
-    def take_over(self, usage: TokenUsage) -> None:
+    def restore(self, usage: TokenUsage) -> None:
         """Go on from what an earlier run has cost."""
         self.session = usage
 

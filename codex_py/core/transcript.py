@@ -53,7 +53,7 @@ class Transcript:
         window = turn.settings.context_window
         self._event(records.task_started_payload(turn.turn_id, window=window))
 
-    def context_told(self, state: dict[str, Any]) -> None:
+    def record_context(self, state: dict[str, Any]) -> None:
         self._recorder.record("world_state", records.world_state_payload(state, full=True))
 
     def turn_settings(self, turn: TurnContext) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from codex_py.context.schema_misfit import schema_misfit
 from codex_py.core.compaction import Compaction
-from codex_py.core.sampling import Answer, Sampler
+from codex_py.core.sampling import Sampler, SampleResult
 from codex_py.core.turn_hooks import TurnHooks
 from codex_py.errors import ModelError
 from codex_py.model.failures import TOO_LONG
@@ -15,22 +15,22 @@ from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
 
 # So many answers without an item and the same request again: another one would bring no more.
-_MOST_SILENT: Final = 10
+_MAX_SILENT: Final = 10
 # So many answers that end nothing and do nothing: talk, or calls of tools that do not exist.
-_MOST_IDLE: Final = 100
+_MAX_IDLE: Final = 100
 
 
 class Turn(Value):
     """`note_answer` hears of each answered request, after the outputs of its calls are recorded.
 
-    `hear_late` appends what came in beside the turn; `is_asked_more` says whether the user wants an answer to it.
+    `append_pending` appends input that came during the turn; `has_pending_message` says whether it needs an answer.
     """
 
     sampler: Sampler
-    note_answer: Callable[[Answer], None]
+    note_answer: Callable[[SampleResult], None]
     compaction: Compaction
-    hear_late: Callable[[], Awaitable[None]]
-    is_asked_more: Callable[[], bool]
+    append_pending: Callable[[], Awaitable[None]]
+    has_pending_message: Callable[[], bool]
     hooks: TurnHooks
 
     async def run(self) -> str | None:
@@ -43,14 +43,14 @@ class Turn(Value):
         silent = idle = 0
         misfit = False
         while True:
-            await self.hear_late()
+            await self.append_pending()
             before = len(self.sampler.history)
             try:
                 answer = await self.sampler.sample()
             except ModelError as error:
                 if error.code != TOO_LONG:
                     raise
-                await self.compaction.relieve(self.sampler.turn, error)
+                await self.compaction.compact_after_refusal(self.sampler.turn, error)
                 continue
             self.note_answer(answer)
             if await self._is_over(answer):
@@ -62,14 +62,14 @@ class Turn(Value):
                 misfit = True
                 self.sampler.history.append(schema_misfit(problem))
             silent = silent + 1 if len(self.sampler.history) == before else 0
-            if silent == _MOST_SILENT:
+            if silent == _MAX_SILENT:
                 raise ModelError(f"the model said nothing {silent} times and asked to go on", retryable=False)
             idle = idle + 1 if answer.wants_more and not answer.acted else 0
-            if idle == _MOST_IDLE:
+            if idle == _MAX_IDLE:
                 raise ModelError(f"the model went on {idle} times and called no tool that exists", retryable=False)
             await self.compaction.between_requests(self.sampler.turn)
 
-    def _find_misfit(self, answer: Answer) -> str | None:
+    def _find_misfit(self, answer: SampleResult) -> str | None:
         """What in the answer does not fit the schema of the turn, if it has one."""
         schema = self.sampler.turn.output_schema
         if schema is None or self.hooks.has_halted:
@@ -78,12 +78,12 @@ class Turn(Value):
 
         return find_misfit(answer.message or "", as_object(decode_json(schema)))
 
-    async def _is_over(self, answer: Answer) -> bool:
+    async def _is_over(self, answer: SampleResult) -> bool:
         if self.hooks.has_halted:
             return True
-        if answer.wants_more or self.is_asked_more():
+        if answer.wants_more or self.has_pending_message():
             return False
         more = await self.hooks.sent_back(answer.message)
         self.sampler.history.append(*more)
         # Hooks take their time, and the user may have said something meanwhile.
-        return self.hooks.has_halted or not (more or self.is_asked_more())
+        return self.hooks.has_halted or not (more or self.has_pending_message())

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from codex_py.core.late_input import LateInput, Said
 from codex_py.core.listeners import Listeners
+from codex_py.core.pending_input import PendingInput, PendingMessage
 from codex_py.core.secrets import Secrets
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn_context import TurnSettings
-from codex_py.core.user_message import said
+from codex_py.core.user_message import texts_of
 from codex_py.errors import CodexError
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
@@ -52,16 +52,16 @@ class TurnHooks(Value):
             raise PromptRefused(f"a hook has ended the turn: {self.hooks.halted}")
         return items
 
-    async def admitted(self, waiting: Sequence[Said]) -> Sequence[Said]:
+    async def admit(self, waiting: Sequence[PendingMessage]) -> Sequence[PendingMessage]:
         """What the user said, with what hooks add to it. Raises `PromptRefused` when they let none of it through."""
         if self.hooks is None:
             return waiting
         refusals: list[str] = []
-        admitted: list[Said] = []
-        for one in waiting:
-            refusal, context = await self.hooks.admit("\n".join(said(one.input)))
+        admitted: list[PendingMessage] = []
+        for message in waiting:
+            refusal, context = await self.hooks.admit("\n".join(texts_of(message.input)))
             if refusal is None:
-                admitted.append(one.replace(context=tuple(context)))
+                admitted.append(message.replace(context=tuple(context)))
             else:
                 refusals.append(f"the prompt was blocked by a UserPromptSubmit hook and is dropped: {refusal}")
         if refusals and not admitted:
@@ -70,28 +70,28 @@ class TurnHooks(Value):
             self.listeners.warn(refusal)
         return admitted
 
-    async def admitted_late(
-        self, waiting: Sequence[Said | ResponseItem], late: LateInput
-    ) -> Sequence[Said | ResponseItem]:
-        """The same for what comes in beside a turn, which goes on whatever hooks say.
+    async def admit_pending(
+        self, waiting: Sequence[PendingMessage | ResponseItem], pending: PendingInput
+    ) -> Sequence[PendingMessage | ResponseItem]:
+        """The same for input that arrives during a turn, which goes on whatever hooks say.
 
         When it is interrupted meanwhile, all of it waits again.
         """
         if self.hooks is None:
             return waiting
-        admitted: list[Said | ResponseItem] = []
+        admitted: list[PendingMessage | ResponseItem] = []
         try:
-            for one in waiting:
-                admitted += [one] if isinstance(one, ResponseItem) else await self._admitted_or_none(one)
+            for item in waiting:
+                admitted += [item] if isinstance(item, ResponseItem) else await self._admit_message(item)
         except asyncio.CancelledError:
-            for one in waiting:
-                late.add(one)
+            for item in waiting:
+                pending.add(item)
             raise
         return admitted
 
-    async def _admitted_or_none(self, one: Said) -> Sequence[Said]:
+    async def _admit_message(self, message: PendingMessage) -> Sequence[PendingMessage]:
         try:
-            return await self.admitted([one])
+            return await self.admit([message])
         except PromptRefused as refusal:
             self.listeners.warn(str(refusal))
             return ()

@@ -10,11 +10,11 @@ from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
 from codex_py.core.model_connection import known_facts
 from codex_py.core.model_settings import model_settings
-from codex_py.core.offered_tools import ToolPlace, offered_tools
 from codex_py.core.sandbox_policy import choose_policy
+from codex_py.core.tool_set import ToolSetContext, build_tools
 from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import UserError
-from codex_py.paths import is_folder
+from codex_py.paths import is_directory
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import SandboxMode, mode_of
 from codex_py.tools.registry import ToolRegistry
@@ -26,7 +26,7 @@ def overridden(
     *,
     loaded: LoadedConfig,
     extra_roots: Sequence[Path],
-    place: ToolPlace,
+    tool_context: ToolSetContext,
 ) -> tuple[TurnSettings, ToolRegistry | None]:
     """The settings with what the op changes, and the tools for another model; None where they stay as they are.
 
@@ -35,7 +35,7 @@ def overridden(
     Raises `UserError` for a model without a name, a folder that is none, and what the administrator does not allow.
     """
     _check(op, loaded)
-    provider = place.provider
+    provider = tool_context.provider
     config = _config_for(op, now, loaded.config)
     model = op.model or now.model.model
     facts = known_facts(config, model, None)
@@ -56,8 +56,8 @@ def overridden(
     after = TurnSettings(op.cwd or now.cwd, settings, policy, op.approval or now.approval, plan)
     if (settings.model, settings.effort) == (now.model.model, now.model.effort):
         return after, None
-    asked = place if settings.model == now.model.model else place.replace(approval=after.approval)
-    return after, offered_tools(config, facts, settings, asked)
+    new_context = tool_context if settings.model == now.model.model else tool_context.replace(approval=after.approval)
+    return after, build_tools(config, facts, settings, new_context)
 
 
 def _config_for(op: OverrideTurnContext, now: TurnSettings, config: Config) -> Config:
@@ -76,7 +76,7 @@ def _check(op: OverrideTurnContext, loaded: LoadedConfig) -> None:
     allowed = loaded.requirements
     if op.model is not None and not op.model.strip():
         raise UserError("the model has no name")
-    if op.cwd is not None and not is_folder(op.cwd):
+    if op.cwd is not None and not is_directory(op.cwd):
         raise UserError(f"`{op.cwd}` is not a folder")
     mode = _mode(op)
     if mode is not None and mode not in allowed.sandbox_modes:
@@ -90,5 +90,5 @@ def _mode(op: OverrideTurnContext) -> SandboxMode | None:
 
 
 def _not_allowed(what: str, value: str, allowed: Sequence[str]) -> UserError:
-    shown = ", ".join(f"`{one}`" for one in allowed)
+    shown = ", ".join(f"`{choice}`" for choice in allowed)
     return UserError(f"the {what} `{value}` is not allowed on this machine", hint=f"allowed are {shown}")

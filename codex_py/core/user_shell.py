@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from codex_py.context.user_shell import user_shell_item
 from codex_py.errors import ToolError
 from codex_py.process.manager import ProcessManager
-from codex_py.process.session import ExecSession
+from codex_py.process.session import RunningCommand
 from codex_py.process.shells import keep_bundled_tools, shell_argv, user_shell
 from codex_py.process.spawn import CommandSpec
 from codex_py.protocol.events import CommandFinished, CommandOutput, CommandStarted, Event
@@ -21,12 +21,12 @@ from codex_py.text.redact import HeldBack, Redactor
 from codex_py.text.truncate import truncate_middle
 from codex_py.tools.live_output import LiveOutput
 
-_MOST_SECONDS: Final = 3600.0
+_MAX_SECONDS: Final = 3600.0
 _STOPPED: Final = -1
 
 
-class UserShellPlace(Value):
-    """Where a user's command runs. `redactor` takes secrets out of what it printed; `output_tokens` caps that."""
+class UserShellContext(Value):
+    """The context of a user's command. `redactor` takes secrets out of what it printed; `output_tokens` caps that."""
 
     cwd: Path
     env: Mapping[str, str]
@@ -39,15 +39,15 @@ class _Ended(NamedTuple):
     exit_code: int | None
 
 
-class UserShell:
+class UserShellCommand:
     """One command. `stop` may be called at any time."""
 
-    def __init__(self, command: str, place: UserShellPlace, emit: Callable[[Event], None]) -> None:
+    def __init__(self, command: str, context: UserShellContext, emit: Callable[[Event], None]) -> None:
         self._command = command
-        self._place = place
+        self._context = context
         self._emit = emit
         self._call_id = uuid7()
-        self._session: ExecSession | None = None
+        self._session: RunningCommand | None = None
         self._held = HeldBack()
         self._is_stopped = False
 
@@ -60,15 +60,15 @@ class UserShell:
     async def run(self, processes: ProcessManager) -> ResponseItem:
         """Run it to its end, an hour at most, and give what the model reads of it."""
         began = time.monotonic()
-        self._emit(CommandStarted(self._call_id, self._command, self._place.cwd, by_user=True))
+        self._emit(CommandStarted(self._call_id, self._command, self._context.cwd, by_user=True))
         ended = _Ended("", None)
         try:
             ended = _Ended("", None) if self._is_stopped else await self._wait(processes)
         finally:
             seconds = time.monotonic() - began
-            output = self._place.redactor.redact(ended.output)
-            self._tell(output, ended.exit_code, seconds)
-        shown = truncate_middle(output, self._place.output_tokens)
+            output = self._context.redactor.redact(ended.output)
+            self._emit_end(output, ended.exit_code, seconds)
+        shown = truncate_middle(output, self._context.output_tokens)
         code = _STOPPED if ended.exit_code is None else ended.exit_code
         return user_shell_item(self._command, shown, exit_code=code, seconds=seconds)
 
@@ -77,9 +77,9 @@ class UserShell:
             session = self._session = await processes.start(self._spec())
         except ToolError as error:
             return _Ended(str(error), 127)
-        live = LiveOutput(session, self._call_id, self._tell_live)
+        live = LiveOutput(session, self._call_id, self._emit_live)
         try:
-            ended = await session.wait(_MOST_SECONDS)
+            ended = await session.wait(_MAX_SECONDS)
             if not ended:
                 self._is_stopped = True
             output = session.transcript()
@@ -94,21 +94,21 @@ class UserShell:
         return _Ended(output, session.exit_code)
 
     def _spec(self) -> CommandSpec:
-        place = self._place
-        shell = user_shell(place.env)
+        context = self._context
+        shell = user_shell(context.env)
         argv = shell_argv(shell, keep_bundled_tools(self._command, shell), login=True)
-        return CommandSpec(argv, place.cwd, place.env, outside=True, line=self._command)
+        return CommandSpec(argv, context.cwd, context.env, outside=True, line=self._command)
 
-    def _tell_live(self, event: Event) -> None:
-        if isinstance(event, CommandOutput) and (shown := self._held.feed(event.text, self._place.redactor)):
+    def _emit_live(self, event: Event) -> None:
+        if isinstance(event, CommandOutput) and (shown := self._held.feed(event.text, self._context.redactor)):
             self._emit(CommandOutput(event.call_id, shown))
 
-    def _tell(self, output: str, exit_code: int | None, seconds: float) -> None:
+    def _emit_end(self, output: str, exit_code: int | None, seconds: float) -> None:
         self._emit(
             CommandFinished(
                 self._call_id,
                 self._command,
-                self._place.cwd,
+                self._context.cwd,
                 output,
                 exit_code,
                 seconds,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from codex_py.core.work_state import WorkState, plan_of
+from codex_py.core.work_log import WorkState, plan_of
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.events import PlanStep
 from codex_py.protocol.items import Message, ResponseItem, ToolCall
@@ -22,7 +22,7 @@ SkillUses: TypeAlias = "Callable[[str, Path], Sequence[SkillUse]]"
 # How a patch says what it did: the format of `patch.summary`, which other programs share.
 _PATCHED: Final = "Success. Updated the following files:\n"
 _FILE: Final = re.compile(r"([AMD]) (\S.*)")
-_KINDS: Final = {"A": "add", "M": "update", "D": "delete"}
+_CHANGE_TYPES: Final = {"A": "add", "M": "update", "D": "delete"}
 _FUNCTION_CALL: Final = b'{"type":"function_call",'
 _LOADED: Final = re.compile(r'<skill-loaded name="([^"\n]*)">\n<path>([^\n]*)</path>\n')
 _SKILL: Final = re.compile(r"<skill>\n<name>([^\n]*)</name>\n<path>([^\n]*)</path>\n")
@@ -36,8 +36,8 @@ def work_state_of(items: Sequence[ResponseItem], cwd: Path, skill_uses: SkillUse
     """
     state = WorkState()
     for item in items:
-        if later := _state_of(item, cwd, skill_uses):
-            state = state.then(later)
+        if newer := _state_of(item, cwd, skill_uses):
+            state = state.then(newer)
     return state
 
 
@@ -77,14 +77,14 @@ def _patched(item: ResponseItem, cwd: Path) -> WorkState | None:
     if not item.type.endswith("_call_output"):
         return None
     output = item.decode().get("output")
-    parts = [as_object(part).get("text") for part in as_list(output)]
-    text = output if isinstance(output, str) else "\n".join(part for part in parts if isinstance(part, str))
+    texts = [as_object(part).get("text") for part in as_list(output)]
+    text = output if isinstance(output, str) else "\n".join(part for part in texts if isinstance(part, str))
     files: dict[str, str] = {}
     for line in text.partition(_PATCHED)[2].splitlines():
         found = _FILE.fullmatch(line)
         if found is None:
             break
-        files[str(cwd / found[2])] = _KINDS[found[1]]
+        files[str(cwd / found[2])] = _CHANGE_TYPES[found[1]]
     return WorkState(files=files)
 
 
@@ -111,8 +111,8 @@ def _read_by_the_way(item: ResponseItem, cwd: Path, skill_uses: SkillUses) -> Wo
         arguments = as_object(decode_json(view.arguments))
     except ValueError:
         return None
-    command, folder = arguments.get("cmd") or arguments.get("command"), arguments.get("workdir")
+    command, directory = arguments.get("cmd") or arguments.get("command"), arguments.get("workdir")
     words = [word for word in as_list(command) if isinstance(word, str)]
     text = command if isinstance(command, str) else shlex.join(words)
-    uses = skill_uses(text, cwd / folder if isinstance(folder, str) else cwd) if text else ()
+    uses = skill_uses(text, cwd / directory if isinstance(directory, str) else cwd) if text else ()
     return WorkState(skills={str(use.skill.canonical_path): use.skill.name for use in uses})

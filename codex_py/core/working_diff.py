@@ -14,8 +14,8 @@ from codex_py.errors import UserError
 from codex_py.protocol.events import FileChange
 from codex_py.text.diff import MAX_DIFF_BYTES, unified_diff
 
-_MOST_BYTES: Final = 4 * 1024 * 1024
-_MOST_NEW_FILES: Final = 500
+_MAX_BYTES: Final = 4 * 1024 * 1024
+_MAX_NEW_FILES: Final = 500
 _NEW_FILE_BYTES: Final = 256 * 1024
 _SECTION: Final = re.compile(r"^diff --git .*\n", re.MULTILINE)
 _BODY: Final = re.compile(r"^(--- |Binary files |GIT binary patch)", re.MULTILINE)
@@ -35,7 +35,7 @@ def working_changes(git: GitReader, may_read: Callable[[Path], bool] = bool) -> 
     head = git.lines("rev-parse", "--verify", "--quiet", "HEAD")
     base = head[0] if head else _answer(git, "hash-object", "-t", "tree", "/dev/null").strip()
     names = [name for name in _answer(git, "diff", *_OPTIONS, "--name-status", "-z", base).split("\0") if name]
-    sections = _SECTION.split(_answer(git, "diff", *_OPTIONS, base)[:_MOST_BYTES])[1:]
+    sections = _SECTION.split(_answer(git, "diff", *_OPTIONS, base)[:_MAX_BYTES])[1:]
     tracked = [
         change if _is_readable(change, may_read) else change.replace(diff="")
         for change in _tracked(root, names, sections)
@@ -63,7 +63,7 @@ def _tracked(root: Path, names: Sequence[str], sections: Sequence[str]) -> list[
         section = sections[len(changes)] if len(changes) < len(sections) else ""
         found = _BODY.search(section)
         diff = _printable(section[found.start() :]) if found else ""
-        changes.append(FileChange(path, _kind(status[0]), target, _cut(diff)))
+        changes.append(FileChange(path, _change_type(status[0]), target, _cut(diff)))
     return changes
 
 
@@ -71,7 +71,7 @@ def _untracked(git: GitReader, root: Path, may_read: Callable[[Path], bool]) -> 
     names = git.lines("ls-files", "--others", "--exclude-standard", "-z", separator="\0")
     return [
         FileChange(root / name, "add", diff=_new_file(root, name) if may_read(root / name) else "")
-        for name in names[:_MOST_NEW_FILES]
+        for name in names[:_MAX_NEW_FILES]
     ]
 
 
@@ -102,5 +102,5 @@ def _cut(diff: str) -> str:
     return f"{diff[: diff.rfind(chr(10), 0, MAX_DIFF_BYTES) + 1]}[the rest of this diff is left out]\n"
 
 
-def _kind(status: str) -> Literal["add", "delete", "update"]:
+def _change_type(status: str) -> Literal["add", "delete", "update"]:
     return "add" if status in "AC" else "delete" if status == "D" else "update"

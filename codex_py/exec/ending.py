@@ -37,7 +37,7 @@ class Ending:
             case events.Warned(message, code="sandbox_missing"):
                 self._no_sandbox = message
             case events.TurnStarted():
-                # What was said too late for a turn begins another one.
+                # Input that came too late for a turn begins another one.
                 self._show_end()
                 self._show(event)
             case _:

@@ -54,8 +54,8 @@ class HumanPrinter:
                 self._line(self._paint(sanitize(text), _DIM))
             case events.Warned(message):
                 # Hooks have more than a line to say. What follows is set in, so that it passes for nothing else.
-                said = sanitize(message.strip()).replace("\n", "\n  ")
-                self._line(self._paint("warning:", _YELLOW) + f" {said}")
+                reply = sanitize(message.strip()).replace("\n", "\n  ")
+                self._line(self._paint("warning:", _YELLOW) + f" {reply}")
             case events.Retrying():
                 self._retry(sanitize_line(describe_retry(event)))
             case events.TurnFailed(_, message):
@@ -81,7 +81,7 @@ class HumanPrinter:
         self._line(f"{event.usage.uncached_total:,}")
 
     def _retry(self, line: str) -> None:
-        """A server that is waited for says the same again and again: that is one line."""
+        """A server that is waited for repeats its message: that is one line."""
         if line != self._last_retry:
             self._last_retry = line
             self._line(self._paint("ERROR:", _RED) + f" {line}")
@@ -112,8 +112,8 @@ class HumanPrinter:
                 self._line(self._paint("context compacted:", _CYAN) + f" about {before:,} tokens before, {after:,} now")
             case events.PlanUpdated():
                 self._plan(event)
-            case events.SkillUsed(name, _, path, kind):
-                how = {"explicit": "skill:", "read": "skill read:", "script": "skill script:"}[kind]
+            case events.SkillUsed(name, _, path, use):
+                how = {"explicit": "skill:", "read": "skill read:", "script": "skill script:"}[use]
                 self._line(f"{self._paint(how, _CYAN)} {sanitize_line(name)} ({sanitize_line(str(path))})")
             case events.WebSearched(_, query):
                 self._line(self._paint("web search:", _CYAN) + f" {sanitize_line(query)}")

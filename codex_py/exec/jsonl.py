@@ -11,7 +11,7 @@ from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
 
 # A line with its newline stays below 64 KiB: some readers, one of the SDKs among them, take no longer ones.
-MOST_BYTES: Final = 64 * 1024 - 1
+MAX_BYTES: Final = 64 * 1024 - 1
 # What a line about a patch holds beside the list of its files.
 _AROUND_CHANGES: Final = 256
 # What one of these holds beside its path.
@@ -39,7 +39,7 @@ class JsonlPrinter:
         whole = isinstance(event, events.MessageDone) and not self._short_messages
         for line in self._lines(event):
             encoded = _encode(line)
-            if len(encoded) >= MOST_BYTES and not whole:
+            if len(encoded) >= MAX_BYTES and not whole:
                 encoded = _encode_short(line)
             self._write(encoded + b"\n")
 
@@ -136,7 +136,7 @@ class JsonlPrinter:
         return item_id
 
     def _open_id(self, call_id: str) -> str:
-        """The id of the item a call opened, the first of them; a new one when nothing was told of its start."""
+        """The id of the item a call opened, the first of them; a new one when its start was not reported."""
         opened = self._open.get(call_id)
         return opened[0] if opened else self._started_id(call_id)
 
@@ -149,18 +149,18 @@ class JsonlPrinter:
 def _encode_short(line: Line) -> bytes:
     from codex_py.text.shorten import shortened  # the seam: hardly any line is so long
 
-    return _encode(shortened({**line, "shortened": True}, MOST_BYTES - 1, _encode))
+    return _encode(shortened({**line, "shortened": True}, MAX_BYTES - 1, _encode))
 
 
 def _batches(changes: Sequence[events.FileChange]) -> Iterator[Sequence[events.FileChange]]:
     """The changes in groups that fit into a line each; one group when there are none."""
-    start, room = 0, MOST_BYTES - _AROUND_CHANGES
-    left = room
+    start, available = 0, MAX_BYTES - _AROUND_CHANGES
+    left = available
     for position, change in enumerate(changes):
         size = len(_encode(str(change.path))) + _CHANGE_BYTES
         if size > left and position > start:
             yield changes[start:position]
-            start, left = position, room
+            start, left = position, available
         left -= size
     yield changes[start:]
 

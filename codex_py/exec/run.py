@@ -133,7 +133,7 @@ def _without_reasoning(listener: Callable[[events.Event], None]) -> Callable[[ev
 
 
 class _StdoutLines:
-    """Whole lines to stdout; a reader that went away is told once and then forgotten."""
+    """Whole lines to stdout; that the reader went away is reported once."""
 
     def __init__(self, output: Output, on_closed: Callable[[], None]) -> None:
         self._output = output
@@ -147,7 +147,7 @@ class _StdoutLines:
             self._output.write(sys.stdout.fileno(), line)
         except OSError as error:
             self._closed = True
-            _tell_failed_stdout(self._output, error)
+            _report_failed_stdout(self._output, error)
             self._on_closed()
 
 
@@ -159,8 +159,8 @@ def _write_stderr(output: Output, text: str) -> None:
         return
 
 
-def _tell_failed_stdout(output: Output, error: OSError) -> None:
-    """A reader that went away or stands still knows it; a full disk has to be told."""
+def _report_failed_stdout(output: Output, error: OSError) -> None:
+    """Report a full disk; a reader that went away or stalled needs no report."""
     if not isinstance(error, BrokenPipeError | TimeoutError):
         _write_stderr(output, f"error: cannot write to stdout: {error.strerror}\n")
 
@@ -186,5 +186,5 @@ def _print_answer(outcome: _Outcome, message: str) -> None:
     try:
         outcome.output.write(sys.stdout.fileno(), message.encode(errors="replace") + b"\n")
     except OSError as error:
-        _tell_failed_stdout(outcome.output, error)
+        _report_failed_stdout(outcome.output, error)
         outcome.stdout_closed = True

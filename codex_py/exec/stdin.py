@@ -13,9 +13,9 @@ from codex_py.errors import UsageError, UserError
 
 # How long a prompt on the command line waits for the first byte of a pipe that may never speak.
 _FIRST_BYTE_SECONDS: Final = 1.0
-# How late an interrupt may be noticed while a pipe is silent.
+# The longest delay of an interrupt while a pipe is silent.
 _SIGNAL_SECONDS: Final = 0.1
-_MOST_BYTES: Final = 64 * 1024 * 1024
+_MAX_BYTES: Final = 64 * 1024 * 1024
 _LOOKED_AT: Final = 8000
 
 
@@ -44,12 +44,12 @@ def read_prompt(argument: str | None) -> str:
 def _has_something() -> bool:
     """Whether reading stdin can give anything without waiting for somebody who may never write."""
     try:
-        kind = os.fstat(0).st_mode
+        mode = os.fstat(0).st_mode
     except OSError:
         return False
-    if stat.S_ISREG(kind):
+    if stat.S_ISREG(mode):
         return True
-    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
         # A terminal belongs to the person; /dev/null and other devices have nothing to say.
         return False
     deadline = time.monotonic() + _FIRST_BYTE_SECONDS
@@ -78,7 +78,7 @@ def _read_all() -> str:
         while piece := _read_some():
             pieces.append(piece)
             size += len(piece)
-            if size > _MOST_BYTES:
+            if size > _MAX_BYTES:
                 raise UserError("standard input is over 64 MiB", hint="put it in a file and name the file")
     except OSError as error:
         raise UserError(f"cannot read standard input: {error.strerror}") from error

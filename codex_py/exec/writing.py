@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import opened_folder, real_path
+from codex_py.paths import opened_directory, real_path
 
 # What a pipe that is ready takes without making anybody wait.
 _PIECE_BYTES: Final = select.PIPE_BUF
@@ -24,7 +24,7 @@ class Output:
 
     def __init__(self) -> None:
         self._deadline: float | None = None
-        self._given_up: set[int] = set()
+        self._abandoned: set[int] = set()
 
     def hurry(self) -> None:
         """The program is to end; safe to call from a signal handler."""
@@ -56,7 +56,7 @@ class Output:
             return
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            with opened_folder(path.parent) as directory:
+            with opened_directory(path.parent) as directory:
                 descriptor = os.open(path.name, flags, 0o666, dir_fd=directory)
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.ENOTDIR):
@@ -69,9 +69,9 @@ class Output:
 
     def _wait(self, descriptor: int, ready: select.poll) -> None:
         # In steps: a signal does not end the wait by itself.
-        while descriptor in self._given_up or not ready.poll(_STEP_MS):
+        while descriptor in self._abandoned or not ready.poll(_STEP_MS):
             if self._deadline is not None and time.monotonic() > self._deadline:
-                self._given_up.add(descriptor)
+                self._abandoned.add(descriptor)
                 raise TimeoutError("nobody takes what is written")
 
 

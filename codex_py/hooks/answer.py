@@ -16,10 +16,10 @@ Permission: TypeAlias = Literal["allow", "ask", "deny"]
 
 _BLOCK: Final = 2
 _NO_REASON: Final = "it gave no reason"
-_MOST_CONTEXT: Final = 16 * 1024
-_MOST_REASON: Final = 4 * 1024
+_MAX_CONTEXT: Final = 16 * 1024
+_MAX_REASON: Final = 4 * 1024
 # Of what a failed hook says, as much as a line to the user holds.
-_MOST_COMPLAINT: Final = 200
+_MAX_COMPLAINT: Final = 200
 # What tells an answer from other JSON.
 _ANSWERS: Final = frozenset({"continue", "decision", "hookSpecificOutput", "stopReason", "systemMessage"})
 _OTHER_OUTPUTS: Final = ("updatedMCPToolOutput", "updatedToolOutput")
@@ -49,13 +49,13 @@ def read_answer(event: str, ran: Ran) -> HookAnswer:
     if ran.exit_code is None:
         return HookAnswer(warning=ran.trouble)
     if ran.exit_code == _BLOCK:
-        said = _text(ran.stderr, _MOST_REASON).strip()
+        message = _text(ran.stderr, _MAX_REASON).strip()
         if not MOMENTS[event].blocks:
-            return HookAnswer(message=said)
-        return _no(event, said or _NO_REASON)
+            return HookAnswer(message=message)
+        return _no(event, message or _NO_REASON)
     if ran.exit_code:
-        said = " ".join(_text(ran.stderr, _MOST_COMPLAINT).split())
-        return HookAnswer(warning=f"failed with exit code {ran.exit_code}" + (f": {said}" if said else ""))
+        message = " ".join(_text(ran.stderr, _MAX_COMPLAINT).split())
+        return HookAnswer(warning=f"failed with exit code {ran.exit_code}" + (f": {message}" if message else ""))
     return _read_stdout(event, ran.stdout)
 
 
@@ -84,12 +84,12 @@ def _read_stdout(event: str, stdout: bytes) -> HookAnswer:
         text = raw.decode()
     except UnicodeDecodeError:
         return HookAnswer(warning="wrote what is not UTF-8")
-    said = _json_in(text)
-    if isinstance(said, dict):
-        return _read_object(event, as_object(cast("object", said)))
+    document = _json_in(text)
+    if isinstance(document, dict):
+        return _read_object(event, as_object(cast("object", document)))
     if text.startswith("{"):
         return HookAnswer(warning="wrote what looks like JSON and is none")
-    if isinstance(said, list):
+    if isinstance(document, list):
         return HookAnswer(warning="wrote JSON that is no object")
     return _read_text(event, text)
 
@@ -100,9 +100,11 @@ def _read_text(event: str, text: str) -> HookAnswer:
         return HookAnswer(warning="wrote what is no text")
     behind = re.search(r"^[ \t]*(?=\{)", text, re.MULTILINE)
     tails = (text[behind.end() :], text.rpartition("\n")[2].strip()) if behind else ()
-    late = next((as_object(said) for said in map(_json_in, tails) if said is not None), None)
-    warning = "wrote other text before its JSON, which is not read then" if late and _ANSWERS & late.keys() else ""
-    return HookAnswer(context=_cut(text, _MOST_CONTEXT) if MOMENTS[event].takes_text else "", warning=warning)
+    trailing = next((as_object(document) for document in map(_json_in, tails) if document is not None), None)
+    warning = (
+        "wrote other text before its JSON, which is not read then" if trailing and _ANSWERS & trailing.keys() else ""
+    )
+    return HookAnswer(context=_cut(text, _MAX_CONTEXT) if MOMENTS[event].takes_text else "", warning=warning)
 
 
 def _json_in(text: str) -> object:
@@ -115,8 +117,8 @@ def _json_in(text: str) -> object:
         return None
 
 
-def _read_object(event: str, said: dict[str, Any]) -> HookAnswer:
-    fields = _Fields(said)
+def _read_object(event: str, document: dict[str, Any]) -> HookAnswer:
+    fields = _Fields(document)
     specific = _Fields(fields.table("hookSpecificOutput"))
     named = specific.text("hookEventName")
     if named and named != event:
@@ -127,23 +129,23 @@ def _read_object(event: str, said: dict[str, Any]) -> HookAnswer:
     stop = fields.text("stopReason") or _NO_REASON if fields.flag("continue") is False else None
     odd = [*fields.odd, *specific.odd]
     return answer.replace(
-        context=_cut(specific.text("additionalContext") or fields.text("additionalContext"), _MOST_CONTEXT),
-        stop=answer.stop if stop is None else _cut(stop, _MOST_REASON),
-        message=_cut(fields.text("systemMessage"), _MOST_REASON),
+        context=_cut(specific.text("additionalContext") or fields.text("additionalContext"), _MAX_CONTEXT),
+        stop=answer.stop if stop is None else _cut(stop, _MAX_REASON),
+        message=_cut(fields.text("systemMessage"), _MAX_REASON),
         warning=f"answered with what is not understood: {', '.join(odd)}" if odd else "",
     )
 
 
 def _decided(event: str, fields: _Fields, specific: _Fields) -> HookAnswer:
     """What an answer decides; the event's own form goes before the general one."""
-    reason = _cut(fields.text("reason"), _MOST_REASON)
+    reason = _cut(fields.text("reason"), _MAX_REASON)
     match event:
         case "PreToolUse":
             word = specific.word("permissionDecision", ("allow", "ask", "deny", "defer"))
             if word is None:
                 general = fields.word("decision", ("approve", "block", "allow", "deny", "ask"))
                 word = {"approve": "allow", "block": "deny"}.get(general or "", general)
-            reason = _cut(specific.text("permissionDecisionReason"), _MOST_REASON) or reason
+            reason = _cut(specific.text("permissionDecisionReason"), _MAX_REASON) or reason
             updated = specific.table("updatedInput") or None
             return HookAnswer(permission=_permission(word), reason=reason, updated=updated)
         case "PermissionRequest":
@@ -157,7 +159,7 @@ def _decided(event: str, fields: _Fields, specific: _Fields) -> HookAnswer:
                 word = None
             if decision.has("updatedPermissions"):
                 decision.odd.append("`updatedPermissions` is not kept: an answer is for one call")
-            reason = _cut(decision.text("message"), _MOST_REASON) or reason
+            reason = _cut(decision.text("message"), _MAX_REASON) or reason
             interrupts = decision.flag("interrupt") and word == "deny"
             stop = (reason or _NO_REASON) if interrupts else None
             specific.odd += decision.odd
@@ -213,7 +215,7 @@ class _Fields:
             self.odd.append(f"`{name}` is no word")
             return None
         if value is not None and value not in known:
-            self.odd.append(f"`{name}` is none of {', '.join(f'`{one}`' for one in known)}")
+            self.odd.append(f"`{name}` is none of {', '.join(f'`{allowed_word}`' for allowed_word in known)}")
             return None
         return value
 

@@ -15,7 +15,7 @@ from codex_py.process.sweep import MARKER, kill_marked
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.starts import never_began
 
-MOST_OUTPUT: Final = 1024 * 1024
+MAX_OUTPUT: Final = 1024 * 1024
 # What is left in the pipes of a command that has ended is there by then; a program it left behind may keep them open.
 _GRACE_SECONDS: Final = 0.2
 _READ_BYTES: Final = 64 * 1024
@@ -59,18 +59,18 @@ class Start(NamedTuple):
     has_begun: Callable[[], bool] = _always
 
 
-async def run_to_end(start: Start, given: bytes, *, seconds: float) -> Ran:
-    """Run a command with `given` at its stdin, in a session of its own.
+async def run_to_end(start: Start, payload: bytes, *, seconds: float) -> Ran:
+    """Run a command with `payload` on its stdin, in a session of its own.
 
     After `seconds`, when it prints more than 1 MiB, and when this is cancelled, it is killed with all it has started.
     """
     try:
-        return await _run(start, given, seconds)
+        return await _run(start, payload, seconds)
     finally:
         start.cleanup()
 
 
-async def _run(start: Start, given: bytes, seconds: float) -> Ran:
+async def _run(start: Start, payload: bytes, seconds: float) -> Ran:
     mark = uuid7()
     try:
         process = _started(start, mark)
@@ -78,7 +78,7 @@ async def _run(start: Start, given: bytes, seconds: float) -> Ran:
         return Ran(None, trouble=f"cannot be started: {_why_not(error, start.cwd)}")
     finally:
         start.release()
-    pipes = _Pipes(process, given)
+    pipes = _Pipes(process, payload)
     trouble = "was stopped"
     try:
         async with asyncio.timeout(seconds):
@@ -138,11 +138,11 @@ async def _settled(process: subprocess.Popen[bytes], mark: str) -> None:
 class _Pipes:
     """The three pipes of a running command, served by the loop."""
 
-    def __init__(self, process: subprocess.Popen[bytes], given: bytes) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], payload: bytes) -> None:
         self.stdout = bytearray()
         self.stderr = bytearray()
         self._process = process
-        self._given = memoryview(given)
+        self._payload = memoryview(payload)
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[str] = self._loop.create_future()
         assert process.stdin and process.stdout and process.stderr  # all three are pipes
@@ -200,25 +200,25 @@ class _Pipes:
             chunk = os.read(descriptor, _READ_BYTES)
         except (BlockingIOError, InterruptedError):
             return
-        kept = self._open[descriptor]
-        kept += chunk
+        captured = self._open[descriptor]
+        captured += chunk
         if not chunk:
             self._stop_reading(descriptor)
             if not self._open and self._process.returncode is not None:
                 self._finish("")
-        elif len(kept) > MOST_OUTPUT:
-            del kept[MOST_OUTPUT:]
-            self._finish(f"printed more than {MOST_OUTPUT // (1024 * 1024)} MiB and was killed")
+        elif len(captured) > MAX_OUTPUT:
+            del captured[MAX_OUTPUT:]
+            self._finish(f"printed more than {MAX_OUTPUT // (1024 * 1024)} MiB and was killed")
 
     def _write(self) -> None:
         try:
-            written = os.write(self._stdin.fileno(), self._given[:_READ_BYTES])
+            written = os.write(self._stdin.fileno(), self._payload[:_READ_BYTES])
         except (BlockingIOError, InterruptedError):
             return
         except OSError:  # it does not want its input, which is its own business
-            written = len(self._given)
-        self._given = self._given[written:]
-        if not self._given:
+            written = len(self._payload)
+        self._payload = self._payload[written:]
+        if not self._payload:
             self._stop_writing()
 
     def _stop_writing(self) -> None:

@@ -14,22 +14,22 @@ from codex_py.hooks.answer import HookAnswer, closed, read_answer
 from codex_py.hooks.command import Ran, Start, run_to_end
 from codex_py.hooks.events import MOMENTS
 from codex_py.hooks.schema import Hook
-from codex_py.hooks.verdict import Verdict, combined
+from codex_py.hooks.verdict import HookVerdict, combined
 from codex_py.paths import make_private_dir
 from codex_py.programs import ProgramFinder
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.starts import MAX_STARTS
 from codex_py.protocol.value import Value
 
-_MOST_AT_ONCE: Final = 16
-_PLACE: Final = re.compile(r"\$\{(\w+)\}")
+_MAX_AT_ONCE: Final = 16
+_PLACEHOLDER: Final = re.compile(r"\$\{(\w+)\}")
 
 
 # Puts the start of a project's hook into the sandbox of the session; raises `CodexError` where that cannot be.
 Confine: TypeAlias = Callable[[Start], Start]
 
 
-class HookPlace(Value):
+class HookExecution(Value):
     """Where hooks run: the folder, the project it belongs to, the variables they get, and what holds a project's.
 
     `programs` finds what may run outside the sandbox, and `may_write` says which real paths commands may write.
@@ -51,15 +51,15 @@ class Due(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """One hook's run in full; `given` is what stood on its stdin."""
+    """One hook's run in full; `payload` is what it read on stdin."""
 
     hook: Hook
-    given: bytes
+    payload: bytes
     ran: Ran
     answer: HookAnswer
 
 
-class ProjectTrust(Protocol):
+class HookTrust(Protocol):
     """What the user has agreed to of a project's hooks, looked up at each start of one."""
 
     def refusal(self, hook: Hook, cwd: Path) -> str | None:
@@ -77,11 +77,11 @@ class ProjectTrust(Protocol):
 class HookEngine:
     """`trust` is asked about a project's hook each time."""
 
-    def __init__(self, hooks: Sequence[Hook], trust: ProjectTrust) -> None:
+    def __init__(self, hooks: Sequence[Hook], trust: HookTrust) -> None:
         self._by_event: dict[str, list[Hook]] = {}
         self.use(hooks, trust)
 
-    def use(self, hooks: Sequence[Hook], trust: ProjectTrust) -> None:
+    def use(self, hooks: Sequence[Hook], trust: HookTrust) -> None:
         """Run these from now on, in place of those before."""
         self._trust = trust
         self._by_event.clear()
@@ -105,70 +105,70 @@ class HookEngine:
         """Why a hook must not run in a folder now, None when it may."""
         return self._trust.refusal(hook, cwd) if hook.origin.layer == "project" else None
 
-    async def run(self, due: Sequence[Due], shared: Mapping[str, Any], place: HookPlace) -> Verdict:
+    async def run(self, due: Sequence[Due], shared: Mapping[str, Any], execution: HookExecution) -> HookVerdict:
         """Run hooks side by side, the same command with the same input once; what they say together.
 
         Never raises for what a hook does.
         """
-        tried = await self.try_all(due, shared, place)
-        return combined([(one.hook, one.answer) for one in tried])
+        tried = await self.try_all(due, shared, execution)
+        return combined([(attempt.hook, attempt.answer) for attempt in tried])
 
-    async def try_all(self, due: Sequence[Due], shared: Mapping[str, Any], place: HookPlace) -> list[Tried]:
+    async def try_all(self, due: Sequence[Due], shared: Mapping[str, Any], execution: HookExecution) -> list[Tried]:
         """The same, with how each of them ended."""
         once: dict[tuple[object, ...], tuple[Hook, bytes]] = {}
         for hook, fields in due:
-            given = encode_json({**shared, "hook_event_name": hook.event, **fields})
+            payload = encode_json({**shared, "hook_event_name": hook.event, **fields})
             # The same words in two plugins mean two programs.
             plugin = hook.origin.root if hook.origin.layer == "plugin" else None
-            once.setdefault((hook.command, plugin, given), (hook, given))
-        room = asyncio.Semaphore(_MOST_AT_ONCE)
+            once.setdefault((hook.command, plugin, payload), (hook, payload))
+        limit = asyncio.Semaphore(_MAX_AT_ONCE)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._try(hook, given, place, room)) for hook, given in once.values()]
+            tasks = [group.create_task(self._try(hook, payload, execution, limit)) for hook, payload in once.values()]
         return [task.result() for task in tasks]
 
-    async def _try(self, hook: Hook, given: bytes, place: HookPlace, room: asyncio.Semaphore) -> Tried:
+    async def _try(self, hook: Hook, payload: bytes, execution: HookExecution, limit: asyncio.Semaphore) -> Tried:
         ran = Ran(None)
         try:
-            async with room:
-                ran = await self._ran(hook, given, place)
+            async with limit:
+                ran = await self._ran(hook, payload, execution)
             answer = read_answer(hook.event, ran)
         except Exception as error:
             # Whatever a hook brings about, the turn goes on without its answer.
             answer = HookAnswer(warning=f"could not be run: {type(error).__name__}")
-        return Tried(hook, given, ran, closed(hook.event, ran, answer) if hook.fail_closed else answer)
+        return Tried(hook, payload, ran, closed(hook.event, ran, answer) if hook.fail_closed else answer)
 
-    async def _ran(self, hook: Hook, given: bytes, place: HookPlace) -> Ran:
+    async def _ran(self, hook: Hook, payload: bytes, execution: HookExecution) -> Ran:
         if hook.origin.data is not None:
             with suppress(OSError):
                 make_private_dir(hook.origin.data)
-        own = variables_of(hook, place)
-        env = {**place.env, **own}
-        start = Start(_argv(hook, place, own), place.cwd, env)
+        own = build_hook_env(hook, execution)
+        env = {**execution.env, **own}
+        start = Start(_argv(hook, execution, own), execution.cwd, env)
         if hook.origin.layer != "project":
             if hook.origin.layer == "plugin":
-                refusal = await asyncio.to_thread(self._trust.refusal, hook, place.cwd)
+                refusal = await asyncio.to_thread(self._trust.refusal, hook, execution.cwd)
                 if refusal is not None:
                     return Ran(None, trouble=refusal)
-            return await run_to_end(_outside(start, place), given, seconds=hook.timeout)
+            return await run_to_end(_outside(start, execution), payload, seconds=hook.timeout)
         ran = Ran(None)
         for _ in range(MAX_STARTS):
             try:
-                confined = await asyncio.to_thread(self._confined, hook, start, place)
+                confined = await asyncio.to_thread(self._confined, hook, start, execution)
             except CodexError as error:
                 return Ran(None, trouble=str(error))
-            ran = await run_to_end(confined, given, seconds=hook.timeout)
+            ran = await run_to_end(confined, payload, seconds=hook.timeout)
             if not ran.never_began:
                 break
         return ran
 
-    def _confined(self, hook: Hook, start: Start, place: HookPlace) -> Start:
+    def _confined(self, hook: Hook, start: Start, execution: HookExecution) -> Start:
         """The start of a project's hook as the user has agreed to it. Raises `CodexError`."""
-        outside = self._trust.outside(hook, start, place.project, place.may_write)
+        outside = self._trust.outside(hook, start, execution.project, execution.may_write)
         if outside is not None:
-            return _outside(outside, place)
-        confined = place.confine(start)
+            return _outside(outside, execution)
+        confined = execution.confine(start)
         # Last of all: what is compared here is what is started next.
-        refusal = self._trust.refusal(hook, place.cwd)
+        refusal = self._trust.refusal(hook, execution.cwd)
         if refusal is not None:
             confined.release()
             confined.cleanup()
@@ -176,29 +176,29 @@ class HookEngine:
         return confined
 
 
-def variables_of(hook: Hook, place: HookPlace) -> dict[str, str]:
+def build_hook_env(hook: Hook, execution: HookExecution) -> dict[str, str]:
     """What a hook's command has beside the variables of all commands, under the names that other tools give them."""
-    project = str(place.project)
-    variables = {"CLAUDE_PROJECT_DIR": project, "CODEX_PROJECT_DIR": project, "CODEX_HOOK_EVENT": hook.event}
+    project = str(execution.project)
+    env = {"CLAUDE_PROJECT_DIR": project, "CODEX_PROJECT_DIR": project, "CODEX_HOOK_EVENT": hook.event}
     if hook.origin.layer == "plugin" and hook.origin.root is not None:
         root = str(hook.origin.root)
-        variables |= {"CLAUDE_PLUGIN_ROOT": root, "CODEX_PLUGIN_ROOT": root, "PLUGIN_ROOT": root}
+        env |= {"CLAUDE_PLUGIN_ROOT": root, "CODEX_PLUGIN_ROOT": root, "PLUGIN_ROOT": root}
         # A plugin is compared with what was installed: nothing is written into it by the way.
-        variables["PYTHONDONTWRITEBYTECODE"] = "1"
+        env["PYTHONDONTWRITEBYTECODE"] = "1"
     if hook.origin.data is not None:
-        variables |= {"CLAUDE_PLUGIN_DATA": str(hook.origin.data), "PLUGIN_DATA": str(hook.origin.data)}
-    return variables
+        env |= {"CLAUDE_PLUGIN_DATA": str(hook.origin.data), "PLUGIN_DATA": str(hook.origin.data)}
+    return env
 
 
-def _outside(start: Start, place: HookPlace) -> Start:
+def _outside(start: Start, execution: HookExecution) -> Start:
     """The start of a hook that no sandbox holds: it finds no program that commands may write."""
-    return start._replace(env={**start.env, "PATH": place.programs.trusted_path()})
+    return start._replace(env={**start.env, "PATH": execution.programs.trusted_path()})
 
 
-def _argv(hook: Hook, place: HookPlace, own: Mapping[str, str]) -> tuple[str, ...]:
+def _argv(hook: Hook, execution: HookExecution, own: Mapping[str, str]) -> tuple[str, ...]:
     if not isinstance(hook.command, str):
         # No shell puts the variables in.
-        return tuple(_PLACE.sub(lambda found: own.get(found[1], found[0]), word) for word in hook.command)
+        return tuple(_PLACEHOLDER.sub(lambda found: own.get(found[1], found[0]), word) for word in hook.command)
     # Many are written for bash and do not say so.
-    shell = place.programs.find("bash") or "/bin/sh"
+    shell = execution.programs.find("bash") or "/bin/sh"
     return (shell, "-c", hook.command)

@@ -35,7 +35,7 @@ _PLAIN: Final = re.compile(r"[\w./-]+")
 _FINDS_ITSELF: Final = re.compile(
     rb"\$\{?0\b|BASH_SOURCE|__file__|argv\[0\]|\$PROGRAM_NAME|__dir__|require_relative|FindBin"
 )
-_IN_PLACE: Final = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"})
+_RUN_WHERE_STORED: Final = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"})
 
 
 class HookScripts(NamedTuple):
@@ -96,7 +96,7 @@ def _in_words(argv: tuple[str, ...], copied: Callable[[str], str]) -> tuple[str,
     words = list(argv)
     script = 0
     if re.fullmatch(_INTERPRETER, words[0]):
-        script = next((place for place, word in enumerate(words) if place and not word.startswith("-")), 0)
+        script = next((index for index, word in enumerate(words) if index and not word.startswith("-")), 0)
     words[script] = copied(words[script]) or words[script]
     return tuple(words)
 
@@ -104,21 +104,21 @@ def _in_words(argv: tuple[str, ...], copied: Callable[[str], str]) -> tuple[str,
 class _Copies:
     """Copies of files, each made once, in a folder that only the user can enter."""
 
-    def __init__(self, files: Mapping[Path, bytes], folder: Path) -> None:
+    def __init__(self, files: Mapping[Path, bytes], directory: Path) -> None:
         self._files = files
-        self._folder = folder
+        self._directory = directory
         self.made: dict[Path, str] = {}
 
     def of(self, path: Path) -> str:
         """The copy of a file; "" when it is none of the files or has to run where it is."""
         if path not in self._files:
             return ""
-        if path not in self.made and (copy := self._make(path, self._folder / str(len(self.made)) / path.name)):
+        if path not in self.made and (copy := self._make(path, self._directory / str(len(self.made)) / path.name)):
             self.made[path] = copy
         return self.made.get(path, "")
 
     def remove(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self._directory, ignore_errors=True)
 
     def _make(self, path: Path, copy: Path) -> str:
         try:
@@ -142,4 +142,4 @@ class _Copies:
 
 def _can_move(path: Path, head: FileHead) -> bool:
     """Whether a script does the same from another place."""
-    return path.suffix not in _IN_PLACE and b"\0" not in head.raw and not _FINDS_ITSELF.search(head.raw)
+    return path.suffix not in _RUN_WHERE_STORED and b"\0" not in head.raw and not _FINDS_ITSELF.search(head.raw)

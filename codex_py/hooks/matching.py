@@ -10,18 +10,18 @@ from typing import Any, Final
 from codex_py.protocol.encoding import as_list
 from codex_py.protocol.value import Value
 
-_MOST_LETTERS: Final = 1024
+_MAX_LETTERS: Final = 1024
 # What is longer is cut before it is looked at: the time of a search grows with it.
-_LONGEST_NAME: Final = 128
-# Of one alternative. Each can go over the whole name anew.
-_MOST_REPEATS: Final = 3
+_MAX_NAME_LENGTH: Final = 128
+# Of one alternative. Each can scan the whole name again.
+_MAX_REPEATS: Final = 3
 _BETWEEN_COMMANDS: Final = re.compile(r"[;&|\n(){}`]")
 # What may stand before a command in its part of a script: words of the shell, programs that run another, variables.
 _BEFORE: Final = re.compile(
     r"(?:(?:if|then|elif|else|while|until|do|time|!|exec|command|builtin|env|sudo|doas|nohup|nice|setsid|stdbuf|timeout"
     r"|xargs)\s+|-\S+\s+|\d\S*\s+|[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+"
 )
-_MOST_COMMAND: Final = 64 * 1024
+_MAX_COMMAND: Final = 64 * 1024
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_ ,|-]*")
 
 
@@ -39,7 +39,7 @@ class Matcher(Value):
             return True
         if _PLAIN.fullmatch(self.text):
             return name in (word.strip() for word in re.split(r"[|,]", self.text))
-        return re.search(self.text, name[:_LONGEST_NAME]) is not None
+        return re.search(self.text, name[:_MAX_NAME_LENGTH]) is not None
 
 
 class Condition(Value):
@@ -53,25 +53,25 @@ class Condition(Value):
     def __str__(self) -> str:
         return self.text
 
-    def holds(self, names: Iterable[str], given: Mapping[str, Any]) -> bool:
+    def holds(self, names: Iterable[str], tool_input: Mapping[str, Any]) -> bool:
         """Whether it is for a call with these names and this input: its command, a part of that, or its file."""
         tool, _, pattern = self.text.partition("(")
         if not any(fnmatchcase(name, tool.strip() or "*") for name in names):
             return False
         pattern = pattern.removesuffix(")").strip()
-        subjects = list(_subjects(given))
+        subjects = list(_subjects(tool_input))
         return pattern in ("", "*") or not subjects or any(_is_like(subject, pattern) for subject in subjects)
 
 
-def _subjects(given: Mapping[str, Any]) -> Iterator[str]:
+def _subjects(tool_input: Mapping[str, Any]) -> Iterator[str]:
     """What a pattern is held against; nothing where there is nothing of that kind, or too much to go through."""
-    command, path = given.get("command"), given.get("file_path")
-    paths = [one for one in (path, *as_list(given.get("file_paths"))) if isinstance(one, str)]
+    command, path = tool_input.get("command"), tool_input.get("file_path")
+    paths = [path_value for path_value in (path, *as_list(tool_input.get("file_paths"))) if isinstance(path_value, str)]
     if paths:
-        yield from (name for one in paths for name in (one, one.rpartition("/")[2]))
-    elif isinstance(command, str) and len(command) <= _MOST_COMMAND:
+        yield from (name for path_value in paths for name in (path_value, path_value.rpartition("/")[2]))
+    elif isinstance(command, str) and len(command) <= _MAX_COMMAND:
         yield command
-        for part in dict.fromkeys(" ".join(one.split()) for one in _BETWEEN_COMMANDS.split(command)):
+        for part in dict.fromkeys(" ".join(path_value.split()) for path_value in _BETWEEN_COMMANDS.split(command)):
             yield part
             if before := _BEFORE.match(part):
                 yield part[before.end() :]
@@ -83,15 +83,15 @@ def _is_like(subject: str, pattern: str) -> bool:
     """Whether a text is like a pattern, in which `*` stands for anything."""
     written = pattern.replace("[", "[[]").replace("?", "[?]")
     stem = written.removesuffix(":*").removesuffix(" *")
-    wanted = (written,) if stem == written else (stem, f"{stem} *")
+    patterns = (written,) if stem == written else (stem, f"{stem} *")
     # A pattern for files is for those below any folder.
-    return any(fnmatchcase(subject, one) or fnmatchcase(subject, f"*/{one.removeprefix('./')}") for one in wanted)
+    return any(fnmatchcase(subject, glob) or fnmatchcase(subject, f"*/{glob.removeprefix('./')}") for glob in patterns)
 
 
 def trouble_with(matcher: str) -> str | None:
     """Why a text is no matcher, None when it is one."""
-    if len(matcher) > _MOST_LETTERS:
-        return f"it is longer than {_MOST_LETTERS} letters"
+    if len(matcher) > _MAX_LETTERS:
+        return f"it is longer than {_MAX_LETTERS} letters"
     if _PLAIN.fullmatch(matcher) or matcher == "*":
         return None
     try:
@@ -126,7 +126,7 @@ def _is_slow(pattern: str) -> bool:
         elif sign == "|" or (sign == "?" and before != "("):
             opened[:] = [True] * len(opened)
         before, last_varies = sign, varies
-    return max(repeats) > _MOST_REPEATS
+    return max(repeats) > _MAX_REPEATS
 
 
 def _signs(pattern: str) -> Iterator[str]:

@@ -20,9 +20,9 @@ HookLayer: TypeAlias = Literal["managed", "user", "project", "plugin"]
 
 DEFAULT_TIMEOUT: Final = 600.0
 MAX_TIMEOUT: Final = 3600.0
-_MOST_HOOKS: Final = 500
-_MOST_COMMAND: Final = 16 * 1024
-_LONGEST_LABEL: Final = 80
+_MAX_HOOKS: Final = 500
+_MAX_COMMAND: Final = 16 * 1024
+_MAX_LABEL_LENGTH: Final = 80
 _TIMEOUTS: Final = ("timeout", "timeout_sec", "timeoutSec")
 _KEYS: Final = ("type", "command", "args", *_TIMEOUTS, "async", "fail_closed", "if")
 _IGNORED: Final = "is ignored"
@@ -91,7 +91,7 @@ class Hook(Value):
     def label(self) -> str:
         """The beginning of the command, for a message."""
         line = sanitize_line(" ".join(self.written.split()))
-        return line if len(line) <= _LONGEST_LABEL else f"{line[: _LONGEST_LABEL - 1]}…"
+        return line if len(line) <= _MAX_LABEL_LENGTH else f"{line[: _MAX_LABEL_LENGTH - 1]}…"
 
 
 class ReadHooks(NamedTuple):
@@ -130,21 +130,21 @@ def read_hooks(tables: Mapping[str, Any], origin: HookOrigin, off: Collection[st
             continue
         if not isinstance(entries, dict | list):
             warnings.append(f"hooks for `{event}` in {origin.where} are ignored: they are not a list of tables")
-        for place, entry in enumerate(_as_entries(cast("object", entries)), 1):
-            spot = f"{origin.path}:{_CAPITAL.sub('_', event).lower()}:{place - 1}"
+        for position, entry in enumerate(_as_entries(cast("object", entries)), 1):
+            spot = f"{origin.path}:{_CAPITAL.sub('_', event).lower()}:{position - 1}"
             for made in _hooks_of(event, entry, origin, lambda number, spot=spot: f"{spot}:{number}" in off):
                 if isinstance(made, Hook):
                     found.append(made)
                 elif isinstance(made, _OtherType):
                     others.append(made.name)
                 else:
-                    told = f"hook {place} of `{event}` in {origin.where} {made}"
+                    label = f"hook {position} of `{event}` in {origin.where} {made}"
                     if origin.layer in _OWN and _closes(entry):
-                        raise UserError(told, hint="it is `fail_closed`, so that nothing runs without it: correct it")
-                    warnings.append(told)
-    if len(found) > _MOST_HOOKS:
-        warnings.append(f"only the first {_MOST_HOOKS} of {len(found)} hooks in {origin.where} are used")
-    return ReadHooks(tuple(found[:_MOST_HOOKS]), tuple(warnings), _not_run(others, origin))
+                        raise UserError(label, hint="it is `fail_closed`, so that nothing runs without it: correct it")
+                    warnings.append(label)
+    if len(found) > _MAX_HOOKS:
+        warnings.append(f"only the first {_MAX_HOOKS} of {len(found)} hooks in {origin.where} are used")
+    return ReadHooks(tuple(found[:_MAX_HOOKS]), tuple(warnings), _not_run(others, origin))
 
 
 def tables_of(document: object) -> Mapping[str, Any]:
@@ -170,7 +170,7 @@ def switched_off(tables: Mapping[str, Any]) -> Iterator[str]:
 def _closes(entry: object) -> bool:
     """Whether an entry, or a hook in it, is to stop what it guards when it fails."""
     table = as_object(entry)
-    return any(as_object(one).get("fail_closed") for one in (table, *as_list(table.get("hooks"))))
+    return any(as_object(handler).get("fail_closed") for handler in (table, *as_list(table.get("hooks"))))
 
 
 def _as_entries(entries: object) -> Sequence[object]:
@@ -193,7 +193,7 @@ def _hooks_of(
         return
     trouble = trouble_with(matcher)
     if trouble is not None:
-        yield f"{_IGNORED}: its matcher `{sanitize_line(matcher[:_LONGEST_LABEL])}` is wrong: {trouble}"
+        yield f"{_IGNORED}: its matcher `{sanitize_line(matcher[:_MAX_LABEL_LENGTH])}` is wrong: {trouble}"
         return
     handlers = table.get("hooks", [table])
     if not isinstance(handlers, list):
@@ -220,21 +220,22 @@ def _misspelled(handler: Mapping[str, Any]) -> Iterator[str]:
     """A line for each key that is nearly one of ours; other programs have more keys, which are none of our business."""
     for key in handler:
         if key not in _KEYS and (near := nearest(key, _KEYS)):
-            yield f"has an unknown key `{sanitize_line(key[:_LONGEST_LABEL])}`; did you mean `{near}`?"
+            yield f"has an unknown key `{sanitize_line(key[:_MAX_LABEL_LENGTH])}`; did you mean `{near}`?"
 
 
 def _hook(event: str, matcher: Matcher, handler: Mapping[str, Any], origin: HookOrigin) -> Hook | _OtherType | str:
-    kind = handler.get("type", "command")
-    if kind in _OTHER_TYPES:
-        return _OtherType(str(kind))
-    if kind != "command":
-        return f"hooks of the type `{sanitize_line(str(kind)[:_LONGEST_LABEL])}` are not supported, only `command`"
+    handler_type = handler.get("type", "command")
+    if handler_type in _OTHER_TYPES:
+        return _OtherType(str(handler_type))
+    if handler_type != "command":
+        label = sanitize_line(str(handler_type)[:_MAX_LABEL_LENGTH])
+        return f"hooks of the type `{label}` are not supported, only `command`"
     command = _command(handler)
     if command is None:
         near = nearest("command", handler)
         return "it has no `command`" + (f", only `{sanitize_line(near)}`" if near and near != "command" else "")
-    if sum(map(len, command)) > _MOST_COMMAND:
-        return f"its command is longer than {_MOST_COMMAND // 1024} KiB"
+    if sum(map(len, command)) > _MAX_COMMAND:
+        return f"its command is longer than {_MAX_COMMAND // 1024} KiB"
     closed = handler.get("fail_closed", False)
     if not isinstance(closed, bool):
         return "its `fail_closed` is neither true nor false"
@@ -260,20 +261,20 @@ def _hook(event: str, matcher: Matcher, handler: Mapping[str, Any], origin: Hook
 
 def _seconds(handler: Mapping[str, Any]) -> float | None:
     """The time a hook has, None for what is no time."""
-    given = next((handler[key] for key in _TIMEOUTS if handler.get(key) is not None), DEFAULT_TIMEOUT)
-    if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
+    value = next((handler[key] for key in _TIMEOUTS if handler.get(key) is not None), DEFAULT_TIMEOUT)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         return None
-    return float(min(given, MAX_TIMEOUT))
+    return float(min(value, MAX_TIMEOUT))
 
 
 def _command(handler: Mapping[str, Any]) -> str | tuple[str, ...] | None:
     """A line for a shell, or the words of a program that is started without one; None for neither."""
-    given: object = handler.get("command")
-    if isinstance(given, str) and isinstance(handler.get("args"), list):
-        given = [given, *handler["args"]]
-    if isinstance(given, str):
-        return given if given.strip() and "\0" not in given else None
-    words = as_list(given)
+    value: object = handler.get("command")
+    if isinstance(value, str) and isinstance(handler.get("args"), list):
+        value = [value, *handler["args"]]
+    if isinstance(value, str):
+        return value if value.strip() and "\0" not in value else None
+    words = as_list(value)
     fit = bool(words) and all(isinstance(word, str) and "\0" not in word for word in words)
     return tuple(words) if fit and words[0] else None
 
@@ -288,7 +289,7 @@ def _not_run(types: Sequence[str], origin: HookOrigin) -> str:
 
 
 def _unknown(event: str, origin: HookOrigin) -> str:
-    shown = sanitize_line(event[:_LONGEST_LABEL])
+    shown = sanitize_line(event[:_MAX_LABEL_LENGTH])
     guess = did_you_mean(event, MOMENTS)
     return f"hooks for `{shown}` in {origin.where} are ignored: there is no such event" + (
         f"; {guess}" if guess else ""

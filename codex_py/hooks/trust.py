@@ -21,7 +21,7 @@ from codex_py.protocol.ids import uuid7
 from codex_py.text.regular_file import FileRefused, read_trusted
 
 TRUST_FILE: Final = "trusted_hooks.json"
-_MOST_TRUST: Final = 4 * 1024 * 1024
+_MAX_TRUST: Final = 4 * 1024 * 1024
 CHANGED: Final = "is not run: it, or a file it names, has changed since you trusted it (`codex-py hooks trust`)"
 
 
@@ -83,20 +83,26 @@ class TrustedHooks:
 
     def _read(self) -> dict[str, tuple[str, ...]]:
         try:
-            head = read_trusted(self._file, _MOST_TRUST)
-            said: Any = {} if head is None else decode_json(head.raw)
+            head = read_trusted(self._file, _MAX_TRUST)
+            document: Any = {} if head is None else decode_json(head.raw)
         except (FileRefused, ValueError):
             return {}
-        projects = as_object(as_object(said).get("projects"))
-        return {name: tuple(one for one in as_list(given) if isinstance(one, str)) for name, given in projects.items()}
+        projects = as_object(as_object(document).get("projects"))
+        return {
+            name: tuple(fingerprint for fingerprint in as_list(fingerprints) if isinstance(fingerprint, str))
+            for name, fingerprints in projects.items()
+        }
 
     def _write(self) -> None:
         make_private_dir(self._file.parent)
         draft = draft_of(self._file, uuid7())
-        said = {"version": 1, "projects": {name: list(given) for name, given in sorted(self._projects.items())}}
+        document = {
+            "version": 1,
+            "projects": {name: list(fingerprints) for name, fingerprints in sorted(self._projects.items())},
+        }
         descriptor = open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         with os.fdopen(descriptor, "wb") as stream:
-            stream.write(encode_json(said) + b"\n")
+            stream.write(encode_json(document) + b"\n")
         draft.replace(self._file)
 
 

@@ -11,13 +11,13 @@ from codex_py.mcp.servers import McpServer
 from codex_py.protocol.encoding import as_list, as_object, encode_json
 from codex_py.text.sanitize import sanitize, sanitize_line
 
-MOST_TOOLS: Final = 128
-MOST_PROMPTS: Final = 128
-MOST_DESCRIPTION_BYTES: Final = 4 * 1024
-MOST_SCHEMA_BYTES: Final = 64 * 1024
-_MOST_ABOUT_BYTES: Final = 1024
-_MOST_NAME: Final = 256
-_MOST_TOLD: Final = 10
+MAX_TOOLS: Final = 128
+MAX_PROMPTS: Final = 128
+MAX_DESCRIPTION_BYTES: Final = 4 * 1024
+MAX_SCHEMA_BYTES: Final = 64 * 1024
+_MAX_ABOUT_BYTES: Final = 1024
+_MAX_NAME: Final = 256
+_MAX_NAMES: Final = 10
 # What can stand in a link.
 _CONNECTOR: Final = re.compile(r"[^\s()\x00-\x1f\x7f]{1,256}")
 _OPEN_SCHEMA: Final[Mapping[str, Any]] = {"type": "object", "properties": {}, "additionalProperties": True}
@@ -72,69 +72,69 @@ class Catalog(NamedTuple):
 
     def to_record(self) -> dict[str, Any]:
         """Plain JSON for the disk."""
-        prompts = [{**one._asdict(), "arguments": [list(part) for part in one.arguments]} for one in self.prompts]
-        return {"tools": [one._asdict() for one in self.tools], "prompts": prompts, "about": self.about}
+        prompts = [
+            {**prompt._asdict(), "arguments": [list(part) for part in prompt.arguments]} for prompt in self.prompts
+        ]
+        return {"tools": [prompt._asdict() for prompt in self.tools], "prompts": prompts, "about": self.about}
 
 
 def catalog_from_record(record: Mapping[str, Any]) -> Catalog:
     """Read what `to_record` wrote. Raises `TypeError`, `ValueError` or `LookupError` for anything else."""
     prompts = [
-        McpPrompt(one["name"], one["description"], tuple(PromptArgument(*part) for part in one["arguments"]))
-        for one in record["prompts"]
+        McpPrompt(prompt["name"], prompt["description"], tuple(PromptArgument(*part) for part in prompt["arguments"]))
+        for prompt in record["prompts"]
     ]
-    return Catalog(tuple(McpTool(**one) for one in record["tools"]), tuple(prompts), str(record["about"]))
+    return Catalog(tuple(McpTool(**prompt) for prompt in record["tools"]), tuple(prompts), str(record["about"]))
 
 
 def read_catalog(tools: Iterable[Any], prompts: Iterable[Any], about: str) -> Catalog:
     """A catalogue from the wire's lists; what has no usable name is left out."""
     remarks: list[str] = []
-    found = {tool.name: tool for one in tools if (tool := _tool(as_object(one), remarks)) is not None}
+    found = {tool.name: tool for entry in tools if (tool := _tool(as_object(entry), remarks)) is not None}
     names = sorted(found)
-    if len(names) > MOST_TOOLS:
-        remarks.append(
-            f"{len(names) - MOST_TOOLS} of its {len(names)} tools are left out: at most {MOST_TOOLS} are used"
-        )
-    asked = {prompt.name: prompt for one in prompts if (prompt := _prompt(as_object(one))) is not None}
+    if len(names) > MAX_TOOLS:
+        remarks.append(f"{len(names) - MAX_TOOLS} of its {len(names)} tools are left out: at most {MAX_TOOLS} are used")
+    found_prompts = {prompt.name: prompt for entry in prompts if (prompt := _prompt(as_object(entry))) is not None}
     return Catalog(
-        tools=tuple(found[name] for name in names[:MOST_TOOLS]),
-        prompts=tuple(asked[name] for name in sorted(asked)[:MOST_PROMPTS]),
-        about=_cut(sanitize(about), _MOST_ABOUT_BYTES),
+        tools=tuple(found[name] for name in names[:MAX_TOOLS]),
+        prompts=tuple(found_prompts[name] for name in sorted(found_prompts)[:MAX_PROMPTS]),
+        about=_cut(sanitize(about), _MAX_ABOUT_BYTES),
         remarks=tuple(remarks),
     )
 
 
-def told_changes(before: Iterable[McpTool], after: Iterable[McpTool], *, additions: bool) -> str:
+def describe_changes(before: Iterable[McpTool], after: Iterable[McpTool], *, additions: bool) -> str:
     """How a list of tools differs from an earlier one, in a few words; "" when it does not.
 
     Without `additions` tools that are new do not count.
     """
     old, new = ({tool.name: tool for tool in tools} for tools in (before, after))
-    kinds = {
+    changes = {
         "new": sorted(new.keys() - old.keys()) if additions else [],
         "changed": sorted(name for name in old.keys() & new.keys() if old[name] != new[name]),
         "gone": sorted(old.keys() - new.keys()),
     }
-    return "; ".join(f"{kind}: {_names(names)}" for kind, names in kinds.items() if names)
+    return "; ".join(f"{change}: {_names(names)}" for change, names in changes.items() if names)
 
 
 def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(f"`{sanitize_line(name)}`" for name in names[:_MOST_TOLD])
-    return shown + (f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else "")
+    shown = ", ".join(f"`{sanitize_line(name)}`" for name in names[:_MAX_NAMES])
+    return shown + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")
 
 
 def _tool(wire: Mapping[str, Any], remarks: list[str]) -> McpTool | None:
     name = wire.get("name")
-    if not isinstance(name, str) or not name or len(name) > _MOST_NAME:
+    if not isinstance(name, str) or not name or len(name) > _MAX_NAME:
         return None
     hints = as_object(wire.get("annotations"))
     schema: dict[str, Any] = {"type": "object", "properties": {}, **as_object(wire.get("inputSchema"))}
-    if len(encode_json(schema)) > MOST_SCHEMA_BYTES:
+    if len(encode_json(schema)) > MAX_SCHEMA_BYTES:
         remarks.append(f"the parameters of its tool `{sanitize_line(name)}` are not shown: over 64 KiB")
         schema = dict(_OPEN_SCHEMA)
     described = wire.get("description")
     return McpTool(
         name,
-        _cut(sanitize(described if isinstance(described, str) else ""), MOST_DESCRIPTION_BYTES),
+        _cut(sanitize(described if isinstance(described, str) else ""), MAX_DESCRIPTION_BYTES),
         schema,
         _hint(hints, "readOnlyHint"),
         _hint(hints, "destructiveHint"),
@@ -153,19 +153,19 @@ def _connector(meta: Mapping[str, Any]) -> tuple[str | None, str]:
 
 def _prompt(wire: Mapping[str, Any]) -> McpPrompt | None:
     name = wire.get("name")
-    if not isinstance(name, str) or not name or len(name) > _MOST_NAME:
+    if not isinstance(name, str) or not name or len(name) > _MAX_NAME:
         return None
-    given: Sequence[dict[str, Any]] = [as_object(one) for one in as_list(wire.get("arguments"))]
+    entries: Sequence[dict[str, Any]] = [as_object(entry) for entry in as_list(wire.get("arguments"))]
     arguments = tuple(
-        PromptArgument(one["name"], _line(one.get("description")), one.get("required") is True)
-        for one in given
-        if isinstance(one.get("name"), str)
+        PromptArgument(entry["name"], _line(entry.get("description")), entry.get("required") is True)
+        for entry in entries
+        if isinstance(entry.get("name"), str)
     )
     return McpPrompt(name, _line(wire.get("description")), arguments)
 
 
 def _line(text: object) -> str:
-    return _cut(sanitize_line(text), _MOST_ABOUT_BYTES) if isinstance(text, str) else ""
+    return _cut(sanitize_line(text), _MAX_ABOUT_BYTES) if isinstance(text, str) else ""
 
 
 def _hint(hints: Mapping[str, Any], name: str) -> bool | None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from codex_py.mcp.host import ServerStart
 
-_KEPT_BYTES: Final = 64 * 1024
+_TAIL_BYTES: Final = 64 * 1024
 _CHUNK_BYTES: Final = 64 * 1024
 # How long it has to end by itself, and then after SIGTERM: a session that ends waits no longer for all its servers.
 _LEAVE_SECONDS: Final = 0.2
@@ -32,15 +32,15 @@ class Tail:
         self._chunks: deque[bytes] = deque()
         self._size = 0
 
-    def feed(self, chunk: bytes) -> None:
-        self._chunks.append(chunk[-_KEPT_BYTES:])
+    def append(self, chunk: bytes) -> None:
+        self._chunks.append(chunk[-_TAIL_BYTES:])
         self._size += len(self._chunks[-1])
-        while self._size - len(self._chunks[0]) >= _KEPT_BYTES:
+        while self._size - len(self._chunks[0]) >= _TAIL_BYTES:
             self._size -= len(self._chunks.popleft())
 
     def lines(self, most: int) -> list[str]:
         """The last lines, as they were written."""
-        text = b"".join(self._chunks)[-_KEPT_BYTES:].decode(errors="replace")
+        text = b"".join(self._chunks)[-_TAIL_BYTES:].decode(errors="replace")
         return [line for line in text.splitlines() if line.strip()][-most:]
 
 
@@ -100,7 +100,7 @@ class ServerChild:
             if number is not None and not self._signal(number):
                 break
             if await self._is_gone(seconds):
-                # Its children may still be there: the group is told once more.
+                # Its children may still be there: signal the group once more.
                 self._signal(signal.SIGKILL)
                 break
         self._listening.cancel()
@@ -137,4 +137,4 @@ class ServerChild:
         stderr = self._process.stderr
         assert stderr is not None
         while chunk := await stderr.read(_CHUNK_BYTES):
-            self.tail.feed(chunk)
+            self.tail.append(chunk)

@@ -21,9 +21,9 @@ from pydantic import BaseModel, ValidationError
 
 from codex_py.mcp.catalog import Catalog, read_catalog
 from codex_py.mcp.child import ServerChild, Tail
-from codex_py.mcp.elicitation import Answered, answer_elicitation
-from codex_py.mcp.failures import first_of, has_code_of_lost, is_lost, not_connected, said, says_too_long
-from codex_py.mcp.host import LoginNeeded, McpFailed, McpHost, McpPlace, Progress, SignIn
+from codex_py.mcp.elicitation import ElicitationAnswer, answer_elicitation
+from codex_py.mcp.failures import describe_error, first_of, has_code_of_lost, is_lost, not_connected, says_too_long
+from codex_py.mcp.host import McpContext, McpFailed, McpHost, McpLoginNeeded, Progress, SignIn
 from codex_py.mcp.http import http_streams
 from codex_py.mcp.oauth import oauth_for
 from codex_py.mcp.servers import McpServer
@@ -31,7 +31,7 @@ from codex_py.mcp.stdio import TOO_LONG, stdio_streams
 
 _Report = Callable[[Progress], None]
 
-_MOST_PAGES: Final = 64
+_MAX_PAGES: Final = 64
 # Codes of answers that mean: not this handshake, the other one.
 _OTHER_HANDSHAKE: Final = (types.UNSUPPORTED_PROTOCOL_VERSION, types.METHOD_NOT_FOUND)
 _NO_SESSION: Final = 404
@@ -56,7 +56,7 @@ class Link:
         self._client: Client | None = None
         self._calls = 0
         self._limits: set[asyncio.Timeout] = set()
-        self._asking: set[asyncio.Task[Answered]] = set()
+        self._asking: set[asyncio.Task[ElicitationAnswer]] = set()
         self._leaving: set[asyncio.Future[BaseModel]] = set()
         self._status: int | None = None
 
@@ -66,24 +66,24 @@ class Link:
         async def hear(progress: float, total: float | None, message: str | None) -> None:
             report(Progress(progress, total, message or ""))
 
-        return await self._ask(lambda client: client.call_tool(name, arguments, progress_callback=hear))
+        return await self._request(lambda client: client.call_tool(name, arguments, progress_callback=hear))
 
     async def list_resources(self, cursor: str | None, *, templates: bool = False) -> dict[str, Any]:
         """One page of the resources, or of their templates; an empty one of a server that knows no such thing."""
         try:
             if templates:
-                return await self._ask(lambda client: client.list_resource_templates(cursor=cursor))
-            return await self._ask(lambda client: client.list_resources(cursor=cursor))
+                return await self._request(lambda client: client.list_resource_templates(cursor=cursor))
+            return await self._request(lambda client: client.list_resources(cursor=cursor))
         except McpFailed:
             if self.lost.done() or self._client is None or self._client.server_capabilities.resources is not None:
                 raise
             return {}
 
     async def read_resource(self, uri: str) -> dict[str, Any]:
-        return await self._ask(lambda client: client.read_resource(uri))
+        return await self._request(lambda client: client.read_resource(uri))
 
     async def get_prompt(self, name: str, arguments: dict[str, str]) -> dict[str, Any]:
-        return await self._ask(lambda client: client.get_prompt(name, arguments))
+        return await self._request(lambda client: client.get_prompt(name, arguments))
 
     async def catalog(self) -> Catalog:
         """All the server offers now."""
@@ -120,7 +120,7 @@ class Link:
         if is_lost(first) and self.lost.done():
             return McpFailed(self.lost.result())
         if isinstance(first, OAuthFlowError) and self.signs_in:
-            return McpFailed(f"the sign-in failed: {said(first)}")
+            return McpFailed(f"the sign-in failed: {describe_error(first)}")
         if isinstance(first, OAuthFlowError):
             return self._login_needed()
         if (refusal := self._refusal()) is not None:
@@ -128,7 +128,7 @@ class Link:
         if self.server.url and (reason := not_connected(first, self.server.url)) is not None:
             return McpFailed(reason)
         status = f" (HTTP {self._status})" if self._status else ""
-        return McpFailed(f"{said(first)}{status}")
+        return McpFailed(f"{describe_error(first)}{status}")
 
     def _has_ended_session(self, error: MCPError) -> bool:
         # Some servers have no status of its own for a session they do not know, but this code.
@@ -144,10 +144,10 @@ class Link:
         sent = f"the token in `{name}`" if name else "the configured `Authorization` header"
         return McpFailed(f"the server refuses {sent} (HTTP {self._status})")
 
-    def _login_needed(self) -> LoginNeeded:
-        return LoginNeeded(f"the server wants a login: `codex-py mcp login {self.server.name}`")
+    def _login_needed(self) -> McpLoginNeeded:
+        return McpLoginNeeded(f"the server wants a login: `codex-py mcp login {self.server.name}`")
 
-    async def _ask(self, send: Callable[[Client], Awaitable[BaseModel]]) -> dict[str, Any]:
+    async def _request(self, send: Callable[[Client], Awaitable[BaseModel]]) -> dict[str, Any]:
         if self._client is None or self.lost.done():
             raise McpFailed("the connection is gone")
         self._calls += 1
@@ -211,7 +211,7 @@ class Link:
             self._asking.discard(asking)
             if not self._asking:
                 self._reschedule(self.server.call_seconds)
-        answered = Answered("cancel") if asking.cancelled() else asking.result()
+        answered = ElicitationAnswer("cancel") if asking.cancelled() else asking.result()
         return types.ElicitResult.model_validate({"action": answered.action, "content": answered.content})
 
     async def sample(
@@ -224,10 +224,10 @@ class Link:
         return types.CreateMessageResult.model_validate(answer)
 
     async def list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:
-        return types.ListRootsResult.model_validate({"roots": [_root(folder) for folder in self._host.roots()]})
+        return types.ListRootsResult.model_validate({"roots": [_root(directory) for directory in self._host.roots()]})
 
     async def log(self, params: types.LoggingMessageNotificationParams) -> None:
-        self.tail.feed(f"{params.level}: {params.data}\n".encode(errors="replace")[:4096])
+        self.tail.append(f"{params.level}: {params.data}\n".encode(errors="replace")[:4096])
 
     async def hear(self, message: IncomingMessage) -> None:
         if isinstance(message, types.ToolListChangedNotification | types.PromptListChangedNotification):
@@ -244,14 +244,14 @@ async def _pages(page: Callable[[str | None], Awaitable[Any]], field: str) -> li
     """All items of a list, page by page; a server that never ends it is cut off."""
     found: list[Any] = []
     cursor: str | None = None
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         try:
             answer = await page(cursor)
         except MCPError as error:
             if error.code != types.METHOD_NOT_FOUND:
                 raise
             break
-        found += [one.model_dump(by_alias=True, mode="json", exclude_none=True) for one in getattr(answer, field)]
+        found += [entry.model_dump(by_alias=True, mode="json", exclude_none=True) for entry in getattr(answer, field)]
         cursor = answer.next_cursor
         if not cursor:
             break
@@ -266,7 +266,7 @@ def wants_other_handshake(error: BaseException) -> bool:
 
 @asynccontextmanager
 async def connected(
-    link: Link, place: McpPlace, *, mode: str, child: ServerChild | None, sign_in: SignIn | None = None
+    link: Link, context: McpContext, *, mode: str, child: ServerChild | None, sign_in: SignIn | None = None
 ) -> AsyncGenerator[Catalog, None]:
     """What is offered through a link that is up. `child` is the started process of a server with a command.
 
@@ -275,7 +275,7 @@ async def connected(
     """
     _keep_quiet()
     link.signs_in = sign_in is not None
-    async with _client(link, _streams(link, place, child, sign_in), mode, place) as client:
+    async with _client(link, _streams(link, context, child, sign_in), mode, context) as client:
         link.attach(client)
         try:
             yield await link.catalog()
@@ -283,15 +283,15 @@ async def connected(
             link.end()
 
 
-def _streams(link: Link, place: McpPlace, child: ServerChild | None, sign_in: SignIn | None) -> Any:
+def _streams(link: Link, context: McpContext, child: ServerChild | None, sign_in: SignIn | None) -> Any:
     if child is not None:
         return stdio_streams(child, link.lose)
     server = link.server
-    auth = None if server.authorizes else oauth_for(server, place, sign_in)
-    return http_streams(server, place.env, auth, on_refusal=link.note_refusal)
+    auth = None if server.authorizes else oauth_for(server, context, sign_in)
+    return http_streams(server, context.env, auth, on_refusal=link.note_refusal)
 
 
-def _client(link: Link, streams: Any, mode: str, place: McpPlace) -> Client:
+def _client(link: Link, streams: Any, mode: str, context: McpContext) -> Client:
     return Client(
         streams,
         mode=mode,
@@ -301,7 +301,7 @@ def _client(link: Link, streams: Any, mode: str, place: McpPlace) -> Client:
         list_roots_callback=link.list_roots,
         logging_callback=link.log,
         message_handler=link.hear,
-        client_info=types.Implementation(name="codex-py", version=place.version),
+        client_info=types.Implementation(name="codex-py", version=context.version),
     )
 
 
@@ -314,14 +314,14 @@ def _keep_quiet() -> None:
             logger.propagate = False
 
 
-def _root(folder: Path) -> dict[str, str]:
-    return {"uri": folder.as_uri(), "name": folder.name}
+def _root(directory: Path) -> dict[str, str]:
+    return {"uri": directory.as_uri(), "name": directory.name}
 
 
-def _retrieve(asked: asyncio.Future[BaseModel]) -> None:
+def _retrieve(request: asyncio.Future[BaseModel]) -> None:
     """Look at the outcome, for nobody else may."""
-    if not asked.cancelled():
-        asked.exception()
+    if not request.cancelled():
+        request.exception()
 
 
 def _nothing() -> None:

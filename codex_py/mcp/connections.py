@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from codex_py.errors import UserError
-from codex_py.mcp.catalog import Catalog, McpTool, told_changes
+from codex_py.mcp.catalog import Catalog, McpTool, describe_changes
 from codex_py.mcp.child import ServerChild
 from codex_py.mcp.host import (
     CommandLimits,
-    LoginNeeded,
+    McpContext,
     McpFailed,
     McpHost,
-    McpPlace,
+    McpLoginNeeded,
     ServerStart,
     SignIn,
     argv_of,
@@ -27,12 +27,12 @@ from codex_py.mcp.logins import auth_status
 from codex_py.mcp.servers import (
     McpServer,
     exposed_credential,
+    find_missing_env,
     insecure_http_refusal,
-    missing_variables,
     server_environment,
 )
 from codex_py.mcp.stored import load_catalog, save_catalog
-from codex_py.paths import is_folder
+from codex_py.paths import is_directory
 from codex_py.programs import ProgramFinder, program_finder
 from codex_py.protocol.policy import DangerFullAccess, extra_roots
 from codex_py.text.address import is_plain_http
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
     from codex_py.mcp.connection import Link
 
-_MOST_RESTARTS: Final = 3
-_KEPT_LINES: Final = 20
+_MAX_RESTARTS: Final = 3
+_TAIL_LINES: Final = 20
 _SHOWN_LINES: Final = 3
 
 
@@ -70,16 +70,20 @@ class ServerState:
     def tool(self, name: str) -> McpTool | None:
         """What is known of a tool: what the server says now, else what it said when it was last seen."""
         known = self.live or self.catalog
-        return next((one for one in known.tools if one.name == name), None) if known is not None else None
+        return (
+            next((known_tool for known_tool in known.tools if known_tool.name == name), None)
+            if known is not None
+            else None
+        )
 
 
 class McpConnections:
     """A table of live servers. `start` begins; `close` ends all of them, and waits until they have."""
 
-    def __init__(self, servers: Sequence[McpServer], place: McpPlace, host: McpHost) -> None:
-        self._place = place
+    def __init__(self, servers: Sequence[McpServer], context: McpContext, host: McpHost) -> None:
+        self._context = context
         self._host = host
-        self._states = {server.name: ServerState(server, load_catalog(place.home, server)) for server in servers}
+        self._states = {server.name: ServerState(server, load_catalog(context.home, server)) for server in servers}
         self._sdk: asyncio.Future[ModuleType] | None = None
         self._closed = False
 
@@ -94,7 +98,7 @@ class McpConnections:
 
     def add(self, server: McpServer) -> ServerState:
         """One more server, not started yet."""
-        state = ServerState(server, load_catalog(self._place.home, server))
+        state = ServerState(server, load_catalog(self._context.home, server))
         self._states[server.name] = state
         return state
 
@@ -105,11 +109,11 @@ class McpConnections:
                 self._begin(state)
 
     async def link(self, name: str, *, sign_in: SignIn | None = None) -> Link:
-        """The connection of a server, waited for. One that was lost is made anew. Raises `McpFailed`."""
+        """The connection of a server, waited for. A lost one is opened again. Raises `McpFailed`."""
         state = self._states.get(name)
         if state is None or self._closed:
             raise McpFailed(f"there is no MCP server `{sanitize_line(name)}`")
-        if state.owner is None or (state.owner.done() and self._begins_anew(state, sign_in)):
+        if state.owner is None or (state.owner.done() and self._may_restart(state, sign_in)):
             self._begin(state, sign_in)
         up, owner = state.up, state.owner
         assert up is not None
@@ -119,10 +123,10 @@ class McpConnections:
             return link
         if link.has_answered:
             state.starts = 0
-        if state.starts > _MOST_RESTARTS:
+        if state.starts > _MAX_RESTARTS:
             raise McpFailed(f"the MCP server `{name}` has ended {state.starts} times: {link.lost.result()}")
         await asyncio.wait([owner])
-        # Another call may have waited for the same end, and begun anew.
+        # Another call may have waited for the same end, and restarted it.
         again = self._begin(state) if state.up is up else state.up
         assert again is not None
         return await asyncio.shield(again)
@@ -148,15 +152,15 @@ class McpConnections:
         if owners:
             await asyncio.wait(owners)
 
-    def _begins_anew(self, state: ServerState, sign_in: SignIn | None) -> bool:
+    def _may_restart(self, state: ServerState, sign_in: SignIn | None) -> bool:
         """Whether a server that has ended is started for who asks for it; one that failed at its start is not.
 
         Where a login was wanted there may be one now, also one that was got elsewhere.
         """
         is_open = state.failure is None
         if _wants_login(state):
-            is_open = auth_status(state.server, self._place.tokens) == "o_auth"
-        return sign_in is not None or (is_open and state.starts <= _MOST_RESTARTS)
+            is_open = auth_status(state.server, self._context.tokens) == "o_auth"
+        return sign_in is not None or (is_open and state.starts <= _MAX_RESTARTS)
 
     def _begin(self, state: ServerState, sign_in: SignIn | None = None) -> asyncio.Future[Link]:
         state.starts += 1
@@ -184,7 +188,7 @@ class McpConnections:
     async def _serve(self, state: ServerState, up: asyncio.Future[Link], sign_in: SignIn | None) -> McpFailed | None:
         """Keep a connection until it is lost; gives back why there was none."""
         server = state.server
-        if missing := missing_variables(server, self._place.env):
+        if missing := find_missing_env(server, self._context.env):
             return McpFailed(f"the environment variable `{missing[0]}` is not set")
         if credential := self._exposed(server, sign_in):
             return McpFailed(insecure_http_refusal(server, credential))
@@ -196,13 +200,13 @@ class McpConnections:
                 sdk = await self._load_sdk()
                 link = made = sdk.Link(server, self._host, child.tail if child else None)
                 async with asyncio.timeout(None if sign_in else server.start_seconds) as limit:
-                    async with sdk.connected(made, self._place, mode=mode, child=child, sign_in=sign_in) as catalog:
+                    async with sdk.connected(made, self._context, mode=mode, child=child, sign_in=sign_in) as catalog:
                         limit.reschedule(None)
                         await self._keep(state, up, made, catalog)
                 return None
             except TimeoutError:
-                late = f"it did not start within {server.start_seconds:g} s (`startup_timeout_sec`)"
-                return McpFailed(f"{late}{self._restriction(server)}")
+                timed_out = f"it did not start within {server.start_seconds:g} s (`startup_timeout_sec`)"
+                return McpFailed(f"{timed_out}{self._restriction(server)}")
             except Exception as error:
                 if up.done():
                     return None
@@ -212,20 +216,20 @@ class McpConnections:
             finally:
                 if child is not None:
                     await child.stop()
-                    state.stderr = child.tail.lines(_KEPT_LINES)
+                    state.stderr = child.tail.lines(_TAIL_LINES)
         return None
 
     def _exposed(self, server: McpServer, sign_in: SignIn | None) -> str | None:
         """What would be sent readable on its way, a login included."""
         if (credential := exposed_credential(server)) or server.url is None or server.allow_insecure_http:
             return credential
-        has_login = sign_in is not None or auth_status(server, self._place.tokens) == "o_auth"
+        has_login = sign_in is not None or auth_status(server, self._context.tokens) == "o_auth"
         return "its login" if has_login and is_plain_http(server.url) else None
 
     async def _keep(self, state: ServerState, up: asyncio.Future[Link], link: Link, catalog: Catalog) -> None:
         changed = asyncio.Event()
         link.on_list_changed = changed.set
-        self._learn(state, catalog)
+        self._store_catalog(state, catalog)
         up.set_result(link)
         while not link.lost.done():
             waiting = asyncio.create_task(changed.wait())
@@ -236,25 +240,25 @@ class McpConnections:
             if changed.is_set() and not link.lost.done():
                 changed.clear()
                 state.fresh = await link.catalog()
-                self._learn(state, state.fresh)
+                self._store_catalog(state, state.fresh)
 
-    def _learn(self, state: ServerState, catalog: Catalog) -> None:
+    def _store_catalog(self, state: ServerState, catalog: Catalog) -> None:
         """Keep what a server offers. What the model was shown stays as it is for this session."""
         for remark in catalog.remarks:
             self._host.warn(f"MCP server `{state.server.name}`: {remark}")
         known, was_up = state.live or state.catalog, state.live is not None
-        kept = state.live = catalog._replace(remarks=())
+        stored = state.live = catalog._replace(remarks=())
         if known is not None:
-            self._tell_changes(state.server, known, kept, additions=not was_up)
+            self._warn_changes(state.server, known, stored, additions=not was_up)
         if not state.seen and state.catalog is None:
-            state.catalog = state.fresh = kept
-        if load_catalog(self._place.home, state.server) != kept:
-            save_catalog(self._place.home, state.server, kept)
+            state.catalog = state.fresh = stored
+        if load_catalog(self._context.home, state.server) != stored:
+            save_catalog(self._context.home, state.server, stored)
 
-    def _tell_changes(self, server: McpServer, before: Catalog, after: Catalog, *, additions: bool) -> None:
-        """A tool the user trusts may mean something else today. New ones of a running server are told as they join."""
-        old, new = ([tool for tool in one.tools if server.offers(tool.name)] for one in (before, after))
-        if changes := told_changes(old, new, additions=additions):
+    def _warn_changes(self, server: McpServer, before: Catalog, after: Catalog, *, additions: bool) -> None:
+        """A tool the user trusts may mean something else today. New ones of a running server join with a notice."""
+        old, new = ([tool for tool in catalog.tools if server.offers(tool.name)] for catalog in (before, after))
+        if changes := describe_changes(old, new, additions=additions):
             self._host.warn(
                 f"the tools of the MCP server `{sanitize_line(server.name)}` are not what they were ({changes});"
                 " the model is shown that from the next session on"
@@ -263,16 +267,16 @@ class McpConnections:
     async def _child(self, server: McpServer) -> ServerChild | None:
         if server.url is not None:
             return None
-        if server.cwd is not None and not is_folder(server.cwd):
+        if server.cwd is not None and not is_directory(server.cwd):
             raise McpFailed(f"there is no folder `{sanitize_line(str(server.cwd))}` (`cwd`)")
-        env = server_environment(server, self._place.env) | dict(self._place.mark)
+        env = server_environment(server, self._context.env) | dict(self._context.mark)
         start = ServerStart(tuple(argv_of(server)), env)
         if server.sandbox == "outside":
             start = self._with_trusted_programs(server, start)
         if server.pin or server.plugin:
             start = await self._agreed(server, start)
         try:
-            return await ServerChild.start(start, server.cwd or self._place.cwd)
+            return await ServerChild.start(start, server.cwd or self._context.cwd)
         except (OSError, ValueError) as error:
             reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
             raise McpFailed(f"cannot start `{sanitize_line(server.command or '')}`: {reason}") from error
@@ -287,12 +291,12 @@ class McpConnections:
         return start._replace(argv=(program, *start.argv[1:]), env={**start.env, "PATH": programs.trusted_path()})
 
     def _programs(self, env: Mapping[str, str]) -> ProgramFinder:
-        limits = self._place.limits()
-        return program_finder(env, limits.cwd, (self._place.cwd, *extra_roots(limits.policy)))
+        limits = self._context.limits()
+        return program_finder(env, limits.cwd, (self._context.cwd, *extra_roots(limits.policy)))
 
     async def _agreed(self, server: McpServer, start: ServerStart) -> ServerStart:
         """The start of a project's or a plugin's server as the user has agreed to it."""
-        preparing = asyncio.ensure_future(asyncio.to_thread(self._prepare, server, start, self._place.limits()))
+        preparing = asyncio.ensure_future(asyncio.to_thread(self._prepare, server, start, self._context.limits()))
         try:
             return await asyncio.shield(preparing)
         except asyncio.CancelledError:
@@ -301,9 +305,9 @@ class McpConnections:
 
     def _prepare(self, server: McpServer, start: ServerStart, limits: CommandLimits) -> ServerStart:
         if server.sandbox != "outside":
-            start = self._place.confine(server, start, limits)
+            start = self._context.confine(server, start, limits)
         # Last of all and at every start: a command may have changed a file of it meanwhile.
-        if refusal := self._place.refusal(server):
+        if refusal := self._context.refusal(server):
             start.release()
             start.cleanup()
             raise McpFailed(refusal)
@@ -312,11 +316,11 @@ class McpConnections:
     def _restriction(self, server: McpServer) -> str:
         """What may be the reason that a server in the sandbox, or without the project's program, does not work."""
         if server.sandbox == "outside":
-            env = server_environment(server, self._place.env)
+            env = server_environment(server, self._context.env)
             name = server.command or "/"
             passed_over = None if "/" in name else self._programs(env).find_untrusted(name)
             return f" (`{passed_over}` was passed over: commands may write it)" if passed_over else ""
-        if isinstance(self._place.limits().policy, DangerFullAccess):
+        if isinstance(self._context.limits().policy, DangerFullAccess):
             return ""
         if server.plugin:
             return " (it runs in the sandbox: `sandbox` of its table says so)"
@@ -332,18 +336,18 @@ class McpConnections:
 
 
 def _wants_login(state: ServerState) -> bool:
-    return isinstance(state.failure, LoginNeeded)
+    return isinstance(state.failure, McpLoginNeeded)
 
 
 def _import_sdk(loop: asyncio.AbstractEventLoop, loaded: asyncio.Future[ModuleType]) -> None:
     from codex_py.mcp import connection  # the seam: a second of work that most sessions never need
 
-    def tell() -> None:
+    def resolve() -> None:
         if not loaded.done():
             loaded.set_result(connection)
 
     if not loop.is_closed():
-        loop.call_soon_threadsafe(tell)
+        loop.call_soon_threadsafe(resolve)
 
 
 def _failure(link: Link | None, error: Exception, restriction: str) -> McpFailed:
@@ -354,7 +358,7 @@ def _failure(link: Link | None, error: Exception, restriction: str) -> McpFailed
 def _named(server: McpServer, failure: McpFailed) -> McpFailed:
     """The failure as one line that says which server it is about."""
     message = f"the MCP server `{sanitize_line(server.name)}` is not available: {failure}"
-    return LoginNeeded(message) if isinstance(failure, LoginNeeded) else McpFailed(message)
+    return McpLoginNeeded(message) if isinstance(failure, McpLoginNeeded) else McpFailed(message)
 
 
 def _quoted(lines: Sequence[str]) -> str:

@@ -39,7 +39,7 @@ class ConnectorRules(Value):
 
     def is_enabled(self, connector_id: str) -> bool:
         """Whether a connector may be used at all."""
-        return self._said(connector_id, "enabled") is not False
+        return self._setting(connector_id, "enabled") is not False
 
     def declared(self, server: str, tool: str) -> str | None:
         """The connector that the user has made of a server, or of some of its tools."""
@@ -60,21 +60,21 @@ class ConnectorRules(Value):
         own = self._own(connector_id, tool.name).get("enabled")
         if isinstance(own, bool):
             return own
-        if self._said(connector_id, "destructive_enabled") is False and tool.destructive is True:
+        if self._setting(connector_id, "destructive_enabled") is False and tool.destructive is True:
             return False
-        if self._said(connector_id, "open_world_enabled") is False and tool.open_world is True:
+        if self._setting(connector_id, "open_world_enabled") is False and tool.open_world is True:
             return False
-        return self._said(connector_id, "default_tools_enabled") is not False
+        return self._setting(connector_id, "default_tools_enabled") is not False
 
     def mode_of(self, connector_id: str, tool: str) -> ApprovalMode | None:
         """How calls of a tool are approved, where that is said of the connector."""
         own = self._own(connector_id, tool).get("approval_mode")
-        return own or self._said(connector_id, "default_tools_approval_mode")
+        return own or self._setting(connector_id, "default_tools_approval_mode")
 
     def _own(self, connector_id: str, tool: str) -> dict[str, Any]:
         return as_object(as_object(self.tables.get(connector_id, {}).get("tools")).get(tool))
 
-    def _said(self, connector_id: str, key: str) -> Any:
+    def _setting(self, connector_id: str, key: str) -> Any:
         own = self.tables.get(connector_id, {}).get(key)
         return self.tables.get(DEFAULT, {}).get(key) if own is None else own
 

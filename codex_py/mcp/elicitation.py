@@ -13,14 +13,14 @@ from typing import Any, Final, NamedTuple, cast
 
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.ids import uuid7
-from codex_py.protocol.questions import Choice, ChoiceQuestion, FormReply, McpForm, read_form_reply
+from codex_py.protocol.questions import ChoiceQuestion, FormReply, McpForm, QuestionOption, read_form_reply
 from codex_py.text.sanitize import sanitize
 
-Ask = Callable[[ChoiceQuestion], Awaitable[str | None]]
+AskUser = Callable[[ChoiceQuestion], Awaitable[str | None]]
 
-_MOST_FIELDS: Final = 32
-_MOST_TRIES: Final = 3
-_MOST_TEXT: Final = 4000
+_MAX_FIELDS: Final = 32
+_MAX_TRIES: Final = 3
+_MAX_TEXT: Final = 4000
 _DONE: Final = "Done"
 _DECLINE: Final = "Decline"
 _SKIP: Final = "Leave out"
@@ -31,14 +31,14 @@ _FORMS: Final = {
 _ADDRESS: Final = re.compile(r"https?://[^\s]+", re.I)
 
 
-class Answered(NamedTuple):
+class ElicitationAnswer(NamedTuple):
     """`action` is `accept`, `decline` or `cancel`; `content` has the fields of an accepted form."""
 
     action: str
     content: dict[str, Any] | None = None
 
 
-async def answer_elicitation(server: str, request: Mapping[str, Any], ask: Ask) -> Answered:
+async def answer_elicitation(server: str, request: Mapping[str, Any], ask: AskUser) -> ElicitationAnswer:
     """Put what an `elicitation/create` asks to the user, a question for each field, or all at once.
 
     No answer to a question cancels the whole; `Decline`, which each offers, declines it.
@@ -46,23 +46,23 @@ async def answer_elicitation(server: str, request: Mapping[str, Any], ask: Ask) 
     message = _shown(request.get("message"))
     if request.get("mode") == "url":
         return await _open_address(server, message, str(request.get("url", "")), ask)
-    whole = McpForm(_shown(server), message, as_object(request.get("requestedSchema")))
+    form = McpForm(_shown(server), message, as_object(request.get("requestedSchema")))
     schema = as_object(request.get("requestedSchema"))
     fields = as_object(schema.get("properties"))
-    if len(fields) > _MOST_FIELDS:
-        return Answered("decline")
+    if len(fields) > _MAX_FIELDS:
+        return ElicitationAnswer("decline")
     required = set(map(str, as_list(schema.get("required"))))
     content: dict[str, Any] = {}
     if not fields:
-        return await _consent(server, message, ask, whole)
-    wanted = [_Field(name, as_object(field), name in required) for name, field in fields.items()]
-    for place, field in enumerate(wanted):
-        value = await _ask_field(server, message, field, _Whole(ask, wanted, None if place else whole))
-        if isinstance(value, Answered):
+        return await _consent(server, message, ask, form)
+    form_fields = [_Field(name, as_object(field), name in required) for name, field in fields.items()]
+    for index, field in enumerate(form_fields):
+        value = await _ask_field(server, message, field, _WholeForm(ask, form_fields, None if index else form))
+        if isinstance(value, ElicitationAnswer):
             return value
         if value is not None:
             content[field.name] = value
-    return Answered("accept", content)
+    return ElicitationAnswer("accept", content)
 
 
 class _Field(NamedTuple):
@@ -76,55 +76,55 @@ class _Field(NamedTuple):
         schema = as_object(self.schema.get("items")) if self.schema.get("type") == "array" else self.schema
         if schema.get("type") == "boolean":
             return {"Yes": True, "No": False}
-        titled = [as_object(one) for one in as_list(schema.get("oneOf")) or as_list(schema.get("anyOf"))]
+        titled = [as_object(option) for option in as_list(schema.get("oneOf")) or as_list(schema.get("anyOf"))]
         if titled:
-            return {str(one.get("title") or one.get("const")): one.get("const") for one in titled}
+            return {str(option.get("title") or option.get("const")): option.get("const") for option in titled}
         names = as_list(schema.get("enumNames"))
         values = as_list(schema.get("enum"))
         shown = names if len(names) == len(values) else values
         return {str(label): value for label, value in zip(shown, values, strict=True)}
 
 
-class _Whole(NamedTuple):
+class _WholeForm(NamedTuple):
     """The way to the user; with the first question goes the `form`, so that an answer may be one to all `fields`."""
 
-    ask: Ask
+    ask: AskUser
     fields: Sequence[_Field]
     form: McpForm | None
 
 
-async def _ask_field(server: str, message: str, field: _Field, whole: _Whole) -> Any:
+async def _ask_field(server: str, message: str, field: _Field, form: _WholeForm) -> Any:
     """The value of a field, None for one that is left out, or how the whole thing ends."""
     labels = field.labels
     note = ""
-    for _ in range(_MOST_TRIES):
-        said = await whole.ask(_question(server, message, field, note=note).replace(form=whole.form))
-        if reply := read_form_reply(said) if whole.form else None:
-            return _answered_whole(reply, whole.fields)
-        if said is None:
-            return Answered("cancel")
-        if said == _DECLINE:
-            return Answered("decline")
-        if said == _SKIP and not field.required:
+    for _ in range(_MAX_TRIES):
+        answer = await form.ask(_question(server, message, field, note=note).replace(form=form.form))
+        if reply := read_form_reply(answer) if form.form else None:
+            return _answer_form(reply, form.fields)
+        if answer is None:
+            return ElicitationAnswer("cancel")
+        if answer == _DECLINE:
+            return ElicitationAnswer("decline")
+        if answer == _SKIP and not field.required:
             return field.schema.get("default")
         try:
-            return _value(said, field, labels)
+            return _value(answer, field, labels)
         except ValueError as error:
             note = f"{error}. "
-    return Answered("cancel")
+    return ElicitationAnswer("cancel")
 
 
-def _answered_whole(reply: FormReply, fields: Sequence[_Field]) -> Answered:
+def _answer_form(reply: FormReply, fields: Sequence[_Field]) -> ElicitationAnswer:
     """An answer to all fields at once. One that is not what was asked for cancels the whole."""
     if reply.action != "accept":
-        return Answered(reply.action)
-    given = {field.name: field for field in fields}
+        return ElicitationAnswer(reply.action)
+    by_name = {field.name: field for field in fields}
     content = {name: value for name, value in (reply.content or {}).items() if value is not None}
-    if any(name not in given or not _fits(value, given[name]) for name, value in content.items()):
-        return Answered("cancel")
+    if any(name not in by_name or not _fits(value, by_name[name]) for name, value in content.items()):
+        return ElicitationAnswer("cancel")
     if any(field.required and field.name not in content for field in fields):
-        return Answered("cancel")
-    return Answered("accept", content)
+        return ElicitationAnswer("cancel")
+    return ElicitationAnswer("accept", content)
 
 
 def _fits(value: object, field: _Field) -> bool:
@@ -140,8 +140,8 @@ def _fits(value: object, field: _Field) -> bool:
             case int() | float():
                 return field.schema.get("type") in ("number", "integer") and _value(f"{value}", field, {}) == value
             case str():
-                wanted = field.schema.get("type", "string") == "string"
-                return wanted and _value(value, field, field.labels) == value
+                is_text = field.schema.get("type", "string") == "string"
+                return is_text and _value(value, field, field.labels) == value
             case _:
                 return False
     except ValueError:
@@ -155,60 +155,66 @@ def _question(server: str, message: str, field: _Field, *, note: str) -> ChoiceQ
     default = schema.get("default")
     more = [about, "(several, with commas between)" if schema.get("type") == "array" else ""]
     more.append(f"(default: {_shown(str(default))})" if default is not None else "")
-    options = [Choice(_shown(label), "") for label in field.labels]
+    options = [QuestionOption(_shown(label), "") for label in field.labels]
     if not field.required:
-        options.append(Choice(_SKIP, "take the default" if default is not None else "send the answer without this"))
-    options.append(Choice(_DECLINE, "tell the server nothing"))
+        options.append(
+            QuestionOption(_SKIP, "take the default" if default is not None else "send the answer without this")
+        )
+    options.append(QuestionOption(_DECLINE, "tell the server nothing"))
     text = f"{note}{message}\n{title}: {' '.join(filter(None, more))}".rstrip(": \n")
     return ChoiceQuestion(uuid7(), f"The MCP server {sanitize(server)} asks", text, tuple(options))
 
 
-def _value(said: str, field: _Field, labels: Mapping[str, Any]) -> Any:
+def _value(answer: str, field: _Field, labels: Mapping[str, Any]) -> Any:
     schema = field.schema
     if schema.get("type") == "array":
-        chosen = [_chosen(part.strip(), labels) for part in said.split(",") if part.strip()]
-        if not _whole(schema, "minItems", 0) <= len(chosen) <= _whole(schema, "maxItems", _MOST_TEXT):
+        chosen = [_find_choice(part.strip(), labels) for part in answer.split(",") if part.strip()]
+        if not _whole_number(schema, "minItems", 0) <= len(chosen) <= _whole_number(schema, "maxItems", _MAX_TEXT):
             raise ValueError("That is not the right number of choices")
         return chosen
     if labels:
-        return _chosen(said, labels)
+        return _find_choice(answer, labels)
     match schema.get("type"):
         case "number":
-            number = _bounded(float(said), schema)
+            number = _bounded(float(answer), schema)
             return int(number) if number.is_integer() else number
         case "integer":
-            return int(_bounded(float(int(said)), schema))
+            return int(_bounded(float(int(answer)), schema))
         case _:
-            if not _whole(schema, "minLength", 0) <= len(said) <= _whole(schema, "maxLength", _MOST_TEXT):
+            if (
+                not _whole_number(schema, "minLength", 0)
+                <= len(answer)
+                <= _whole_number(schema, "maxLength", _MAX_TEXT)
+            ):
                 raise ValueError("The length does not fit")
-            return _formed(said, schema.get("format"))
+            return _formed(answer, schema.get("format"))
 
 
-def _chosen(said: str, labels: Mapping[str, Any]) -> Any:
+def _find_choice(answer: str, labels: Mapping[str, Any]) -> Any:
     for label, value in labels.items():
-        if said.strip().lower() in (_shown(label).lower(), str(value).lower()):
+        if answer.strip().lower() in (_shown(label).lower(), str(value).lower()):
             return value
     raise ValueError("That is none of the choices")
 
 
-def _formed(said: str, form: object) -> str:
+def _formed(text: str, form: object) -> str:
     """The text, if it has the form that is asked for; forms of other names are the server's to judge."""
     try:
         match form:
             case "date":
-                date.fromisoformat(said)
+                date.fromisoformat(text)
             case "date-time":
-                datetime.fromisoformat(said)
-            case str() if form in _FORMS and not _FORMS[form].fullmatch(said):
+                datetime.fromisoformat(text)
+            case str() if form in _FORMS and not _FORMS[form].fullmatch(text):
                 raise ValueError
             case _:
                 pass
     except ValueError:
         raise ValueError(f"That is no {form}") from None
-    return said
+    return text
 
 
-def _whole(schema: Mapping[str, Any], key: str, default: int) -> int:
+def _whole_number(schema: Mapping[str, Any], key: str, default: int) -> int:
     value = schema.get(key)
     return value if isinstance(value, int) else default
 
@@ -222,28 +228,31 @@ def _bounded(number: float, schema: Mapping[str, Any]) -> float:
     return number
 
 
-async def _consent(server: str, message: str, ask: Ask, form: McpForm) -> Answered:
-    options = (Choice("Yes", "agree"), Choice(_DECLINE, "tell the server no"))
+async def _consent(server: str, message: str, ask: AskUser, form: McpForm) -> ElicitationAnswer:
+    options = (QuestionOption("Yes", "agree"), QuestionOption(_DECLINE, "tell the server no"))
     question = ChoiceQuestion(uuid7(), f"The MCP server {sanitize(server)} asks", message, options, form=form)
-    said = await ask(question)
-    if reply := read_form_reply(said):
-        return Answered("accept", {}) if reply.action == "accept" else Answered(reply.action)
-    return Answered("accept", {}) if said == "Yes" else Answered("decline")
+    answer = await ask(question)
+    if reply := read_form_reply(answer):
+        return ElicitationAnswer("accept", {}) if reply.action == "accept" else ElicitationAnswer(reply.action)
+    return ElicitationAnswer("accept", {}) if answer == "Yes" else ElicitationAnswer("decline")
 
 
-async def _open_address(server: str, message: str, url: str, ask: Ask) -> Answered:
+async def _open_address(server: str, message: str, url: str, ask: AskUser) -> ElicitationAnswer:
     if not _ADDRESS.fullmatch(url):
-        return Answered("decline")
-    options = (Choice(_DONE, "you have opened it and done what it asks"), Choice(_DECLINE, "tell the server no"))
+        return ElicitationAnswer("decline")
+    options = (
+        QuestionOption(_DONE, "you have opened it and done what it asks"),
+        QuestionOption(_DECLINE, "tell the server no"),
+    )
     text = f"{message}\nOpen this address in a browser: {_shown(url)}"
     form = McpForm(_shown(server), message, url=_shown(url))
-    said = await ask(ChoiceQuestion(uuid7(), f"The MCP server {sanitize(server)} asks", text, options, form=form))
-    if reply := read_form_reply(said):
-        return Answered(reply.action)
-    if said is None:
-        return Answered("cancel")
-    return Answered("accept") if said == _DONE else Answered("decline")
+    answer = await ask(ChoiceQuestion(uuid7(), f"The MCP server {sanitize(server)} asks", text, options, form=form))
+    if reply := read_form_reply(answer):
+        return ElicitationAnswer(reply.action)
+    if answer is None:
+        return ElicitationAnswer("cancel")
+    return ElicitationAnswer("accept") if answer == _DONE else ElicitationAnswer("decline")
 
 
 def _shown(text: object) -> str:
-    return sanitize(text)[:_MOST_TEXT] if isinstance(text, str) else ""
+    return sanitize(text)[:_MAX_TEXT] if isinstance(text, str) else ""

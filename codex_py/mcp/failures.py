@@ -16,7 +16,7 @@ from codex_py.text.address import shown_url
 from codex_py.text.reasons import system_error, system_reason
 from codex_py.text.sanitize import sanitize_line
 
-_MOST_REASON: Final = 500
+_MAX_REASON: Final = 500
 # The SDK's words for an answer that is too long, and for one that cannot be read.
 _TOO_LONG: Final = re.compile(rf"{TOO_LONG}|exceeded the \d+ byte limit")
 # Its words for a connection that is gone: servers use the same code for errors of their own.
@@ -30,7 +30,7 @@ def first_of(error: BaseException) -> BaseException:
     """The first of a group that is a reason and not the consequence of one."""
     while isinstance(error, BaseExceptionGroup):
         inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
-        error = next((one for one in inner if not isinstance(one, asyncio.CancelledError)), inner[0])
+        error = next((leaf for leaf in inner if not isinstance(leaf, asyncio.CancelledError)), inner[0])
     return error
 
 
@@ -60,7 +60,7 @@ def not_connected(error: BaseException, url: str) -> str | None:
     return f"cannot connect to `{shown_url(url)}`: {sanitize_line(system_reason(cause))}{hint}"
 
 
-def said(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """What an error says, in our words where we have some."""
     lines = str(error).splitlines()
     if not lines:
@@ -71,5 +71,5 @@ def said(error: BaseException) -> str:
         return _WRONG_ANSWER
     if number := _NUMBER.match(lines[0]):
         words = lines[0][number.end() :]
-        return sanitize_line(words[:1].lower() + words[1:])[:_MOST_REASON]
-    return sanitize_line(lines[0])[:_MOST_REASON]
+        return sanitize_line(words[:1].lower() + words[1:])[:_MAX_REASON]
+    return sanitize_line(lines[0])[:_MAX_REASON]

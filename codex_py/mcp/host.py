@@ -17,7 +17,7 @@ class McpFailed(CodexError):
     """A server could not be reached, or did not do what was asked; the message says which and why."""
 
 
-class LoginNeeded(McpFailed):
+class McpLoginNeeded(McpFailed):
     """The server wants a login that this machine does not have."""
 
 
@@ -109,7 +109,7 @@ def _no_refusal(_: McpServer) -> str | None:
     """Nothing of such a server can change."""
 
 
-class McpPlace(Value):
+class McpContext(Value):
     """Where servers are started and what is kept of them.
 
     `env` is the user's environment. `mark` is given to every started server, so that all it leaves can be found.

@@ -12,7 +12,7 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
 from codex_py.mcp.servers import McpServer
-from codex_py.mcp.stdio import MOST_ANSWER_BYTES, TOO_LONG
+from codex_py.mcp.stdio import MAX_ANSWER_BYTES, TOO_LONG
 
 _SECONDS: Final = 30.0
 # A stream of events may be silent for as long as the call it belongs to, which has a deadline of its own.
@@ -34,7 +34,7 @@ async def http_streams(
     transport = _Bounded(httpx2.AsyncHTTPTransport(verify=_certificates(env)), on_refusal)
     async with (
         httpx2.AsyncClient(headers=headers_for(server, env), timeout=timeout, auth=auth, transport=transport) as client,
-        streamable_http_client(server.url, http_client=client, max_sse_event_size=MOST_ANSWER_BYTES) as streams,
+        streamable_http_client(server.url, http_client=client, max_sse_event_size=MAX_ANSWER_BYTES) as streams,
     ):
         yield streams
 
@@ -84,7 +84,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
         size = 0
         async for chunk in self._inner:
             size += len(chunk)
-            if size > MOST_ANSWER_BYTES:
+            if size > MAX_ANSWER_BYTES:
                 raise httpx2.StreamError(TOO_LONG)
             yield chunk
 

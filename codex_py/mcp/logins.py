@@ -38,22 +38,22 @@ def forget_login(server: McpServer, tokens: TokenFile) -> bool:
 
 
 @contextmanager
-def login_anew(server: McpServer, tokens: TokenFile) -> Generator[None, None, None]:
+def renew_login(server: McpServer, tokens: TokenFile) -> Generator[None, None, None]:
     """Forget the login at a server for another one; it is put back when the block does not come to its end."""
-    kept = _entry(server, tokens)
+    stored = _entry(server, tokens)
     forget_login(server, tokens)
     try:
         yield
     except BaseException:
-        if kept:
-            tokens.save({**tokens.load(), login_key(server): kept})
+        if stored:
+            tokens.save({**tokens.load(), login_key(server): stored})
         raise
 
 
 def login_secrets(server: McpServer, tokens: TokenFile) -> tuple[str, ...]:
     """The tokens of a login, which nobody else may read."""
-    kept = as_object(_entry(server, tokens).get("tokens"))
-    return tuple(value for name in ("access_token", "refresh_token") if isinstance(value := kept.get(name), str))
+    stored = as_object(_entry(server, tokens).get("tokens"))
+    return tuple(value for name in ("access_token", "refresh_token") if isinstance(value := stored.get(name), str))
 
 
 def _entry(server: McpServer, tokens: TokenFile) -> dict[str, object]:

@@ -23,7 +23,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ValidationError
 
-from codex_py.mcp.host import McpPlace, SignIn, TokenFile
+from codex_py.mcp.host import McpContext, SignIn, TokenFile
 from codex_py.mcp.logins import login_key
 from codex_py.mcp.oauth_legacy import is_metadata_request, with_own_issuer
 from codex_py.mcp.servers import McpServer
@@ -35,16 +35,16 @@ _LEEWAY: Final = 30.0
 _NO_REDIRECT: Final = "http://127.0.0.1/auth/callback"
 
 
-def oauth_for(server: McpServer, place: McpPlace, sign_in: SignIn | None = None) -> ServerLogin:
+def oauth_for(server: McpServer, context: McpContext, sign_in: SignIn | None = None) -> ServerLogin:
     """What authorizes requests to a server. Without a way to sign in only a login that is there is used."""
-    return ServerLogin(server, place, sign_in)
+    return ServerLogin(server, context, sign_in)
 
 
 class ServerLogin(OAuthClientProvider):
     """The SDK's provider with a memory of its own."""
 
-    def __init__(self, server: McpServer, place: McpPlace, sign_in: SignIn | None) -> None:
-        self._kept = _Kept(place.tokens, login_key(server))
+    def __init__(self, server: McpServer, mcp_context: McpContext, sign_in: SignIn | None) -> None:
+        self._login = _LoginStorage(mcp_context.tokens, login_key(server))
         self._scope = " ".join(server.scopes) or None
         self._sign_in = sign_in
         self._allows_plain_http = server.allow_insecure_http
@@ -56,21 +56,21 @@ class ServerLogin(OAuthClientProvider):
                 client_name="codex-py",
                 scope=self._scope,
             ),
-            storage=self._kept,
+            storage=self._login,
             redirect_handler=sign_in.show if sign_in else None,
             callback_handler=self._come_back if sign_in else None,
         )
-        self._kept.registered = _registered(server, place.env, redirect)
-        self._kept.issuer_of = self._issuer
+        self._login.registered = _registered(server, mcp_context.env, redirect)
+        self._login.issuer_of = self._issuer
         self._restore()
         if sign_in is not None:
             # Registered for another port of this machine, it would be refused.
-            self._kept.forget_client()
+            self._login.forget_client()
 
     async def _come_back(self) -> AuthorizationCodeResult:
         assert self._sign_in is not None
-        brought = await self._sign_in.wait()
-        return AuthorizationCodeResult(code=brought.code, state=brought.state, iss=brought.issuer)
+        result = await self._sign_in.wait()
+        return AuthorizationCodeResult(code=result.code, state=result.state, iss=result.issuer)
 
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:
         # The SDK asks for what the server advertises; what the user has chosen comes before that.
@@ -79,25 +79,25 @@ class ServerLogin(OAuthClientProvider):
         return await super()._perform_authorization_code_grant()
 
     async def _auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:
-        refused: Response | None = None
+        refusal: Response | None = None
         token = await self._token_that_holds()
         if token is not None:
             # Not under the lock of the SDK's flow: a call that takes its time must not hold up the word that ends it.
             if token:
                 self._add_auth_header(request)
-            refused = yield request
-            if refused.status_code not in (401, 403):
+            refusal = yield request
+            if refusal.status_code not in (401, 403):
                 return
         flow = super()._auth_flow(request)
         async with aclosing(flow):
-            asked = await anext(flow)
+            outgoing = await anext(flow)
             while True:
-                self._require_encryption(asked, request)
-                if refused is None or asked is not request or self._access_token() != token:
-                    refused = yield asked
-                answer, refused = refused, None
-                if asked is request and answer.status_code == 401:
-                    # The SDK would begin anew; a token may be refused before its time, and its login still hold.
+                self._require_encryption(outgoing, request)
+                if refusal is None or outgoing is not request or self._access_token() != token:
+                    refusal = yield outgoing
+                answer, refusal = refusal, None
+                if outgoing is request and answer.status_code == 401:
+                    # The SDK would start over; a token may be refused before its time, and its login still hold.
                     if await self._has_newer_token():
                         self._add_auth_header(request)
                         answer = yield request
@@ -109,17 +109,17 @@ class ServerLogin(OAuthClientProvider):
                     if answer.status_code == 401 and self._sign_in is None:
                         # Without anybody to sign in nothing is registered there either.
                         raise OAuthFlowError("there is no login")
-                if self.context.auth_server_url is None and is_metadata_request(asked):
-                    answer = await with_own_issuer(answer, asked)
+                if self.context.auth_server_url is None and is_metadata_request(outgoing):
+                    answer = await with_own_issuer(answer, outgoing)
                 try:
-                    asked = await flow.asend(answer)
+                    outgoing = await flow.asend(answer)
                 except StopAsyncIteration:
                     return
 
-    def _require_encryption(self, asked: Request, request: Request) -> None:
+    def _require_encryption(self, outgoing: Request, request: Request) -> None:
         """A login goes to its issuer: an address that the server names, over https unless it is this machine."""
-        if asked is not request and is_plain_http(str(asked.url)) and not self._allows_plain_http:
-            raise OAuthFlowError(f"the login would be sent to `{asked.url.host}` without encryption")
+        if outgoing is not request and is_plain_http(str(outgoing.url)) and not self._allows_plain_http:
+            raise OAuthFlowError(f"the login would be sent to `{outgoing.url.host}` without encryption")
 
     async def _token_that_holds(self) -> str | None:
         """The access token to send, "" when there is no login; None when it is to be renewed first."""
@@ -136,10 +136,10 @@ class ServerLogin(OAuthClientProvider):
     async def _has_newer_token(self) -> bool:
         """Take the token that another program has got for this login meanwhile: one is renewed only once."""
         used = self.context.current_tokens.access_token if self.context.current_tokens else ""
-        stored = await self._kept.get_tokens()
+        stored = await self._login.get_tokens()
         if stored is None or stored.access_token in ("", used):
             return False
-        self.context.current_tokens, self.context.token_expiry_time = stored, self._kept.ends_at()
+        self.context.current_tokens, self.context.token_expiry_time = stored, self._login.ends_at()
         return True
 
     def _access_token(self) -> str:
@@ -155,7 +155,7 @@ class ServerLogin(OAuthClientProvider):
         }
 
     def _restore(self) -> None:
-        known = as_object(self._kept.entry().get("issuer"))
+        known = as_object(self._login.entry().get("issuer"))
         context = self.context
         context.oauth_metadata = _read(OAuthMetadata, known.get("metadata"))
         context.protected_resource_metadata = _read(ProtectedResourceMetadata, known.get("resource"))
@@ -163,7 +163,7 @@ class ServerLogin(OAuthClientProvider):
         context.auth_server_url = server if isinstance(server, str) else None
 
 
-class _Kept:
+class _LoginStorage:
     """One login in the file of all, in the form the SDK asks for."""
 
     def __init__(self, tokens: TokenFile, key: str) -> None:

@@ -37,5 +37,5 @@ async def with_own_issuer(response: Response, request: Request) -> Response:
 
 
 def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
+    pieces = urlsplit(url)
+    return f"{pieces.scheme}://{pieces.netloc}"

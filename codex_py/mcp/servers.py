@@ -120,9 +120,9 @@ class McpServer(Value):
         """The values nobody else may read: what is sent to the server and what it is started with."""
         named = [self.bearer_token_env_var, self.oauth_client_secret_env_var, *self.env_http_headers.values()]
         named += self.env_vars
-        given = [*setting_secrets(self.http_headers), *setting_secrets(self.env), *word_secrets(self.args)]
-        given += url_secrets(self.url or "")
-        return tuple(filter(None, [*given, *(value for name in named if name and (value := _secret_of(name, env)))]))
+        exposed = [*setting_secrets(self.http_headers), *setting_secrets(self.env), *word_secrets(self.args)]
+        exposed += url_secrets(self.url or "")
+        return tuple(filter(None, [*exposed, *(value for name in named if name and (value := _secret_of(name, env)))]))
 
 
 def read_server(name: str, entry: Mapping[str, Any]) -> McpServer:
@@ -152,8 +152,12 @@ def read_server(name: str, entry: Mapping[str, Any]) -> McpServer:
         sampling=entry.get("sampling", False),
         parallel=entry.get("supports_parallel_tool_calls", False),
         approval=entry.get("default_tools_approval_mode", "auto"),
-        tool_approvals={tool: one["approval_mode"] for tool, one in tools.items() if "approval_mode" in one},
-        approved_tools={tool: one["approved_hash"] for tool, one in tools.items() if "approved_hash" in one},
+        tool_approvals={
+            tool: tool_table["approval_mode"] for tool, tool_table in tools.items() if "approval_mode" in tool_table
+        },
+        approved_tools={
+            tool: tool_table["approved_hash"] for tool, tool_table in tools.items() if "approved_hash" in tool_table
+        },
         trust_annotations=entry.get("trust_annotations", True),
         allow_insecure_http=entry.get("allow_insecure_http", False),
         sandbox=entry.get("sandbox", "outside"),
@@ -174,7 +178,7 @@ def server_environment(server: McpServer, env: Mapping[str, str]) -> dict[str, s
     return extra | {name: env[name] for name in (*INHERITED, *server.env_vars) if name in env} | dict(server.env)
 
 
-def missing_variables(server: McpServer, env: Mapping[str, str]) -> list[str]:
+def find_missing_env(server: McpServer, env: Mapping[str, str]) -> list[str]:
     """The variables the server cannot be reached without and the environment does not have."""
     needed: Collection[str | None] = [
         server.bearer_token_env_var,
@@ -194,10 +198,10 @@ def exposed_credential(server: McpServer) -> str | None:
         # What comes from the environment was put there because nobody else is to read it.
         if header in server.env_http_headers or _is_credential(header, server.http_headers[header]):
             return f"the header `{header}`"
-    parts = urlsplit(server.url)
-    if "@" in parts.netloc:
+    pieces = urlsplit(server.url)
+    if "@" in pieces.netloc:
         return "the user name in its address"
-    named = next((name for name, value in parse_qsl(parts.query) if is_secret(name, value)), None)
+    named = next((name for name, value in parse_qsl(pieces.query) if is_secret(name, value)), None)
     return None if named is None else f"`{named}` in its address"
 
 

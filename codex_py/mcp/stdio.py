@@ -1,4 +1,4 @@
-"""The stdio transport for the SDK: bounded lines, and a server that ends or floods told at once.
+"""The stdio transport for the SDK: bounded lines, and a server that ends or floods reported at once.
 
 The SDK's own has no bound for a line and takes quadratic time for a long one. Imports the SDK.
 """
@@ -16,16 +16,16 @@ from mcp.shared.message import SessionMessage
 
 from codex_py.mcp.child import ServerChild
 
-MOST_ANSWER_BYTES: Final = 16 * 1024 * 1024
+MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 # More than this without an answer to anything, or so much that is no message at all, and it is not listened to longer.
-_MOST_UNASKED_BYTES: Final = 2 * MOST_ANSWER_BYTES
+_MAX_UNASKED_BYTES: Final = 2 * MAX_ANSWER_BYTES
 # A line that is longer than this may have no end at all.
-_MOST_LINE_BYTES: Final = 4 * MOST_ANSWER_BYTES
-_MOST_JUNK_LINES: Final = 10_000
+_MAX_LINE_BYTES: Final = 4 * MAX_ANSWER_BYTES
+_MAX_JUNK_LINES: Final = 10_000
 _CHUNK_BYTES: Final = 256 * 1024
 _ENDS_BYTES: Final = 4096
 _ID: Final = re.compile(rb'"id"\s*:\s*(\d{1,18})\s*[,}]')
-TOO_LONG: Final = f"its answer is over {MOST_ANSWER_BYTES // 2**20} MiB"
+TOO_LONG: Final = f"its answer is over {MAX_ANSWER_BYTES // 2**20} MiB"
 
 
 class TooLong(NamedTuple):
@@ -51,8 +51,8 @@ async def stdio_streams(child: ServerChild, on_end: Callable[[str], None]) -> As
 
     async def write() -> None:
         async with from_session:
-            async for one in from_session:
-                line = one.message.model_dump_json(by_alias=True, exclude_unset=True)
+            async for outgoing in from_session:
+                line = outgoing.message.model_dump_json(by_alias=True, exclude_unset=True)
                 child.stdin.write(line.encode() + b"\n")
                 try:
                     await child.stdin.drain()
@@ -90,8 +90,8 @@ async def _pass_on(child: ServerChild, send: Callable[[SessionMessage], Awaitabl
             await send(SessionMessage(message))
         elif line.strip():
             junk += 1
-            child.tail.feed(line[:1000] + b"\n")
-        if junk > _MOST_JUNK_LINES or unasked > _MOST_UNASKED_BYTES:
+            child.tail.append(line[:1000] + b"\n")
+        if junk > _MAX_JUNK_LINES or unasked > _MAX_UNASKED_BYTES:
             child.kill()
             return "it sent more than anybody asked for, and was stopped"
     status = await child.ended()
@@ -108,7 +108,7 @@ async def _lines(child: ServerChild) -> AsyncIterator[bytes | TooLong]:
             yield line.whole()
             line = _Line()
         line.add(rest)
-        if line.size > _MOST_LINE_BYTES:
+        if line.size > _MAX_LINE_BYTES:
             yield TooLong(b"", b"")
             return
 
@@ -118,19 +118,19 @@ class _Line:
 
     def __init__(self) -> None:
         self.size = 0
-        self._parts: list[bytes] = []
+        self._pieces: list[bytes] = []
         self._head = self._tail = b""
 
     def add(self, piece: bytes) -> None:
         self.size += len(piece)
-        self._parts.append(piece)
-        if self.size > MOST_ANSWER_BYTES:
-            self._head = self._head or b"".join(self._parts)[:_ENDS_BYTES]
+        self._pieces.append(piece)
+        if self.size > MAX_ANSWER_BYTES:
+            self._head = self._head or b"".join(self._pieces)[:_ENDS_BYTES]
             self._tail = (self._tail + piece)[-_ENDS_BYTES:]
-            self._parts.clear()
+            self._pieces.clear()
 
     def whole(self) -> bytes | TooLong:
-        return TooLong(self._head, self._tail) if self.size > MOST_ANSWER_BYTES else b"".join(self._parts)
+        return TooLong(self._head, self._tail) if self.size > MAX_ANSWER_BYTES else b"".join(self._pieces)
 
 
 def _message(line: bytes) -> types.JSONRPCMessage | None:

@@ -15,7 +15,7 @@ from codex_py.mcp.servers import McpServer
 from codex_py.protocol.encoding import as_object, encode_json
 from codex_py.text.checked_file import load_checked, save_checked
 
-_KIND: Final = b"codex-py mcp 2"
+_FORMAT: Final = b"codex-py mcp 2"
 # 128 tools with 64 KiB of schema and 4 KiB of description each fit.
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _MAX_FILES: Final = 256
@@ -24,7 +24,7 @@ _DAMAGE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionE
 
 def load_catalog(home: Path, server: McpServer) -> Catalog | None:
     """What the server offered when it was last seen; None when it never was."""
-    body = load_checked(_path(home, server), _KIND, max_bytes=_MAX_BYTES)
+    body = load_checked(_path(home, server), _FORMAT, max_bytes=_MAX_BYTES)
     try:
         return None if body is None else catalog_from_record(as_object(json.loads(body)))
     except _DAMAGE:
@@ -35,8 +35,8 @@ def save_catalog(home: Path, server: McpServer, catalog: Catalog) -> None:
     """Keep what the server offers now, 0600; what cannot be written is not kept."""
     path = _path(home, server)
     with suppress(OSError):
-        _make_room(path)
-    save_checked(path, _KIND, encode_json(catalog.to_record()), max_bytes=_MAX_BYTES)
+        _remove_oldest(path)
+    save_checked(path, _FORMAT, encode_json(catalog.to_record()), max_bytes=_MAX_BYTES)
 
 
 def forget_catalog(home: Path, server: McpServer) -> None:
@@ -49,7 +49,7 @@ def _path(home: Path, server: McpServer) -> Path:
     return home / "cache" / "mcp" / f"{server.fingerprint[:32]}.json"
 
 
-def _make_room(path: Path) -> None:
+def _remove_oldest(path: Path) -> None:
     others = [entry for entry in path.parent.iterdir() if entry != path]
     if len(others) >= _MAX_FILES:
         others.sort(key=lambda entry: entry.lstat().st_mtime_ns)

@@ -23,7 +23,7 @@ _READABLE_CODINGS: Final = frozenset({"", "identity", "gzip", "x-gzip", "deflate
 _FIELDS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
-class Answer:
+class ResponseBody:
     """The body of a 2xx answer. `url` is shown in messages; `idle_timeout` is seconds without an event."""
 
     def __init__(self, response: httpx.Response, *, url: str, idle_timeout: float) -> None:
@@ -70,13 +70,13 @@ class Answer:
                 while left > 0 and (chunk := await anext(self._chunks, None)) is not None:
                     left -= len(chunk)
         except (httpx.HTTPError, OSError):
-            # It was only for the next request's sake, which will connect anew.
+            # It was only for the next request's sake, which will open a new connection.
             return
 
     async def _check_stream(self, first: bytes | None) -> None:
         headers = self._response.headers
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind == "text/event-stream" or (first is None and not kind):
+        content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if content_type == "text/event-stream" or (first is None and not content_type):
             return
         # Some servers name no type or a wrong one; the first bytes tell.
         start = (first or b"").removeprefix(b"\xef\xbb\xbf").lstrip()

@@ -18,10 +18,10 @@ from codex_py.protocol.value import Value
 from codex_py.text.credentials import is_secret_name
 from codex_py.text.reasons import json_reason
 
-StoreKind: TypeAlias = Literal["file", "keyring", "auto", "ephemeral"]
+StoreType: TypeAlias = Literal["file", "keyring", "auto", "ephemeral"]
 LoginMethod: TypeAlias = Literal["chatgpt", "api"]
 
-KEY_VARIABLES: Final = ("CODEX_API_KEY", "OPENAI_API_KEY")
+KEY_ENV_NAMES: Final = ("CODEX_API_KEY", "OPENAI_API_KEY")
 AUTH_FILE: Final = "auth.json"
 FROM_COMMAND: Final = "auth.command"
 CHATGPT_URL: Final = "https://chatgpt.com/backend-api/codex"
@@ -37,7 +37,7 @@ class LoginRules(Value):
     `chatgpt_url` is where such a login is good for, in place of the usual address.
     """
 
-    store: StoreKind = "file"
+    store: StoreType = "file"
     method: LoginMethod | None = None
     workspaces: tuple[str, ...] = ()
     chatgpt_url: str | None = None
@@ -120,7 +120,7 @@ def stored_credentials(stored: Mapping[str, Any], where: str, rules: LoginRules)
 def check_workspace(account: str, rules: LoginRules) -> None:
     """Raise `UserError` for a ChatGPT account that is not among the allowed ones."""
     if rules.workspaces and account not in rules.workspaces:
-        allowed = ", ".join(f"`{one}`" for one in rules.workspaces)
+        allowed = ", ".join(f"`{workspace}`" for workspace in rules.workspaces)
         raise UserError(
             f"the ChatGPT login belongs to the workspace `{account}`, and only {allowed} may be used here",
             hint="sign in to the right one with `codex-py login`, or see `forced_chatgpt_workspace_id` in config.toml",
@@ -140,15 +140,15 @@ def _own_login(provider: Provider, env: Mapping[str, str]) -> Credentials | None
     if token := check_key(provider.bearer_token or "", f"`{setting}.experimental_bearer_token`"):
         return Credentials(token, source="experimental_bearer_token")
     if provider.auth_command:
-        from codex_py.model.token_command import ask_command  # the seam: few have such a command
+        from codex_py.model.token_command import run_token_command  # the seam: few have such a command
 
-        return Credentials(ask_command(provider, env), source=FROM_COMMAND)
+        return Credentials(run_token_command(provider, env), source=FROM_COMMAND)
     return None
 
 
 def _openai_login(provider: Provider, env: Mapping[str, str], home: Path, rules: LoginRules) -> Credentials:
     if rules.method != "chatgpt":
-        for name in KEY_VARIABLES:
+        for name in KEY_ENV_NAMES:
             if key := check_key(env.get(name, ""), f"the environment variable `{name}`"):
                 return Credentials(key, source=name)
     if rules.store == "file":

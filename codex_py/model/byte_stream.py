@@ -71,7 +71,7 @@ class ByteStream(asyncio.BufferedProtocol):
             return False
         if self._transport.get_write_buffer_size():
             return False
-        # The end may have come while the loop was busy elsewhere, so that nobody has told us yet.
+        # The end may have come while the loop was busy elsewhere, so that we have not been notified yet.
         poll = select.poll()
         poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
         return not poll.poll(0)
@@ -155,7 +155,7 @@ class TlsStream:
         self.drain = stream.drain
         self.close = stream.close
 
-    async def shake_hands(self) -> None:
+    async def run_handshake(self) -> None:
         """Agree on a key and check the certificate. Raises `OSError`, of which `ssl.SSLError` is one."""
         while True:
             try:

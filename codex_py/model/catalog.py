@@ -9,7 +9,7 @@ from codex_py.protocol.value import Value
 
 PatchForm: TypeAlias = Literal["freeform", "function"]
 
-# The limit on one tool output of models nobody has told us about: 10,000 bytes.
+# The limit on one tool output of unknown models: 10,000 bytes.
 _CAUTIOUS_OUTPUT: Final = 2500
 _CAUTIOUS_ANSWER: Final = 32_768
 _AFTER_NAME: Final = "-.:@_/"

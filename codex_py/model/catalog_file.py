@@ -11,17 +11,17 @@ from codex_py.model.catalog import ModelFacts, PatchForm
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.text.reasons import json_reason, os_reason
 
-_MOST_BYTES: Final = 16 * 1024 * 1024
+_MAX_BYTES: Final = 16 * 1024 * 1024
 
 
 def read_catalog(path: Path) -> Mapping[str, ModelFacts]:
     """The facts by lower-case name. Raises `ConfigError` for a file that is no such catalogue."""
     try:
         with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+            content = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise _unusable(path, os_reason(error)) from error
-    if len(content) > _MOST_BYTES:
+    if len(content) > _MAX_BYTES:
         raise _unusable(path, "over 16 MiB")
     try:
         catalog: object = decode_json(content.decode("utf-8-sig"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.request import getproxies
 
 from codex_py.errors import ModelError
-from codex_py.model.answer import Answer, read_error_body
+from codex_py.model.answer import ResponseBody, read_error_body
 from codex_py.model.auth import Credentials
 from codex_py.model.failures import ANSWER_LIMIT, answer_limit_reached, http_failure, refuses_answer_limit
 from codex_py.model.http import CONNECT_SECONDS, httpx, open_client
@@ -70,7 +70,7 @@ class ModelClient:
         self._host = httpx.URL(self._shown_url).netloc.decode()
         self._credentials = credentials
         self._renewal = renewal
-        self._learn: Callable[[Sequence[str]], None] = _ignore
+        self._add_secrets: Callable[[Sequence[str]], None] = _ignore
         self._warn: Callable[[str], None] = _ignore
         self._redactor = Redactor((credentials.token or "", *credentials.secrets))
         self._headers = _fixed_headers(provider, originator, version)
@@ -78,9 +78,9 @@ class ModelClient:
         self._compress = provider.id == "openai" and credentials.is_chatgpt
         self._http = open_client(base_url, ca_file=provider.ca_file, idle_timeout=provider.idle_timeout)
 
-    def watch(self, *, learn: Callable[[Sequence[str]], None], warn: Callable[[str], None]) -> None:
-        """Tell `learn` about secrets that are new after a renewal, and `warn` what the user should know of it."""
-        self._learn, self._warn = learn, warn
+    def watch(self, *, add_secrets: Callable[[Sequence[str]], None], warn: Callable[[str], None]) -> None:
+        """Pass secrets that are new after a renewal to `add_secrets`, and `warn` what the user should know of it."""
+        self._add_secrets, self._warn = add_secrets, warn
 
     def retry_budget(self) -> RetryBudget:
         """A fresh budget, for one sampling request."""
@@ -134,7 +134,7 @@ class ModelClient:
 
     async def _attempt(self, prompt: Prompt, turn_state: TurnState) -> AsyncGenerator[ResponseEvent, None]:
         response = await self._send(prompt, turn_state)
-        answer = Answer(response, url=self._shown_url, idle_timeout=self._provider.idle_timeout)
+        answer = ResponseBody(response, url=self._shown_url, idle_timeout=self._provider.idle_timeout)
         repetition, whole = RepetitionWatch(), False
         try:
             turn_state.note(response.headers.get("x-codex-turn-state"))
@@ -182,7 +182,7 @@ class ModelClient:
         self._credentials = renewed.credentials
         secrets = (renewed.credentials.token or "", *renewed.credentials.secrets)
         self._redactor = self._redactor.with_secrets(secrets)
-        self._learn(secrets)
+        self._add_secrets(secrets)
         if renewed.warning:
             self._warn(renewed.warning)
         return renewed

@@ -35,8 +35,8 @@ async def read_compacted(response: httpx.Response, *, url: str, idle_timeout: fl
 
 def not_a_compaction(response: httpx.Response, body: bytes, url: str) -> ModelError:
     """The error for an answer that says something else."""
-    said = str(not_a_stream(response.status_code, response.headers, body[:4096], url=url))
-    return ModelError(said.replace("not with an event stream", "not with a compacted history"), retryable=False)
+    message = str(not_a_stream(response.status_code, response.headers, body[:4096], url=url))
+    return ModelError(message.replace("not with an event stream", "not with a compacted history"), retryable=False)
 
 
 async def _read_body(response: httpx.Response, idle_timeout: float) -> bytes:

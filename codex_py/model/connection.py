@@ -18,7 +18,7 @@ _PIECE_BYTES: Final = 1024 * 1024
 _MAX_INTERIM_ANSWERS: Final = 100
 
 
-class Connection:
+class HttpConnection:
     """Send, read the head, read the body to its end, `renew`; in this order, one caller at a time.
 
     What sends or reads may raise `OSError`, a bare `TimeoutError` after `seconds` of silence, and `h11.ProtocolError`;
@@ -32,20 +32,20 @@ class Connection:
         self.unanswered = True
 
     @classmethod
-    async def open(cls, host: str, port: int, tls: ssl.SSLContext | None) -> Connection:
+    async def open(cls, host: str, port: int, tls: ssl.SSLContext | None) -> HttpConnection:
         """Connect. Nothing stays open when it fails or is cancelled."""
         return cls(await open_stream(host, port, tls))
 
     async def send(self, head: h11.Request, body: bytes, *, seconds: float | None) -> None:
         """Send a request and wait until most of it has left, or the server does not want the rest."""
-        parts = [self._http.send(head), self._http.send(h11.Data(data=body)), self._http.send(h11.EndOfMessage())]
+        chunks = [self._http.send(head), self._http.send(h11.Data(data=body)), self._http.send(h11.EndOfMessage())]
         self.unanswered = True
         # One piece, so that a small request is one packet; a large one is not copied whole, neither here nor below.
         if len(body) <= _PIECE_BYTES:
-            parts = [b"".join(parts)]
-        for part in parts:
-            for start in range(0, len(part), _PIECE_BYTES):
-                self._stream.write(part[start : start + _PIECE_BYTES])
+            chunks = [b"".join(chunks)]
+        for chunk in chunks:
+            for start in range(0, len(chunk), _PIECE_BYTES):
+                self._stream.write(chunk[start : start + _PIECE_BYTES])
                 await self._stream.drain(seconds)
 
     async def read_head(self, *, seconds: float | None) -> h11.Response:

@@ -33,7 +33,7 @@ async def open_stream(host: str, port: int, tls: ssl.SSLContext | None) -> ByteS
         return stream
     try:
         secured = TlsStream(stream, tls, host)
-        await secured.shake_hands()
+        await secured.run_handshake()
     except BaseException:
         stream.close()
         raise
@@ -74,7 +74,7 @@ async def _to_name(host: str, port: int) -> ByteStream:
     finally:
         for task in running:
             task.cancel()
-            task.add_done_callback(_close_late_winner)
+            task.add_done_callback(_close_unused_winner)
 
 
 async def _attempt(address: str, port: int) -> ByteStream | OSError:
@@ -84,17 +84,17 @@ async def _attempt(address: str, port: int) -> ByteStream | OSError:
         return error
 
 
-def _close_late_winner(task: asyncio.Task[ByteStream | OSError]) -> None:
+def _close_unused_winner(task: asyncio.Task[ByteStream | OSError]) -> None:
     if not task.cancelled() and isinstance(outcome := task.result(), ByteStream):
         outcome.close()
 
 
 async def _addresses(host: str, port: int) -> list[str]:
     """The addresses of a name, the kinds alternating: one kind may lead nowhere from here."""
-    kinds: dict[int, list[str]] = {}
-    for kind, _, _, _, address in await _look_up(host, port):
-        kinds.setdefault(kind, []).append(str(address[0]))
-    return [address for row in zip_longest(*kinds.values()) for address in row if address is not None]
+    families: dict[int, list[str]] = {}
+    for family, _, _, _, address in await _look_up(host, port):
+        families.setdefault(family, []).append(str(address[0]))
+    return [address for row in zip_longest(*families.values()) for address in row if address is not None]
 
 
 async def _look_up(host: str, port: int) -> Sequence[_Found]:

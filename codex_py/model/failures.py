@@ -20,7 +20,7 @@ MAX_ERROR_BODY: Final = 64 * 1024
 _MAX_MESSAGE: Final = 500
 _CHECK_ADDRESS: Final = "does `base_url` name a server of the Responses API?"
 # A person should decide about waits beyond this, not a sleeping program.
-_LONGEST_WAIT: Final = 600.0
+_MAX_WAIT: Final = 600.0
 _FAR_AWAY: Final = 10 * 365 * 86400.0
 
 TOO_LONG: Final = "context_length_exceeded"
@@ -30,7 +30,11 @@ ANSWER_LIMIT: Final = "max_output_tokens"
 _ANSWER_LIMITS: Final = (ANSWER_LIMIT, "max_tokens", "max_completion_tokens", "in the completion")
 # The same in the words of llama.cpp, of vLLM and of those who copied OpenAI's sentence without its code.
 _TOO_LONG_TYPES: Final = frozenset({TOO_LONG, "exceed_context_size_error"})
-_TOO_LONG_SAID: Final = ("maximum context length", "exceeds the available context size", "exceeds the context window")
+_TOO_LONG_MESSAGES: Final = (
+    "maximum context length",
+    "exceeds the available context size",
+    "exceeds the context window",
+)
 
 _RETRIED_STATUSES: Final = frozenset({408, 409, 425, 429})
 _NO_QUOTA: Final = frozenset({"usage_limit_reached", "insufficient_quota", "usage_not_included"})
@@ -62,7 +66,7 @@ def http_failure(
     `on_401` is what a user can do about a refused login.
     """
     if 300 <= status < 400 and headers.get("location"):
-        target = one_line(headers["location"], 200)
+        target = on_one_line(headers["location"], 200)
         return ModelError(
             f"{_status_line(status)}: `{url}` redirects to `{target}`; a request is never sent on, set `base_url` to "
             "the address that answers",
@@ -70,35 +74,38 @@ def http_failure(
         )
     error = _error_object(body)
     codes = _codes(error)
-    said = _message(error) or _plain_text(body)
+    reported = _message(error) or _plain_text(body)
     if status in (404, 405) and not _message(error):
-        said = f"{said}, at `{url}`; {_CHECK_ADDRESS}" if said else f"nothing answers at `{url}`; {_CHECK_ADDRESS}"
-    message = _status_line(status) + (f": {said}" if said else "")
+        reported = (
+            f"{reported}, at `{url}`; {_CHECK_ADDRESS}" if reported else f"nothing answers at `{url}`; {_CHECK_ADDRESS}"
+        )
+    message = _status_line(status) + (f": {reported}" if reported else "")
     if status == 401:
         message += f"; {on_401}"
     if reset := _reset_note(error, now):
         message += f"; {reset}"
     if request_id := _request_id(headers):
         message += f" (request id: {request_id})"
-    code = _code(error, said)
+    code = _code(error, reported)
     passing = status in _RETRIED_STATUSES or status >= 500
     retryable = passing and code != TOO_LONG and not codes & _NO_QUOTA
     delay = None
     if retryable and (status == 429 or status >= 500):
         delay = retry_after(headers, now=now)
         if delay is None and status == 429:
-            delay = delay_in_message(said)
+            delay = delay_in_message(reported)
     return _bounded(ModelError(message, retryable=retryable, retry_after=delay, code=code), now=now)
 
 
 def not_a_stream(status: int, headers: Mapping[str, str], body: bytes, *, url: str) -> ModelError:
     """A 2xx answer that is no event stream: a login page, a proxy's notice, an error sent as success."""
-    kind = one_line(headers.get("content-type", "").partition(";")[0], 60)
+    content_type = on_one_line(headers.get("content-type", "").partition(";")[0], 60)
     reason = _message(_error_object(body))
-    said = reason or _plain_text(body)
-    message = f"`{url}` answered {status} with {f'`{kind}`' if kind else 'something else'}, not with an event stream"
-    if said:
-        message += f": {said}"
+    reported = reason or _plain_text(body)
+    shown = f"`{content_type}`" if content_type else "something else"
+    message = f"`{url}` answered {status} with {shown}, not with an event stream"
+    if reported:
+        message += f": {reported}"
     if not reason:
         message += f"; {_CHECK_ADDRESS}"
     if request_id := _request_id(headers):
@@ -109,7 +116,7 @@ def not_a_stream(status: int, headers: Mapping[str, str], body: bytes, *, url: s
 def not_readable(coding: str, *, url: str) -> ModelError:
     """An answer that is compressed in a way nobody has asked for."""
     return ModelError(
-        f"`{url}` answered compressed with `{one_line(coding, 60)}`, although the request wants no compression; the "
+        f"`{url}` answered compressed with `{on_one_line(coding, 60)}`, although the request wants no compression; the "
         "server, or a proxy in between, must be told to leave event streams as they are",
         retryable=False,
     )
@@ -118,17 +125,17 @@ def not_readable(coding: str, *, url: str) -> ModelError:
 def stream_failure(error: Mapping[str, Any], *, now: float) -> ModelError:
     """The error object of a `response.failed` or `error` event; an empty one counts as a passing trouble."""
     codes = _codes(error)
-    said = _message(error)
-    code = _code(error, said)
-    if said and code:
-        message = f"{said} (`{code}`)"
-    elif said or code:
-        message = said or f"the server reported `{code}`"
+    reported = _message(error)
+    code = _code(error, reported)
+    if reported and code:
+        message = f"{reported} (`{code}`)"
+    elif reported or code:
+        message = reported or f"the server reported `{code}`"
     else:
         message = "the server reported a failure without saying which"
     if reset := _reset_note(error, now):
         message += f"; {reset}"
-    delay = delay_in_message(said) if "rate_limit_exceeded" in codes else None
+    delay = delay_in_message(reported) if "rate_limit_exceeded" in codes else None
     retryable = code != TOO_LONG and not codes & _FINAL_CODES
     failure = ModelError(message, retryable=retryable, retry_after=delay, streaming=True, code=code)
     return _bounded(failure, now=now)
@@ -136,7 +143,7 @@ def stream_failure(error: Mapping[str, Any], *, now: float) -> ModelError:
 
 def incomplete_answer(reason: str) -> ModelError:
     """A `response.incomplete` event. Only running out of output tokens is sure to happen again."""
-    shown = one_line(reason, 60) or "unknown"
+    shown = on_one_line(reason, 60) or "unknown"
     return ModelError(
         f"the answer is incomplete, the server's reason: `{shown}`",
         retryable=reason != ANSWER_LIMIT,
@@ -149,7 +156,7 @@ def answer_limit_reached(model: str, tokens: int) -> ModelError:
     """An answer that ended at the limit this program has sent."""
     return ModelError(
         f"the answer is incomplete: it reached the limit of {tokens:,} output tokens, which `max_output_tokens` and "
-        f'`context_window` under `[models."{one_line(model, 100)}"]` set',
+        f'`context_window` under `[models."{on_one_line(model, 100)}"]` set',
         retryable=False,
         streaming=True,
         code=ANSWER_LIMIT,
@@ -187,7 +194,7 @@ def delay_in_message(message: str) -> float | None:
     return float(found[1]) / (1000 if found[2].lower() == "ms" else 1)
 
 
-def one_line(text: str, limit: int = _MAX_MESSAGE) -> str:
+def on_one_line(text: str, limit: int = _MAX_MESSAGE) -> str:
     """Text from outside for a message: printable, single spaces, at most `limit` characters."""
     text = text[: limit * 4]
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
@@ -196,7 +203,7 @@ def one_line(text: str, limit: int = _MAX_MESSAGE) -> str:
 
 def _bounded(error: ModelError, *, now: float) -> ModelError:
     """The error itself, or a final one when the server asks for a wait that is too long to sit out."""
-    if not error.retryable or error.retry_after is None or error.retry_after <= _LONGEST_WAIT:
+    if not error.retryable or error.retry_after is None or error.retry_after <= _MAX_WAIT:
         return error
     return ModelError(
         f"{error}; the server asks to try again {_when(error.retry_after, now)}",
@@ -216,7 +223,7 @@ def _when(delay: float, now: float) -> str:
 
 
 def _reset_note(error: Mapping[str, Any], now: float) -> str:
-    """When a used-up plan starts anew, where the error says so."""
+    """When a used-up plan is reset, if the error says so."""
     left, moment = error.get("resets_in_seconds"), error.get("resets_at")
     if isinstance(moment, int | float) and not isinstance(moment, bool):
         left = moment - now
@@ -234,7 +241,7 @@ def _status_line(status: int) -> str:
 
 def _request_id(headers: Mapping[str, str]) -> str:
     for name in ("x-request-id", "x-oai-request-id", "cf-ray"):
-        if value := one_line(headers.get(name, ""), 100):
+        if value := on_one_line(headers.get(name, ""), 100):
             return value
     return ""
 
@@ -257,22 +264,22 @@ def _codes(error: Mapping[str, Any]) -> set[str]:
     return {value for key in ("code", "type") if isinstance(value := error.get(key), str)}
 
 
-def _code(error: Mapping[str, Any], said: str) -> str:
-    if _codes(error) & _TOO_LONG_TYPES or any(words in said.lower() for words in _TOO_LONG_SAID):
+def _code(error: Mapping[str, Any], message: str) -> str:
+    if _codes(error) & _TOO_LONG_TYPES or any(words in message.lower() for words in _TOO_LONG_MESSAGES):
         return TOO_LONG
-    return one_line(str(error.get("code") or error.get("type") or ""), 60)
+    return on_one_line(str(error.get("code") or error.get("type") or ""), 60)
 
 
 def _message(error: Mapping[str, Any]) -> str:
     for key in ("message", "detail", "msg"):
         value = error.get(key)
-        if isinstance(value, str) and (line := one_line(value)):
+        if isinstance(value, str) and (line := on_one_line(value)):
             return line
         # FastAPI's validation errors: a list of objects with a `msg` each.
-        messages = [as_object(part).get("msg") for part in as_list(value)[:10]]
-        if line := one_line("; ".join(text for text in messages if isinstance(text, str))):
+        messages = [as_object(item).get("msg") for item in as_list(value)[:10]]
+        if line := on_one_line("; ".join(text for text in messages if isinstance(text, str))):
             return line
-        if line := one_line(str(as_object(value).get("message") or "")):
+        if line := on_one_line(str(as_object(value).get("message") or "")):
             return line
     return ""
 
@@ -280,11 +287,11 @@ def _message(error: Mapping[str, Any]) -> str:
 def _plain_text(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
     if "<" not in text[:200]:
-        return one_line(text)
+        return on_one_line(text)
     found = re.search(_TITLE, text)
-    if found and (title := one_line(found[1], 200)):
+    if found and (title := on_one_line(found[1], 200)):
         return f"an HTML page titled “{title}”"
-    return "an HTML page" if found or re.search(_PAGE, text) else one_line(text)
+    return "an HTML page" if found or re.search(_PAGE, text) else on_one_line(text)
 
 
 def _http_date(value: str) -> float | None:

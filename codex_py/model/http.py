@@ -24,7 +24,7 @@ from urllib.request import getproxies
 import h11
 
 from codex_py.errors import UserError
-from codex_py.model.connection import Connection
+from codex_py.model.connection import HttpConnection
 from codex_py.text.address import is_loopback
 
 
@@ -42,7 +42,7 @@ def _absent(name: str) -> Generator[None]:
         del modules[name]
 
 
-class _Later(ModuleType):
+class _LazyModule(ModuleType):
     """Stands for a module that is imported when something of it is first used."""
 
     def __getattr__(self, name: str) -> Any:
@@ -52,7 +52,7 @@ class _Later(ModuleType):
 
 
 # Only addresses beyond ASCII need its tables.
-sys.modules.setdefault("idna", _Later("idna"))
+sys.modules.setdefault("idna", _LazyModule("idna"))
 with _absent("httpx._main"), _absent("zstandard"):
     import httpx
 
@@ -99,8 +99,8 @@ class DirectTransport(httpx.AsyncBaseTransport):
     def __init__(self, tls: ssl.SSLContext) -> None:
         tls.set_alpn_protocols(["http/1.1"])
         self._tls = tls
-        self._busy: set[Connection] = set()
-        self._idle: tuple[Connection, _Origin, float] | None = None
+        self._busy: set[HttpConnection] = set()
+        self._idle: tuple[HttpConnection, _Origin, float] | None = None
 
     async def fetch(self, request: httpx.Request) -> httpx.Response:
         """Send a request and give back its answer when the headers are there. Raises `httpx.TransportError`."""
@@ -108,12 +108,12 @@ class DirectTransport(httpx.AsyncBaseTransport):
         content = await request.aread()
         with _reported(httpx.ReadTimeout, httpx.ReadError):
             head = h11.Request(method=request.method, target=request.url.raw_path, headers=request.headers.raw)
-        kept = self._take(origin)
-        if kept is not None:
+        idle = self._take(origin)
+        if idle is not None:
             try:
-                return await self._exchange(kept, request, head, content)
+                return await self._exchange(idle, request, head, content)
             except (httpx.NetworkError, httpx.RemoteProtocolError):
-                if not kept.unanswered:
+                if not idle.unanswered:
                     raise
         connection = await self._connect(origin, seconds=_timeouts(request).get("connect"))
         return await self._exchange(connection, request, head, content)
@@ -131,7 +131,7 @@ class DirectTransport(httpx.AsyncBaseTransport):
         self._busy.clear()
 
     async def _exchange(
-        self, connection: Connection, request: httpx.Request, head: h11.Request, content: bytes
+        self, connection: HttpConnection, request: httpx.Request, head: h11.Request, content: bytes
     ) -> httpx.Response:
         """Send a request on this connection, which is given back when its answer has been read or something fails."""
         timeouts, origin = _timeouts(request), _origin(request.url)
@@ -151,13 +151,13 @@ class DirectTransport(httpx.AsyncBaseTransport):
             extensions={"http_version": b"HTTP/" + answer.http_version, "reason_phrase": answer.reason},
         )
 
-    async def _connect(self, origin: _Origin, *, seconds: float | None) -> Connection:
+    async def _connect(self, origin: _Origin, *, seconds: float | None) -> HttpConnection:
         scheme, host, port = origin
         with _reported(httpx.ConnectTimeout, httpx.ConnectError):
             async with asyncio.timeout(seconds):
-                return await Connection.open(host, port, self._tls if scheme == "https" else None)
+                return await HttpConnection.open(host, port, self._tls if scheme == "https" else None)
 
-    def _take(self, origin: _Origin) -> Connection | None:
+    def _take(self, origin: _Origin) -> HttpConnection | None:
         if self._idle is None:
             return None
         (connection, its_origin, since), self._idle = self._idle, None
@@ -166,7 +166,7 @@ class DirectTransport(httpx.AsyncBaseTransport):
         connection.close()
         return None
 
-    def _give_back(self, connection: Connection, origin: _Origin | None) -> None:
+    def _give_back(self, connection: HttpConnection, origin: _Origin | None) -> None:
         """Keep a connection for the next request to its origin, when there is one and its answer is at its end."""
         if connection not in self._busy:
             return
@@ -180,7 +180,7 @@ class DirectTransport(httpx.AsyncBaseTransport):
 class _Body(httpx.AsyncByteStream):
     """The rest of an answer. `finished` is called once; from then on the connection may be somebody else's."""
 
-    def __init__(self, connection: Connection, seconds: float | None, finished: Callable[[], None]) -> None:
+    def __init__(self, connection: HttpConnection, seconds: float | None, finished: Callable[[], None]) -> None:
         self._connection = connection
         self._seconds = seconds
         self._finished: Callable[[], None] | None = finished
@@ -223,8 +223,8 @@ def _reported(silence: type[httpx.TimeoutException], failure: type[httpx.Network
         yield
     except OSError as error:
         # A TimeoutError with a number is what the operating system says, and not our deadline.
-        kind = silence if isinstance(error, TimeoutError) and error.errno is None else failure
-        raise kind(str(error)) from error
+        error_type = silence if isinstance(error, TimeoutError) and error.errno is None else failure
+        raise error_type(str(error)) from error
     except h11.RemoteProtocolError as error:
         raise httpx.RemoteProtocolError(str(error)) from error
     except h11.LocalProtocolError as error:

@@ -15,7 +15,7 @@ from codex_py.protocol.value import Value
 from codex_py.text.address import is_loopback, shown_url
 
 _SECONDS: Final = 30.0
-_MOST_BYTES: Final = 16 * 1024 * 1024
+_MAX_BYTES: Final = 16 * 1024 * 1024
 
 
 class JsonRequest(Value):
@@ -82,7 +82,7 @@ async def _read_all(response: httpx.Response, host: str) -> bytes:
     raw = bytearray()
     async for chunk in response.aiter_bytes():
         raw += chunk
-        if len(raw) > _MOST_BYTES:
+        if len(raw) > _MAX_BYTES:
             raise ModelError(f"the answer of `{host}` is over 16 MiB", retryable=False)
     return bytes(raw)
 

@@ -12,7 +12,7 @@ from codex_py.model.providers import Provider
 from codex_py.text.address import shown_url
 
 _PROBE_SECONDS: Final = 5.0
-_MOST_SHOWN: Final = 12
+_MAX_SHOWN: Final = 12
 _START: Final = {
     "ollama": "start it with `ollama serve`, or see https://ollama.com",
     "lmstudio": "start its server with `lms server start`, or see https://lmstudio.ai",
@@ -28,8 +28,8 @@ class LocalChoice(NamedTuple):
     context_window: int | None = None
 
 
-async def choose_local_model(provider: Provider, *, wanted: str, default: str, insist: bool) -> LocalChoice:
-    """The model that is `wanted`; when the user does not `insist` on it, also the default one or another.
+async def choose_local_model(provider: Provider, *, requested: str, default: str, insist: bool) -> LocalChoice:
+    """The model that is `requested`; when the user does not `insist` on it, also the default one or another.
 
     Raises `UserError` when no server answers or it does not have the model. A server that does not list its models is
     taken at its word later.
@@ -42,27 +42,27 @@ async def choose_local_model(provider: Provider, *, wanted: str, default: str, i
                 f"no {provider.name} server answers at `{shown_url(provider.base_url)}`",
                 hint=f"{_START.get(provider.id, 'start it')}; `CODEX_OSS_BASE_URL` names another address",
             ) from error
-        return LocalChoice(wanted)
-    if found := _find(offered, wanted):
-        return LocalChoice(wanted, context_window=found.context_window)
+        return LocalChoice(requested)
+    if found := _find(offered, requested):
+        return LocalChoice(requested, context_window=found.context_window)
     if not insist:
-        other = _find(offered, default) or next((one for one in offered if "embed" not in one.id.lower()), None)
+        other = _find(offered, default) or next((model for model in offered if "embed" not in model.id.lower()), None)
         if other is not None:
-            notice = f"{provider.name} does not have `{wanted}`: `{other.id}` is asked; choose another one with -m"
+            notice = f"{provider.name} does not have `{requested}`: `{other.id}` is asked; choose another one with -m"
             return LocalChoice(other.id, notice, other.context_window)
-    raise _missing(provider, wanted, offered)
+    raise _missing(provider, requested, offered)
 
 
 def _find(offered: Sequence[OfferedModel], name: str) -> OfferedModel | None:
     # Ollama calls the usual variant of a model `latest`, and lets one leave that out.
     spellings = {name, f"{name}:latest"}
-    return next((one for one in offered if one.id in spellings), None)
+    return next((model for model in offered if model.id in spellings), None)
 
 
 def _missing(provider: Provider, name: str, offered: Sequence[OfferedModel]) -> UserError:
     fetch = f"`{_FETCH[provider.id]} {name}` fetches it" if provider.id in _FETCH else "choose one with -m"
     if not offered:
         return UserError(f"{provider.name} has no model at all", hint=fetch)
-    shown = ", ".join(f"`{one.id}`" for one in offered[:_MOST_SHOWN])
-    left = f" and {len(offered) - _MOST_SHOWN} more" if len(offered) > _MOST_SHOWN else ""
+    shown = ", ".join(f"`{model.id}`" for model in offered[:_MAX_SHOWN])
+    left = f" and {len(offered) - _MAX_SHOWN} more" if len(offered) > _MAX_SHOWN else ""
     return UserError(f"{provider.name} does not have the model `{name}`: it has {shown}{left}", hint=fetch)

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, Final, Protocol
 
 from codex_py.errors import UserError
-from codex_py.model.auth import AUTH_FILE, StoreKind, read_login
+from codex_py.model.auth import AUTH_FILE, StoreType, read_login
 from codex_py.paths import draft_of, make_private_dir, open_private
 from codex_py.protocol.encoding import as_object, decode_json
 
@@ -51,22 +51,22 @@ class LoginStore(Protocol):
         ...
 
 
-def open_store(kind: StoreKind, home: Path, name: str = AUTH_FILE) -> LoginStore:
+def open_store(store_type: StoreType, home: Path, name: str = AUTH_FILE) -> LoginStore:
     """The store of a setting, for the logins of one file. `auto` is the keyring where one works, else the file.
 
     Raises `UserError` for a keyring that is asked for and cannot be had.
     """
     file = FileStore(home, name)
-    if kind == "file":
+    if store_type == "file":
         return file
-    if kind == "ephemeral":
+    if store_type == "ephemeral":
         return NoStore()
     library = _keyring_library()
     if library is not None:
-        keyring = KeyringStore(library, home, also_file=kind == "auto", name=name)
-        if kind == "keyring" or keyring.works():
+        keyring = KeyringStore(library, home, also_file=store_type == "auto", name=name)
+        if store_type == "keyring" or keyring.works():
             return keyring
-    elif kind == "keyring":
+    elif store_type == "keyring":
         raise UserError(
             "`cli_auth_credentials_store` asks for the keyring, and its library is not installed",
             hint="install `codex-py[keyring]`, or set it to `file`",
@@ -118,7 +118,7 @@ class FileStore:
             make_private_dir(target.parent)
             _write_synced(draft, json.dumps(login, indent=2).encode() + b"\n")
             draft.replace(target)
-            _sync_folder(target.parent)
+            _sync_directory(target.parent)
         except OSError as error:
             with suppress(OSError):
                 draft.unlink()
@@ -266,8 +266,8 @@ def _write_synced(path: Path, content: bytes) -> None:
         os.fsync(out.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:

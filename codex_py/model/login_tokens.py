@@ -18,8 +18,8 @@ from codex_py.protocol.value import Value
 # Long enough for a request that is about to start, and for a clock that is a little wrong.
 _EARLY_SECONDS: Final = 300.0
 # A token that does not say when it runs out.
-_LONGEST_SECONDS: Final = 8 * 86400.0
-_MOST_BYTES: Final = 64 * 1024
+_MAX_LIFETIME: Final = 8 * 86400.0
+_MAX_BYTES: Final = 64 * 1024
 _NAMES: Final = ("id_token", "access_token", "refresh_token")
 
 
@@ -41,11 +41,11 @@ class Account(Value):
 
 def claims_of(token: str) -> dict[str, Any]:
     """The claims of a JSON web token, unchecked; empty for anything else."""
-    parts = token.split(".")
-    if len(parts) != 3 or len(token) > _MOST_BYTES:
+    segments = token.split(".")
+    if len(segments) != 3 or len(token) > _MAX_BYTES:
         return {}
     try:
-        return as_object(decode_json(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))))
+        return as_object(decode_json(urlsafe_b64decode(segments[1] + "=" * (-len(segments[1]) % 4))))
     except (ValueError, binascii.Error):
         return {}
 
@@ -83,7 +83,7 @@ def should_renew(login: Mapping[str, Any], *, now: float) -> bool:
     if moment is not None:
         return moment <= now + _EARLY_SECONDS
     refreshed = _moment(_text(login.get("last_refresh")))
-    return refreshed is not None and refreshed + _LONGEST_SECONDS <= now
+    return refreshed is not None and refreshed + _MAX_LIFETIME <= now
 
 
 def read_tokens(answer: Mapping[str, Any]) -> Tokens | None:
@@ -120,9 +120,9 @@ def chatgpt_login(tokens: Tokens, *, issuer: str, client_id: str) -> dict[str, A
 
 def renewed_login(login: Mapping[str, Any], tokens: Tokens) -> dict[str, Any]:
     """The same login with new tokens; whatever else is in it stays."""
-    given = {"id_token": tokens.identity, "access_token": tokens.access, "refresh_token": tokens.refresh}
-    kept = as_object(login.get("tokens"))
-    new = {**kept, **{name: value for name, value in given.items() if value}}
+    renewed = {"id_token": tokens.identity, "access_token": tokens.access, "refresh_token": tokens.refresh}
+    stored = as_object(login.get("tokens"))
+    new = {**stored, **{name: value for name, value in renewed.items() if value}}
     return {**login, "tokens": new, "last_refresh": timestamp()}
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from codex_py.errors import ModelError
 from codex_py.model.auth import Credentials
-from codex_py.model.failures import MAX_ERROR_BODY, http_failure, one_line
+from codex_py.model.failures import MAX_ERROR_BODY, http_failure, on_one_line
 from codex_py.model.json_request import JsonAnswer, JsonRequest, fetch_json
 from codex_py.model.providers import Provider, endpoint_url
 from codex_py.model.renewal import Renewal
@@ -20,7 +20,7 @@ from codex_py.text.redact import Redactor
 
 # The back end of ChatGPT logins shows a client the models that its generation knows.
 _CLIENT_GENERATION: Final = "0.169.0"
-_MOST_MODELS: Final = 10_000
+_MAX_MODELS: Final = 10_000
 # The names under which servers tell how much a model reads, the ones that hold for this very server first.
 _WINDOW_KEYS: Final = (
     *("context_window", "n_ctx", "loaded_context_length", "max_model_len", "context_length", "max_context_length"),
@@ -108,7 +108,7 @@ def read_models(answer: JsonAnswer) -> Iterator[OfferedModel]:
     body = answer.body
     entries = as_list(body.get("data")) or as_list(body.get("models")) or _bare_array(answer)
     seen: set[str] = set()
-    for entry in entries[:_MOST_MODELS]:
+    for entry in entries[:_MAX_MODELS]:
         model = _read_model(as_object(entry))
         if model is not None and model.id not in seen:
             seen.add(model.id)
@@ -129,17 +129,17 @@ def _bare_array(answer: JsonAnswer) -> list[Any]:
 
 def _read_model(entry: Mapping[str, Any]) -> OfferedModel | None:
     name = next((value for key in ("slug", "id", "model", "name") if isinstance(value := entry.get(key), str)), "")
-    name = one_line(name, 200)
+    name = on_one_line(name, 200)
     if not name or entry.get("visibility") == "hide":
         return None
-    return OfferedModel(name, _window(entry), one_line(_description(entry), 200))
+    return OfferedModel(name, _window(entry), on_one_line(_description(entry), 200))
 
 
 def _window(entry: Mapping[str, Any]) -> int | None:
-    places = (entry, as_object(entry.get("meta")))
+    tables = (entry, as_object(entry.get("meta")))
     for key in _WINDOW_KEYS:
-        for place in places:
-            value = place.get(key)
+        for table in tables:
+            value = table.get(key)
             if isinstance(value, int) and not isinstance(value, bool) and value > 0:
                 return value
     return None

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from codex_py.errors import ModelError, UserError
-from codex_py.model.failures import one_line
+from codex_py.model.failures import on_one_line
 from codex_py.model.json_request import JsonAnswer, JsonRequest, fetch_json
 from codex_py.model.login_tokens import Tokens, read_tokens
 from codex_py.model.providers import checked_url
@@ -45,7 +45,7 @@ class Issuer(Value):
 
 
 class Pkce(NamedTuple):
-    """The secret of one sign-in, and what is told of it beforehand."""
+    """The secret of one sign-in, and what is sent of it beforehand."""
 
     verifier: str
     challenge: str
@@ -122,7 +122,7 @@ async def exchange_code(issuer: Issuer, code: str, *, verifier: str, redirect_ur
     answer = await fetch_json(JsonRequest(issuer.token_url, form=form), ca_file=issuer.ca_file)
     tokens = read_tokens(answer.body) if answer.is_success else None
     if tokens is None:
-        raise ModelError(f"the sign-in was refused: {said_by(answer)}", retryable=False)
+        raise ModelError(f"the sign-in was refused: {error_message(answer)}", retryable=False)
     return tokens
 
 
@@ -141,20 +141,20 @@ async def refresh_tokens(issuer: Issuer, refresh_token: str, *, reason: RefreshR
     if answer.status in (400, 401, 403):
         raise RefreshRefused(f"the ChatGPT login has ended: {_refusal(answer)}; sign in again with `codex-py login`")
     raise ModelError(
-        f"the ChatGPT login could not be renewed: {said_by(answer)}",
+        f"the ChatGPT login could not be renewed: {error_message(answer)}",
         retryable=answer.status == 429 or answer.status >= 500,
     )
 
 
-async def revoke_token(issuer: Issuer, token: str, *, kind: Literal["refresh_token", "access_token"]) -> None:
+async def revoke_token(issuer: Issuer, token: str, *, token_type: Literal["refresh_token", "access_token"]) -> None:
     """Make a token worthless. Raises `ModelError` when the issuer does not say that it is."""
-    body = {"token": token, "token_type_hint": kind, "client_id": issuer.client_id}
+    body = {"token": token, "token_type_hint": token_type, "client_id": issuer.client_id}
     answer = await fetch_json(JsonRequest(issuer.revoke_url, json=body, seconds=10.0), ca_file=issuer.ca_file)
     if not answer.is_success:
-        raise ModelError(f"the issuer did not revoke the login: {said_by(answer)}", retryable=False)
+        raise ModelError(f"the issuer did not revoke the login: {error_message(answer)}", retryable=False)
 
 
-def said_by(answer: JsonAnswer) -> str:
+def error_message(answer: JsonAnswer) -> str:
     """The status and the reason of an answer that is not what was asked for; no part of a token."""
     code, text = refusal_in(answer)
     reason = text or code
@@ -167,10 +167,10 @@ def refusal_in(answer: JsonAnswer) -> tuple[str, str]:
     """Code and description of an OAuth error, or of an API error; empty where it has none."""
     error = answer.body.get("error")
     if isinstance(error, str):
-        return one_line(error, 80), one_line(str(answer.body.get("error_description") or ""), 300)
+        return on_one_line(error, 80), on_one_line(str(answer.body.get("error_description") or ""), 300)
     found = as_object(error)
     code = found.get("code") or found.get("type") or answer.body.get("code") or ""
-    return one_line(str(code), 80), one_line(str(found.get("message") or answer.body.get("message") or ""), 300)
+    return on_one_line(str(code), 80), on_one_line(str(found.get("message") or answer.body.get("message") or ""), 300)
 
 
 def _refusal(answer: JsonAnswer) -> str:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from codex_py.errors import ModelError, UserError
-from codex_py.model.failures import one_line
+from codex_py.model.failures import on_one_line
 from codex_py.model.json_request import JsonRequest, fetch_json
 from codex_py.paths import draft_of, make_private_dir, open_private
 from codex_py.text.address import is_loopback
@@ -22,9 +22,9 @@ from codex_py.text.regular_file import FileRefused, read_trusted
 # The port that the issuer sends browsers back to.
 CALLBACK_PORT: Final = 1455
 _HOST: Final = "127.0.0.1"
-_TAKE_OVER_TRIES: Final = 10
-_TAKE_OVER_PAUSE: Final = 0.2
-_MOST_BYTES: Final = 64 * 1024
+_PORT_RETRIES: Final = 10
+_PORT_RETRY_SECONDS: Final = 0.2
+_MAX_BYTES: Final = 64 * 1024
 _READ_SECONDS: Final = 10.0
 _MAX_SECRET_BYTES: Final = 256
 _WAIT_MINUTES: Final = 5
@@ -81,7 +81,7 @@ class Callback:
                 writer.close()
                 await writer.wait_closed()
         except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
-            # Whoever it was has not told us anything; the browser may still come.
+            # Whoever it was has not sent us anything; the browser may still come.
             return
         finally:
             writer.close()
@@ -105,7 +105,7 @@ class Callback:
         if code := _only(query, "code"):
             self.issuer = _only(query, "iss") or None
             return "200 OK", "Signed in", "You can close this page and go back to the terminal.", code
-        reason = one_line(_only(query, "error_description") or _only(query, "error"), 200) or "no code came back"
+        reason = on_one_line(_only(query, "error_description") or _only(query, "error"), 200) or "no code came back"
         refused = ModelError(f"the sign-in was refused: {reason}", retryable=False)
         return "400 Bad Request", "Not signed in", "The terminal says why.", refused
 
@@ -143,11 +143,11 @@ async def listen_for_callback(state: str, home: Path, *, port: int = CALLBACK_PO
 
 async def _listen(callback: Callback, home: Path, port: int) -> asyncio.Server:
     is_sign_in = True
-    for attempt in range(_TAKE_OVER_TRIES + 1):
+    for attempt in range(_PORT_RETRIES + 1):
         try:
-            return await asyncio.start_server(callback.answer, _HOST, port, limit=_MOST_BYTES)
+            return await asyncio.start_server(callback.answer, _HOST, port, limit=_MAX_BYTES)
         except OSError as error:
-            if attempt == _TAKE_OVER_TRIES:
+            if attempt == _PORT_RETRIES:
                 raise UserError(
                     f"cannot wait for the browser on port {port}: {error.strerror or error}",
                     hint="end the program that holds it, or use `codex-py login --device-auth`",
@@ -158,7 +158,7 @@ async def _listen(callback: Callback, home: Path, port: int) -> asyncio.Server:
         except ModelError:
             # It has just ended, or it is some other program, which is not asked again.
             is_sign_in = False
-        await asyncio.sleep(_TAKE_OVER_PAUSE)
+        await asyncio.sleep(_PORT_RETRY_SECONDS)
     raise AssertionError("the last attempt returns or raises")
 
 

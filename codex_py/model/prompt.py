@@ -59,7 +59,7 @@ class Prompt(Value):
 
     @property
     def window_id(self) -> str:
-        """The thread and how often it was compacted, as the server is told."""
+        """The thread and how often it was compacted, as the server gets them."""
         return f"{self.thread_id}:{self.window}"
 
 
@@ -69,14 +69,14 @@ def encode_body(prompt: Prompt, installation_id: str = "") -> bytes:
     if not prompt.input:
         return head + tail
     # A long history is copied once, into the body.
-    parts = list(prompt.input)
-    parts[0] = head + parts[0]
-    parts[-1] += tail
-    return b",".join(parts)
+    items = list(prompt.input)
+    items[0] = head + items[0]
+    items[-1] += tail
+    return b",".join(items)
 
 
 def turn_metadata(prompt: Prompt, installation_id: str = "") -> str:
-    """What the server is told of the turn, as JSON; nothing of the files of this machine or its user."""
+    """What the server is sent about the turn, as JSON; nothing of the files of this machine or its user."""
     above = prompt.parent
     spawned = {"subagent_kind": "thread_spawn", "thread_source": "subagent"}
     fields = {
@@ -156,10 +156,10 @@ def _reasoning(prompt: Prompt) -> dict[str, str]:
 
 
 def _text(prompt: Prompt) -> bytes:
-    parts: list[bytes] = []
+    fragments: list[bytes] = []
     if prompt.verbosity:
-        parts.append(b'"verbosity":' + encode_json(prompt.verbosity))
+        fragments.append(b'"verbosity":' + encode_json(prompt.verbosity))
     if prompt.output_schema is not None:
         form = b'{"type":"json_schema","strict":true,"schema":%b,"name":"codex_output_schema"}'
-        parts.append(b'"format":' + form % prompt.output_schema)
-    return b',"text":{' + b",".join(parts) + b"}" if parts else b""
+        fragments.append(b'"format":' + form % prompt.output_schema)
+    return b',"text":{' + b",".join(fragments) + b"}" if fragments else b""

@@ -159,8 +159,8 @@ def checked_url(url: str, source: str) -> str:
     """An http or https address without a trailing slash; raises `ConfigError` naming where it comes from."""
     url = url.strip()
     try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+        address = urlsplit(url)
+        usable = address.scheme in ("http", "https") and address.hostname and (address.port is None or address.port > 0)
         # Reading the host decodes it, which not every name survives.
         usable = usable and bool(httpx.URL(url).host)
     except (ValueError, httpx.InvalidURL):
@@ -245,7 +245,7 @@ def _custom(provider_id: str, record: ProviderRecord, ca_file: str | None) -> Pr
 def _is_azure(record: ProviderRecord) -> bool:
     """Whether the server is OpenAI's at Azure, which can do what OpenAI can."""
     host = _host(record)
-    return (record.name or "").strip().lower() == "azure" or any(part in host for part in _AZURE_HOSTS)
+    return (record.name or "").strip().lower() == "azure" or any(domain in host for domain in _AZURE_HOSTS)
 
 
 def _host(record: ProviderRecord) -> str:

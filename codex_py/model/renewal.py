@@ -14,7 +14,7 @@ from codex_py.model.login_store import LoginStore, locked_login, open_store
 from codex_py.model.login_tokens import has_expired, renewed_login, should_renew, stored_tokens
 from codex_py.model.oauth import RefreshReason, RefreshRefused, issuer_of, refresh_tokens
 from codex_py.model.providers import Provider
-from codex_py.model.token_command import ask_command
+from codex_py.model.token_command import run_token_command
 from codex_py.protocol.value import Value
 
 # After a renewal that failed for a passing reason the old token is used for so long before the next attempt.
@@ -44,7 +44,7 @@ class Renewal(Protocol):
         ...
 
 
-class LoginPlace(Value):
+class LoginContext(Value):
     """What it takes to find a login again: the provider it is for, the environment, CODEX_HOME, the rules."""
 
     provider: Provider
@@ -53,34 +53,34 @@ class LoginPlace(Value):
     rules: LoginRules
 
 
-def find_renewal(credentials: Credentials, place: LoginPlace) -> Renewal | None:
+def find_renewal(credentials: Credentials, context: LoginContext) -> Renewal | None:
     """How these credentials are renewed; None for those that stay as they are."""
     if credentials.is_chatgpt:
-        return LoginRenewal(place)
-    if place.provider.auth_command and credentials.is_renewable:
-        return CommandRenewal(place)
+        return LoginRenewal(context)
+    if context.provider.auth_command and credentials.is_renewable:
+        return CommandRenewal(context)
     return None
 
 
 class CommandRenewal:
     """Runs the provider's token command again: after its refresh interval, and when a token is refused."""
 
-    def __init__(self, place: LoginPlace, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._place = place
+    def __init__(self, context: LoginContext, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._context = context
         self._clock = clock
-        self._asked_at = clock()
+        self._renewed_at = clock()
 
     def is_due(self, credentials: Credentials) -> bool:
-        interval = self._place.provider.auth_refresh_interval
-        return interval > 0 and self._clock() >= self._asked_at + interval
+        interval = self._context.provider.auth_refresh_interval
+        return interval > 0 and self._clock() >= self._renewed_at + interval
 
     async def renew(self, credentials: Credentials, *, refused: bool) -> Renewed | None:
-        provider, env = self._place.provider, self._place.env
+        provider, env = self._context.provider, self._context.env
         try:
-            token = await asyncio.to_thread(ask_command, provider, env)
+            token = await asyncio.to_thread(run_token_command, provider, env)
         except UserError as error:
             raise ModelError(f"{error}; {error.hint}", retryable=False) from error
-        self._asked_at = self._clock()
+        self._renewed_at = self._clock()
         if token == credentials.token:
             return None
         return Renewed(for_provider(credentials.replace(token=token, headers={}, secrets=()), provider, env))
@@ -89,8 +89,8 @@ class CommandRenewal:
 class LoginRenewal:
     """Renews the ChatGPT login, and takes over what another process has renewed."""
 
-    def __init__(self, place: LoginPlace, *, now: Callable[[], float] = time.time) -> None:
-        self._place = place
+    def __init__(self, context: LoginContext, *, now: Callable[[], float] = time.time) -> None:
+        self._context = context
         self._now = now
         self._next_look = 0.0
         # What was renewed and could not be saved: the stored login is worthless then.
@@ -107,14 +107,14 @@ class LoginRenewal:
     async def renew(self, credentials: Credentials, *, refused: bool) -> Renewed | None:
         self._next_look = self._now() + _PAUSE_SECONDS
         try:
-            async with locked_login(self._place.home):
+            async with locked_login(self._context.home):
                 return await self._renew_locked(credentials, refused=refused)
         except UserError as error:
             raise ModelError(f"{error}; {error.hint}" if error.hint else str(error), retryable=False) from error
 
     async def _renew_locked(self, credentials: Credentials, *, refused: bool) -> Renewed | None:
-        rules = self._place.rules
-        store = await asyncio.to_thread(open_store, rules.store, self._place.home)
+        rules = self._context.rules
+        store = await asyncio.to_thread(open_store, rules.store, self._context.home)
         login = self._unsaved or await asyncio.to_thread(store.load)
         stored = stored_credentials(login, store.where, rules)
         if stored is None or stored.account != credentials.account:
@@ -142,14 +142,14 @@ class LoginRenewal:
             )
         reason: RefreshReason = "unauthorized_recovery" if refused else "proactive_expiry"
         try:
-            new = await refresh_tokens(issuer_of(login, self._place.env), tokens.refresh, reason=reason)
+            new = await refresh_tokens(issuer_of(login, self._context.env), tokens.refresh, reason=reason)
         except ModelError:
             if refused or has_expired(tokens.access, now=self._now()):
                 raise
             # It still works for a while, and the request itself will tell.
             return None
         login = renewed_login(login, new)
-        fresh = stored_credentials(login, store.where, self._place.rules)
+        fresh = stored_credentials(login, store.where, self._context.rules)
         assert fresh is not None, "a login with an access token"
         try:
             await asyncio.to_thread(store.save, login)
@@ -161,4 +161,4 @@ class LoginRenewal:
 
     def _complete(self, stored: Credentials, before: Credentials) -> Credentials:
         login = stored.replace(source=before.source)
-        return for_provider(login, self._place.provider, self._place.env)
+        return for_provider(login, self._context.provider, self._context.env)

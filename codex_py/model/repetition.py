@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from codex_py.errors import ModelError
-from codex_py.model.failures import one_line
-from codex_py.model.stream import ArgumentsDelta, ReasoningDelta, ResponseEvent, TextDelta
+from codex_py.model.failures import on_one_line
+from codex_py.model.stream import ArgumentsDelta, ResponseEvent, StreamReasoningDelta, StreamTextDelta
 
 REPETITION: Final = "repetition"
 # A cycle is looked for after so many new characters; the work for each character does not grow with the text.
@@ -56,16 +56,16 @@ class RepetitionWatch:
     def check(self, event: ResponseEvent) -> None:
         """Raise `ModelError` when the answer does nothing but repeat itself."""
         match event:
-            case TextDelta(text):
+            case StreamTextDelta(text):
                 where, cycle = "its answer", self._text.feed(text)
-            case ReasoningDelta(text):
+            case StreamReasoningDelta(text):
                 where, cycle = "its reasoning", self._reasoning.feed(text)
             case ArgumentsDelta(text):
                 where, cycle = "a tool call", self._arguments.feed(text)
             case _:
                 return
         if cycle is not None:
-            shown = one_line(cycle, _SHOWN)
+            shown = on_one_line(cycle, _SHOWN)
             repeated = f"`{shown}`" if shown else "blank text"
             raise ModelError(
                 f"the model was stopped because it repeats itself without end: {repeated} in {where}",

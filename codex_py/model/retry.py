@@ -9,7 +9,7 @@ from codex_py.protocol.value import Value
 
 MAX_RETRIES: Final = 100
 _FIRST_DELAY: Final = 0.2
-_LONGEST_DELAY: Final = 60.0
+_MAX_DELAY: Final = 60.0
 _QUICK_CONNECTS: Final = 5
 _CONNECT_DELAY: Final = 5.0
 # A sleep may end a moment early.
@@ -87,4 +87,4 @@ def _clamped(retries: int) -> int:
 
 
 def _back_off(attempt: int, jitter: float) -> float:
-    return min(_FIRST_DELAY * 2 ** (min(attempt, 32) - 1), _LONGEST_DELAY) * jitter
+    return min(_FIRST_DELAY * 2 ** (min(attempt, 32) - 1), _MAX_DELAY) * jitter

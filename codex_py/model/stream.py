@@ -17,11 +17,11 @@ class Created(Value):
     response_id: str
 
 
-class TextDelta(Value):
+class StreamTextDelta(Value):
     text: str
 
 
-class ReasoningDelta(Value):
+class StreamReasoningDelta(Value):
     text: str
 
 
@@ -50,7 +50,7 @@ class Completed(Value):
 
 
 ResponseEvent: TypeAlias = (
-    Created | TextDelta | ReasoningDelta | ArgumentsDelta | ToolCallStarted | ItemDone | Completed
+    Created | StreamTextDelta | StreamReasoningDelta | ArgumentsDelta | ToolCallStarted | ItemDone | Completed
 )
 
 _CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
@@ -75,9 +75,9 @@ def parse_event(data: bytes) -> ResponseEvent | None:
 def _event(value: dict[str, Any]) -> ResponseEvent | None:
     match value:
         case {"type": "response.output_text.delta", "delta": str(delta)}:
-            return TextDelta(delta)
+            return StreamTextDelta(delta)
         case {"type": "response.reasoning_summary_text.delta" | "response.reasoning_text.delta", "delta": str(delta)}:
-            return ReasoningDelta(delta)
+            return StreamReasoningDelta(delta)
         case {
             "type": "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta",
             "delta": str(delta),
@@ -85,10 +85,10 @@ def _event(value: dict[str, Any]) -> ResponseEvent | None:
             return ArgumentsDelta(delta)
         case {"type": "response.reasoning_summary_part.added", "summary_index": int(index)} if index > 0:
             # The parts of a summary are paragraphs.
-            return ReasoningDelta("\n\n")
-        case {"type": "response.output_item.done", "item": {"type": str(kind)}} if kind:
+            return StreamReasoningDelta("\n\n")
+        case {"type": "response.output_item.done", "item": {"type": str(item_type)}} if item_type:
             return _item_done(value["item"])
-        case {"type": "response.output_item.added", "item": {"type": str(kind)}} if kind in _CALLS:
+        case {"type": "response.output_item.added", "item": {"type": str(item_type)}} if item_type in _CALLS:
             return ToolCallStarted(str(value["item"].get("name") or ""))
         case {"type": "response.created"}:
             return Created(_response_id(as_object(value.get("response"))))
@@ -124,7 +124,7 @@ def _can_go_back(item: dict[str, Any]) -> bool:
     match item:
         case {"type": "message"}:
             return isinstance(item.get("role"), str) and isinstance(item.get("content"), list | str)
-        case {"type": str(kind)} if kind.removesuffix("_output") in _CALLS:
+        case {"type": str(item_type)} if item_type.removesuffix("_output") in _CALLS:
             return isinstance(item.get("call_id"), str)
         case _:
             return True

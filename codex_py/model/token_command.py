@@ -19,7 +19,7 @@ from codex_py.programs import program_finder
 _LOOK_SECONDS: Final = 0.05
 
 
-def ask_command(provider: Provider, env: Mapping[str, str]) -> str:
+def run_token_command(provider: Provider, env: Mapping[str, str]) -> str:
     """Run the provider's token command and give back what it prints; raises `UserError` for anything else.
 
     The command runs outside the sandbox, and so do the programs it starts: none of them is one that commands may write.

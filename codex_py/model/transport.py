@@ -6,7 +6,7 @@ import errno
 import ssl
 
 from codex_py.errors import ModelError
-from codex_py.model.failures import one_line
+from codex_py.model.failures import on_one_line
 from codex_py.model.http import httpx
 from codex_py.text.reasons import system_error, system_reason
 
@@ -25,11 +25,13 @@ def no_answer(error: Exception, *, host: str, idle_timeout: float, address: str 
         case TimeoutError() | httpx.TimeoutException():
             return ModelError(f"no answer from `{host}` for {idle_timeout:g} s", retryable=True)
         case httpx.ProxyError():
-            said = one_line(str(error))
+            message = on_one_line(str(error))
             # A proxy passes on refusals of its own as 4xx; its 5xx may pass.
-            return ModelError(f"the proxy refused to connect to `{host}`: {said}", retryable=not said.startswith("4"))
+            return ModelError(
+                f"the proxy refused to connect to `{host}`: {message}", retryable=not message.startswith("4")
+            )
         case httpx.UnsupportedProtocol() | httpx.LocalProtocolError():
-            return ModelError(f"cannot send the request to `{host}`: {one_line(str(error))}", retryable=False)
+            return ModelError(f"cannot send the request to `{host}`: {on_one_line(str(error))}", retryable=False)
         case _:
             return ModelError(f"no answer from `{host}`: {_reason(error)}", retryable=True)
 
@@ -45,7 +47,7 @@ def _not_connected(error: Exception, host: str, address: str, hint: str) -> Mode
     cause = system_error(error)
     match cause:
         case ssl.SSLCertVerificationError():
-            reason = one_line(cause.verify_message or str(cause))
+            reason = on_one_line(cause.verify_message or str(cause))
             return ModelError(
                 f"the certificate of `{host}` is not trusted: {reason}; if it is your own authority's, name its PEM "
                 "file in `CODEX_CA_CERTIFICATE`",
@@ -69,16 +71,16 @@ def _unreachable(address: str, reason: str, hint: str) -> ModelError:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, httpx.RemoteProtocolError):
-        said = one_line(str(error)).lower()
-        if said.startswith("illegal"):
+        message = on_one_line(str(error)).lower()
+        if message.startswith("illegal"):
             return "it does not speak HTTP"
-        return "the server hung up" if "disconnected" in said or "peer closed" in said else said
+        return "the server hung up" if "disconnected" in message or "peer closed" in message else message
     cause = system_error(error)
     if isinstance(cause, ssl.SSLError):
-        return one_line(str(cause.reason or cause)).replace("_", " ").lower()
+        return on_one_line(str(cause.reason or cause)).replace("_", " ").lower()
     if isinstance(cause, BrokenPipeError):
         return "the server hung up"
     if cause is not None and cause.strerror:
-        return one_line(system_reason(cause))
+        return on_one_line(system_reason(cause))
     # httpx and anyio leave some of their errors without a word.
-    return one_line(str(error)) or "the connection was lost"
+    return on_one_line(str(error)) or "the connection was lost"

@@ -58,7 +58,7 @@ def read_conversation(body: object) -> Conversation:
     if not (tools is None or _is(tools, list)):
         raise BodyError("`tools` must be an array")
     specs = [as_object(tool) for tool in as_list(tools)]
-    at = next((place for place in range(len(items) - 1, -1, -1) if _prompt_in(items[place])), None)
+    at = next((index for index in range(len(items) - 1, -1, -1) if _prompt_in(items[index])), None)
     cwds = [
         found[1].strip() for item in items if _is_user(item) for text in _texts(item) if (found := _CWD.match(text))
     ]
@@ -88,12 +88,12 @@ def _items(value: object) -> list[dict[str, Any]]:
     if not _is(value, list):
         raise BodyError("`input` must be a string or an array of items")
     items = as_list(value)
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         if not _is(item, dict):
-            raise BodyError(f"`input[{place}]` must be an object")
+            raise BodyError(f"`input[{index}]` must be an object")
         content = as_object(item).get("content")
         if content is not None and not _is(content, str) and not _is(content, list):
-            raise BodyError(f"`input[{place}].content` must be a string or an array")
+            raise BodyError(f"`input[{index}].content` must be a string or an array")
     return [as_object(item) for item in items]
 
 
@@ -108,7 +108,7 @@ def _is_user(item: dict[str, Any]) -> bool:
 
 def _texts(item: dict[str, Any], key: str = "content") -> list[str]:
     value = item.get(key)
-    texts = [value] if isinstance(value, str) else [as_object(part).get("text") for part in as_list(value)]
+    texts = [value] if isinstance(value, str) else [as_object(content).get("text") for content in as_list(value)]
     return [text for text in texts if isinstance(text, str)]
 
 

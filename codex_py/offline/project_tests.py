@@ -29,7 +29,7 @@ _OTHERS: Final = (
 _SUMMARY: Final = re.compile(r"^(?:FAILED|ERROR) (\S[^\n]*)$", re.MULTILINE)
 _PYTEST_COUNTS: Final = re.compile(r"^(?:=+ )?(\d+ (?:failed|passed|error)[^\n=]*?) in \d[^\n]*$", re.MULTILINE)
 _SECTION: Final = re.compile(r"^_+ (?:ERROR (?:at \w+ of|collecting) )?(\S[^\n]*?) _+$", re.MULTILINE)
-_PLACE: Final = re.compile(r"^([^\s:][^:\n]{0,400}):(\d{1,9}):", re.MULTILINE)
+_LOCATION: Final = re.compile(r"^([^\s:][^:\n]{0,400}):(\d{1,9}):", re.MULTILINE)
 _ERROR: Final = re.compile(r"^E {2,}(\S[^\n]*)$", re.MULTILINE)
 _UNITTEST: Final = re.compile(
     r"^(?:FAIL|ERROR): (\S+)[^\n]*\n(.*?)(?=^={10,}$|^-{10,}\nRan |\Z)", re.MULTILINE | re.DOTALL
@@ -100,8 +100,8 @@ def failed_tests(output: str, cwd: str | None) -> list[FailedTest]:
     failed = [_pytest_failure(found[1], sections) for found in _SUMMARY.finditer(summary)]
     for found in () if failed else _UNITTEST.finditer(text):
         frames, lines = list(_FRAME.finditer(found[2])), found[2].strip().splitlines()
-        place = (frames[-1][1], int(frames[-1][2])) if frames else ("", 0)
-        failed.append(FailedTest(found[1], *place, lines[-1] if lines else ""))
+        frame = (frames[-1][1], int(frames[-1][2])) if frames else ("", 0)
+        failed.append(FailedTest(found[1], *frame, lines[-1] if lines else ""))
     return list(dict.fromkeys(failed))
 
 
@@ -124,9 +124,9 @@ def _pytest_failure(line: str, sections: dict[str, str]) -> FailedTest:
     node, _, reason = line.partition(" - ")
     file, _, name = node.strip().partition("::")
     section = sections.get(name.replace("::", ".")) or sections.get(file) or ""
-    places = [int(found[2]) for found in _PLACE.finditer(section) if found[1] == file]
+    line_numbers = [int(found[2]) for found in _LOCATION.finditer(section) if found[1] == file]
     error = _ERROR.search(section)
-    return FailedTest(name or file, file, places[-1] if places else 0, error[1] if error else reason)
+    return FailedTest(name or file, file, line_numbers[-1] if line_numbers else 0, error[1] if error else reason)
 
 
 def _report(command: str, result: Result, cwd: str | None) -> str:
@@ -137,7 +137,7 @@ def _report(command: str, result: Result, cwd: str | None) -> str:
     if result.is_ok:
         return f"{ran} The tests passed{f': {counts}' if counts else ''}."
     lines = [f"{ran} It failed with exit code {result.exit_code}{f': {counts}' if counts else ''}."]
-    lines.append("\n".join(f"{number}. {_line(one)}" for number, one in enumerate(failed[:_SHOWN], 1)))
+    lines.append("\n".join(f"{number}. {_line(failure)}" for number, failure in enumerate(failed[:_SHOWN], 1)))
     if len(failed) > _SHOWN:
         lines.append(f"… and {count(len(failed) - _SHOWN, 'more failure')}")
     if not failed:
@@ -150,6 +150,6 @@ def _report(command: str, result: Result, cwd: str | None) -> str:
 
 
 def _line(failed: FailedTest) -> str:
-    place = f"{failed.file}:{failed.line}" if failed.line else failed.file
+    location = f"{failed.file}:{failed.line}" if failed.line else failed.file
     message = f": {clip(failed.message, 240)}" if failed.message else ""
-    return f"{code(place)} — {code(failed.name)}{message}" if place else f"{code(failed.name)}{message}"
+    return f"{code(location)} — {code(failed.name)}{message}" if location else f"{code(failed.name)}{message}"

@@ -11,7 +11,7 @@ class PlainRequest(Enum):
     """A request that carries nothing: no rule covers what `NEEDS_MODEL` stands for."""
 
     DESCRIBE_REPOSITORY = "describe"
-    TELL_ABOUT = "about"
+    DESCRIBE_SELF = "about"
     GREET = "greet"
     NEEDS_MODEL = "model"
 
@@ -124,15 +124,15 @@ def read_prompt(prompt: str) -> OfflineRequest:
     if (replacement := _replacement(words, quoted)) is not None:
         return replacement
     found = [
-        one
-        for one in (_described(words), _tests(words, quoted), _found(words, quoted), _commands(words, quoted))
-        if one
+        match
+        for match in (_described(words), _tests(words, quoted), _found(words, quoted), _commands(words, quoted))
+        if match
     ]
     if found:
         # Of two that begin at the same word, the later one in the list says more precisely what to do.
-        return min(reversed(found), key=lambda one: one[0])[1]
+        return min(reversed(found), key=lambda match: match[0])[1]
     if _ABOUT.search(words):
-        return PlainRequest.TELL_ABOUT
+        return PlainRequest.DESCRIBE_SELF
     return PlainRequest.NEEDS_MODEL
 
 

@@ -42,15 +42,15 @@ _LANGUAGES: Final = MappingProxyType({
 def describe_repository() -> Rule:
     """Look at the files, read the README and the manifests, and report."""
     listing = yield Command(f"pwd; {_LIST}")
-    folder, paths = PurePosixPath(listing.lines[0] if listing.lines else ".").name, listing.lines[1:]
+    directory, paths = PurePosixPath(listing.lines[0] if listing.lines else ".").name, listing.lines[1:]
     if not paths:
-        return f"`{folder}` is empty: there is no file in it to describe."
+        return f"`{directory}` is empty: there is no file in it to describe."
     readme = min((path for path in paths if _README.fullmatch(path)), key=len, default="")
     texts: dict[str, str] = {}
     for name in filter(None, (readme, *(name for name in _MANIFESTS if name in paths))):
         read = yield Command(f"head -c 24000 {shlex.quote(name)}")
         texts[name] = read.text if read.is_ok else ""
-    return _report(folder, paths, readme, texts)
+    return _report(directory, paths, readme, texts)
 
 
 def first_paragraph(text: str) -> str:
@@ -80,11 +80,11 @@ def readme_commands(text: str) -> list[str]:
     return list(dict.fromkeys(clip(line, 120) for line in lines if line and not line.startswith(("#", "cd "))))[:5]
 
 
-def _report(folder: str, paths: list[str], readme: str, texts: dict[str, str]) -> str:
+def _report(directory: str, paths: list[str], readme: str, texts: dict[str, str]) -> str:
     projects = [project for name in _MANIFESTS if (project := _project(name, texts.get(name, "")))]
     manifest = projects[0] if projects else dict[str, Any]()
     title = re.search(r"^# +(\w[^\n`<\[]*)$", texts.get(readme, ""), re.MULTILINE)
-    name = manifest.get("name") or (title[1].strip() if title else folder)
+    name = manifest.get("name") or (title[1].strip() if title else directory)
     purpose = first_paragraph(texts.get(readme, ""))
     described = manifest.get("description")
     source = f"(from `{readme}`)" if purpose else ""

@@ -12,7 +12,7 @@ from codex_py.offline.project_tests import run_tests
 from codex_py.offline.prompts import FindText, PlainRequest, ReplaceText, RunCommands, RunTests, read_prompt
 from codex_py.offline.repository import describe_repository
 from codex_py.offline.skills import command_report, follow_skills
-from codex_py.offline.steps import Call, Command, Impossible, Patch, Result, Rule, next_step, text_rule
+from codex_py.offline.steps import Call, Command, Impossible, OfflinePatch, Result, Rule, next_step, text_rule
 from codex_py.offline.wording import ABOUT, GREETING, clip, code, count, excerpt, needs_model
 
 _MAX_ANSWER: Final = 24_000
@@ -52,7 +52,7 @@ def _rule_for(conversation: Conversation) -> Rule:
             return run_commands(commands)
         case ReplaceText():
             return replace_text(request)
-        case PlainRequest.TELL_ABOUT:
+        case PlainRequest.DESCRIBE_SELF:
             return text_rule(ABOUT)
         case PlainRequest.GREET:
             return text_rule(GREETING)
@@ -83,9 +83,9 @@ def find_text(text: str) -> Rule:
     if not found:
         return f"{code(clip(text, 120))} is nowhere in the files here (hidden files included, ignored ones not)."
     files = {match[1] for match in found}
-    least = "at least " if result.is_truncated else ""
+    prefix = "at least " if result.is_truncated else ""
     lines = [
-        f"{code(clip(text, 120))} is on {least}{count(len(found), 'line')} in {count(len(files), 'file')}{note}:",
+        f"{code(clip(text, 120))} is on {prefix}{count(len(found), 'line')} in {count(len(files), 'file')}{note}:",
         "",
     ]
     lines += [f"- `{match[1]}:{match[2]}`: {code(clip(match[3], 160))}" for match in found[:_SHOWN]]
@@ -94,7 +94,7 @@ def find_text(text: str) -> Rule:
     return "\n".join(lines)
 
 
-def _search(options: str) -> Generator[Command | Patch, Result, Result]:
+def _search(options: str) -> Generator[Command | OfflinePatch, Result, Result]:
     result = yield Command(f"rg --no-heading --color=never --hidden --glob '!.git' --max-columns 300 {options} .")
     if result.exit_code == _NOT_FOUND:
         skipped = " ".join(f"--exclude-dir={name}" for name in (".git", "node_modules", ".venv"))
@@ -124,26 +124,25 @@ def replace_text(request: ReplaceText) -> Rule:
         why = "too long for these rules" if read.is_ok else clip(read.text, 160)
         return f"{code(file)} was not changed: {why}."
     lines = _lines(read.text.removeprefix("\ufeff"))
-    changed = [place for place, line in enumerate(lines) if old in line]
+    changed = [index for index, line in enumerate(lines) if old in line]
     if not changed:
         done = f" ({code(new)} is there already)" if new and any(new in line for line in lines) else ""
         return f"{code(old)} is not in {code(file)}{done}, so it was not changed."
     patch = patch_for(file, lines, old, new)
-    result = yield Patch(patch)
-    number = sum(lines[place].count(old) for place in changed)
+    result = yield OfflinePatch(patch)
+    number = sum(lines[index].count(old) for index in changed)
     if "Success. Updated the following files" not in result.text:
         why = "the sandbox does not allow writing there. Run again with `-s workspace-write`"
         why = why if result.is_denied else f"the patch was refused: {clip(result.text, 300)}"
         would = f"It would have replaced {count(number, 'occurrence')} of {code(old)}:\n\n{excerpt(patch)}"
         return f"{code(file)} was not changed: {why}.\n\n{would}"
     again = yield Command(f"cat -- {shlex.quote(file)}")
-    is_as_planned = _lines(again.text.removeprefix("\ufeff")) == _lines(
-        "\n".join(line.replace(old, new) for line in lines)
-    )
+    planned = _lines("\n".join(line.replace(old, new) for line in lines))
+    is_as_planned = _lines(again.text.removeprefix("\ufeff")) == planned
     checked = "" if is_as_planned else " Reading it again shows something else, so look at it."
-    places = ", ".join(str(place + 1) for place in changed[:12]) + (", …" if len(changed) > 12 else "")
+    line_numbers = ", ".join(str(index + 1) for index in changed[:12]) + (", …" if len(changed) > 12 else "")
     action = f"Replaced {code(old)} with {code(new)}" if new else f"Removed {code(old)}"
-    return f"{action} in {code(file)}: {count(number, 'occurrence')} (line {places}).{checked}"
+    return f"{action} in {code(file)}: {count(number, 'occurrence')} (line {line_numbers}).{checked}"
 
 
 def patch_for(file: str, lines: list[str], old: str, new: str) -> str:
@@ -153,19 +152,19 @@ def patch_for(file: str, lines: list[str], old: str, new: str) -> str:
     """
     hunks: list[str] = []
     shown = 0
-    for place, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if old not in line:
             continue
-        if not hunks or place - shown > _CONTEXT:
+        if not hunks or index - shown > _CONTEXT:
             # The lines behind the change before end its hunk.
-            hunks += [f" {one}" for one in lines[shown : min(shown + _CONTEXT, place)]] if hunks else []
-            shown = max(min(shown + _CONTEXT, place) if hunks else 0, place - _CONTEXT)
+            hunks += [f" {row}" for row in lines[shown : min(shown + _CONTEXT, index)]] if hunks else []
+            shown = max(min(shown + _CONTEXT, index) if hunks else 0, index - _CONTEXT)
             hunks.append("@@")
-        hunks += [f" {one}" for one in lines[shown:place]]
+        hunks += [f" {row}" for row in lines[shown:index]]
         hunks.append(f"-{line}")
-        hunks += [f"+{one}" for one in _lines(line.replace(old, new))]
-        shown = place + 1
-    hunks += [f" {one}" for one in lines[shown : shown + _CONTEXT]]
+        hunks += [f"+{row}" for row in _lines(line.replace(old, new))]
+        shown = index + 1
+    hunks += [f" {row}" for row in lines[shown : shown + _CONTEXT]]
     return "\n".join(["*** Begin Patch", f"*** Update File: {file}", *hunks, "*** End Patch"])
 
 

@@ -48,7 +48,7 @@ class OfflineModel:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         server, self._server = self._server, None
         if server is not None:
@@ -192,14 +192,14 @@ def _parse_head(head: bytes) -> tuple[str, str, str, dict[str, str]]:
 async def _read_body(reader: asyncio.StreamReader, method: str, headers: Mapping[str, str]) -> bytes:
     if "transfer-encoding" in headers:
         raise _Refusal(411, "send the body with a `content-length`, not in chunks", final=True)
-    given = headers.get("content-length")
-    if given is None:
+    length_header = headers.get("content-length")
+    if length_header is None:
         if method == "POST":
             raise _Refusal(411, "a `content-length` is needed", final=True)
         return b""
-    if not (given.isascii() and given.isdigit() and len(given) < 19):
+    if not (length_header.isascii() and length_header.isdigit() and len(length_header) < 19):
         raise _Refusal(400, "the `content-length` is not a number", final=True)
-    length = int(given)
+    length = int(length_header)
     if length > BODY_LIMIT:
         raise _Refusal(413, f"the body is longer than {BODY_LIMIT} bytes", final=True)
     return await reader.readexactly(length)

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from codex_py.offline.conversation import Conversation, InjectedSkill
-from codex_py.offline.steps import Command, Patch, Result, Rule
+from codex_py.offline.steps import Command, OfflinePatch, Result, Rule
 from codex_py.offline.wording import clip, code, count, excerpt
 
 SHELL_LANGUAGES: Final = frozenset(("sh", "bash", "shell", "zsh", "console", "shell-session", "terminal"))
@@ -76,15 +76,15 @@ def command_report(command: str, result: Result) -> str:
     if result.session_id is not None:
         return f"{shown} is still running (session {result.session_id}). So far it printed:\n\n{output}"
     head = f"{shown} {'finished' if result.is_ok else 'failed'} with exit code {result.exit_code}"
-    parts = [f"{head}:", output] if output else [f"{head} and printed nothing."]
+    texts = [f"{head}:", output] if output else [f"{head} and printed nothing."]
     if not result.is_ok and result.is_denied:
-        parts.append("The sandbox refused something; `-s workspace-write` allows writing in the working directory.")
+        texts.append("The sandbox refused something; `-s workspace-write` allows writing in the working directory.")
     elif result.exit_code == 127:
-        parts.append("The shell did not find the program: is it installed, and on `PATH`?")
-    return "\n\n".join(parts)
+        texts.append("The shell did not find the program: is it installed, and on `PATH`?")
+    return "\n\n".join(texts)
 
 
-def _follow(skill: InjectedSkill) -> Generator[Command | Patch, Result, tuple[str, bool]]:
+def _follow(skill: InjectedSkill) -> Generator[Command | OfflinePatch, Result, tuple[str, bool]]:
     body = _FRONT_MATTER.sub("", skill.body.replace("\r\n", "\n"))
     blocks = [text for fence in fences(body) if fence.language in SHELL_LANGUAGES and (text := shell_text(fence))]
     name = clip(skill.name, 80)
@@ -107,16 +107,16 @@ def _follow(skill: InjectedSkill) -> Generator[Command | Patch, Result, tuple[st
     return "\n\n".join([f"Skill `{name}` has {count(len(blocks), 'shell block')}:", *lines]), True
 
 
-def _with_full_paths(blocks: list[str], skill: InjectedSkill) -> Generator[Command | Patch, Result, list[str]]:
+def _with_full_paths(blocks: list[str], skill: InjectedSkill) -> Generator[Command | OfflinePatch, Result, list[str]]:
     """Name the skill's own files by their full path, because commands run in the working directory."""
     if not skill.path.startswith("/"):
         return blocks
-    folder = str(PurePosixPath(skill.path).parent)
-    listed = yield Command(f"find {shlex.quote(folder)} -maxdepth 5 -type f -print | head -n 500")
-    files = {line.removeprefix(f"{folder}/") for line in listed.lines}
+    directory = str(PurePosixPath(skill.path).parent)
+    listed = yield Command(f"find {shlex.quote(directory)} -maxdepth 5 -type f -print | head -n 500")
+    files = {line.removeprefix(f"{directory}/") for line in listed.lines}
 
     def full_path(found: re.Match[str]) -> str:
         path = found[0].removeprefix("./")
-        return shlex.quote(f"{folder}/{path}") if path in files else found[0]
+        return shlex.quote(f"{directory}/{path}") if path in files else found[0]
 
-    return [_PATH.sub(full_path, _SKILL_DIR.sub(lambda _: shlex.quote(folder), block)) for block in blocks]
+    return [_PATH.sub(full_path, _SKILL_DIR.sub(lambda _: shlex.quote(directory), block)) for block in blocks]

@@ -36,7 +36,7 @@ class Command(NamedTuple):
     wait_ms: int = 10_000
 
 
-class Patch(NamedTuple):
+class OfflinePatch(NamedTuple):
     """A patch in the apply_patch format."""
 
     text: str
@@ -76,7 +76,7 @@ class Impossible(Exception):
     """The rule cannot go on; the text tells the user why."""
 
 
-Rule: TypeAlias = Generator[Command | Patch, Result, str]
+Rule: TypeAlias = Generator[Command | OfflinePatch, Result, str]
 
 
 def text_rule(text: str) -> Rule:
@@ -121,7 +121,7 @@ def _final(text: str) -> str:
 
 
 def _result_of(
-    request: Command | Patch, tools: Mapping[str, dict[str, Any]], past: Iterator[PastCall]
+    request: Command | OfflinePatch, tools: Mapping[str, dict[str, Any]], past: Iterator[PastCall]
 ) -> Result | Call:
     """The result of a request, waiting for a running process within bounds; else the call that has to be made."""
     call = _call_for(request, tools)
@@ -145,17 +145,17 @@ def _result_of(
 
 def _take_output(call: Call, past: Iterator[PastCall]) -> str | None:
     """The output of the next past call that is this one; others are passed over."""
-    return next((one.output for one in past if one.tool == call.tool and _is_same(one.payload, call.payload)), None)
+    return next((step.output for step in past if step.tool == call.tool and _is_same(step.payload, call.payload)), None)
 
 
-def _is_same(one: str, other: str) -> bool:
+def _is_same(first: str, second: str) -> bool:
     try:
-        return one == other or decode_json(one) == decode_json(other)
+        return first == second or decode_json(first) == decode_json(second)
     except ValueError:
         return False
 
 
-def _call_for(request: Command | Patch, tools: Mapping[str, dict[str, Any]]) -> Call:
+def _call_for(request: Command | OfflinePatch, tools: Mapping[str, dict[str, Any]]) -> Call:
     if isinstance(request, Command):
         return _exec_call(request, tools)
     spec = tools.get("apply_patch")

@@ -44,31 +44,32 @@ def encode_event(event: dict[str, Any], number: int) -> bytes:
 
 
 def _message_events(text: str) -> _ItemEvents:
-    place = {"output_index": 0, "item_id": f"msg_{_new_id()}"}
-    item: dict[str, Any] = {"type": "message", "id": place["item_id"], "status": "in_progress"}
+    location = {"output_index": 0, "item_id": f"msg_{_new_id()}"}
+    item: dict[str, Any] = {"type": "message", "id": location["item_id"], "status": "in_progress"}
     item |= {"role": "assistant", "content": []}
     yield {"type": "response.output_item.added", "output_index": 0, "item": item}
-    part: dict[str, Any] = {"type": "output_text", "text": "", "annotations": []}
-    inside = {**place, "content_index": 0}
-    yield {"type": "response.content_part.added", **inside, "part": part}
+    content: dict[str, Any] = {"type": "output_text", "text": "", "annotations": []}
+    inside = {**location, "content_index": 0}
+    yield {"type": "response.content_part.added", **inside, "part": content}
     for piece in _PIECE.findall(text):
         yield {"type": "response.output_text.delta", **inside, "delta": piece}
     yield {"type": "response.output_text.done", **inside, "text": text}
-    part = {**part, "text": text}
-    yield {"type": "response.content_part.done", **inside, "part": part}
-    item = {**item, "status": "completed", "content": [part]}
+    content = {**content, "text": text}
+    yield {"type": "response.content_part.done", **inside, "part": content}
+    item = {**item, "status": "completed", "content": [content]}
     yield {"type": "response.output_item.done", "output_index": 0, "item": item}
     return item
 
 
 def _call_events(call: Call) -> _ItemEvents:
-    kind, field = ("custom_tool_call", "input") if call.is_custom else ("function_call", "arguments")
-    item = {"type": kind, "id": f"{kind[0]}c_{_new_id()}", "status": "in_progress", "call_id": f"call_{_new_id()}"}
+    item_type, field = ("custom_tool_call", "input") if call.is_custom else ("function_call", "arguments")
+    item_id, call_id = f"{item_type[0]}c_{_new_id()}", f"call_{_new_id()}"
+    item = {"type": item_type, "id": item_id, "status": "in_progress", "call_id": call_id}
     item |= {"name": call.tool, field: ""}
-    place = {"output_index": 0, "item_id": item["id"]}
+    location = {"output_index": 0, "item_id": item["id"]}
     yield {"type": "response.output_item.added", "output_index": 0, "item": item}
-    yield {"type": f"response.{kind}_{field}.delta", **place, "delta": call.payload}
-    yield {"type": f"response.{kind}_{field}.done", **place, field: call.payload}
+    yield {"type": f"response.{item_type}_{field}.delta", **location, "delta": call.payload}
+    yield {"type": f"response.{item_type}_{field}.done", **location, field: call.payload}
     item = {**item, "status": "completed", field: call.payload}
     yield {"type": "response.output_item.done", "output_index": 0, "item": item}
     return item

@@ -15,8 +15,8 @@ from typing import Final
 
 from codex_py.errors import ToolError
 from codex_py.patch.files import FileState, identity_of
-from codex_py.patch.plan import FileWrite, Plan, plan_patch
-from codex_py.paths import opened_folder
+from codex_py.patch.plan import FileWrite, PatchPlan, plan_patch
+from codex_py.paths import opened_directory
 
 __all__ = ["ApplyError", "apply_plan", "plan_patch"]
 
@@ -28,7 +28,7 @@ class ApplyError(ToolError):
     """The files could not be written; the message says what was changed and what was not."""
 
 
-def apply_plan(plan: Plan, *, checkpoint: Callable[[], None] | None = None) -> None:
+def apply_plan(plan: PatchPlan, *, checkpoint: Callable[[], None] | None = None) -> None:
     """Write what was planned. Raise `ApplyError` when a file cannot be written or is no longer what was planned for.
 
     `checkpoint` is called before the first step on disk and between any two, but not after the last; when it raises,
@@ -38,10 +38,10 @@ def apply_plan(plan: Plan, *, checkpoint: Callable[[], None] | None = None) -> N
     try:
         transaction.run()
     except BaseException as error:
-        kept = transaction.undo()
+        unrestored = transaction.undo()
         if not isinstance(error, OSError):
             raise
-        raise ApplyError(_failure(transaction.at, error, kept, plan.writes)) from error
+        raise ApplyError(_failure(transaction.at, error, unrestored, plan.writes)) from error
     transaction.finish()
 
 
@@ -63,9 +63,9 @@ class _Transaction:
     def __init__(self, writes: Sequence[FileWrite], checkpoint: Callable[[], None]) -> None:
         self.at = writes[0].path if writes else Path("/")
         self._steps = [_Step(write) for write in writes]
-        folders = {folder for write in writes for folder in write.path.parents}
+        directories = {directory for write in writes for directory in write.path.parents}
         # A file that a folder is to stand in place of goes before anything can be staged there.
-        self._giving_way = [step for step in self._steps if step.write.path in folders]
+        self._giving_way = [step for step in self._steps if step.write.path in directories]
         self._checkpoint = checkpoint
         self._made: list[Path] = []
 
@@ -86,39 +86,39 @@ class _Transaction:
     def _replace(self, steps: Iterable[_Step]) -> None:
         for step in steps:
             self._enter(step)
-            with opened_folder(step.write.path.parent) as folder:
-                _check_unchanged(step.write, folder)
-                if self._save(step, folder):
+            with opened_directory(step.write.path.parent) as directory:
+                _check_unchanged(step.write, directory)
+                if self._save(step, directory):
                     self._checkpoint()
-                self._put_in_place(step, folder)
+                self._install(step, directory)
 
     def finish(self) -> None:
         """Make the new names durable and drop the old files."""
-        self._sync_folders()
+        self._sync_directories()
         for step in self._steps:
             if step.saved is not None:
                 _remove(step.write.path.parent, step.saved)
 
     def undo(self) -> list[Path]:
         """Put back every file already replaced. Give back those that could not be."""
-        kept = self._undo_steps(step for step in reversed(self._steps) if step not in self._giving_way)
-        for folder in reversed(self._made):
-            with suppress(OSError), opened_folder(folder.parent) as parent:
-                os.rmdir(folder.name, dir_fd=parent)
-        return kept + self._undo_steps(self._giving_way)
+        unrestored = self._undo_steps(step for step in reversed(self._steps) if step not in self._giving_way)
+        for directory in reversed(self._made):
+            with suppress(OSError), opened_directory(directory.parent) as parent:
+                os.rmdir(directory.name, dir_fd=parent)
+        return unrestored + self._undo_steps(self._giving_way)
 
     def _undo_steps(self, steps: Iterable[_Step]) -> list[Path]:
-        kept: list[Path] = []
+        unrestored: list[Path] = []
         for step in steps:
             try:
                 if step.done:
                     _put_back(step)
             except OSError:
-                kept.append(step.write.path)
+                unrestored.append(step.write.path)
             for name in (step.staged, step.saved):
-                if name is not None and step.write.path not in kept:
+                if name is not None and step.write.path not in unrestored:
                     _remove(step.write.path.parent, name)
-        return kept
+        return unrestored
 
     def _enter(self, step: _Step) -> None:
         self.at = step.write.path
@@ -126,48 +126,48 @@ class _Transaction:
 
     def _stage(self, step: _Step, content: bytes) -> None:
         before = step.write.before
-        with opened_folder(step.write.path.parent, self._made) as folder:
-            if before is not None and before.regular and not _is_open_to_writing(step.write.path.name, folder):
+        with opened_directory(step.write.path.parent, self._made) as directory:
+            if before is not None and before.regular and not _is_open_to_writing(step.write.path.name, directory):
                 raise PermissionError(0, "the file is read-only")
             step.staged = _temporary_name()
-            _write_file(folder, step.staged, content, step.write.mode, before)
+            _write_file(directory, step.staged, content, step.write.mode, before)
 
-    def _save(self, step: _Step, folder: int) -> bool:
+    def _save(self, step: _Step, directory: int) -> bool:
         """Keep the old file under a second name until all is done."""
         # One write alone needs no way back: its rename is the last thing that can fail.
         if step.write.before is None or step.write.after is None or len(self._steps) == 1:
             return False
         step.saved = _temporary_name()
         try:
-            os.link(step.write.path.name, step.saved, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+            os.link(step.write.path.name, step.saved, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
         except OSError:
             # Not every file system has hard links; the content read for the plan is the second best.
             step.saved = None
         return step.saved is not None
 
-    def _put_in_place(self, step: _Step, folder: int) -> None:
+    def _install(self, step: _Step, directory: int) -> None:
         name = step.write.path.name
         if step.write.after is None:
             step.saved = _temporary_name()
             step.done = True
-            os.rename(name, step.saved, src_dir_fd=folder, dst_dir_fd=folder)
+            os.rename(name, step.saved, src_dir_fd=directory, dst_dir_fd=directory)
         elif step.staged is not None:
             step.done = True
-            os.rename(step.staged, name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.rename(step.staged, name, src_dir_fd=directory, dst_dir_fd=directory)
 
-    def _sync_folders(self) -> None:
+    def _sync_directories(self) -> None:
         for path in {step.write.path.parent for step in self._steps} | {made.parent for made in self._made}:
-            with suppress(OSError), opened_folder(path) as folder:
-                descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+            with suppress(OSError), opened_directory(path) as directory:
+                descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
                 try:
                     os.fsync(descriptor)
                 finally:
                     os.close(descriptor)
 
 
-def _check_unchanged(write: FileWrite, folder: int) -> None:
+def _check_unchanged(write: FileWrite, directory: int) -> None:
     try:
-        found = identity_of(os.stat(write.path.name, dir_fd=folder, follow_symlinks=False))
+        found = identity_of(os.stat(write.path.name, dir_fd=directory, follow_symlinks=False))
     except FileNotFoundError:
         found = None
     if found != (write.before.identity if write.before else None):
@@ -177,23 +177,23 @@ def _check_unchanged(write: FileWrite, folder: int) -> None:
 def _put_back(step: _Step) -> None:
     """Undo one rename, which may not have happened yet."""
     path, before = step.write.path, step.write.before
-    with opened_folder(path.parent) as folder:
+    with opened_directory(path.parent) as directory:
         if before is None:
-            if step.staged is not None and not _exists(step.staged, folder):
-                os.unlink(path.name, dir_fd=folder)
+            if step.staged is not None and not _exists(step.staged, directory):
+                os.unlink(path.name, dir_fd=directory)
             return
         if step.saved is None:
             if before.content is None:
                 raise FileNotFoundError(path)
             step.saved = _temporary_name()
-            _write_file(folder, step.saved, before.content, before.mode, before)
-        if _exists(step.saved, folder):
-            os.rename(step.saved, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            _write_file(directory, step.saved, before.content, before.mode, before)
+        if _exists(step.saved, directory):
+            os.rename(step.saved, path.name, src_dir_fd=directory, dst_dir_fd=directory)
 
 
-def _write_file(folder: int, name: str, content: bytes, mode: int | None, before: FileState | None) -> None:
+def _write_file(directory: int, name: str, content: bytes, mode: int | None, before: FileState | None) -> None:
     """Write a new file through to the disk; remove what there is of it when that fails."""
-    descriptor = os.open(name, _CREATE, 0o666 if mode is None else 0o600, dir_fd=folder)
+    descriptor = os.open(name, _CREATE, 0o666 if mode is None else 0o600, dir_fd=directory)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
@@ -207,24 +207,24 @@ def _write_file(folder: int, name: str, content: bytes, mode: int | None, before
             os.fsync(descriptor)
     except BaseException:
         with suppress(OSError):
-            os.unlink(name, dir_fd=folder)
+            os.unlink(name, dir_fd=directory)
         raise
 
 
-def _is_open_to_writing(name: str, folder: int) -> bool:
-    return os.access(name, os.W_OK, dir_fd=folder, effective_ids=os.access in os.supports_effective_ids)
+def _is_open_to_writing(name: str, directory: int) -> bool:
+    return os.access(name, os.W_OK, dir_fd=directory, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _exists(name: str, folder: int) -> bool:
+def _exists(name: str, directory: int) -> bool:
     try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return False
     return True
 
 
-def _remove(folder: Path, name: str) -> None:
-    with suppress(OSError), opened_folder(folder) as descriptor:
+def _remove(directory: Path, name: str) -> None:
+    with suppress(OSError), opened_directory(directory) as descriptor:
         os.unlink(name, dir_fd=descriptor)
 
 
@@ -232,12 +232,12 @@ def _temporary_name() -> str:
     return _TEMPORARY + os.urandom(8).hex()
 
 
-def _failure(path: Path, error: OSError, kept: Sequence[Path], writes: Sequence[FileWrite]) -> str:
+def _failure(path: Path, error: OSError, unrestored: Sequence[Path], writes: Sequence[FileWrite]) -> str:
     reason = (error.strerror or str(error)).lower()
     verb = "delete" if any(write.path == path and write.after is None for write in writes) else "write"
     lead = f"Failed to {verb} file {path}: {reason}"
-    if not kept:
+    if not unrestored:
         return f"{lead}\nnothing was changed"
-    changed = "\n".join(f"  {path}" for path in kept)
-    others = "\n".join(f"  {write.path}" for write in writes if write.path not in kept)
+    changed = "\n".join(f"  {path}" for path in unrestored)
+    others = "\n".join(f"  {write.path}" for write in writes if write.path not in unrestored)
     return f"{lead}\nchanged, and could not be put back:\n{changed}\nnot changed:\n{others or '  (none)'}"

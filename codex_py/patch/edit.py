@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from codex_py.patch.closest import describe_closest, show_lines
-from codex_py.patch.grammar import Chunk, LineKind, PatchError, UpdateFile
-from codex_py.patch.seek import Effort, LineFinder, Match
+from codex_py.patch.grammar import Chunk, LineSign, PatchError, UpdateFile
+from codex_py.patch.seek import Effort, LineFinder, SeekMatch
 
 _BOM: Final = "\ufeff"
-_NONE: Final[tuple[LineKind, str]] = (" ", "")
+_NONE: Final[tuple[LineSign, str]] = (" ", "")
 _LINE: Final = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
 
 
@@ -31,7 +31,7 @@ class EditedText:
 @dataclass(frozen=True, slots=True)
 class _Edit:
     start: int
-    lines: Sequence[tuple[LineKind, str]]
+    lines: Sequence[tuple[LineSign, str]]
 
 
 def edit_text(text: str, hunk: UpdateFile, *, name: str, effort: Effort) -> EditedText:
@@ -47,7 +47,7 @@ def edit_text(text: str, hunk: UpdateFile, *, name: str, effort: Effort) -> Edit
     effort.spend(len(pairs))
     placing = _Placing([line for line, _ in pairs], name, effort, mark=mark)
     for number, chunk in enumerate(hunk.chunks, 1):
-        placing.place(chunk, number)
+        placing.locate(chunk, number)
     edited = _join(pairs, placing.edits())
     keeps = mark and not placing.removes_mark() and not edited.startswith(mark)
     return EditedText(mark + edited if keeps else edited, placing.notes())
@@ -68,17 +68,17 @@ class _Placing:
         self._headers: set[int] = set()
         self._notes: list[tuple[int | None, str]] = []
 
-    def place(self, chunk: Chunk, number: int) -> None:
+    def locate(self, chunk: Chunk, number: int) -> None:
         where = f"hunk {number}, patch line {chunk.line}"
         self._finder = self._finder_for(chunk)
         header = self._follow_headers(chunk, where)
-        if all(kind == "+" for kind, _ in chunk.lines):
+        if all(sign == "+" for sign, _ in chunk.lines):
             self._append(chunk, where)
             return
         edit, match = self._placed(chunk, where, header)
         if match.again is not None and header is None:
             self._notes.append((match.again, _repeat_note(self._name, where, "same lines", match)))
-        self._cursor = match.start + sum(kind != "+" for kind, _ in edit.lines)
+        self._cursor = match.start + sum(sign != "+" for sign, _ in edit.lines)
         if self._cursor == len(self._lines):
             edit = self._without_tail(edit)
         self._edits.append(edit)
@@ -99,7 +99,7 @@ class _Placing:
 
     def _finder_for(self, chunk: Chunk) -> LineFinder:
         """One that sees the mark, for a chunk whose writer has copied it with the first line."""
-        old = (*chunk.headers, *(line for kind, line in chunk.lines if kind != "+"))
+        old = (*chunk.headers, *(line for sign, line in chunk.lines if sign != "+"))
         if not self._mark or not any(map(_is_marked, old)):
             return self._plain
         return LineFinder([self._mark + self._lines[0], *self._lines[1:]] if self._lines else [], self._effort)
@@ -136,18 +136,18 @@ class _Placing:
         self._appended.append(_Edit(len(self._lines), edit.lines[size:]))
         return _Edit(edit.start, edit.lines[:size])
 
-    def _placed(self, chunk: Chunk, where: str, header: int | None) -> tuple[_Edit, Match]:
+    def _placed(self, chunk: Chunk, where: str, header: int | None) -> tuple[_Edit, SeekMatch]:
         find = self._finder.find_last if chunk.at_end else self._finder.find
         # The line of the header is often repeated as the first line of context.
         for start in (self._cursor,) if header is None else (self._cursor, header):
             for lines in _readings(chunk):
-                old = [line for kind, line in lines if kind != "+"]
-                match = find(old, start) if old else Match(self._cursor)
+                old = [line for sign, line in lines if sign != "+"]
+                match = find(old, start) if old else SeekMatch(self._cursor)
                 if match is not None:
                     return _Edit(match.start, lines), match
-        old = [line for kind, line in chunk.lines if kind != "+"]
-        place = " at the end of the file" if chunk.at_end else ""
-        lead = f"Failed to find expected lines in {self._name}:\n{show_lines(old)}\n{where}{place}"
+        old = [line for sign, line in chunk.lines if sign != "+"]
+        end_note = " at the end of the file" if chunk.at_end else ""
+        lead = f"Failed to find expected lines in {self._name}:\n{show_lines(old)}\n{where}{end_note}"
         raise PatchError(f"{lead}\n{describe_closest(self._lines, old, self._cursor)}")
 
 
@@ -155,17 +155,17 @@ def _is_marked(line: str) -> bool:
     return line.startswith(_BOM)
 
 
-def _readings(chunk: Chunk) -> list[list[tuple[LineKind, str]]]:
+def _readings(chunk: Chunk) -> list[list[tuple[LineSign, str]]]:
     """The chunk's lines, then without a last empty line, then without any that may be only spacing."""
     full = list(chunk.lines)
     readings = [full]
-    old = [index for index, (kind, _) in enumerate(full) if kind != "+"]
+    old = [index for index, (sign, _) in enumerate(full) if sign != "+"]
     if old and not full[old[-1]][1]:
         shorter = full.copy()
-        kind, _ = shorter.pop(old[-1])
-        if kind == " " and old[-1] < len(shorter):
+        sign, _ = shorter.pop(old[-1])
+        if sign == " " and old[-1] < len(shorter):
             shorter.insert(old[-1], ("+", ""))
-        if (kind == "-" or old[-1] < len(full) - 1) and shorter and shorter[-1] == ("+", ""):
+        if (sign == "-" or old[-1] < len(full) - 1) and shorter and shorter[-1] == ("+", ""):
             shorter.pop()
         readings.append(shorter)
     if chunk.loose > 1:
@@ -173,24 +173,24 @@ def _readings(chunk: Chunk) -> list[list[tuple[LineKind, str]]]:
     return readings
 
 
-def _repeat_note(name: str, where: str, what: str, match: Match) -> str:
+def _repeat_note(name: str, where: str, what: str, match: SeekMatch) -> str:
     again = (match.again or 0) + 1
     return f"{name}: {where}: {what} found at line {match.start + 1} and again at line {again}; the first was taken"
 
 
 def _join(pairs: Sequence[tuple[str, str]], edits: Sequence[_Edit]) -> str:
     ending = next((ending for _, ending in pairs if ending), "\n")
-    parts: list[str] = []
+    pieces: list[str] = []
     at = 0
     for edit in edits:
-        parts += [line + (own or ending) for line, own in pairs[at : edit.start]]
+        pieces += [line + (own or ending) for line, own in pairs[at : edit.start]]
         at = edit.start
-        for kind, text in edit.lines:
-            if kind == "+":
-                parts.append(text + ending)
+        for sign, text in edit.lines:
+            if sign == "+":
+                pieces.append(text + ending)
                 continue
-            if kind == " ":
-                parts.append(pairs[at][0] + (pairs[at][1] or ending))
+            if sign == " ":
+                pieces.append(pairs[at][0] + (pairs[at][1] or ending))
             at += 1
-    parts += [line + (own or ending) for line, own in pairs[at:]]
-    return "".join(parts)
+    pieces += [line + (own or ending) for line, own in pairs[at:]]
+    return "".join(pieces)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import opened_folder, real_path
+from codex_py.paths import opened_directory, real_path
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 
@@ -49,13 +49,13 @@ def look_at(path: Path, *, limit: int = MAX_FILE_BYTES) -> FileState | None:
     Raise `OSError`, `IsADirectoryError` for a folder among them.
     """
     try:
-        with opened_folder(path.parent) as folder:
-            found = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+        with opened_directory(path.parent) as directory:
+            found = os.stat(path.name, dir_fd=directory, follow_symlinks=False)
             if stat.S_ISDIR(found.st_mode):
                 raise IsADirectoryError(path)
             if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
                 return _state(found, None)
-            return _read(path.name, folder, limit)
+            return _read(path.name, directory, limit)
     except FileNotFoundError:
         return None
 
@@ -65,8 +65,8 @@ def identity_of(found: os.stat_result) -> Identity:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def _read(name: str, folder: int, limit: int) -> FileState:
-    with os.fdopen(os.open(name, _READ, dir_fd=folder), "rb") as file:
+def _read(name: str, directory: int, limit: int) -> FileState:
+    with os.fdopen(os.open(name, _READ, dir_fd=directory), "rb") as file:
         found = os.fstat(file.fileno())
         content = file.read(limit + 1) if stat.S_ISREG(found.st_mode) else None
         return _state(found, None if content is None or len(content) > limit else content)

@@ -17,7 +17,7 @@ from codex_py.patch.markers import BEGIN, END
 
 MAX_PATCH_BYTES: Final = 8 * 1024 * 1024
 MAX_PATH_BYTES: Final = 4096
-MAX_PLACES: Final = 20_000
+MAX_POSITIONS: Final = 20_000
 MAX_HEADERS: Final = 32
 
 _ADD: Final = "*** Add File: "
@@ -30,8 +30,8 @@ _HEREDOC_STARTS: Final = ("<<EOF", "<<'EOF'", '<<"EOF"')
 _LINE_NUMBERS: Final = re.compile(r"-\d+(?:,\d+)? \+\d+(?:,\d+)? @@")
 _HEADERS: Final = f"'{_ADD}{{path}}', '{_DELETE}{{path}}', '{_UPDATE}{{path}}'"
 
-LineKind: TypeAlias = Literal[" ", "+", "-"]
-_EMPTY: Final[tuple[LineKind, str]] = (" ", "")
+LineSign: TypeAlias = Literal[" ", "+", "-"]
+_EMPTY: Final[tuple[LineSign, str]] = (" ", "")
 
 
 class PatchError(ToolError):
@@ -47,7 +47,7 @@ class Chunk:
     """
 
     headers: tuple[str, ...]
-    lines: tuple[tuple[LineKind, str], ...]
+    lines: tuple[tuple[LineSign, str], ...]
     at_end: bool
     loose: int
     line: int
@@ -78,11 +78,11 @@ Hunk: TypeAlias = AddFile | DeleteFile | UpdateFile
 
 
 @dataclass(frozen=True, slots=True)
-class Patch:
+class ParsedPatch:
     hunks: tuple[Hunk, ...]
 
 
-def parse_patch(text: str) -> Patch:
+def parse_patch(text: str) -> ParsedPatch:
     """Read a patch of at most 8 MiB, in time linear in its size. Raise `PatchError` with the line that is wrong.
 
     A patch without hunks is read as such; whether that is an error is up to the caller.
@@ -123,9 +123,9 @@ class _Parser:
         self._end = len(lines) - 1
         # Looked up, because walking over a million line ends takes a quarter of a second.
         self._filled = list(compress(count(), lines))
-        self._places = 0
+        self._positions = 0
 
-    def parse(self) -> Patch:
+    def parse(self) -> ParsedPatch:
         if self._more() and self._line().strip().startswith(_ENVIRONMENT):
             self._at += 1
         hunks: list[Hunk] = []
@@ -133,12 +133,12 @@ class _Parser:
         while self._more():
             hunks.append(self._hunk())
             self._skip_blank()
-        return Patch(tuple(hunks))
+        return ParsedPatch(tuple(hunks))
 
     def _count(self, number: int) -> None:
-        self._places += 1
-        if self._places > MAX_PLACES:
-            raise _bad(number, f"a patch may change at most {MAX_PLACES} places")
+        self._positions += 1
+        if self._positions > MAX_POSITIONS:
+            raise _bad(number, f"a patch may change at most {MAX_POSITIONS} places")
 
     def _hunk(self) -> Hunk:
         number = self._at + 1
@@ -202,28 +202,28 @@ class _Parser:
     def _headers(self) -> list[str]:
         """The texts of the `@@` lines that come now, with empty lines between them or without."""
         headers: list[str] = []
-        place = bisect_left(self._filled, self._at)
-        while (line := self._lines[self._filled[place]]).startswith("@@"):
-            self._at = self._filled[place] + 1
+        index = bisect_left(self._filled, self._at)
+        while (line := self._lines[self._filled[index]]).startswith("@@"):
+            self._at = self._filled[index] + 1
             text = line[2:].removeprefix(" ").rstrip()
             if text and not _LINE_NUMBERS.match(text):
                 headers.append(text)
             if len(headers) > MAX_HEADERS:
                 raise _bad(self._at, f"at most {MAX_HEADERS} @@ lines may lead to one place")
-            place += 1
+            index += 1
         return headers
 
-    def _chunk_lines(self) -> tuple[list[tuple[LineKind, str]], int]:
-        lines: list[tuple[LineKind, str]] = []
+    def _chunk_lines(self) -> tuple[list[tuple[LineSign, str]], int]:
+        lines: list[tuple[LineSign, str]] = []
         loose = 0
         while self._more():
             line = self._line()
-            kind = line[:1]
-            if kind == " " or kind == "+" or kind == "-":
-                lines.append((kind, line[1:]))
+            sign = line[:1]
+            if sign == " " or sign == "+" or sign == "-":
+                lines.append((sign, line[1:]))
                 loose = 0
                 self._at += 1
-            elif not kind:
+            elif not sign:
                 empty = self._next_filled() - self._at
                 lines.extend(repeat(_EMPTY, empty))
                 loose += empty

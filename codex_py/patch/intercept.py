@@ -52,9 +52,9 @@ def find_patch_in_command(command: str) -> PatchInCommand | None:
         return PatchInCommand(script, explicit=False)
     if not script.startswith(("cd", *_NAMES)):
         return None
-    folder = re.match(_CD, script)
-    workdir = _word(folder) if folder else None
-    rest = script[folder.end() :] if folder else script
+    directory = re.match(_CD, script)
+    workdir = _word(directory) if directory else None
+    rest = script[directory.end() :] if directory else script
     call = re.match(_CALL, rest)
     if call is None or workdir == "":
         return None

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from codex_py.patch.edit import edit_text
 from codex_py.patch.files import MAX_FILE_BYTES, FileState, look_at, resolve_entry, resolve_file
-from codex_py.patch.grammar import AddFile, DeleteFile, Patch, PatchError, UpdateFile
+from codex_py.patch.grammar import AddFile, DeleteFile, ParsedPatch, PatchError, UpdateFile
 from codex_py.patch.seek import Effort
 
 Permit: TypeAlias = Callable[[Path], None]
@@ -46,7 +46,7 @@ class FileWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PatchPlan:
     """`writes` has each file once, those that go last; `changes` and `notes` are in the order of the patch."""
 
     changes: tuple[PlannedChange, ...]
@@ -54,7 +54,7 @@ class Plan:
     notes: tuple[str, ...] = ()
 
 
-def plan_patch(patch: Patch, root: Path, *, permit: Permit | None = None) -> Plan:
+def plan_patch(patch: ParsedPatch, root: Path, *, permit: Permit | None = None) -> PatchPlan:
     """Decide every write of a patch whose relative paths start at `root`, an absolute folder.
 
     A hunk sees what the hunks before it did. `permit` is asked before a file is read. Raise `PatchError` when any hunk
@@ -82,19 +82,19 @@ class _Planner:
         self._before: dict[Path, FileState | None] = {}
         self._after: dict[Path, bytes | None] = {}
         self._modes: dict[Path, int | None] = {}
-        self._folders: set[Path] = set()
+        self._directories: set[Path] = set()
         self._unlinked: set[Path] = set()
         self._changes: list[PlannedChange] = []
         self._notes: list[str] = []
 
-    def plan(self) -> Plan:
+    def plan(self) -> PatchPlan:
         writes = [
             FileWrite(path, self._before[path], after, self._modes[path])
             for path, after in self._after.items()
             if not self._is_unchanged(path, after)
         ]
         writes.sort(key=lambda write: write.after is None)
-        return Plan(tuple(self._changes), tuple(writes), tuple(self._notes))
+        return PatchPlan(tuple(self._changes), tuple(writes), tuple(self._notes))
 
     def add(self, hunk: AddFile) -> None:
         target = self._target(hunk.path)
@@ -145,10 +145,10 @@ class _Planner:
     def _entry(self, target: Path) -> Path:
         if not target.name or target.name == "..":
             raise PatchError(f"`{target}` names a folder, not a file")
-        for folder in reversed(target.parents) if self._unlinked else ():
+        for directory in reversed(target.parents) if self._unlinked else ():
             # What was a link to another folder when the patch began leads nowhere now.
-            if (link := resolve_entry(folder)) in self._unlinked:
-                return Path(os.path.normpath(link / target.relative_to(folder)))
+            if (link := resolve_entry(directory)) in self._unlinked:
+                return Path(os.path.normpath(link / target.relative_to(directory)))
         return resolve_entry(target)
 
     def _remove(self, entry: Path) -> None:
@@ -182,10 +182,10 @@ class _Planner:
         failed = f"Failed to write file {target}"
         file = self._file(target)
         self._allow(file)
-        self._check_folders(file, failed)
+        self._check_directories(file, failed)
         if file not in self._after:
             # Below a file that an earlier hunk removes there is nothing yet.
-            is_new = any(folder in self._after for folder in file.parents)
+            is_new = any(directory in self._after for directory in file.parents)
             found = self._before[file] = None if is_new else _look(file, failed, limit=_WORTH_SHOWING)
             if found is not None and not found.regular:
                 raise PatchError(f"{failed}: not a regular file")
@@ -193,15 +193,15 @@ class _Planner:
         self._after[file] = content
         self._modes[file] = found.mode if mode is None and found is not None and found.regular else mode
 
-    def _check_folders(self, file: Path, failed: str) -> None:
-        if file in self._folders:
+    def _check_directories(self, file: Path, failed: str) -> None:
+        if file in self._directories:
             raise PatchError(f"{failed}: the patch also makes it a folder")
-        for folder in file.parents:
-            if folder in self._folders:
+        for directory in file.parents:
+            if directory in self._directories:
                 return
-            if self._after.get(folder) is not None:
-                raise PatchError(f"{failed}: the patch also makes `{folder}` a file")
-            self._folders.add(folder)
+            if self._after.get(directory) is not None:
+                raise PatchError(f"{failed}: the patch also makes `{directory}` a file")
+            self._directories.add(directory)
 
     def _content(self, path: Path, failed: str, *, limit: int = MAX_FILE_BYTES) -> bytes | None:
         """What an entry holds at this point of the patch. Raise `PatchError` when there is none."""

@@ -53,7 +53,7 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class SeekMatch:
     """Where lines were found, and where else after that in the same pass; both count from 0."""
 
     start: int
@@ -66,12 +66,12 @@ class _View:
     def __init__(self, lines: Sequence[str], normalise: Callable[[str], str]) -> None:
         self.numbers: dict[str, int] = {}
         self.lines: list[int] = []
-        self.places: list[list[int]] = []
-        for place, line in enumerate(lines):
-            number = self.numbers.setdefault(normalise(line), len(self.places))
-            if number == len(self.places):
-                self.places.append([])
-            self.places[number].append(place)
+        self.positions: list[list[int]] = []
+        for index, line in enumerate(lines):
+            number = self.numbers.setdefault(normalise(line), len(self.positions))
+            if number == len(self.positions):
+                self.positions.append([])
+            self.positions[number].append(index)
             self.lines.append(number)
 
 
@@ -83,30 +83,30 @@ class LineFinder:
         self._effort = effort
         self._views: list[_View] = []
 
-    def find(self, wanted: Sequence[str], start: int) -> Match | None:
-        """The first place at or after `start` where the `wanted` lines (at least one) stand in a row."""
+    def find(self, expected: Sequence[str], start: int) -> SeekMatch | None:
+        """The first place at or after `start` where the `expected` lines (at least one) stand in a row."""
         for step in range(len(_PASSES)):
-            pattern = self._pattern(wanted, step)
+            pattern = self._pattern(expected, step)
             if pattern is None:
                 continue
             view = self._view(step)
             first = self._search(view, pattern, start)
             if first is not None:
-                return Match(first, self._search(view, pattern, first + 1))
+                return SeekMatch(first, self._search(view, pattern, first + 1))
         return None
 
-    def find_last(self, wanted: Sequence[str], start: int) -> Match | None:
-        """The `wanted` lines as the last ones of the file, not before `start`."""
-        place = len(self._lines) - len(wanted)
-        if place < start:
+    def find_last(self, expected: Sequence[str], start: int) -> SeekMatch | None:
+        """The `expected` lines as the last ones of the file, not before `start`."""
+        index = len(self._lines) - len(expected)
+        if index < start:
             return None
         for normalise in _PASSES:
-            self._effort.spend(len(wanted))
-            if all(normalise(self._lines[place + offset]) == normalise(line) for offset, line in enumerate(wanted)):
-                return Match(place)
+            self._effort.spend(len(expected))
+            if all(normalise(self._lines[index + offset]) == normalise(line) for offset, line in enumerate(expected)):
+                return SeekMatch(index)
         return None
 
-    def find_header(self, text: str, start: int) -> Match | None:
+    def find_header(self, text: str, start: int) -> SeekMatch | None:
         """The line an `@@` header names: the whole line, or else one that begins with it as a whole word."""
         match = self.find([text], start)
         if match is None and text.rstrip().endswith("@@"):
@@ -114,19 +114,19 @@ class LineFinder:
             match = self.find([text], start)
         return match or self._find_beginning(fold(text), start)
 
-    def _find_beginning(self, text: str, start: int) -> Match | None:
+    def _find_beginning(self, text: str, start: int) -> SeekMatch | None:
         if not text:
             return None
         view = self._view(len(_PASSES) - 1)
-        self._effort.spend(len(view.places))
-        places: list[int] = []
+        self._effort.spend(len(view.positions))
+        starts: list[int] = []
         for line, number in view.numbers.items():
             if line.startswith(text) and not _goes_on(text[-1], line[len(text) :][:1]):
-                same = view.places[number]
+                same = view.positions[number]
                 begin = bisect_left(same, start)
-                places += same[begin : begin + 2]
-        places.sort()
-        return Match(places[0], places[1] if len(places) > 1 else None) if places else None
+                starts += same[begin : begin + 2]
+        starts.sort()
+        return SeekMatch(starts[0], starts[1] if len(starts) > 1 else None) if starts else None
 
     def _view(self, step: int) -> _View:
         while len(self._views) <= step:
@@ -134,23 +134,23 @@ class LineFinder:
             self._views.append(_View(self._lines, _PASSES[len(self._views)]))
         return self._views[step]
 
-    def _pattern(self, wanted: Sequence[str], step: int) -> list[int] | None:
-        self._effort.spend(len(wanted))
+    def _pattern(self, expected: Sequence[str], step: int) -> list[int] | None:
+        self._effort.spend(len(expected))
         numbers = self._view(step).numbers
-        pattern = [numbers.get(_PASSES[step](line), -1) for line in wanted]
+        pattern = [numbers.get(_PASSES[step](line), -1) for line in expected]
         return None if -1 in pattern else pattern
 
     def _search(self, view: _View, pattern: list[int], start: int) -> int | None:
         size = len(pattern)
-        rarest = min(range(size), key=lambda offset: len(view.places[pattern[offset]]))
-        places = view.places[pattern[rarest]]
-        begin = bisect_left(places, start + rarest)
-        if (len(places) - begin) * size > 4 * (len(view.lines) - start + size):
+        rarest = min(range(size), key=lambda offset: len(view.positions[pattern[offset]]))
+        positions = view.positions[pattern[rarest]]
+        begin = bisect_left(positions, start + rarest)
+        if (len(positions) - begin) * size > 4 * (len(view.lines) - start + size):
             self._effort.spend(len(view.lines) - start + size)
             return _search_in_order(view.lines, pattern, start)
-        for index in range(begin, len(places)):
+        for index in range(begin, len(positions)):
             self._effort.spend(size)
-            first = places[index] - rarest
+            first = positions[index] - rarest
             if view.lines[first : first + size] == pattern:
                 return first
         return None

@@ -64,15 +64,15 @@ def tool_environment(
     (`CODEX_THREAD_ID` and the like). Where there is a `PATH`, the folder of the bundled `rg` ends it unless `rg` is
     found anyway.
     """
-    kept = _inherited(env, rules, frozenset(secrets))
-    kept.update(rules.set)
+    inherited = _inherited(env, rules, frozenset(secrets))
+    inherited.update(rules.set)
     if rules.include_only:
-        kept = {name: value for name, value in kept.items() if matches_glob(name, rules.include_only)}
-    kept.update(_FORCED)
-    kept.update(extra or {})
-    if "PATH" in kept:
-        kept["PATH"] = with_bundled_tools(kept["PATH"])
-    return kept
+        inherited = {name: value for name, value in inherited.items() if matches_glob(name, rules.include_only)}
+    inherited.update(_FORCED)
+    inherited.update(extra or {})
+    if "PATH" in inherited:
+        inherited["PATH"] = with_bundled_tools(inherited["PATH"])
+    return inherited
 
 
 def withheld_by_value(env: Mapping[str, str], rules: EnvironmentRules) -> tuple[str, ...]:
@@ -94,24 +94,24 @@ def matches_glob(name: str, globs: Collection[str]) -> bool:
 
 def bundled_tools() -> Path | None:
     """The folder beside this interpreter that holds the `rg` installed with it; None when there is none."""
-    folder = Path(sys.executable).parent
-    return folder if os.access(folder / "rg", os.X_OK) else None
+    directory = Path(sys.executable).parent
+    return directory if os.access(directory / "rg", os.X_OK) else None
 
 
 def with_bundled_tools(path: str) -> str:
     """A `PATH` through which `rg` is found; what the user has wins over what came with us."""
-    folder = bundled_tools()
-    if folder is None or find_executable("rg", path):
+    directory = bundled_tools()
+    if directory is None or find_executable("rg", path):
         return path
-    return f"{path}{os.pathsep}{folder}" if path else str(folder)
+    return f"{path}{os.pathsep}{directory}" if path else str(directory)
 
 
 def find_executable(name: str, path: str) -> str | None:
     """Where `name` is found in the absolute folders of `path`; None when in none of them."""
-    for folder in path.split(os.pathsep):
-        if not folder.startswith("/"):
+    for directory in path.split(os.pathsep):
+        if not directory.startswith("/"):
             continue  # A relative folder would mean something else for every command.
-        candidate = f"{folder}/{name}"
+        candidate = f"{directory}/{name}"
         if os.access(candidate, os.X_OK) and not os.path.isdir(candidate):  # noqa: PTH112 - start-up: one string, many probes
             return candidate
     return None

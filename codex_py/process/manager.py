@@ -7,11 +7,11 @@ import os
 
 from codex_py.errors import ToolError
 from codex_py.process.profiles import LoginProfiles
-from codex_py.process.session import ExecSession
+from codex_py.process.session import RunningCommand
 from codex_py.process.spawn import CommandSpec, start_child
 from codex_py.process.sweep import MARKER, command_marker, kill_marked, marking, new_prefix
 from codex_py.process.watchdog import Watchdog, set_watch
-from codex_py.process.withheld import WithheldVariables
+from codex_py.process.withheld import WithheldEnv
 
 MAX_LIVE = 64
 _RECENT = 8
@@ -25,11 +25,11 @@ class ProcessManager:
     `profiles` is what is known of the session's login shells, which bring back nothing that is `withheld`.
     """
 
-    def __init__(self, withheld: WithheldVariables | None = None) -> None:
+    def __init__(self, withheld: WithheldEnv | None = None) -> None:
         self.profiles = LoginProfiles(withheld)
         self._withheld = withheld
-        self._live: dict[int, ExecSession] = {}
-        self._straying: list[ExecSession] = []
+        self._live: dict[int, RunningCommand] = {}
+        self._straying: list[RunningCommand] = []
         self._mark = new_prefix()
         self._started = 0
         self._needs_sweep = False
@@ -39,7 +39,7 @@ class ProcessManager:
         """A table for another session with the same settings."""
         return ProcessManager(self._withheld)
 
-    async def start(self, spec: CommandSpec) -> ExecSession:
+    async def start(self, spec: CommandSpec) -> RunningCommand:
         """Start a command and enter it in the table; raise `ToolError` when it cannot start.
 
         When 64 are live, one gives way: of all but the 8 used last the one that has already ended, else the one
@@ -59,26 +59,26 @@ class ProcessManager:
             spec.discard()
             raise
         spec.release()
-        session = ExecSession(self._free_id(), spec, child, marker=marker)
+        session = RunningCommand(self._free_id(), spec, child, marker=marker)
         self._live[session.id] = session
         return session
 
-    def get(self, session_id: int) -> ExecSession:
+    def get(self, session_id: int) -> RunningCommand:
         """The live command with this id; raise `ToolError` when there is none."""
         session = self._live.get(session_id)
         if session is None:
             raise ToolError(f"Unknown process id {session_id}: its command has ended, or there never was one")
         return session
 
-    def forget(self, session: ExecSession) -> None:
-        """Take a command whose end was told out of the table."""
+    def forget(self, session: RunningCommand) -> None:
+        """Remove a command whose end was reported from the table."""
         self._live.pop(session.id, None)
         session.let_go()
         self._straying = [stray for stray in self._straying if stray.lingers]
         if session.lingers:
             self._straying.append(session)
 
-    async def close(self, session: ExecSession) -> None:
+    async def close(self, session: RunningCommand) -> None:
         """Kill a command with all it started, and reap it."""
         self._live.pop(session.id, None)
         session.kill()
@@ -86,15 +86,15 @@ class ProcessManager:
             kill_marked(session.marker)
         await session.close()
 
-    def live(self) -> list[ExecSession]:
+    def live(self) -> list[RunningCommand]:
         """The commands that still run, the oldest first."""
         return sorted(
             (session for session in self._live.values() if session.exit_code is None),
             key=lambda session: session.started,
         )
 
-    async def stop(self, session: ExecSession) -> None:
-        """Kill a command with all it started. It stays in the table: whoever waits for its end is told of it."""
+    async def stop(self, session: RunningCommand) -> None:
+        """Kill a command with all it started. It stays in the table: whoever waits for its end sees it."""
         session.kill()
         if not session.sandboxed:
             kill_marked(session.marker)
@@ -121,7 +121,7 @@ class ProcessManager:
             self._needs_sweep = True
             self._watchdog = set_watch(self._mark)
 
-    def _least_needed(self) -> ExecSession:
+    def _least_needed(self) -> RunningCommand:
         by_use = sorted(self._live.values(), key=lambda session: session.last_used)
         candidates = by_use[:-_RECENT]
         return next((session for session in candidates if session.exit_code is not None), candidates[0])

@@ -14,19 +14,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import is_file, is_folder, places_on_the_way
+from codex_py.paths import is_directory, is_file, places_on_the_way
 from codex_py.text.regular_file import FileHead, FileRefused, read_trusted
 
 MAX_SCRIPT: Final = 16 * 1024 * 1024
-_MOST_FILES: Final = 256
-_LONGEST_NAME: Final = 4096
+_MAX_FILES: Final = 256
+_MAX_NAME_LENGTH: Final = 4096
 _SYSTEM: Final = ("/usr/", "/bin/", "/sbin/", "/lib", "/opt/", "/nix/", "/snap/", "/dev/", "/proc/", "/sys/")
 _WORD: Final = re.compile(r"[^\s'\"`;&|()<>=]+")
 _PROJECT: Final = re.compile(r"\$\{?(?:CLAUDE_PROJECT_DIR|CODEX_PROJECT_DIR|PWD)\b\}?")
 # What a shell puts in: before a name it is mostly a folder, that of the project or one in it.
 _PUT_IN: Final = re.compile(r"\$\{[^{}]*\}|\$\([^()]*\)|`[^`]*`|\$\w+")
-_MOST_INSIDE: Final = 4
-_MOST_FOLDERS: Final = 4
+_MAX_INSIDE: Final = 4
+_MAX_DIRECTORIES: Final = 4
 _MODULE: Final = re.compile(r"-m\s+([\w.]+)")
 _PACKAGE: Final = ("package.json",)
 _MAKEFILES: Final = ("GNUmakefile", "makefile", "Makefile")
@@ -66,10 +66,10 @@ def named_contents(words: Sequence[str], root: Path, cwd: Path) -> bytes:
 
 def named_links(command: Sequence[str], roots: Sequence[Path], cwd: Path) -> Iterator[tuple[Path, Path]]:
     """Where the links lie that the words of a command lead through, each with the real path it is on the way to."""
-    words = [word for one in command for word in _words(one)]
-    for folder in dict.fromkeys((*roots, Path(os.path.realpath(cwd)))):
+    words = [word for argument in command for word in _words(argument)]
+    for directory in dict.fromkeys((*roots, Path(os.path.realpath(cwd)))):
         for word in words:
-            path = str(folder / _PROJECT.sub(lambda _, folder=str(folder): folder, word))
+            path = str(directory / _PROJECT.sub(lambda _, directory=str(directory): directory, word))
             if os.path.lexists(path):
                 *links, real = places_on_the_way(path)
                 yield from ((Path(link), Path(real)) for link in links)
@@ -79,22 +79,22 @@ def _files(command: Sequence[str], roots: Sequence[Path], cwd: Path) -> list[Pat
     """The regular files that the words of a command name, from a root, from where it runs, or from a folder below a
     root that it names too: `cd scripts && ./format.sh`.
     """
-    words = [word for one in command for word in _words(one)]
+    words = [word for argument in command for word in _words(argument)]
     starts = dict.fromkeys((*roots, cwd))
-    named = [_named(word, folder) for word in words for folder in starts]
+    named = [_named(word, directory) for word in words for directory in starts]
     inside = (path for path in dict.fromkeys(named) if _is_below(path, roots) and path not in starts)
-    for folder in [path for path in inside if is_folder(path)][:_MOST_FOLDERS]:
-        named += [_named(word, folder) for word in words]
+    for directory in [path for path in inside if is_directory(path)][:_MAX_DIRECTORIES]:
+        named += [_named(word, directory) for word in words]
     files = (path for path in named if _is_below(path, roots) or not str(path).startswith(_SYSTEM))
-    return [path for path in dict.fromkeys(files) if is_file(path)][:_MOST_FILES]
+    return [path for path in dict.fromkeys(files) if is_file(path)][:_MAX_FILES]
 
 
 def _is_below(path: Path, roots: Sequence[Path]) -> bool:
     return any(path.is_relative_to(root) for root in roots)
 
 
-def _named(word: str, folder: Path) -> Path:
-    return Path(os.path.realpath(folder / _PROJECT.sub(lambda _: str(folder), word)))
+def _named(word: str, directory: Path) -> Path:
+    return Path(os.path.realpath(directory / _PROJECT.sub(lambda _: str(directory), word)))
 
 
 def _words(text: str) -> Iterator[str]:
@@ -106,13 +106,13 @@ def _words(text: str) -> Iterator[str]:
     with suppress(ValueError):
         found += shlex.split(text)
     plain = text.replace('"', "").replace("'", "")
-    for _ in range(_MOST_INSIDE):
+    for _ in range(_MAX_INSIDE):
         plain = _PUT_IN.sub(".", plain)
     found += [part for word in _WORD.findall(plain) for part in (word, *word.split(":"))]
     for module in _MODULE.findall(text):
         found += [f"{module.replace('.', '/')}{end}" for end in (".py", "/__main__.py")]
     found += [name for word in tuple(found) for name in _UNNAMED.get(word.rpartition("/")[2], ())]
-    yield from (word for word in dict.fromkeys(found) if "\0" not in word and len(word) < _LONGEST_NAME)
+    yield from (word for word in dict.fromkeys(found) if "\0" not in word and len(word) < _MAX_NAME_LENGTH)
 
 
 def _content(path: Path) -> bytes:

@@ -40,23 +40,23 @@ class CappedOutput:
 
     def __init__(self) -> None:
         self._head = bytearray()
-        self._head_room = HEAD_BYTES
+        self._head_available = HEAD_BYTES
         self._ring = bytearray()
         self._end = 0  # where the next byte goes once the ring is full
         self._total = 0
 
-    def feed(self, chunk: bytes | memoryview) -> None:
+    def append(self, chunk: bytes | memoryview) -> None:
         """Append what arrived."""
         self._total += len(chunk)
-        if self._head_room:
-            first = chunk[: self._head_room]
+        if self._head_available:
+            first = chunk[: self._head_available]
             self._head += first
-            self._head_room -= len(first)
+            self._head_available -= len(first)
             chunk = chunk[len(first) :]
         if len(chunk) > TAIL_BYTES:
             chunk = chunk[-TAIL_BYTES:]
         if chunk:
-            self._feed_ring(chunk)
+            self._append_to_ring(chunk)
 
     def peek(self) -> Captured:
         """What is kept so far."""
@@ -64,21 +64,27 @@ class CappedOutput:
 
     def take(self, *, final: bool = True) -> Captured:
         """Hand out what is kept and start afresh; unless `final`, a character not yet complete stays for next time."""
-        kept = self.peek()
-        self._head, self._head_room, self._ring, self._end, self._total = bytearray(), HEAD_BYTES, bytearray(), 0, 0
-        held = 0 if final else incomplete_suffix(kept.tail or kept.head)
+        captured = self.peek()
+        self._head, self._head_available, self._ring, self._end, self._total = (
+            bytearray(),
+            HEAD_BYTES,
+            bytearray(),
+            0,
+            0,
+        )
+        held = 0 if final else incomplete_suffix(captured.tail or captured.head)
         if not held:
-            return kept
-        self.feed((kept.tail or kept.head)[-held:])
-        if kept.tail:
-            return Captured(kept.head, kept.tail[:-held], kept.total - held)
-        return Captured(kept.head[:-held], b"", kept.total - held)
+            return captured
+        self.append((captured.tail or captured.head)[-held:])
+        if captured.tail:
+            return Captured(captured.head, captured.tail[:-held], captured.total - held)
+        return Captured(captured.head[:-held], b"", captured.total - held)
 
-    def _feed_ring(self, chunk: bytes | memoryview) -> None:
-        room = TAIL_BYTES - len(self._ring)
-        if room:
-            self._ring += chunk[:room]
-            chunk = chunk[room:]
+    def _append_to_ring(self, chunk: bytes | memoryview) -> None:
+        available = TAIL_BYTES - len(self._ring)
+        if available:
+            self._ring += chunk[:available]
+            chunk = chunk[available:]
         first = min(len(chunk), TAIL_BYTES - self._end)
         self._ring[self._end : self._end + first] = chunk[:first]
         rest = len(chunk) - first

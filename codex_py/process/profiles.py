@@ -15,10 +15,10 @@ from typing import Final
 from codex_py.process.quoting import quote_word
 from codex_py.process.shells import has_posix_syntax
 from codex_py.process.sweep import MARKER
-from codex_py.process.withheld import WithheldVariables
+from codex_py.process.withheld import WithheldEnv
 
-_MOST_BYTES: Final = 1024 * 1024
-# What belongs to one process, or is set for each command anew.
+_MAX_BYTES: Final = 1024 * 1024
+# What belongs to one process, or is set for each command.
 _OWN: Final = frozenset({"PWD", "OLDPWD", "SHLVL", "_", "BASH_ENV", "CODEX_TOOL_CALL_ID", MARKER})
 _EXPORTED_FUNCTION: Final = ("BASH_FUNC_", "%%")
 _FIXED_OPTIONS: Final = (b"login_shell", b"restricted_shell")
@@ -82,9 +82,9 @@ class ShellStart:
 class LoginProfiles:
     """What is known of the profiles of a session's shells. What is `withheld` from commands comes from none of them."""
 
-    def __init__(self, withheld: WithheldVariables | None = None) -> None:
-        self._withheld = withheld or WithheldVariables()
-        self._learned: dict[str, bytes | None] = {}
+    def __init__(self, withheld: WithheldEnv | None = None) -> None:
+        self._withheld = withheld or WithheldEnv()
+        self._statements: dict[str, bytes | None] = {}
         self._lessons: dict[str, _Lesson] = {}
 
     def start(self, shell: str, env: Mapping[str, str]) -> ShellStart:
@@ -93,11 +93,11 @@ class LoginProfiles:
             return ShellStart(login=True, before=self._unset_script(shell, env))
         lesson = self._lessons.get(shell)
         if lesson is not None and lesson.is_over():
-            self._learned[shell] = lesson.statements(self._withheld)
+            self._statements[shell] = lesson.statements(self._withheld)
             self._lessons.pop(shell).close()
-        if shell not in self._learned:
+        if shell not in self._statements:
             return self._teach(shell, env)
-        statements = self._learned[shell]
+        statements = self._statements[shell]
         if statements is None:
             return ShellStart(login=True, before=self._unset_script(shell, env))
         script = os.memfd_create("profile", os.MFD_CLOEXEC)
@@ -105,7 +105,7 @@ class LoginProfiles:
         return ShellStart(login=True, no_profile=True, fds=(script,))
 
     def close(self) -> None:
-        """Let go of what is still being learned."""
+        """Close the lessons that are still open."""
         for lesson in self._lessons.values():
             lesson.close()
         self._lessons.clear()
@@ -125,24 +125,24 @@ class LoginProfiles:
 
 
 class _Lesson:
-    """What a shell is about to tell of its profile; `before` is the environment it was started with."""
+    """Reads what a shell reports about its profile; `before` is the environment it was started with."""
 
     def __init__(self, answer: int) -> None:
         self.before: Mapping[str, str] = {}
         self._answer = answer
 
     def is_over(self) -> bool:
-        variables, rest = self._told()
-        return bool(variables) and rest.endswith(b"\0")
+        env_block, rest = self._read_answer()
+        return bool(env_block) and rest.endswith(b"\0")
 
-    def statements(self, withheld: WithheldVariables) -> bytes | None:
+    def statements(self, withheld: WithheldEnv) -> bytes | None:
         """Bash that makes the same of the same environment; None when it would be too much."""
-        variables, rest = self._told()
-        found = dict(_variable(entry) for entry in variables.split(b"\0"))
+        env_block, rest = self._read_answer()
+        found = dict(_variable(entry) for entry in env_block.split(b"\0"))
         after = {name: value for name, value in found.items() if name in self.before or not withheld.holds(name, value)}
-        umask, *told = rest.removesuffix(b"\0").split(b"\n")
-        options = [line for line in told if line.startswith(b"shopt -")]
-        functions = told[len(options) :]
+        umask, *lines = rest.removesuffix(b"\0").split(b"\n")
+        options = [line for line in lines if line.startswith(b"shopt -")]
+        functions = lines[len(options) :]
         statements = b"\n".join(
             [
                 *_exports(self.before, after),
@@ -152,15 +152,15 @@ class _Lesson:
                 *(f"export -f {name}".encode() for name in _exported_functions(after)),
             ]
         )
-        return statements + b"\n" if len(statements) < _MOST_BYTES else None
+        return statements + b"\n" if len(statements) < _MAX_BYTES else None
 
     def close(self) -> None:
         os.close(self._answer)
 
-    def _told(self) -> tuple[bytes, bytes]:
+    def _read_answer(self) -> tuple[bytes, bytes]:
         """The variables, each but the last with a NUL after it; and umask, options and functions, a NUL at the end."""
-        variables, _, rest = os.pread(self._answer, 2 * _MOST_BYTES, 0).partition(b"\0\0")
-        return variables, rest
+        env_block, _, rest = os.pread(self._answer, 2 * _MAX_BYTES, 0).partition(b"\0\0")
+        return env_block, rest
 
 
 def _variable(entry: bytes) -> tuple[str, str]:

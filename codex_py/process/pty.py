@@ -45,12 +45,12 @@ def set_size(terminal: int, rows: int, columns: int) -> None:
 
 def open_terminal() -> tuple[int, int]:
     """A new terminal: the end this program reads and writes (not blocking), and the command's end."""
-    ours, theirs = os.openpty()
+    parent_end, child_end = os.openpty()
     try:
-        set_size(theirs, ROWS, COLUMNS)
-        os.set_blocking(ours, False)
+        set_size(child_end, ROWS, COLUMNS)
+        os.set_blocking(parent_end, False)
     except OSError:
-        os.close(ours)
-        os.close(theirs)
+        os.close(parent_end)
+        os.close(child_end)
         raise
-    return ours, theirs
+    return parent_end, child_end

@@ -25,7 +25,7 @@ _SCRATCH_BYTES: Final = 512 * 1024
 _PENDING_BYTES: Final = 1024 * 1024
 
 
-class ExecSession:
+class RunningCommand:
     """A command that was started. Belongs to the event loop it was made in."""
 
     def __init__(self, session_id: int, spec: CommandSpec, child: Child, *, marker: str) -> None:
@@ -42,7 +42,7 @@ class ExecSession:
         self.call_id: Final = spec.call_id
         # What is typed of a line that is not ended yet; kept by who judges input.
         self.typed = ""
-        self.on_end: Callable[[ExecSession], None] | None = None
+        self.on_end: Callable[[RunningCommand], None] | None = None
         # Called with output as it arrives; a view is valid during the call only.
         self.on_output: Callable[[bytes | memoryview], None] | None = None
         self._child = child
@@ -188,7 +188,7 @@ class ExecSession:
         """Read what is there, at most half a MiB; return how many bytes that was."""
         piece, ended = self._fill_scratch()
         if self._keeping and piece:
-            self._unread.feed(piece)
+            self._unread.append(piece)
             if self.on_output is not None:
                 self.on_output(piece)
         if ended:
@@ -238,6 +238,6 @@ class ExecSession:
 
 
 def _append(buffer: CappedOutput, captured: Captured) -> None:
-    buffer.feed(captured.head)
-    buffer.feed(captured.gap())
-    buffer.feed(captured.tail)
+    buffer.append(captured.head)
+    buffer.append(captured.gap())
+    buffer.append(captured.tail)

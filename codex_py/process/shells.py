@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.errors import ToolError
-from codex_py.paths import is_folder, is_there
+from codex_py.paths import is_directory, is_there
 from codex_py.process.env import bundled_tools, find_executable
 from codex_py.process.quoting import quote_word
 
@@ -37,7 +37,7 @@ def find_shell(name: str, env: Mapping[str, str]) -> str:
         raise ToolError(f"cannot use shell `{name}`: not found")
     if not is_there(Path(path)):
         raise ToolError(f"cannot use shell `{name}`: no such file")
-    if is_folder(Path(path)) or not os.access(path, os.X_OK):
+    if is_directory(Path(path)) or not os.access(path, os.X_OK):
         raise ToolError(f"cannot use shell `{name}`: not an executable file")
     return path
 
@@ -58,10 +58,10 @@ def keep_bundled_tools(script: str, shell: str) -> str:
     Login profiles reset `PATH` (Debian's /etc/profile does). The assignment stays on the script's first line so that
     the line numbers of the shell's messages remain true. For a shell that assigns in another way it is left as it is.
     """
-    folder = bundled_tools()
-    if folder is None or not has_posix_syntax(shell) or find_executable("rg", _USUAL_PATH):
+    directory = bundled_tools()
+    if directory is None or not has_posix_syntax(shell) or find_executable("rg", _USUAL_PATH):
         return script
-    return f'PATH="$PATH":{quote_word(str(folder))}; {script}'
+    return f'PATH="$PATH":{quote_word(str(directory))}; {script}'
 
 
 def with_fixed_path(script: str, shell: str, path: str) -> str:

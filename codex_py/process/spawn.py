@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.errors import ToolError
-from codex_py.paths import is_folder
+from codex_py.paths import is_directory
 from codex_py.process.pty import open_terminal
 from codex_py.protocol.value import Value
 
@@ -109,31 +109,31 @@ def start_child(spec: CommandSpec, extra_env: Mapping[str, str]) -> Child:
 
 
 def _start_on_pipe(spec: CommandSpec, extra_env: Mapping[str, str]) -> Child:
-    ours, theirs = os.pipe2(os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
+    parent_end, child_end = os.pipe2(os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
     capacity = 0
     try:
         with suppress(OSError):  # a roomier pipe saves wake-ups; the user's pipe quota may not allow it
-            capacity = fcntl.fcntl(theirs, _F_SETPIPE_SZ, _PIPE_BYTES)
-        os.set_blocking(ours, False)
-        process = _popen(spec, extra_env, stdin=subprocess.DEVNULL, output=theirs)
+            capacity = fcntl.fcntl(child_end, _F_SETPIPE_SZ, _PIPE_BYTES)
+        os.set_blocking(parent_end, False)
+        process = _popen(spec, extra_env, stdin=subprocess.DEVNULL, output=child_end)
     except BaseException:
-        os.close(ours)
+        os.close(parent_end)
         raise
     finally:
-        os.close(theirs)
-    return Child(process, ours, sandboxed=spec.sandboxed, capacity=capacity)
+        os.close(child_end)
+    return Child(process, parent_end, sandboxed=spec.sandboxed, capacity=capacity)
 
 
 def _start_on_terminal(spec: CommandSpec, extra_env: Mapping[str, str]) -> Child:
-    ours, theirs = open_terminal()
+    parent_end, child_end = open_terminal()
     try:
-        process = _popen(spec, extra_env, stdin=theirs, output=theirs)
+        process = _popen(spec, extra_env, stdin=child_end, output=child_end)
     except BaseException:
-        os.close(ours)
+        os.close(parent_end)
         raise
     finally:
-        os.close(theirs)
-    return Child(process, ours, sandboxed=spec.sandboxed)
+        os.close(child_end)
+    return Child(process, parent_end, sandboxed=spec.sandboxed)
 
 
 def _popen(spec: CommandSpec, extra_env: Mapping[str, str], *, stdin: int, output: int) -> subprocess.Popen[bytes]:
@@ -162,6 +162,6 @@ def _why_not(spec: CommandSpec, error: OSError | ValueError) -> str:
         return "cannot start the command: it has a NUL or a lone surrogate, which no argument can hold"
     if error.errno == errno.E2BIG:
         return "cannot start the command: it is longer than the system allows; put the text into a file first"
-    if not is_folder(spec.cwd):
+    if not is_directory(spec.cwd):
         return f"cannot start the command: working directory `{spec.cwd}` does not exist"
     return f"cannot start `{spec.argv[0]}`: {(error.strerror or str(error)).lower()}"

@@ -56,10 +56,10 @@ def kill_marked(prefix: str) -> None:
 
     Blocks for as long as dying takes, milliseconds as a rule and a second at most.
     """
-    wanted = prefix.encode()
+    marker = prefix.encode()
     deadline = time.monotonic() + _SECONDS
     while time.monotonic() < deadline:
-        dying = [fd for pid in _marked(wanted) if (fd := _kill(pid, wanted)) is not None]
+        dying = [fd for pid in _marked(marker) if (fd := _kill(pid, marker)) is not None]
         if not dying:
             return
         for fd in dying:
@@ -69,7 +69,7 @@ def kill_marked(prefix: str) -> None:
             os.close(fd)
 
 
-def _kill(pid: int, wanted: bytes) -> int | None:
+def _kill(pid: int, marker: bytes) -> int | None:
     """Kill one process; give back a descriptor that is readable when it has ended, None when it is gone already."""
     try:
         fd = os.pidfd_open(pid)
@@ -77,29 +77,29 @@ def _kill(pid: int, wanted: bytes) -> int | None:
         return None
     with suppress(OSError):
         # Asked again: the number may have passed to another process before it was held.
-        if _carries(pid, wanted):
+        if _has_marker(pid, marker):
             signal.pidfd_send_signal(fd, signal.SIGKILL)
             return fd
     os.close(fd)
     return None
 
 
-def _marked(wanted: bytes) -> set[int]:
+def _marked(marker: bytes) -> set[int]:
     own = os.getpid()
     try:
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - names are all it takes
     except OSError:
         return set()
-    return {pid for pid in pids if pid != own and _carries(pid, wanted)}
+    return {pid for pid in pids if pid != own and _has_marker(pid, marker)}
 
 
-def _carries(pid: int, wanted: bytes) -> bool:
+def _has_marker(pid: int, marker: bytes) -> bool:
     environ = _read(pid, "environ")
-    entry = f"{MARKER}=".encode() + wanted
+    entry = f"{MARKER}=".encode() + marker
     if environ.startswith(entry) or b"\0" + entry in environ:
         return True
     _, _, limit = _read(pid, "limits").partition(f"\n{MARKED_LIMIT} ".encode())
-    return limit.lstrip().startswith(wanted) and not _has_ended(pid)
+    return limit.lstrip().startswith(marker) and not _has_ended(pid)
 
 
 def _has_ended(pid: int) -> bool:

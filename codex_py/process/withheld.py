@@ -21,7 +21,7 @@ _SHAPES: Final = (
 )
 
 
-class WithheldVariables(Value):
+class WithheldEnv(Value):
     """`names` are withheld whatever they hold; of the others `rules` decide, by name and by value."""
 
     rules: EnvironmentRules = EnvironmentRules()
@@ -41,7 +41,7 @@ class WithheldVariables(Value):
 
         Names and the commonest shapes only: a shell cannot ask `has_credential`. The `names` go without awk.
         """
-        kept = " ".join(sorted(filter(_is_name, passed)))
+        passed_names = " ".join(sorted(filter(_is_name, passed)))
         names = " ".join(sorted(name for name in self.names if _is_name(name) and name not in passed))
         condition = self._condition()
         plain = f"unset {names}; " if names else ""
@@ -49,7 +49,7 @@ class WithheldVariables(Value):
             return plain
         program = (
             "BEGIN { for (n in ENVIRON) if (n ~ /^[A-Za-z_][A-Za-z0-9_]*$/"
-            f' && !index(" {kept} ", " " n " ") && ({condition})) printf "unset %s;", n }}'
+            f' && !index(" {passed_names} ", " " n " ") && ({condition})) printf "unset %s;", n }}'
         )
         return f"{plain}eval \"$(command -p awk '{program}')\"; "
 

@@ -1,4 +1,4 @@
-"""Agents: sessions that a session started, as people and the model are told of them."""
+"""Agents: sessions that a session started, as people and the model see them."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class CommandStarted(Value):
 class CommandOutput(Value):
     """What a running command has just printed, at most 20 times a second and 8 KiB each.
 
-    Of what comes faster only the end is told; `CommandFinished` has all of it, as far as it is kept.
+    Of output that comes faster only the end is sent; `CommandFinished` has all of it, as far as it is kept.
     """
 
     call_id: str
@@ -191,7 +191,7 @@ class McpCallFinished(Value):
 
 
 class ToolCallFinished(Value):
-    """A call that told nothing else of itself: of a tool without events of its own, or one that never got to work.
+    """A call that emitted no other event: of a tool without events of its own, or one that never got to work.
 
     `arguments` are as the model wrote them.
     """
@@ -246,7 +246,7 @@ class SkillUsed(Value):
 
 
 class AgentCallStarted(Value):
-    """The model deals with agents; `targets` are the ids of those it names, and `prompt` is what one is told."""
+    """The model deals with agents; `targets` are the ids of those it names, and `prompt` is what one is sent."""
 
     call_id: str
     tool: AgentTool
@@ -271,7 +271,7 @@ class AgentChanged(Value):
     was: AgentStatus | None = None
 
 
-class QuestionAsked(Value):
+class QuestionRaised(Value):
     """The turn waits for an `Answer` op with the question's id."""
 
     question: Question
@@ -377,7 +377,7 @@ Event: TypeAlias = (
     | AgentCallStarted
     | AgentCallFinished
     | AgentChanged
-    | QuestionAsked
+    | QuestionRaised
     | QuestionClosed
     | Retrying
     | UsageReported

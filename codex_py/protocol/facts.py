@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Section(NamedTuple):
+class FactSection(NamedTuple):
     """A part of a page: a heading, and rows of a name and what is said of it."""
 
     heading: str

@@ -1,4 +1,4 @@
-"""History items: what the model has been told and what it answered.
+"""History items: what the model was sent and what it answered.
 
 The provider owns this vocabulary and we carry it: an item is encoded once, and those bytes go to the history, the
 rollout file and every later request, so unknown types and unknown fields survive the round trip. Code that needs to
@@ -15,7 +15,7 @@ from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_j
 from codex_py.protocol.value import Value
 
 _TYPE_FIRST: Final = b'{"type":"'
-_EXCHANGE_KIND: Final = re.compile(rb'\{"type":"(function|custom_tool|local_shell)_call(_output)?"')
+_EXCHANGE_TYPE: Final = re.compile(rb'\{"type":"(function|custom_tool|local_shell)_call(_output)?"')
 _CALL_ID: Final = re.compile(rb'"call_id":"([^"\\]*)"')
 
 
@@ -109,30 +109,30 @@ class Exchange(NamedTuple):
 
 def exchange_of(item: ResponseItem) -> Exchange | None:
     """What pairs a call with its output; None for every other item. Looks at the bytes: a long history has many."""
-    kind = _EXCHANGE_KIND.match(item.encoded)
-    if kind is None:
+    match = _EXCHANGE_TYPE.match(item.encoded)
+    if match is None:
         return None
     # Within a JSON text the quotes would be escaped, so this key stands for itself; twice, it may be a nested one.
     ids = _CALL_ID.findall(item.encoded)
     call_id = ids[0].decode() if len(ids) == 1 else item.decode().get("call_id")
-    return Exchange(call_id, kind[2] is not None, kind[1] == b"custom_tool") if isinstance(call_id, str) else None
+    return Exchange(call_id, match[2] is not None, match[1] == b"custom_tool") if isinstance(call_id, str) else None
 
 
 def message(role: str, *texts: str) -> ResponseItem:
     """A message of ours (role `developer` or `user`), one `input_text` part a text."""
-    return message_of_parts(role, [{"type": "input_text", "text": text} for text in texts])
+    return message_of_content(role, [{"type": "input_text", "text": text} for text in texts])
 
 
-def message_of_parts(role: str, parts: Sequence[dict[str, Any]]) -> ResponseItem:
+def message_of_content(role: str, content: Sequence[dict[str, Any]]) -> ResponseItem:
     """A message of ours made of ready content parts (`input_text`, `input_image`)."""
-    return ResponseItem(encode_json({"type": "message", "role": role, "content": list(parts)}))
+    return ResponseItem(encode_json({"type": "message", "role": role, "content": list(content)}))
 
 
 def call_output(call: ToolCall, output: str | Sequence[dict[str, Any]]) -> ResponseItem:
     """The answer to a call: a text, or content parts (`input_text`, `input_image`)."""
-    kind = "custom_tool_call_output" if call.custom else "function_call_output"
+    item_type = "custom_tool_call_output" if call.custom else "function_call_output"
     body = output if isinstance(output, str) else list(output)
-    return ResponseItem(encode_json({"type": kind, "call_id": call.call_id, "output": body}))
+    return ResponseItem(encode_json({"type": item_type, "call_id": call.call_id, "output": body}))
 
 
 def _view(value: dict[str, Any]) -> ItemView:
@@ -166,9 +166,9 @@ def _view(value: dict[str, Any]) -> ItemView:
             return OtherItem(str(value.get("type", "")))
 
 
-def _texts(parts: object, separator: str) -> str:
-    if isinstance(parts, str):
-        return parts
+def _texts(content: object, separator: str) -> str:
+    if isinstance(content, str):
+        return content
     # A model that will not answer says so in a part of its own.
-    texts = [as_object(part).get("text", as_object(part).get("refusal")) for part in as_list(parts)]
+    texts = [as_object(item).get("text", as_object(item).get("refusal")) for item in as_list(content)]
     return separator.join(text for text in texts if isinstance(text, str))

@@ -37,9 +37,9 @@ class UserShell(Value):
 
 
 class AcceptPlan(Value):
-    """Leave plan mode and begin a turn that carries the plan out; `wishes` is what the user wants besides."""
+    """Leave plan mode and begin a turn that carries the plan out; `instructions` is what the user wants besides."""
 
-    wishes: str = ""
+    instructions: str = ""
 
 
 class Begin(Value):
@@ -57,7 +57,7 @@ class Compact(Value):
 
 
 class OverrideTurnContext(Value):
-    """Other settings from the next turn on; None leaves one as it is. The model is told of them by items of their own.
+    """Other settings from the next turn on; None leaves one as it is. The model is sent an item for each change.
 
     A sandbox is a policy, or a mode with what the configuration says of it. Another model brings its own effort along,
     unless one is given; an empty one is the model's own. In plan mode
@@ -75,10 +75,10 @@ class OverrideTurnContext(Value):
 
 
 class ReloadSkills(Value):
-    """Forget what was read of skills: the next turn reads all of them anew."""
+    """Forget the loaded skills: the next turn reads all of them again."""
 
 
-class Answer(Value):
+class AnswerQuestion(Value):
     """What the user says to a question: a value, or None for no answer; an approval is answered with its scope."""
 
     question_id: str
@@ -95,5 +95,5 @@ Op: TypeAlias = (
     | Compact
     | OverrideTurnContext
     | ReloadSkills
-    | Answer
+    | AnswerQuestion
 )

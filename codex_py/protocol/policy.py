@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 from codex_py.protocol.value import Value
 
 ApprovalWord: TypeAlias = Literal["untrusted", "on-failure", "on-request", "never"]
-QuestionKind: TypeAlias = Literal[
+QuestionType: TypeAlias = Literal[
     "sandbox_approval", "rules", "mcp_elicitations", "skill_approval", "request_permissions"
 ]
 SandboxMode: TypeAlias = Literal["read-only", "workspace-write", "danger-full-access"]
@@ -96,9 +96,9 @@ def approval_payload(policy: ApprovalPolicy) -> str | dict[str, Any]:
     return {GRANULAR: dict(vars(policy))} if isinstance(policy, GranularApproval) else policy
 
 
-def asks_about(policy: ApprovalPolicy, kind: QuestionKind) -> bool:
+def asks_about(policy: ApprovalPolicy, question_type: QuestionType) -> bool:
     """Whether questions of a kind are put to the user at all."""
-    return bool(vars(policy)[kind]) if isinstance(policy, GranularApproval) else policy != "never"
+    return bool(vars(policy)[question_type]) if isinstance(policy, GranularApproval) else policy != "never"
 
 
 def has_no_limits(sandbox: SandboxPolicy, approval: ApprovalPolicy) -> bool:

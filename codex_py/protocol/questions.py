@@ -14,7 +14,7 @@ from codex_py.protocol.value import Value
 
 ApprovalScope: TypeAlias = Literal["once", "session", "project", "always"]
 
-_MOST_SAID: Final = 4000
+_MAX_TEXT_LENGTH: Final = 4000
 _ANSWERS: Final = "answers"
 
 
@@ -86,10 +86,10 @@ class ProjectServersQuestion(Value):
     @property
     def has_commands(self) -> bool:
         """Whether one of them is started here, and not just connected to."""
-        return any(one.transport == "stdio" for one in self.servers)
+        return any(server.transport == "stdio" for server in self.servers)
 
 
-class Choice(Value):
+class QuestionOption(Value):
     """One of the answers offered, and what choosing it leads to."""
 
     label: str
@@ -111,11 +111,11 @@ class ModelQuestion(Value):
     id: str
     header: str
     question: str
-    options: tuple[Choice, ...]
+    options: tuple[QuestionOption, ...]
 
 
 class ModelAsks(Value):
-    """All that the model asks by one call, in its order. A `FormReply` to it is what `answered_all` makes."""
+    """All that the model asks by one call, in its order. A `FormReply` to it is what `answer_all` makes."""
 
     call_id: str
     questions: tuple[ModelQuestion, ...]
@@ -131,7 +131,7 @@ class ChoiceQuestion(Value):
     id: str
     header: str
     question: str
-    options: tuple[Choice, ...]
+    options: tuple[QuestionOption, ...]
     agent: str = ""
     form: McpForm | None = None
     count: str = ""
@@ -154,31 +154,31 @@ def read_form_reply(value: str | None) -> FormReply | None:
     if value is None or not value.startswith('{"action":'):
         return None
     try:
-        said = as_object(decode_json(value))
+        reply = as_object(decode_json(value))
     except ValueError:
         return None
-    match said.get("action"):
+    match reply.get("action"):
         case "accept" | "decline" | "cancel" as action:
-            return FormReply(action, as_object(said.get("content")) if action == "accept" else None)
+            return FormReply(action, as_object(reply.get("content")) if action == "accept" else None)
         case _:
             return None
 
 
-def answered_all(answers: Sequence[Sequence[str]]) -> FormReply:
+def answer_all(answers: Sequence[Sequence[str]]) -> FormReply:
     """The answers to each of `ModelAsks`, in their order; one that is left open has none."""
-    return FormReply("accept", {_ANSWERS: [list(one) for one in answers]})
+    return FormReply("accept", {_ANSWERS: [list(answer) for answer in answers]})
 
 
 def read_answers(value: str | None, count: int) -> list[list[str]] | None:
-    """What `answered_all` has made for so many questions; none at all where the user turned all of them down.
+    """What `answer_all` has made for so many questions; none at all where the user turned all of them down.
 
     None for any other answer, which is one to the first of them.
     """
     reply = read_form_reply(value)
     if reply is None:
         return None
-    given = [as_list(one) for one in as_list((reply.content or {}).get(_ANSWERS))[:count]]
-    texts = [[said for said in one if isinstance(said, str)] for one in given]
+    answers = [as_list(group) for group in as_list((reply.content or {}).get(_ANSWERS))[:count]]
+    texts = [[text for text in group if isinstance(text, str)] for group in answers]
     return [*texts, *([] for _ in range(count - len(texts)))]
 
 
@@ -238,10 +238,10 @@ class ApprovalReply(Value):
         """The reply as the value of an `Answer` op."""
         if not (self.pattern or self.message or self.refusal):
             return self.scope
-        said = {"scope": self.scope, "pattern": list(self.pattern), "message": self.message}
+        fields = {"scope": self.scope, "pattern": list(self.pattern), "message": self.message}
         if self.refusal:
-            said["refusal"] = self.refusal
-        return encode_json(said).decode()
+            fields["refusal"] = self.refusal
+        return encode_json(fields).decode()
 
 
 def read_reply(value: str | None, scopes: Sequence[ApprovalScope]) -> ApprovalReply:
@@ -249,20 +249,20 @@ def read_reply(value: str | None, scopes: Sequence[ApprovalScope]) -> ApprovalRe
     if value is None or not value.startswith("{"):
         return ApprovalReply(_scope(value, scopes))
     try:
-        said = as_object(decode_json(value))
+        fields = as_object(decode_json(value))
     except ValueError:
         return ApprovalReply()
-    words = as_list(said.get("pattern"))
+    words = as_list(fields.get("pattern"))
     return ApprovalReply(
-        _scope(said.get("scope"), scopes),
+        _scope(fields.get("scope"), scopes),
         tuple(words) if all(isinstance(word, str) for word in words) else (),
-        _words(said.get("message")),
-        _words(said.get("refusal")),
+        _words(fields.get("message")),
+        _words(fields.get("refusal")),
     )
 
 
-def _words(said: object) -> str:
-    return said[:_MOST_SAID].strip() if isinstance(said, str) else ""
+def _words(value: object) -> str:
+    return value[:_MAX_TEXT_LENGTH].strip() if isinstance(value, str) else ""
 
 
 def _scope(word: object, scopes: Sequence[ApprovalScope]) -> ApprovalScope | None:

@@ -44,9 +44,9 @@ def arguments_of(call: ToolCall) -> Mapping[str, Any]:
 def command_of(call: ToolCall) -> str | None:
     """The command that a call runs; None when it runs none."""
     arguments = arguments_of(call)
-    given = arguments.get("cmd") or arguments.get("command")
-    words = [word for word in as_list(given) if isinstance(word, str)]
-    return given if isinstance(given, str) else " ".join(words) or None
+    command = arguments.get("cmd") or arguments.get("command")
+    words = [word for word in as_list(command) if isinstance(word, str)]
+    return command if isinstance(command, str) else " ".join(words) or None
 
 
 def output_of(item: ResponseItem) -> str:
@@ -54,5 +54,5 @@ def output_of(item: ResponseItem) -> str:
     output = item.decode().get("output")
     if isinstance(output, str):
         return output
-    parts = [as_object(part) for part in as_list(output)]
-    return "\n".join(str(part.get("text", f"[{part.get('type', 'part')}]")) for part in parts)
+    items = [as_object(fragment) for fragment in as_list(output)]
+    return "\n".join(str(part.get("text", f"[{part.get('type', 'part')}]")) for part in items)

@@ -16,7 +16,7 @@ _REFUSALS: Final = ("aborted", "unsupported call: ", "unsupported custom tool ca
 SHELL_TOOLS: Final = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
 
 
-class CommandReport(NamedTuple):
+class CommandEnding(NamedTuple):
     """What the output of a command's call says of it: how it ended, if it did, and what it `printed`."""
 
     status: Literal["completed", "failed", "declined", "in_progress"]
@@ -25,16 +25,16 @@ class CommandReport(NamedTuple):
     printed: str
 
 
-def report_of(output: str | None) -> CommandReport:
-    """How the command of a call ended, as its output told the model; None where there is no output."""
+def report_of(output: str | None) -> CommandEnding:
+    """How the command of a call ended, as its output says; None where there is no output."""
     report, _, printed = (output or "").partition("\nOutput:\n")
     code, took = exit_code_in(report), _TIME.search(report)
     seconds = float(took[1]) if took else 0.0
     if code is None and _RUNNING in report:
-        return CommandReport("in_progress", None, seconds, printed)
+        return CommandEnding("in_progress", None, seconds, printed)
     if code is None and _DECLINED.match(report):
-        return CommandReport("declined", None, seconds, report)
-    return CommandReport("completed" if code == 0 else "failed", code, seconds, report if code is None else printed)
+        return CommandEnding("declined", None, seconds, report)
+    return CommandEnding("completed" if code == 0 else "failed", code, seconds, report if code is None else printed)
 
 
 def exit_code_in(report: str) -> int | None:

@@ -47,13 +47,13 @@ class TokenUsage(Value):
     def from_wire(cls, usage: object) -> TokenUsage:
         """Read a Responses `usage` object; missing or odd fields count as 0."""
         counts = as_object(usage)
-        given, taken = _count(counts, "input_tokens"), _count(counts, "output_tokens")
+        sent, received = _count(counts, "input_tokens"), _count(counts, "output_tokens")
         return cls(
-            given,
+            sent,
             _count(counts.get("input_tokens_details"), "cached_tokens"),
-            taken,
+            received,
             _count(counts.get("output_tokens_details"), "reasoning_tokens"),
-            _count(counts, "total_tokens") or given + taken,
+            _count(counts, "total_tokens") or sent + received,
             _count(counts.get("input_tokens_details"), "cache_write_tokens"),
         )
 

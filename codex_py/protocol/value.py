@@ -20,7 +20,7 @@ class Value:
     secret_fields: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
-        own = [name for name, kind in cls.__annotations__.items() if not str(kind).startswith("ClassVar")]
+        own = [name for name, annotation in cls.__annotations__.items() if not str(annotation).startswith("ClassVar")]
         cls.__match_args__ = (*cls.__match_args__, *own)
 
     def __init__(self, *args: Any, **values: Any) -> None:

@@ -11,42 +11,42 @@ from codex_py.protocol.events import AgentChanged
 from codex_py.protocol.items import ItemView, Message, ToolCall
 from codex_py.protocol.readable import arguments_of
 from codex_py.render.agents import render_agent, render_refusal
-from codex_py.render.entry import Entry
+from codex_py.render.entry import ScrollbackEntry
 
 _NOTICE: Final = "<subagent_notification>"
 # The second is what Codex CLI called it for a time.
 _WAITS: Final = frozenset({"wait_agent", "wait"})
 
 
-class AgentStory:
-    """Follows the agents from item to item. Each end is told once, however often the model was told of it."""
+class AgentCallRenderer:
+    """Follows the agents from item to item. Each end is shown once, however often it was sent to the model."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._working: dict[str, None] = {}
 
-    def told(self, view: ItemView, outputs: Mapping[str, str]) -> Sequence[Entry] | None:
+    def render_item(self, view: ItemView, outputs: Mapping[str, str]) -> Sequence[ScrollbackEntry] | None:
         """What was seen of an item; None for one that is not about agents, or makes no sense."""
         match view:
             case ToolCall(custom=False) as call if not call.namespace:
-                return self._called(call, outputs.get(call.call_id, ""))
+                return self._render_call(call, outputs.get(call.call_id, ""))
             case Message(role="user", text=text) if text.startswith(_NOTICE):
-                notice = _read(text.removeprefix(_NOTICE).partition("</")[0])
-                self._learn(notice.get("agent_path"), notice.get("nickname"))
+                notice = _parse_object(text.removeprefix(_NOTICE).partition("</")[0])
+                self._note_name(notice.get("agent_path"), notice.get("nickname"))
                 return self._ended({str(notice.get("agent_path")): notice.get("status")})
             case _:
                 return None
 
-    def interrupted(self) -> Sequence[Entry]:
+    def interrupted(self) -> Sequence[ScrollbackEntry]:
         """The turn was stopped, and with it every agent at work."""
         return self._ended(dict.fromkeys(tuple(self._working), "interrupted"))
 
-    def _called(self, call: ToolCall, output: str) -> Sequence[Entry] | None:
-        arguments, answer = arguments_of(call), _read(output)
+    def _render_call(self, call: ToolCall, output: str) -> Sequence[ScrollbackEntry] | None:
+        arguments, answer = arguments_of(call), _parse_object(output)
         target = str(arguments.get("target") or arguments.get("id") or "")
         match call.name:
             case "spawn_agent" if isinstance(agent_id := answer.get("agent_id"), str):
-                self._learn(agent_id, answer.get("nickname"))
+                self._note_name(agent_id, answer.get("nickname"))
                 return self._begun(agent_id, arguments)
             case "send_input" if "submission_id" in answer:
                 return self._begun(target, arguments)
@@ -60,29 +60,29 @@ class AgentStory:
                 return [render_refusal(call.name, output)] if output and output != "aborted" else []
             case "list_agents":
                 for agent in map(as_object, as_list(answer.get("agents"))):
-                    self._learn(agent.get("agent_id"), agent.get("nickname"))
+                    self._note_name(agent.get("agent_id"), agent.get("nickname"))
                 return None
             case _:
                 return None
 
-    def _begun(self, target: str, arguments: Mapping[str, Any]) -> Sequence[Entry]:
+    def _begun(self, target: str, arguments: Mapping[str, Any]) -> Sequence[ScrollbackEntry]:
         items = [as_object(item).get("text") for item in as_list(arguments.get("items"))]
-        said = [text for text in (arguments.get("message"), *items) if isinstance(text, str)]
+        texts = [text for text in (arguments.get("message"), *items) if isinstance(text, str)]
         name = self._name(target)
         self._working[name] = None
-        return _shown(name, "running", task="\n".join(said))
+        return _render_state(name, "running", task="\n".join(texts))
 
-    def _ended(self, statuses: Mapping[str, Any]) -> Sequence[Entry]:
-        entries: list[Entry] = []
+    def _ended(self, statuses: Mapping[str, Any]) -> Sequence[ScrollbackEntry]:
+        entries: list[ScrollbackEntry] = []
         for target, status in statuses.items():
             word, message = next(iter(as_object(status).items()), (status, None))
             name = self._name(target)
             if name in self._working and isinstance(word, str) and word not in AT_WORK:
                 del self._working[name]
-                entries += _shown(name, word, message=message if isinstance(message, str) else None)
+                entries += _render_state(name, word, message=message if isinstance(message, str) else None)
         return entries
 
-    def _learn(self, agent_id: object, name: object) -> None:
+    def _note_name(self, agent_id: object, name: object) -> None:
         if isinstance(agent_id, str) and isinstance(name, str) and name:
             self._names[agent_id] = name
 
@@ -90,13 +90,13 @@ class AgentStory:
         return self._names.get(target, target)
 
 
-def _shown(name: str, status: str, *, task: str = "", message: str | None = None) -> Sequence[Entry]:
+def _render_state(name: str, status: str, *, task: str = "", message: str | None = None) -> Sequence[ScrollbackEntry]:
     state = AgentState("", name, "", 1, task, cast("AgentStatus", status), message=message)
     entry = render_agent(AgentChanged(state, None), expanded=False)
     return [] if entry is None else [entry]
 
 
-def _read(text: str) -> dict[str, Any]:
+def _parse_object(text: str) -> dict[str, Any]:
     try:
         return as_object(decode_json(text))
     except ValueError:

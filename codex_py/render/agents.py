@@ -12,7 +12,7 @@ from codex_py.protocol.agents import AgentState, AgentStatus
 from codex_py.protocol.events import AgentChanged
 from codex_py.render.command import output_block, wheel
 from codex_py.render.command_title import command_title
-from codex_py.render.entry import Entry, OneLine, line_of
+from codex_py.render.entry import OneLine, ScrollbackEntry, line_of
 from codex_py.text.excerpt import ends_of, first_words
 
 _TASK_SHOWN: Final = 400
@@ -26,30 +26,32 @@ _ENDS: Final[dict[AgentStatus, tuple[str, str, str]]] = {
 }
 
 
-def render_agent(event: AgentChanged, *, expanded: bool) -> Entry | None:
+def render_agent(event: AgentChanged, *, expanded: bool) -> ScrollbackEntry | None:
     """An agent that began, or came to an end; None for everything else that changes."""
     agent = event.agent
     if agent.status == event.was or agent.status == "pending_init":
         return None
     if agent.is_at_work:
-        return Entry(OneLine(_line("▸", "accent", agent, first_words(agent.task, _TASK_SHOWN))), spacing="dense")
+        return ScrollbackEntry(
+            OneLine(_line("▸", "accent", agent, first_words(agent.task, _TASK_SHOWN))), spacing="dense"
+        )
     glyph, style, word = _ENDS.get(agent.status, ("·", "dim", agent.status))
-    # What it came to was told before, where it is only closed.
-    said = agent.message if agent.status != "shutdown" else ""
-    shown = ends_of(said or "", _LINES_EXPANDED if expanded else _LINES)
-    parts: list[RenderableType] = [OneLine(_line(glyph, style, agent, word))]
-    return Entry(*parts, *([output_block(shown)] if shown else []), spacing="dense")
+    # An agent that is only closed has shown its result before.
+    message = agent.message if agent.status != "shutdown" else ""
+    shown = ends_of(message or "", _LINES_EXPANDED if expanded else _LINES)
+    renderables: list[RenderableType] = [OneLine(_line(glyph, style, agent, word))]
+    return ScrollbackEntry(*renderables, *([output_block(shown)] if shown else []), spacing="dense")
 
 
-def render_refusal(tool: str, reason: str) -> Entry:
+def render_refusal(tool: str, reason: str) -> ScrollbackEntry:
     """A call about agents that came to nothing."""
     note = Text(f" · failed · {line_of(reason[:_TASK_SHOWN]).plain}", "dim")
-    return Entry(OneLine(Text.assemble(("✗ ", "bad"), line_of(tool, "command")), note), spacing="dense")
+    return ScrollbackEntry(OneLine(Text.assemble(("✗ ", "bad"), line_of(tool, "command")), note), spacing="dense")
 
 
-def running_agents(agents: Sequence[AgentState], *, frame: int = 0) -> Entry:
+def render_running_agents(agents: Sequence[AgentState], *, frame: int = 0) -> ScrollbackEntry:
     """A line for each of them: who it is, and what it does at the moment."""
-    return Entry(*(_running(agent, frame) for agent in agents))
+    return ScrollbackEntry(*(_running_line(agent, frame) for agent in agents))
 
 
 def agent_standing(agent: AgentState) -> str:
@@ -59,7 +61,7 @@ def agent_standing(agent: AgentState) -> str:
     return _ENDS.get(agent.status, ("", "", agent.status))[2]
 
 
-def _running(agent: AgentState, frame: int) -> OneLine:
+def _running_line(agent: AgentState, frame: int) -> OneLine:
     sign = ("?", "warn") if agent.is_waiting else (wheel(frame), "accent")
     note = Text.assemble((" · ", "dim"), line_of(agent_standing(agent), "warn" if agent.is_waiting else "dim"))
     return OneLine(_line(*sign, agent, first_words(agent.task, _TASK_SHOWN)), note)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy, approval_name, describe_sandbox
 from codex_py.protocol.value import Value
-from codex_py.render.place import shown_folder
+from codex_py.render.path import short_directory
 from codex_py.render.theme import Theme
 from codex_py.text.cells import cell_width, cut_to_cells
 from codex_py.text.sanitize import sanitize_line
@@ -34,8 +34,8 @@ def banner_lines(banner: Banner, *, width: int, theme: Theme) -> list[str]:
     lines = [theme.paint(cut_to_cells(title, width), "strong")]
     for label, value in _rows(banner, width):
         shown = cut_to_cells(f"{label:<10}", width)
-        room = width - cell_width(shown)
-        lines.append(theme.paint(shown, "dim") + cut_to_cells(sanitize_line(value), room))
+        available = width - cell_width(shown)
+        lines.append(theme.paint(shown, "dim") + cut_to_cells(sanitize_line(value), available))
     return [line.rstrip() for line in (*lines, *_warning_lines(banner.warnings, width=width, theme=theme))]
 
 
@@ -52,7 +52,7 @@ def _rows(banner: Banner, width: int) -> list[tuple[str, str]]:
     model = " · ".join(filter(None, (banner.model, banner.effort, banner.provider)))
     rows = [
         ("model", model),
-        ("folder", shown_folder(banner.cwd, banner.home, most=max(8, width - 10))),
+        ("folder", short_directory(banner.cwd, banner.home, max_width=max(8, width - 10))),
         ("sandbox", describe_sandbox(banner.sandbox)),
         ("approval", approval_name(banner.approval)),
     ]

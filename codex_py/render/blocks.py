@@ -10,8 +10,8 @@ import re
 from typing import Final, NamedTuple, TypeAlias
 
 # More than this is no paragraph: it is cut, so that the work for one block is bounded.
-MOST_OF_A_BLOCK: Final = 8 * 1024
-_MOST_OF_A_TABLE: Final = 64 * 1024
+MAX_BLOCK_LENGTH: Final = 8 * 1024
+_MAX_TABLE_LENGTH: Final = 64 * 1024
 _FENCE: Final = re.compile(r"( {0,3})(`{3,}|~{3,})(.*)")
 _ENTRY: Final = re.compile(r"( {0,3})([-*+]|\d{1,9}[.)])(\s+|$)")
 _RULE: Final = re.compile(r" {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}")
@@ -20,7 +20,7 @@ _TABLE_RULE: Final = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ 
 _HEADING: Final = re.compile(r" {0,3}#{1,6}(\s|$)")
 
 
-class Prose(NamedTuple):
+class ProseBlock(NamedTuple):
     """The source of a finished block. `gap` says that a blank line belongs before it."""
 
     source: str
@@ -40,7 +40,7 @@ class CodeEnded(NamedTuple):
     pass
 
 
-Piece: TypeAlias = Prose | CodeBegun | CodeAdded | CodeEnded
+Piece: TypeAlias = ProseBlock | CodeBegun | CodeAdded | CodeEnded
 
 
 class _Fence(NamedTuple):
@@ -53,7 +53,7 @@ class _Fence(NamedTuple):
 
 
 class BlockCutter:
-    """Takes lines, gives out pieces, and tells of the block that has not ended."""
+    """Takes lines, gives out pieces, and shows the block that has not ended."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -63,16 +63,16 @@ class BlockCutter:
         self._blanks = 0
         self._dense = False
 
-    def open_end(self, most: int) -> str:
-        """The open block by its last `most` characters or so; a table keeps its head."""
+    def open_end(self, max_length: int) -> str:
+        """The open block by its last `max_length` characters or so; a table keeps its head."""
         head = self._lines[:2] if self._is_table else []
-        kept: list[str] = []
+        lines: list[str] = []
         for line in reversed(self._lines[len(head) :]):
-            most -= len(line) + 1
-            if most < 0:
+            max_length -= len(line) + 1
+            if max_length < 0:
                 break
-            kept.append(line)
-        return "\n".join([*head, *reversed(kept)])
+            lines.append(line)
+        return "\n".join([*head, *reversed(lines)])
 
     @property
     def in_code(self) -> bool:
@@ -91,8 +91,8 @@ class BlockCutter:
             return self._blank()
         if self._entry is not None and not self._leaves_entry(line):
             for _ in range(self._blanks):
-                self._keep("")
-            return self._kept(line)
+                self._append("")
+            return self._add_to_block(line)
         return self._outside_entry(line)
 
     def cut(self) -> list[Piece]:
@@ -113,13 +113,13 @@ class BlockCutter:
             dense = self._entry is not None and not self._blanks
             pieces = self._finished()
             self._dense, self._entry = dense, len(entry[0]) if entry[3] else len(entry[0]) + 1
-            return [*pieces, *self._kept(line)]
+            return [*pieces, *self._add_to_block(line)]
         if self._entry is not None or _HEADING.match(line):
             pieces = self._finished()
             self._dense = False
-            pieces += self._kept(line)
+            pieces += self._add_to_block(line)
             return pieces + self._finished() if _HEADING.match(line) else pieces
-        return self._kept(line)
+        return self._add_to_block(line)
 
     def _begins_entry(self, entry: re.Match[str], line: str) -> bool:
         """A number in the middle of a paragraph begins a list only when it is the first one; a rule is none."""
@@ -151,22 +151,22 @@ class BlockCutter:
         spaces = len(line) - len(line.lstrip(" "))
         return [CodeAdded(line[min(fence.indent, spaces) :])]
 
-    def _kept(self, line: str) -> list[Piece]:
-        self._keep(line)
+    def _add_to_block(self, line: str) -> list[Piece]:
+        self._append(line)
         self._blanks = 0
-        if self._size <= (_MOST_OF_A_TABLE if self._is_table else MOST_OF_A_BLOCK):
+        if self._size <= (_MAX_TABLE_LENGTH if self._is_table else MAX_BLOCK_LENGTH):
             return []
         head = self._lines[:2] if self._is_table else []
         pieces = self.cut()
-        for one in head:
-            self._keep(one)
+        for head_line in head:
+            self._append(head_line)
         return pieces
 
     @property
     def _is_table(self) -> bool:
         return len(self._lines) > 1 and "|" in self._lines[0] and _TABLE_RULE.fullmatch(self._lines[1]) is not None
 
-    def _keep(self, line: str) -> None:
+    def _append(self, line: str) -> None:
         self._lines.append(line)
         self._size += len(line) + 1
 
@@ -174,4 +174,4 @@ class BlockCutter:
         source, gap = "\n".join(self._lines), not self._dense
         self._lines, self._size = [], 0
         self._entry, self._blanks, self._dense = None, 0, False
-        return [Prose(source, gap)] if source else []
+        return [ProseBlock(source, gap)] if source else []

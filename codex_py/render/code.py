@@ -20,7 +20,7 @@ CodeLine: TypeAlias = tuple[Run, ...]
 
 _TAB: Final = 4
 _PIECE: Final = 4096
-_LONGEST_LINE: Final = 500
+_MAX_LINE_LENGTH: Final = 500
 # Kinds of tokens, the narrow ones first.
 _STYLES: Final = (
     ("Comment", "code.comment"),
@@ -131,15 +131,15 @@ def highlight(source: str, lexer: Lexer | None) -> list[CodeLine]:
 def fold(segments: Sequence[Segment], width: int) -> Iterator[list[Segment]]:
     """A line as rows of at most `width` cells."""
     row: list[Segment] = []
-    room = width
+    available = width
     for segment in segments:
         rest = segment
-        while rest.cell_length > room:
-            head, rest = rest.split_cells(room)
+        while rest.cell_length > available:
+            head, rest = rest.split_cells(available)
             yield [*row, head]
-            row, room = [], width
+            row, available = [], width
         row.append(rest)
-        room -= rest.cell_length
+        available -= rest.cell_length
     yield row
 
 
@@ -161,20 +161,20 @@ def _pieces(lines: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _lexed(lines: Sequence[str], lexer: Lexer | None) -> tuple[list[CodeLine], int]:
-    """The lines in colours, and how many stand before the last place where the lexer may begin anew."""
-    if lexer is None or any(len(line) > _LONGEST_LINE for line in lines):
+    """The lines in colours, and how many stand before the last position where the lexer may restart."""
+    if lexer is None or any(len(line) > _MAX_LINE_LENGTH for line in lines):
         return [((line, "none"),) if line else () for line in lines], len(lines)
     rows: list[list[Run]] = [[]]
     safe = 0
-    # With an end to its last line, so that it can be told whether the next one stands for itself.
-    for kind, text in lexer.get_tokens("\n".join([*lines, ""])):
-        style = _style_of(str(kind))
+    # The last line gets its end, to see whether the next one stands for itself.
+    for token_type, text in lexer.get_tokens("\n".join([*lines, ""])):
+        style = _style_of(str(token_type))
         first, *rest = text.split("\n")
         _append(rows[-1], first, style)
         for part in rest:
             rows.append([])
             _append(rows[-1], part, style)
-        if rest and not rest[-1] and not _goes_on(str(kind)):
+        if rest and not rest[-1] and not _goes_on(str(token_type)):
             safe = len(rows) - 1
     rows += [[] for _ in range(len(lines) - len(rows))]
     return [tuple(row) for row in rows[: len(lines)]], 0 if lexer.name in _EMBEDDING else min(safe, len(lines))
@@ -186,11 +186,11 @@ def _append(row: list[Run], text: str, style: str) -> None:
 
 
 @lru_cache(maxsize=512)
-def _style_of(kind: str) -> str:
-    name = kind.removeprefix("Token.") + "."
+def _style_of(token_type: str) -> str:
+    name = token_type.removeprefix("Token.") + "."
     return next((style for known, style in _STYLES if name.startswith(known + ".")), "none")
 
 
-def _goes_on(kind: str) -> bool:
+def _goes_on(token_type: str) -> bool:
     """Whether a line that ends within such a token has to be known to read the next one."""
-    return kind.startswith(_GOES_ON) and kind != _ENDS_WITH_ITS_LINE
+    return token_type.startswith(_GOES_ON) and token_type != _ENDS_WITH_ITS_LINE

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from codex_py.protocol.events import CommandFinished, CommandInput
 from codex_py.render.command_title import command_title
-from codex_py.render.entry import Entry, Margin, OneLine, line_of, words
-from codex_py.render.status import running_time
+from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, words
+from codex_py.render.status import format_running_time
 from codex_py.text.age import describe_seconds
 from codex_py.text.excerpt import ends_of
 from codex_py.text.sanitize import sanitize
@@ -26,12 +26,12 @@ _COLOR: Final = re.compile(r"\x1b\[[0-9;:]*[mK]")
 _WRITTEN_OVER: Final = re.compile(r"^[^\n]*\r(?!\n|\Z)", re.MULTILINE)
 
 
-def render_command(event: CommandFinished, *, expanded: bool) -> Entry:
+def render_command(event: CommandFinished, *, expanded: bool) -> ScrollbackEntry:
     """A command that has ended, or that goes on in the background."""
     glyph, style, standing = _standing(event)
     lines = count_lines(event.output.strip())
     notes = [standing]
-    # One that was declined has not run, and what it says is what the model was told.
+    # A declined command has not run; its output is what the model was sent.
     if event.status != "declined" and event.seconds:
         notes.append(describe_seconds(event.seconds))
     if lines and event.status in ("completed", "failed"):
@@ -39,26 +39,26 @@ def render_command(event: CommandFinished, *, expanded: bool) -> Entry:
     line = call_line(glyph, event.command, _joined(notes), style=style, by_user=event.by_user)
     # What the user ran is there to be read.
     if not expanded and not event.by_user:
-        return Entry(line, *_complaint(event), spacing="dense")
-    return Entry(*_expanded(line, event, most=_EXPANDED_LINES if expanded else 24))
+        return ScrollbackEntry(line, *_complaint(event), spacing="dense")
+    return ScrollbackEntry(*_expanded(line, event, max_lines=_EXPANDED_LINES if expanded else 24))
 
 
-def running_command(
+def render_running_command(
     command: str, *, seconds: float, frame: int = 0, tail: str = "", tail_lines: int = 5, by_user: bool = False
-) -> Entry:
+) -> ScrollbackEntry:
     """A command that runs, with the last lines it printed; `frame` turns its wheel."""
-    note = running_time(seconds) if seconds >= 1 else ""
+    note = format_running_time(seconds) if seconds >= 1 else ""
     line = call_line(wheel(frame), command, note, style="accent", by_user=by_user)
     shown = output_tail(tail, tail_lines)
-    return Entry(line, *([output_block(shown)] if shown else []), spacing="dense")
+    return ScrollbackEntry(line, *([output_block(shown)] if shown else []), spacing="dense")
 
 
-def render_input(event: CommandInput) -> Entry | None:
+def render_input(event: CommandInput) -> ScrollbackEntry | None:
     """What the model typed into a command; None when it only looked at it."""
     if not event.text:
         return None
     typed = event.text.rstrip("\n") or "⏎"
-    return Entry(
+    return ScrollbackEntry(
         call_line("»", command_title(event.command), f"typed {typed[:200]!r}", style="accent"), spacing="dense"
     )
 
@@ -72,10 +72,10 @@ def call_line(glyph: str, command: str, note: str, *, style: str, by_user: bool 
     return OneLine(line, Text.assemble((" · ", "dim"), line_of(note, "dim")) if note else None)
 
 
-def output_tail(output: str, most: int) -> list[str]:
+def output_tail(output: str, max_lines: int) -> list[str]:
     """The last lines of an output, harmless and without colours; looks at no more of it than they need."""
-    end = legible(output[-most * 400 :]).rstrip()
-    return sanitize(end).split("\n")[-most:] if end and most > 0 else []
+    end = legible(output[-max_lines * 400 :]).rstrip()
+    return sanitize(end).split("\n")[-max_lines:] if end and max_lines > 0 else []
 
 
 def wheel(frame: int) -> str:
@@ -111,13 +111,13 @@ def _complaint(event: CommandFinished) -> list[RenderableType]:
     return [OneLine(Text.assemble(("  │ ", "markdown.rule"), line_of(line, "output"))) for line in shown]
 
 
-def _expanded(line: OneLine, event: CommandFinished, *, most: int) -> list[RenderableType]:
+def _expanded(line: OneLine, event: CommandFinished, *, max_lines: int) -> list[RenderableType]:
     title = command_title(event.command)
-    parts: list[RenderableType] = [line]
+    renderables: list[RenderableType] = [line]
     if "\n" in title:
-        parts.append(Margin(words(title.expandtabs(4), "command"), "  ", "  "))
-    shown = ends_of(legible(event.output), most)
-    return [*parts, output_block(shown) if shown else Margin(Text("no output", "dim"), "  ", "  ")]
+        renderables.append(Margin(words(title.expandtabs(4), "command"), "  ", "  "))
+    shown = ends_of(legible(event.output), max_lines)
+    return [*renderables, output_block(shown) if shown else Margin(Text("no output", "dim"), "  ", "  ")]
 
 
 def output_block(lines: Sequence[str]) -> Margin:

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from codex_py.protocol.context_use import ContextUse
-from codex_py.render.entry import Entry
+from codex_py.render.entry import ScrollbackEntry
 from codex_py.render.status import describe_tokens
 
 _NAMES: Final = {
@@ -24,14 +24,14 @@ _NAMES: Final = {
     "outputs": "tool outputs",
     "reasoning": "reasoning",
 }
-# A part is told by its sign as well as by its colour.
+# A section differs by its sign as well as by its colour.
 _SIGNS: Final = "█▓▒░█▓▒░█▓"
 _STYLES: Final = 8
 _WIDEST: Final = 72
 _FREE: Final = "·"
 
 
-def render_context(use: ContextUse) -> Entry:
+def render_context(use: ContextUse) -> ScrollbackEntry:
     """The window as a bar, then each part with its tokens and its share."""
     about = "" if use.measured else "≈ "
     total = f"{about}{use.total:,} tokens"
@@ -40,7 +40,7 @@ def render_context(use: ContextUse) -> Entry:
         total += f" of {describe_tokens(use.window)} · {left / use.window:.0%} left"
         if use.compacted_at:
             total += f" · compacts at {describe_tokens(use.compacted_at)}"
-    return Entry(Text.assemble(("≡ ", "accent"), ("Context", "strong"), (f" · {total}", "dim")), _Bar(use))
+    return ScrollbackEntry(Text.assemble(("≡ ", "accent"), ("Context", "strong"), (f" · {total}", "dim")), _Bar(use))
 
 
 class _Bar:
@@ -53,7 +53,7 @@ class _Bar:
         if width >= 10:
             yield self._bar(width)
         whole = use.window or use.total
-        for number, part in enumerate(use.parts):
+        for number, part in enumerate(use.sections):
             yield _row(number, _NAMES[part.name], part.tokens, whole)
         if use.window:
             free = max(0, use.window - use.total)
@@ -61,7 +61,7 @@ class _Bar:
 
     def _bar(self, width: int) -> Text:
         use = self._use
-        cells = shares([part.tokens for part in use.parts], max(use.window or 0, use.total, 1), width)
+        cells = shares([part.tokens for part in use.sections], max(use.window or 0, use.total, 1), width)
         bar = Text("  ", no_wrap=True)
         for number, count in enumerate(cells):
             bar.append(_SIGNS[number % len(_SIGNS)] * count, f"bar.{number % _STYLES + 1}")

@@ -15,22 +15,22 @@ from codex_py.render.theme import Theme
 from codex_py.text.sanitize import sanitize, sanitize_line
 
 Spacing: TypeAlias = Literal["apart", "dense", "joined"]
-# A margin is worth having only where it leaves room for words.
-_LEAST_ROOM: Final = 8
+# A margin is left out where too few cells would remain for words.
+_MIN_WIDTH: Final = 8
 
 
-class Entry:
+class ScrollbackEntry:
     """Something for the scrollback, without blank lines at its edges.
 
     `dense` entries stand without a gap below one another; a `joined` one goes on with the entry before it.
     """
 
-    def __init__(self, *parts: RenderableType, spacing: Spacing = "apart") -> None:
-        self.parts: Final = parts
+    def __init__(self, *renderables: RenderableType, spacing: Spacing = "apart") -> None:
+        self.renderables: Final = renderables
         self.spacing: Final[Spacing] = spacing
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield Group(*self.parts)
+        yield Group(*self.renderables)
 
 
 class Flow:
@@ -39,12 +39,12 @@ class Flow:
     def __init__(self) -> None:
         self._last: Spacing | None = None
 
-    def lines(self, entry: Entry, *, width: int, theme: Theme) -> list[str]:
+    def lines(self, entry: ScrollbackEntry, *, width: int, theme: Theme) -> list[str]:
         """The entry as lines, after a blank one where it needs that."""
         lines = to_lines(entry, width=width, theme=theme)
         return ["", *lines] if self.gap_before(entry) else lines
 
-    def gap_before(self, entry: Entry) -> bool:
+    def gap_before(self, entry: ScrollbackEntry) -> bool:
         """Whether a blank line belongs before the entry, which from now on is the last one."""
         before, self._last = self._last, entry.spacing
         return before is not None and entry.spacing != "joined" and (before, entry.spacing) != ("dense", "dense")
@@ -60,12 +60,12 @@ class Margin:
         self._style = style
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        room = options.max_width - max(cell_len(self._first), cell_len(self._rest))
-        if room < _LEAST_ROOM:
+        available = options.max_width - max(cell_len(self._first), cell_len(self._rest))
+        if available < _MIN_WIDTH:
             yield self._body
             return
         style = console.get_style(self._style)
-        lines = console.render_lines(self._body, options.update(width=room, height=None), pad=False)
+        lines = console.render_lines(self._body, options.update(width=available, height=None), pad=False)
         for number, line in enumerate(lines):
             yield Segment(self._rest if number else self._first, style)
             yield from line
@@ -85,9 +85,9 @@ class OneLine:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = options.max_width
         text, note = self._text.copy(), self._note.copy()
-        room = max(width - note.cell_len, width // 2)
-        if room >= min(_LEAST_ROOM, text.cell_len):
-            text.truncate(room, overflow="ellipsis")
+        available = max(width - note.cell_len, width // 2)
+        if available >= min(_MIN_WIDTH, text.cell_len):
+            text.truncate(available, overflow="ellipsis")
             text.append_text(note)
         text.truncate(width, overflow="ellipsis")
         text.no_wrap = True
@@ -100,10 +100,10 @@ def words(text: str, style: str = "") -> Text:
 
 
 def line_of(text: str, style: str = "") -> Text:
-    """Text from outside for a place of one line."""
+    """Text from outside, reduced to one line."""
     return Text(sanitize_line(" ".join(text.split())), style)
 
 
-def stacked(parts: Sequence[RenderableType]) -> RenderableType:
-    """Parts below one another."""
-    return parts[0] if len(parts) == 1 else Group(*parts)
+def stacked(renderables: Sequence[RenderableType]) -> RenderableType:
+    """Renderables below one another."""
+    return renderables[0] if len(renderables) == 1 else Group(*renderables)

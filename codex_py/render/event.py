@@ -1,4 +1,4 @@
-"""The one door from an event to what stands in the scrollback for it."""
+"""The single entry point from an event to its entry in the scrollback."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from codex_py.protocol import events
 from codex_py.render.agents import render_agent, render_refusal
 from codex_py.render.command import render_command, render_input
-from codex_py.render.entry import Entry
+from codex_py.render.entry import ScrollbackEntry
 from codex_py.render.message import render_message, render_prompt
 from codex_py.render.notice import (
     render_compaction,
@@ -23,7 +23,7 @@ from codex_py.render.reasoning import render_reasoning
 from codex_py.render.tool_call import render_mcp_call, render_tool_call
 
 
-def render_event(event: events.Event, *, expanded: bool, cwd: Path | None = None) -> Entry | None:
+def render_event(event: events.Event, *, expanded: bool, cwd: Path | None = None) -> ScrollbackEntry | None:
     """What is shown of an event once and for all; None when that is nothing.
 
     `expanded` shows reasoning, outputs and diffs whole. Paths below `cwd` are shown from there. A message that was
@@ -54,7 +54,7 @@ def render_event(event: events.Event, *, expanded: bool, cwd: Path | None = None
             return _remark(event, cwd)
 
 
-def _remark(event: events.Event, cwd: Path | None) -> Entry | None:
+def _remark(event: events.Event, cwd: Path | None) -> ScrollbackEntry | None:
     match event:
         case events.AgentChanged():
             return render_agent(event, expanded=False)

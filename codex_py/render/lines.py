@@ -50,22 +50,22 @@ def _laid_out(renderable: RenderableType, width: int, theme: Theme) -> list[list
 
 def _without_end(line: Iterable[Segment], *, fills: bool) -> list[tuple[str, Style]]:
     """The pieces of a line, those of one style as one; spaces on a ground at its end are what is drawn there."""
-    parts: list[tuple[str, Style]] = []
+    segments: list[tuple[str, Style]] = []
     for segment in line:
         if not segment.text or segment.control:
             continue
         text, style = _OBEYED.sub("�", segment.text), segment.style or _PLAIN
         if text.isspace() and not (style.bgcolor or style.underline or style.reverse or style.strike):
             style = _PLAIN
-        if parts and parts[-1][1] == style:
-            parts[-1] = (parts[-1][0] + text, style)
+        if segments and segments[-1][1] == style:
+            segments[-1] = (segments[-1][0] + text, style)
         else:
-            parts.append((text, style))
-    while parts and not (fills and parts[-1][1].bgcolor is not None):
-        text, style = parts.pop()
+            segments.append((text, style))
+    while segments and not (fills and segments[-1][1].bgcolor is not None):
+        text, style = segments.pop()
         if text := text.rstrip():
-            return [*parts, (text, style)]
-    return parts
+            return [*segments, (text, style)]
+    return segments
 
 
 def _encoded(line: Iterable[tuple[str, Style]], depth: ColorDepth) -> Iterable[str]:

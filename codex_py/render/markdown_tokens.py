@@ -13,13 +13,13 @@ from rich.text import Span, Text
 
 from codex_py.render.code import CodeBlock, highlight, lexer_for
 from codex_py.render.entry import Margin, words
-from codex_py.render.prose import Prose
-from codex_py.render.table import Alignment, Table
+from codex_py.render.prose import WrappedProse
+from codex_py.render.table import Alignment, TextTable
 from codex_py.text.sanitize import sanitize
 
 _DEEPEST: Final = 60
 _WIDEST_RULE: Final = 60
-_MOST_BRACKETS: Final = 256
+_MAX_BRACKETS: Final = 256
 _INLINE_STYLES: Final = {"strong": "strong", "em": "emphasis", "s": "markdown.strike", "link": "markdown.link"}
 _TASKS: Final = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 _BULLETS: Final = ("• ", "◦ ", "▪ ")
@@ -28,7 +28,7 @@ _BULLETS: Final = ("• ", "◦ ", "▪ ")
 def render_prose(source: str) -> list[RenderableType]:
     """The blocks of a piece of Markdown, a blank line between them included."""
     # Each bracket may begin a link, and looking for its end takes the longer the more of them there are.
-    tokens = _parser(with_links=source.count("[") <= _MOST_BRACKETS).parse(source)
+    tokens = _parser(with_links=source.count("[") <= _MAX_BRACKETS).parse(source)
     if any(token.level >= _DEEPEST for token in tokens):
         # Nested beyond all sense: the reader gets it as it was written.
         return [words(source)]
@@ -101,16 +101,16 @@ class _Blocks:
         self._depth -= 1
 
     def _entry(self, mark: str) -> RenderableType:
-        parts: list[RenderableType] = []
+        renderables: list[RenderableType] = []
         for part in self.read("list_item_close"):
             # A list below its paragraph belongs to it; anything else stands apart.
-            if parts and not isinstance(part, _Stack):
-                parts.append(Text())
-            parts.append(part)
-        if parts and isinstance(text := parts[0], Text) and text.plain[:4] in _TASKS and mark in _BULLETS:
+            if renderables and not isinstance(part, _Stack):
+                renderables.append(Text())
+            renderables.append(part)
+        if renderables and isinstance(text := renderables[0], Text) and text.plain[:4] in _TASKS and mark in _BULLETS:
             mark = _TASKS[text.plain[:4]]
-            parts[0] = text[4:]
-        return Margin(_Stack(parts or [Text()]), mark, " " * len(mark), style="markdown.bullet")
+            renderables[0] = text[4:]
+        return Margin(_Stack(renderables or [Text()]), mark, " " * len(mark), style="markdown.bullet")
 
     def _table(self) -> RenderableType:
         rows: list[list[Text]] = []
@@ -122,19 +122,19 @@ class _Blocks:
                 alignments.append(_alignment(token))
             elif token.type == "inline":
                 rows[-1].append(inline_text(token))
-        return Table(rows[0], rows[1:], alignments)
+        return TextTable(rows[0], rows[1:], alignments)
 
 
 class _Stack:
     """Blocks below one another, which a style may colour together."""
 
-    def __init__(self, parts: Sequence[RenderableType], style: str = "none") -> None:
-        self._parts = parts
+    def __init__(self, renderables: Sequence[RenderableType], style: str = "none") -> None:
+        self._renderables = renderables
         self._style = style
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         style = console.get_style(self._style)
-        for part in self._parts:
+        for part in self._renderables:
             for line in console.render_lines(part, options, style=style, pad=False, new_lines=True):
                 yield from line
 
@@ -148,14 +148,14 @@ def inline_text(token: Token) -> Text:
         if child.type.endswith("_open"):
             line.styles.insert(0, _INLINE_STYLES.get(name, "none"))
             if name == "link":
-                links.append((str(child.attrGet("href") or ""), len(line.parts)))
+                links.append((str(child.attrGet("href") or ""), len(line.pieces)))
         elif child.type.endswith("_close"):
             line.styles.pop(0)
             if name == "link":
                 _add_target(line, *links.pop())
         else:
             _add_leaf(line, child)
-    return Prose("".join(line.parts), spans=line.spans)
+    return WrappedProse("".join(line.pieces), spans=line.spans)
 
 
 class _Inline:
@@ -165,7 +165,7 @@ class _Inline:
     """
 
     def __init__(self) -> None:
-        self.parts: list[str] = []
+        self.pieces: list[str] = []
         self.spans: list[Span] = []
         self.styles: list[str] = []
         self._size = 0
@@ -174,9 +174,9 @@ class _Inline:
         """Add a piece in the styles in force, which win over its own."""
         text = sanitize(text)
         end = self._size + len(text)
-        for one in (style, *self.styles) if style else self.styles:
-            self.spans.append(Span(self._size, end, one))
-        self.parts.append(text)
+        for layer in (style, *self.styles) if style else self.styles:
+            self.spans.append(Span(self._size, end, layer))
+        self.pieces.append(text)
         self._size = end
 
 
@@ -187,7 +187,7 @@ def _add_leaf(line: _Inline, child: Token) -> None:
         case "image":
             line.add("[image] ", "dim")
             line.add(child.content)
-            _add_target(line, str(child.attrGet("src") or ""), len(line.parts))
+            _add_target(line, str(child.attrGet("src") or ""), len(line.pieces))
         case "code_inline":
             line.add(child.content, "markdown.code")
         case _:
@@ -197,7 +197,7 @@ def _add_leaf(line: _Inline, child: Token) -> None:
 def _add_target(line: _Inline, target: str, start: int) -> None:
     """Where a link leads, unless its own text, the parts from `start` on, says so."""
     shown = sanitize(target)
-    if shown and "".join(line.parts[start:]) not in (shown, shown.removeprefix("mailto:")):
+    if shown and "".join(line.pieces[start:]) not in (shown, shown.removeprefix("mailto:")):
         line.add(f" ({target})", "dim")
 
 

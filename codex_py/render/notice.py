@@ -1,4 +1,4 @@
-"""What the program says itself: warnings, errors and what to do about them, and what the turn did besides working."""
+"""The program's own messages: warnings, errors and what to do about them, and what the turn did besides working."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rich.text import Text
 
 from codex_py.protocol.events import ContextCompacted, Retrying, SkillUsed, WebSearched
 from codex_py.protocol.reports import patch_was_declined
-from codex_py.render.entry import Entry, Margin, OneLine, line_of, words
-from codex_py.render.place import shown_path
+from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, words
+from codex_py.render.path import relative_path
 from codex_py.text.age import describe_seconds
 from codex_py.text.excerpt import ends_of
 
@@ -22,69 +22,71 @@ _REASON_LINES: Final = 10
 _USES: Final = {"explicit": "used", "read": "read", "script": "ran a script of"}
 
 
-def render_notice(message: str, level: Level = "note", *, hint: str | None = None) -> Entry:
+def render_notice(message: str, level: Level = "note", *, hint: str | None = None) -> ScrollbackEntry:
     """A message of the program; the hint stands below."""
     mark, style = _LEVELS[level]
     body = words(message.strip(), style if level == "note" else "none")
     if hint:
         body.append_text(words(f"\n{hint}", "dim"))
-    return Entry(Margin(body, mark, "  ", style=style), spacing="dense" if level == "note" else "apart")
+    return ScrollbackEntry(Margin(body, mark, "  ", style=style), spacing="dense" if level == "note" else "apart")
 
 
-def render_refused_patch(reason: str, *, expanded: bool = False) -> Entry:
-    """A patch of which nothing was written, and why; of the user's own no, not what the model is told.
+def render_refused_patch(reason: str, *, expanded: bool = False) -> ScrollbackEntry:
+    """A patch of which nothing was written, and why; if the user declined it, without the text sent to the model.
 
     Of a long reason, with the lines that were looked for, the ends are shown unless it is `expanded`.
     """
     if patch_was_declined(reason):
-        return Entry(OneLine(Text.assemble(("⊘ ", "warn"), "patch"), Text(" · declined", "dim")), spacing="dense")
-    told = reason.strip() if expanded else "\n".join(ends_of(reason.strip(), _REASON_LINES))
-    return Entry(Margin(words(told, "dim"), "✗ ", "  ", style="bad"), spacing="dense")
+        return ScrollbackEntry(
+            OneLine(Text.assemble(("⊘ ", "warn"), "patch"), Text(" · declined", "dim")), spacing="dense"
+        )
+    text = reason.strip() if expanded else "\n".join(ends_of(reason.strip(), _REASON_LINES))
+    return ScrollbackEntry(Margin(words(text, "dim"), "✗ ", "  ", style="bad"), spacing="dense")
 
 
-def render_answer(question: str, answers: Sequence[str]) -> Entry:
-    """What the model asked, and what the user said to it."""
+def render_answer(question: str, answers: Sequence[str]) -> ScrollbackEntry:
+    """The model's question, and the user's answer."""
     body = words(question.strip(), "dim")
-    said = Margin(words("\n".join(answers).strip()), "  ↳ ", "    ") if answers else Text("  ↳ no answer", "dim")
-    return Entry(Margin(body, "? ", "  ", style="accent"), said)
+    reply = Margin(words("\n".join(answers).strip()), "  ↳ ", "    ") if answers else Text("  ↳ no answer", "dim")
+    return ScrollbackEntry(Margin(body, "? ", "  ", style="accent"), reply)
 
 
-def render_retry(event: Retrying) -> Entry:
+def render_retry(event: Retrying) -> ScrollbackEntry:
     """A request that is sent again."""
     count = f"{event.attempt} of {event.limit}" if event.limit is not None else f"{event.attempt}"
     when = f" in {describe_seconds(event.delay)}" if event.delay >= 1 else ""
     note = Text(f" · trying again{when} ({count})", "dim")
-    return Entry(OneLine(Text.assemble(("↻ ", "warn"), line_of(event.message)), note), spacing="dense")
+    return ScrollbackEntry(OneLine(Text.assemble(("↻ ", "warn"), line_of(event.message)), note), spacing="dense")
 
 
-def render_skill(event: SkillUsed, *, cwd: Path | None = None) -> Entry:
+def render_skill(event: SkillUsed, *, cwd: Path | None = None) -> ScrollbackEntry:
     """A skill that was put before the model, or that a command used."""
-    where = f"{event.scope} · {shown_path(event.path, cwd)}"
+    where = f"{event.scope} · {relative_path(event.path, cwd)}"
     return _skill(_USES[event.kind], event.name, where)
 
 
-def render_stored_skill(name: str, path: Path, *, cwd: Path | None = None) -> Entry:
-    """A skill that was put before the model in an earlier run; what kind of skill it was is not kept."""
-    return _skill(_USES["explicit"], name, shown_path(path, cwd))
+def render_stored_skill(name: str, path: Path, *, cwd: Path | None = None) -> ScrollbackEntry:
+    """A skill that was put before the model in an earlier run; the kind of skill is not stored."""
+    return _skill(_USES["explicit"], name, relative_path(path, cwd))
 
 
-def render_search(event: WebSearched) -> Entry:
+def render_search(event: WebSearched) -> ScrollbackEntry:
     """What the model looked up in the web."""
-    kind, url = event.action.get("type"), event.action.get("url")
-    what = "opened" if kind == "open_page" and isinstance(url, str) else "searched the web for"
-    sought = url if kind == "open_page" and isinstance(url, str) else event.query
-    line = Text.assemble(("⌕ ", "search"), (f"{what} ", "none"), line_of(sought, "search"))
-    return Entry(OneLine(line), spacing="dense")
+    action_type, url = event.action.get("type"), event.action.get("url")
+    verb = "opened" if action_type == "open_page" and isinstance(url, str) else "searched the web for"
+    sought = url if action_type == "open_page" and isinstance(url, str) else event.query
+    line = Text.assemble(("⌕ ", "search"), (f"{verb} ", "none"), line_of(sought, "search"))
+    return ScrollbackEntry(OneLine(line), spacing="dense")
 
 
-def render_compaction(event: ContextCompacted) -> Entry:
+def render_compaction(event: ContextCompacted) -> ScrollbackEntry:
     """How much smaller the context has become."""
     line = Text.assemble(
         ("≈ ", "accent"), "Context compacted", (f" · {event.before_tokens:,} → {event.after_tokens:,} tokens", "dim")
     )
-    return Entry(line)
+    return ScrollbackEntry(line)
 
 
-def _skill(use: str, name: str, where: str) -> Entry:
+def _skill(use: str, name: str, where: str) -> ScrollbackEntry:
     line = Text.assemble(("◆ ", "skill"), f"{use} skill ", line_of(name, "skill"))
-    return Entry(OneLine(line, Text.assemble((" · ", "dim"), line_of(where, "dim"))), spacing="dense")
+    return ScrollbackEntry(OneLine(line, Text.assemble((" · ", "dim"), line_of(where, "dim"))), spacing="dense")

@@ -12,19 +12,19 @@ from rich.text import Text
 
 from codex_py.protocol.events import FileChange
 from codex_py.render.diff_lines import DiffLines, DiffRow
-from codex_py.render.entry import Entry, Margin, OneLine, line_of, words
-from codex_py.render.place import shown_path
+from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, words
+from codex_py.render.path import relative_path
 
-Kind: TypeAlias = Literal["add", "delete", "update"]
+FileChangeType: TypeAlias = Literal["add", "delete", "update"]
 
 _FOLDED_LINES: Final = 60
 _EXPANDED_LINES: Final = 2000
 # Every file shows something, so that none is overlooked.
-_LEAST_LINES: Final = 3
+_MIN_LINES: Final = 3
 _REASON_SHOWN: Final = 4000
 _HUNK: Final = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@")
 _VERBS: Final = {"add": "Added", "delete": "Deleted", "update": "Edited"}
-_MARKERS: Final[dict[str, Kind]] = {
+_MARKERS: Final[dict[str, FileChangeType]] = {
     "*** Add File: ": "add",
     "*** Delete File: ": "delete",
     "*** Update File: ": "update",
@@ -35,7 +35,7 @@ _MOVE: Final = "*** Move to: "
 class FileDiff(NamedTuple):
     """What happens to one file; `moved_to` is empty when it stays."""
 
-    kind: Kind
+    change_type: FileChangeType
     path: str
     rows: Sequence[DiffRow]
     moved_to: str = ""
@@ -43,26 +43,26 @@ class FileDiff(NamedTuple):
 
 def render_changes(
     changes: Sequence[FileChange], *, ok: bool = True, output: str = "", expanded: bool = False, cwd: Path | None = None
-) -> Entry:
+) -> ScrollbackEntry:
     """The files of a patch; paths below `cwd` are shown from there. A failed one says why in `output`."""
     files = [
         FileDiff(
             change.kind,
-            shown_path(change.path, cwd),
+            relative_path(change.path, cwd),
             read_diff(change.diff),
-            shown_path(change.move_path, cwd) if change.move_path else "",
+            relative_path(change.move_path, cwd) if change.move_path else "",
         )
         for change in changes
     ]
     return _render(files, failure=None if ok else output, expanded=expanded)
 
 
-def render_patch_text(patch: str, *, ok: bool = True, output: str = "", expanded: bool = False) -> Entry:
+def render_patch_text(patch: str, *, ok: bool = True, output: str = "", expanded: bool = False) -> ScrollbackEntry:
     """The same of a patch in the words of `apply_patch`, which does not say where its lines stand."""
     files = list(read_patch(patch))
     if not files:
         headline = Text.assemble(("✗ ", "bad"), "A patch that cannot be read")
-        return Entry(headline, Margin(words(patch[:_REASON_SHOWN].expandtabs(4), "output")))
+        return ScrollbackEntry(headline, Margin(words(patch[:_REASON_SHOWN].expandtabs(4), "output")))
     return _render(files, failure=None if ok else output, expanded=expanded)
 
 
@@ -114,43 +114,43 @@ def read_patch(patch: str) -> Iterator[FileDiff]:
 def _patch_row(line: str, *, is_first: bool) -> list[DiffRow]:
     match line[:1]:
         case "@":
-            place = line.removeprefix("@@").strip()
-            return [] if is_first and not place else [DiffRow("~", 0, place or "⋯")]
+            location = line.removeprefix("@@").strip()
+            return [] if is_first and not location else [DiffRow("~", 0, location or "⋯")]
         case "+" | "-" | " " as sign:
             return [DiffRow(sign, 0, line[1:])]
         case _:
             return []
 
 
-def _render(files: Sequence[FileDiff], *, failure: str | None, expanded: bool) -> Entry:
-    parts: list[RenderableType] = [_headline(files, is_ok=failure is None)]
+def _render(files: Sequence[FileDiff], *, failure: str | None, expanded: bool) -> ScrollbackEntry:
+    renderables: list[RenderableType] = [_headline(files, is_ok=failure is None)]
     if failure is not None:
         reason = failure.strip()[:_REASON_SHOWN]
-        return Entry(*parts, *([Margin(words(reason, "output"))] if reason else []))
-    room = _EXPANDED_LINES if expanded else _FOLDED_LINES
+        return ScrollbackEntry(*renderables, *([Margin(words(reason, "output"))] if reason else []))
+    max_rows = _EXPANDED_LINES if expanded else _FOLDED_LINES
     for file in files:
         if len(files) > 1:
-            parts.append(Margin(_file_line(file), "  └ ", "    ", style="dim"))
-        shown = file.rows[: max(room, _LEAST_LINES)]
-        room -= len(shown)
+            renderables.append(Margin(_file_line(file), "  └ ", "    ", style="dim"))
+        shown = file.rows[: max(max_rows, _MIN_LINES)]
+        max_rows -= len(shown)
         if shown:
-            parts.append(Margin(DiffLines(shown, file.moved_to or file.path)))
+            renderables.append(Margin(DiffLines(shown, file.moved_to or file.path)))
         if left := len(file.rows) - len(shown):
-            parts.append(Margin(Text(f"… {left} more line{'' if left == 1 else 's'}", "dim"), "    ", "    "))
-    return Entry(*parts)
+            renderables.append(Margin(Text(f"… {left} more line{'' if left == 1 else 's'}", "dim"), "    ", "    "))
+    return ScrollbackEntry(*renderables)
 
 
 def _headline(files: Sequence[FileDiff], *, is_ok: bool) -> OneLine:
     line = Text.assemble(("✓ ", "good") if is_ok else ("✗ ", "bad"))
     if len(files) == 1:
-        line.append_text(Text.assemble(f"{_VERBS[files[0].kind]} ", _path(files[0])))
+        line.append_text(Text.assemble(f"{_VERBS[files[0].change_type]} ", _path(files[0])))
     else:
         line.append(f"Edited {len(files)} files")
     return OneLine(line, _counts(files) if is_ok else Text(" · failed", "bad"))
 
 
 def _file_line(file: FileDiff) -> OneLine:
-    verb = "" if file.kind == "update" else f"{_VERBS[file.kind].lower()} "
+    verb = "" if file.change_type == "update" else f"{_VERBS[file.change_type].lower()} "
     return OneLine(Text.assemble(verb, _path(file)), _counts([file]))
 
 

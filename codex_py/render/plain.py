@@ -9,7 +9,7 @@ from codex_py.protocol import events
 from codex_py.protocol.agents import AgentState
 from codex_py.protocol.reports import patch_was_declined
 from codex_py.render.command_title import command_title
-from codex_py.render.place import shown_path
+from codex_py.render.path import relative_path
 from codex_py.text.age import describe_seconds
 from codex_py.text.excerpt import ends_of
 from codex_py.text.sanitize import sanitize, sanitize_line
@@ -21,7 +21,7 @@ _CHANGES: Final = {"add": "added", "delete": "deleted", "update": "edited"}
 
 
 def plain_lines(event: events.Event, *, expanded: bool, cwd: Path | None = None) -> list[str]:
-    """What is said of an event; nothing for most. Every line says in words what it is."""
+    """The lines printed for an event; none for most. Every line says in words what it is."""
     match event:
         case events.MessageDone(text):
             return _titled("codex", text)
@@ -35,8 +35,8 @@ def plain_lines(event: events.Event, *, expanded: bool, cwd: Path | None = None)
             return _call_ending(event, expanded=expanded)
         case events.ToolCallFinished(_, tool, _, ok, seconds, output):
             how = "succeeded" if ok else "failed"
-            told = output if expanded or not ok else ""
-            return [f"{_line(tool)} {how} in {describe_seconds(seconds)}", *_indented(told)]
+            body = output if expanded or not ok else ""
+            return [f"{_line(tool)} {how} in {describe_seconds(seconds)}", *_indented(body)]
         case events.CommandFinished():
             return [_ending(event), *_output(event, expanded=expanded)]
         case events.PatchFinished(_, changes, True):
@@ -51,8 +51,8 @@ def plain_lines(event: events.Event, *, expanded: bool, cwd: Path | None = None)
 
 def _remark(event: events.Event) -> list[str]:
     match event:
-        case events.SkillUsed(name, scope, _, kind):
-            return [f"skill {_USES[kind]}: {_line(name)} ({scope})"]
+        case events.SkillUsed(name, scope, _, use):
+            return [f"skill {_USES[use]}: {_line(name)} ({scope})"]
         case events.AgentChanged(agent, was) if agent.status not in (was, "pending_init"):
             return _agent(agent)
         case events.WebSearched(_, query):
@@ -114,10 +114,10 @@ def _ending(event: events.CommandFinished) -> str:
 
 def _call_ending(event: events.McpCallFinished, *, expanded: bool) -> list[str]:
     how = {"completed": "succeeded in", "failed": "failed in", "declined": "declined after"}[event.status]
-    told = event.error or (event.output if expanded else "")
+    text = event.error or (event.output if expanded else "")
     return [
         f"{_line(event.tool)} of {_line(event.server)} {how} {describe_seconds(event.seconds)}",
-        *(f"  {line}" for line in ends_of(told)),
+        *(f"  {line}" for line in ends_of(text)),
     ]
 
 
@@ -128,7 +128,7 @@ def _output(event: events.CommandFinished, *, expanded: bool) -> list[str]:
 
 
 def _change(change: events.FileChange, cwd: Path | None) -> list[str]:
-    path = shown_path(change.path, cwd)
+    path = relative_path(change.path, cwd)
     moved = f", moved to {change.move_path}" if change.move_path else ""
     body = [line for line in sanitize(change.diff).splitlines() if not line.startswith(("--- ", "+++ "))]
     return [_line(f"{_CHANGES[change.kind]} {path}{moved}"), *(f"  {line}" for line in ends_of("\n".join(body), 60))]

@@ -21,7 +21,7 @@ _CLOSING: Final = frozenset(
 _OPENING: Final = frozenset("（［｛「『【〈《〔〖“‘([{")
 
 
-class Prose(Text):
+class WrappedProse(Text):
     """A text that is wrapped between the signs of Chinese and Japanese too; any other is wrapped as ever."""
 
     def wrap(
@@ -44,12 +44,12 @@ class Prose(Text):
 
 
 def line_breaks(text: str, width: int) -> list[int]:
-    """The places at which one line of text is broken so that no part is wider than `width` cells, blanks at its end
+    """The positions at which one line of text is broken so that no part is wider than `width` cells, blanks at its end
     aside."""
     breaks: list[int] = []
     used = 0
-    places = [0, *(at for at in range(1, len(text)) if _may_break(text[at - 1], text[at])), len(text)]
-    for start, end in pairwise(places):
+    positions = [0, *(at for at in range(1, len(text)) if _may_break(text[at - 1], text[at])), len(text)]
+    for start, end in pairwise(positions):
         piece = text[start:end]
         word = piece.rstrip()
         blank = len(piece) - len(word)

@@ -1,4 +1,4 @@
-"""What the model tells of its thinking: dim, on one line, and whole when it is asked for."""
+"""The model's reasoning: dim, on one line, and whole when it is asked for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from codex_py.render.entry import Entry, OneLine, line_of
+from codex_py.render.entry import OneLine, ScrollbackEntry, line_of
 from codex_py.render.markdown import render_markdown
 from codex_py.text.truncate import count_lines
 
@@ -16,18 +16,18 @@ MARK: Final = "∴ "
 _MARKUP: Final = re.compile(r"[*_`#]+")
 
 
-def render_reasoning(text: str, *, expanded: bool) -> Entry | None:
+def render_reasoning(text: str, *, expanded: bool) -> ScrollbackEntry | None:
     """A summary of thinking; folded it is its title and how much more there is."""
     if not text.strip():
         return None
     if expanded:
         whole = render_markdown(text, MARK, style="reasoning")
-        return None if whole is None else Entry(_Dimmed(whole))
+        return None if whole is None else ScrollbackEntry(_Dimmed(whole))
     title = _title_of(text)
     more = count_lines(text.strip()) - 1
     note = f" · {more} more line{'' if more == 1 else 's'}" if more else ""
     line = Text.assemble((MARK, "reasoning"), line_of(title, "reasoning"))
-    return Entry(OneLine(line, Text(note, "dim")), spacing="dense")
+    return ScrollbackEntry(OneLine(line, Text(note, "dim")), spacing="dense")
 
 
 def _title_of(text: str) -> str:
@@ -39,7 +39,7 @@ def _title_of(text: str) -> str:
 class _Dimmed:
     """A body in which everything that has no colour of its own is dim."""
 
-    def __init__(self, body: Entry) -> None:
+    def __init__(self, body: ScrollbackEntry) -> None:
         self._body = body
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from codex_py.protocol.policy import SandboxMode
 from codex_py.protocol.value import Value
-from codex_py.render.place import shown_folder
+from codex_py.render.path import short_directory
 from codex_py.text.age import describe_seconds
 from codex_py.text.cells import cell_width, cut_to_cells
 from codex_py.text.sanitize import sanitize_line
@@ -22,7 +22,7 @@ _BRANCH_SHOWN: Final = 24
 
 
 class Status(Value):
-    """What the status line tells. Shares are from 0 to 1; what is None or empty is left out.
+    """What the status line shows. Shares are from 0 to 1; what is None or empty is left out.
 
     `tokens` are those of the session. `home` is the folder that is written `~`.
     """
@@ -39,7 +39,7 @@ class Status(Value):
     home: Path | None = None
 
 
-def status_parts(status: Status, width: int) -> list[Part]:
+def status_segments(status: Status, width: int) -> list[Part]:
     """The status line in at most `width` cells: words are shortened first, then what matters least goes."""
     fields = _fields(status)
     if _width(fields) > width:
@@ -54,10 +54,10 @@ def status_parts(status: Status, width: int) -> list[Part]:
     if _width(fields) > width:
         name = "plan" if "plan" in fields else "model"
         fields = {name: fields[name]}
-    return _cut([part for number, one in enumerate(fields.values()) for part in _separated(one, number)], width)
+    return _cut([part for number, field in enumerate(fields.values()) for part in _separated(field, number)], width)
 
 
-def running_time(seconds: float) -> str:
+def format_running_time(seconds: float) -> str:
     """How long something has been going on, which counts up: `7s`, `3m 05s`."""
     return f"{int(seconds)}s" if seconds < 60 else describe_seconds(int(seconds))
 
@@ -72,7 +72,7 @@ def describe_tokens(count: int) -> str:
 
 
 def _fields(status: Status) -> dict[str, Part]:
-    """What there is to tell, in the order it is shown."""
+    """The fields to show, in order."""
     fields: dict[str, Part] = {}
     if status.plan:
         fields["plan"] = ("plan mode", "status.mode")
@@ -83,7 +83,7 @@ def _fields(status: Status) -> dict[str, Part]:
         fields["tokens"] = (f"{describe_tokens(status.tokens)} tokens", "status")
     if status.cached_share is not None:
         fields["cached"] = (f"{status.cached_share:.0%} cached", "status")
-    fields["folder"] = (shown_folder(status.cwd, status.home), "status")
+    fields["folder"] = (short_directory(status.cwd, status.home), "status")
     if status.branch:
         fields["branch"] = (cut_to_cells(sanitize_line(status.branch), _BRANCH_SHOWN), "status")
     unsafe = status.sandbox == "danger-full-access"
@@ -96,8 +96,8 @@ def _model(*words: str | None) -> Part:
 
 
 def _shortened(status: Status, fields: Mapping[str, Part]) -> dict[str, Part]:
-    """Those fields that can be said in fewer letters."""
-    short = {"folder": shown_folder(Path(status.cwd.name or "/"), None, most=_BRANCH_SHOWN // 2)}
+    """The fields that have a shorter form."""
+    short = {"folder": short_directory(Path(status.cwd.name or "/"), None, max_width=_BRANCH_SHOWN // 2)}
     if "tokens" in fields:
         short["tokens"] = describe_tokens(status.tokens)
     if "branch" in fields:
@@ -113,13 +113,13 @@ def _width(fields: Mapping[str, Part]) -> int:
     return sum(cell_width(text) for text, _ in fields.values()) + len(_BETWEEN) * (len(fields) - 1)
 
 
-def _cut(parts: Sequence[Part], width: int) -> list[Part]:
-    kept: list[Part] = []
-    for text, style in parts:
+def _cut(segments: Sequence[Part], width: int) -> list[Part]:
+    fitting: list[Part] = []
+    for text, style in segments:
         shown = cut_to_cells(text, width)
         if shown:
-            kept.append((shown, style))
+            fitting.append((shown, style))
         if shown != text:
             break
         width -= cell_width(text)
-    return kept
+    return fitting

@@ -18,7 +18,7 @@ _NARROWEST: Final = 6
 _WIDEST: Final = 60
 
 
-class Table:
+class TextTable:
     """Rows of cells below a head; a cell that is too long goes on in the next line."""
 
     def __init__(self, head: Sequence[Text], rows: Sequence[Sequence[Text]], alignments: Sequence[Alignment]) -> None:
@@ -44,14 +44,14 @@ class Table:
     def _widths(self, width: int) -> list[int] | None:
         """The width of each column; None when they cannot stand side by side."""
         columns = range(len(self._head))
-        wanted = [min(_WIDEST, max(1, *(row[at].cell_len for row in (self._head, *self._rows)))) for at in columns]
-        room = width - len(_BETWEEN) * (len(wanted) - 1)
-        if sum(wanted) <= room:
-            return wanted
-        least = [min(size, _NARROWEST) for size in wanted]
-        if sum(least) > room:
+        natural = [min(_WIDEST, max(1, *(row[at].cell_len for row in (self._head, *self._rows)))) for at in columns]
+        available = width - len(_BETWEEN) * (len(natural) - 1)
+        if sum(natural) <= available:
+            return natural
+        minimum = [min(size, _NARROWEST) for size in natural]
+        if sum(minimum) > available:
             return None
-        return _shared(wanted, least, room)
+        return _shared(natural, minimum, available)
 
     def _lines(self, console: Console, row: Sequence[Text], widths: Sequence[int]) -> Iterator[Text]:
         cells = [
@@ -78,23 +78,23 @@ class Table:
                 yield Margin(cell)
 
 
-def _shared(wanted: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Widths that fill the room: the widest columns give way first."""
-    low, high = 0, max(wanted)
+def _shared(natural: Sequence[int], minimum: Sequence[int], available: int) -> list[int]:
+    """Widths that fill the available cells: the widest columns shrink first."""
+    low, high = 0, max(natural)
     while low < high:
         middle = (low + high + 1) // 2
-        if sum(_capped(wanted, least, middle)) <= room:
+        if sum(_capped(natural, minimum, middle)) <= available:
             low = middle
         else:
             high = middle - 1
-    widths = _capped(wanted, least, low)
-    spare = room - sum(widths)
-    for at, (width, full) in enumerate(zip(widths, wanted, strict=True)):
+    widths = _capped(natural, minimum, low)
+    spare = available - sum(widths)
+    for at, (width, full) in enumerate(zip(widths, natural, strict=True)):
         if spare and width < full:
             widths[at] += 1
             spare -= 1
     return widths
 
 
-def _capped(wanted: Sequence[int], least: Sequence[int], most: int) -> list[int]:
-    return [max(floor, min(size, most)) for size, floor in zip(wanted, least, strict=True)]
+def _capped(natural: Sequence[int], minimum: Sequence[int], limit: int) -> list[int]:
+    return [max(floor, min(size, limit)) for size, floor in zip(natural, minimum, strict=True)]

@@ -17,7 +17,7 @@ from codex_py.text.nearest import did_you_mean
 ColorDepth: TypeAlias = Literal["none", "16", "256", "truecolor"]
 
 AUTO: Final = "auto"
-_NAMED: Final = "black red green yellow blue magenta cyan white".split()
+_COLOR_NAMES: Final = "black red green yellow blue magenta cyan white".split()
 _FLAGS: Final = {"bold": "1", "dim": "2", "italic": "3", "underline": "4", "reverse": "7", "strike": "9"}
 _INDEXED: Final = re.compile(r"color\((\d{1,3})\)")
 
@@ -83,19 +83,19 @@ _STYLES: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("bar.8", "color(147)", "color(61)", "none"),
     ("bar.free", "color(240)", "color(250)", "dim"),
 )
-_GROUNDS: Final = {"dark": 1, "light": 2, "mono": 3}
-THEME_NAMES: Final = (AUTO, *_GROUNDS)
+_BACKGROUND_COLUMNS: Final = {"dark": 1, "light": 2, "mono": 3}
+THEME_NAMES: Final = (AUTO, *_BACKGROUND_COLUMNS)
 
 
 class Theme(Value):
-    """A named look; `depth` is how many colours the terminal has. `mono` has none and is told by weight and slant."""
+    """A named look; `depth` is how many colours the terminal has. `mono` has none and uses weight and slant."""
 
     name: str
     depth: ColorDepth
 
     def styles(self) -> Mapping[str, str]:
         """Every style in the words of rich."""
-        column = _GROUNDS[self.name]
+        column = _BACKGROUND_COLUMNS[self.name]
         return {row[0]: row[column] for row in _STYLES}
 
     def prompt_toolkit_styles(self) -> Mapping[str, str]:
@@ -111,11 +111,11 @@ class Theme(Value):
         return f"\x1b[{codes}m{text}\x1b[0m" if codes and text else text
 
 
-def theme_named(name: str, env: Mapping[str, str]) -> Theme:
+def find_theme(name: str, env: Mapping[str, str]) -> Theme:
     """The theme a user asks for, `auto` included, in the colours that this terminal has; raise `UserError`."""
     if name == AUTO:
         return detect_theme(env)
-    if name not in _GROUNDS:
+    if name not in _BACKGROUND_COLUMNS:
         raise UserError(
             f"no theme `{name}`", hint=did_you_mean(name, THEME_NAMES) or f"there are `{'`, `'.join(THEME_NAMES)}`"
         )
@@ -124,12 +124,12 @@ def theme_named(name: str, env: Mapping[str, str]) -> Theme:
 
 
 def detect_theme(env: Mapping[str, str]) -> Theme:
-    """What the environment tells: no colours, or a dark ground unless `COLORFGBG` says that it is light."""
+    """The theme the environment asks for: no colours, or a dark background unless `COLORFGBG` says that it is light."""
     depth = color_depth(env)
     if depth == "none":
         return Theme("mono", depth)
-    ground = env.get("COLORFGBG", "").rpartition(";")[2]
-    return Theme("light" if ground in ("7", "15") else "dark", depth)
+    background = env.get("COLORFGBG", "").rpartition(";")[2]
+    return Theme("light" if background in ("7", "15") else "dark", depth)
 
 
 def color_depth(env: Mapping[str, str]) -> ColorDepth:
@@ -145,15 +145,15 @@ def color_depth(env: Mapping[str, str]) -> ColorDepth:
 def to_prompt_toolkit(style: str) -> str:
     """A style of rich in the words of prompt_toolkit."""
     words: list[str] = []
-    ground = ""
+    background = ""
     for word in style.split():
         if word == "on":
-            ground = "bg:"
+            background = "bg:"
         elif word in _FLAGS:
             words.append(word)
         elif word != "none":
-            words.append(ground + _prompt_toolkit_color(word))
-            ground = ""
+            words.append(background + _prompt_toolkit_color(word))
+            background = ""
     return " ".join(words)
 
 
@@ -194,8 +194,8 @@ def _escape_codes(style: str, depth: ColorDepth) -> str:
             base = 40
         elif word in _FLAGS:
             codes.append(_FLAGS[word])
-        elif word in _NAMED and depth != "none":
-            codes.append(str(base + _NAMED.index(word)))
+        elif word in _COLOR_NAMES and depth != "none":
+            codes.append(str(base + _COLOR_NAMES.index(word)))
         elif indexed and depth in ("256", "truecolor"):
             codes.append(f"{base + 8};5;{indexed[1]}")
         elif indexed and depth == "16":

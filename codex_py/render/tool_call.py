@@ -10,8 +10,8 @@ from rich.text import Text
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.events import McpCallFinished, McpCallProgress, McpCallStarted, ToolCallFinished
 from codex_py.render.command import legible, output_block, wheel
-from codex_py.render.entry import Entry, OneLine, line_of
-from codex_py.render.status import running_time
+from codex_py.render.entry import OneLine, ScrollbackEntry, line_of
+from codex_py.render.status import format_running_time
 from codex_py.text.age import describe_seconds
 from codex_py.text.excerpt import ends_of
 
@@ -21,41 +21,43 @@ _ARGUMENTS_SHOWN: Final = 2000
 _STANDINGS: Final = {"completed": ("✓", "good"), "failed": ("✗", "bad"), "declined": ("⊘", "warn")}
 
 
-def render_mcp_call(event: McpCallFinished, *, expanded: bool) -> Entry:
+def render_mcp_call(event: McpCallFinished, *, expanded: bool) -> ScrollbackEntry:
     """A call that is over. One that failed says why, in its line or below."""
     glyph, style = _STANDINGS[event.status]
     took = describe_seconds(event.seconds) if event.status != "declined" else ""
     notes = [event.status if event.status != "completed" else "", took, "" if expanded else event.error or ""]
     line = _line(glyph, event.tool, _written(event.arguments), server=event.server, style=style)
-    return _called(line, notes, (event.error or event.output) if expanded else "")
+    return _render_call(line, notes, (event.error or event.output) if expanded else "")
 
 
-def running_mcp_call(
+def render_running_mcp_call(
     event: McpCallStarted, *, seconds: float, frame: int = 0, progress: McpCallProgress | None = None
-) -> Entry:
-    """A call that is under way, with how far it is as far as its server tells."""
-    notes = [running_time(seconds) if seconds >= 1 else ""]
+) -> ScrollbackEntry:
+    """A call that is under way, with the progress that its server reports."""
+    notes = [format_running_time(seconds) if seconds >= 1 else ""]
     if progress is not None:
         of = f"{progress.done / progress.total:.0%}" if progress.total else f"{progress.done:g}"
         notes += [of, line_of(progress.message[:_NAME_SHOWN]).plain]
     line = _line(wheel(frame), event.tool, _written(event.arguments), server=event.server, style="accent")
-    return Entry(OneLine(line, Text("".join(f" · {note}" for note in notes if note), "dim")), spacing="dense")
+    return ScrollbackEntry(OneLine(line, Text("".join(f" · {note}" for note in notes if note), "dim")), spacing="dense")
 
 
-def render_tool_call(event: ToolCallFinished, *, expanded: bool, server: str = "") -> Entry:
+def render_tool_call(event: ToolCallFinished, *, expanded: bool, server: str = "") -> ScrollbackEntry:
     """A call that is over of which nothing else is known; `seconds` below zero are not known either."""
     glyph, style = _STANDINGS["completed" if event.ok else "failed"]
     took = describe_seconds(event.seconds) if event.seconds >= 0 else ""
     notes = [] if event.ok else ["failed"]
     notes += [took, "" if expanded or event.ok else event.output]
     line = _line(glyph, event.tool, event.arguments, server=server, style=style)
-    return _called(line, notes, event.output if expanded else "")
+    return _render_call(line, notes, event.output if expanded else "")
 
 
-def _called(line: Text, notes: Sequence[str], output: str) -> Entry:
+def _render_call(line: Text, notes: Sequence[str], output: str) -> ScrollbackEntry:
     note = Text.assemble(*((f" · {line_of(note[:_NAME_SHOWN]).plain}", "dim") for note in notes if note))
     shown = ends_of(legible(output), _EXPANDED_LINES)
-    return Entry(OneLine(line, note), *([output_block(shown)] if shown else []), spacing="apart" if shown else "dense")
+    return ScrollbackEntry(
+        OneLine(line, note), *([output_block(shown)] if shown else []), spacing="apart" if shown else "dense"
+    )
 
 
 def _line(glyph: str, name: str, arguments: str, *, server: str, style: str) -> Text:

@@ -1,4 +1,4 @@
-"""The items of a stored session as entries: what was said and done before, for who goes on with it."""
+"""The items of a stored session as entries: the transcript that is shown when it is resumed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from codex_py.protocol.readable import (
     without_plan_tags,
 )
 from codex_py.protocol.reports import SHELL_TOOLS, exit_code_in, patch_succeeded, report_of, was_answered
-from codex_py.render.agent_calls import AgentStory
+from codex_py.render.agent_calls import AgentCallRenderer
 from codex_py.render.command import call_line, render_command
-from codex_py.render.entry import Entry, OneLine, line_of
+from codex_py.render.entry import OneLine, ScrollbackEntry, line_of
 from codex_py.render.message import render_message, render_prompt
 from codex_py.render.notice import (
     render_answer,
@@ -33,7 +33,7 @@ from codex_py.render.notice import (
     render_stored_skill,
 )
 from codex_py.render.patch import render_patch_text
-from codex_py.render.plan import render_plan, render_told_plan
+from codex_py.render.plan import render_final_plan, render_plan
 from codex_py.render.reasoning import render_reasoning
 from codex_py.render.tool_call import render_tool_call
 
@@ -45,32 +45,32 @@ _STATUSES: Final = ("pending", "in_progress", "completed")
 
 def render_items(
     items: Iterable[ResponseItem], *, cwd: Path, expanded: bool = False, at_work: bool = False
-) -> Iterator[Entry]:
+) -> Iterator[ScrollbackEntry]:
     """An entry for whatever a person saw of these items; a call stands where it was made, with what came of it.
 
-    Calls without an answer were stopped, unless the session is `at_work`. Of the plan, which is drawn anew as it
-    changes, a turn leaves what it was in the end; `expanded` tells each.
+    Calls without an answer were stopped, unless the session is `at_work`. Of the plan, which is redrawn as it
+    changes, a turn leaves what it was in the end; `expanded` shows each.
     """
-    given = list(items)
+    all_items = list(items)
     outputs = {
         view.call_id: output_of(item)
-        for item in given
+        for item in all_items
         if item.type.endswith("_call_output") and isinstance(view := item.view(), CallOutput)
     }
-    agents = AgentStory()
+    agents = AgentCallRenderer()
     # They stand before the message that names them, and were seen below it.
-    skills: list[Entry] = []
+    skills: list[ScrollbackEntry] = []
     plan: PlanUpdated | None = None
-    for item in given:
+    for item in all_items:
         view = item.view()
         if at_work and isinstance(view, ToolCall) and view.call_id not in outputs:
             yield _under_way(view)
             continue
-        if (answered := _answered(view, outputs)) is not None:
+        if (answered := _render_questions(view, outputs)) is not None:
             yield from answered
             continue
-        if (seen := agents.told(view, outputs)) is not None:
-            yield from seen
+        if (entries := agents.render_item(view, outputs)) is not None:
+            yield from entries
             continue
         if isinstance(view, Message) and view.text.startswith(_ABORTED):
             yield from agents.interrupted()
@@ -85,7 +85,7 @@ def render_items(
             continue
         if isinstance(view, Message) and view.role == "user":
             if plan is not None:
-                yield render_told_plan(plan)
+                yield render_final_plan(plan)
                 plan = None
             yield from (entry, *skills)
         else:
@@ -93,26 +93,26 @@ def render_items(
         skills.clear()
     yield from skills
     if plan is not None:
-        yield render_told_plan(plan)
+        yield render_final_plan(plan)
 
 
-def _entry(view: ItemView, outputs: Mapping[str, str], cwd: Path, *, expanded: bool) -> Entry | None:
+def _entry(view: ItemView, outputs: Mapping[str, str], cwd: Path, *, expanded: bool) -> ScrollbackEntry | None:
     match view:
         case Message(role="assistant", text=text):
             return render_message(without_plan_tags(text))
         case Message(role="user", text=text):
-            return _said(text, cwd)
+            return _render_user_message(text, cwd)
         case Reasoning(summary=summary):
             return render_reasoning(summary, expanded=expanded)
         case ToolCall() as call:
-            return _called(call, outputs.get(call.call_id), cwd, expanded=expanded)
+            return _render_call(call, outputs.get(call.call_id), cwd, expanded=expanded)
         case WebSearchCall(id=name, query=query, action=action):
             return render_search(WebSearched(name, query, action))
         case _:
             return None
 
 
-def _said(text: str, cwd: Path) -> Entry | None:
+def _render_user_message(text: str, cwd: Path) -> ScrollbackEntry | None:
     if text.startswith(_ABORTED):
         return render_notice("interrupted", "warning")
     if text.startswith(_SKILL):
@@ -124,7 +124,7 @@ def _said(text: str, cwd: Path) -> Entry | None:
     return None if is_host_text(text) or not text.strip() else render_prompt(text)
 
 
-def _user_command(text: str) -> Entry:
+def _user_command(text: str) -> ScrollbackEntry:
     result = _between(text, "result")
     exit_code = exit_code_in(result)
     output = result.partition("Output:\n")[2]
@@ -135,7 +135,7 @@ def _user_command(text: str) -> Entry:
     return render_command(done, expanded=False)
 
 
-def _called(call: ToolCall, output: str | None, cwd: Path, *, expanded: bool) -> Entry | None:
+def _render_call(call: ToolCall, output: str | None, cwd: Path, *, expanded: bool) -> ScrollbackEntry | None:
     arguments = arguments_of(call)
     if call.name == "apply_patch":
         patch = call.arguments if call.custom else str(arguments.get("input", ""))
@@ -154,14 +154,14 @@ def _called(call: ToolCall, output: str | None, cwd: Path, *, expanded: bool) ->
     return render_command(done, expanded=expanded)
 
 
-def _under_way(call: ToolCall) -> Entry:
+def _under_way(call: ToolCall) -> ScrollbackEntry:
     command = command_of(call) if call.name in SHELL_TOOLS else None
     if command is not None:
-        return Entry(call_line("▸", command, "under way", style="accent"), spacing="dense")
-    return Entry(OneLine(line_of(f"▸ {call.name}", "accent"), Text(" · under way", "dim")), spacing="dense")
+        return ScrollbackEntry(call_line("▸", command, "under way", style="accent"), spacing="dense")
+    return ScrollbackEntry(OneLine(line_of(f"▸ {call.name}", "accent"), Text(" · under way", "dim")), spacing="dense")
 
 
-def _answered(view: ItemView, outputs: Mapping[str, str]) -> list[Entry] | None:
+def _render_questions(view: ItemView, outputs: Mapping[str, str]) -> list[ScrollbackEntry] | None:
     """What the model asked by a call, with the answers; None for another call, and for one that asked nobody."""
     if not (isinstance(view, ToolCall) and view.name == "request_user_input"):
         return None
@@ -169,11 +169,11 @@ def _answered(view: ItemView, outputs: Mapping[str, str]) -> list[Entry] | None:
         answers = as_object(as_object(decode_json(outputs.get(view.call_id, ""))).get("answers"))
     except ValueError:
         return None
-    asked = [as_object(one) for one in as_list(arguments_of(view).get("questions"))]
-    said = [as_list(as_object(answers.get(str(one.get("id")))).get("answers")) for one in asked]
+    questions = [as_object(question) for question in as_list(arguments_of(view).get("questions"))]
+    replies = [as_list(as_object(answers.get(str(question.get("id")))).get("answers")) for question in questions]
     return [
-        render_answer(str(one.get("question", "")), [str(text) for text in texts])
-        for one, texts in zip(asked, said, strict=True)
+        render_answer(str(question.get("question", "")), [str(text) for text in texts])
+        for question, texts in zip(questions, replies, strict=True)
     ]
 
 
@@ -183,10 +183,10 @@ def _plan_of(view: ItemView, outputs: Mapping[str, str]) -> PlanUpdated | None:
         return None
     arguments = arguments_of(view)
     steps = [as_object(step) for step in as_list(arguments.get("plan"))]
-    told = [
+    plan_steps = [
         PlanStep(str(step.get("step", "")), status) for step in steps if (status := step.get("status")) in _STATUSES
     ]
-    return PlanUpdated(tuple(told), str(arguments.get("explanation") or ""))
+    return PlanUpdated(tuple(plan_steps), str(arguments.get("explanation") or ""))
 
 
 def _between(text: str, tag: str) -> str:

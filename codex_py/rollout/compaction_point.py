@@ -56,6 +56,6 @@ def _line_at(descriptor: int, start: int, max_line: int) -> bytes:
 
 def _replaces(line: bytes, before: int | None) -> bool:
     record = decode_record(line, 0) if line.endswith(b"}\n") else None
-    if record is None or record.kind != "compacted" or (before is not None and record.ordinal >= before):
+    if record is None or record.record_type != "compacted" or (before is not None and record.ordinal >= before):
         return False
     return bool(as_list(record.payload.get("replacement_history")))

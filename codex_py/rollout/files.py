@@ -18,7 +18,7 @@ from codex_py.errors import UserError
 
 ARCHIVE: Final = "archived_sessions"
 
-_FOLDER = re.compile(r"\d{2,4}")
+_DIRECTORY = re.compile(r"\d{2,4}")
 _NAME = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T\d\d-\d\d-\d\d-([0-9a-f-]{36})\.jsonl")
 # How newer versions of Codex CLI put old sessions away.
 _COMPRESSED = ".zst"
@@ -93,20 +93,20 @@ def os_reason(error: OSError) -> str:
     return (error.strerror or "unknown error").lower()
 
 
-def _below(home: str, folder: str, depth: int, ending: str = "") -> Iterator[str]:
+def _below(home: str, directory: str, depth: int, ending: str = "") -> Iterator[str]:
     try:
-        with os.scandir(f"{home}/{folder}") as entries:
+        with os.scandir(f"{home}/{directory}") as entries:
             if depth:
-                names = [e.name for e in entries if _FOLDER.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
+                names = [e.name for e in entries if _DIRECTORY.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
             else:
                 names = [e.name for e in entries if _is_rollout(e.name, ending)]
     except OSError:
         return
     for name in sorted(names, reverse=True):
         if depth:
-            yield from _below(home, f"{folder}/{name}", depth - 1, ending)
+            yield from _below(home, f"{directory}/{name}", depth - 1, ending)
         else:
-            yield f"{folder}/{name}"
+            yield f"{directory}/{name}"
 
 
 def _is_rollout(name: str, ending: str) -> bool:

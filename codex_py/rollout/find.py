@@ -55,11 +55,11 @@ def _named(home: Path, wanted: str) -> list[Path]:
     from codex_py.rollout.names import read_names
 
     name = " ".join(wanted.split())
-    ids = {thread_id for thread_id, given in read_names(home).items() if given == name}
+    ids = {thread_id for thread_id, named in read_names(home).items() if named == name}
     if not name or not ids:
         return []
-    kinds = (read_index(home), read_index(home, archived=True))
-    return [one.path for kind in kinds for one in newest_first(each for each in kind if each.id in ids)]
+    indexes = (read_index(home), read_index(home, archived=True))
+    return [session.path for index in indexes for session in newest_first(each for each in index if each.id in ids)]
 
 
 def _unknown(home: Path, wanted: str) -> UserError:

@@ -21,12 +21,12 @@ def inherited_lines(path: Path, *, before: int) -> Iterator[bytes]:
     for line, bound in history_lines(path):
         head = read_head(line)
         if head is not None and line.endswith(b"}\n"):
-            kind, ordinal = head["type"].decode(), ordinal_of(head, following)
+            record_type, ordinal = head["type"].decode(), ordinal_of(head, following)
         else:
             record = decode_record(line, following)
             if record is None:
                 continue
-            kind, ordinal = record.kind, record.ordinal
+            record_type, ordinal = record.record_type, record.ordinal
         following = ordinal + 1
-        if kind != "session_meta" and ordinal < lower(before, bound):
+        if record_type != "session_meta" and ordinal < lower(before, bound):
             yield line if line.endswith(b"\n") else line + b"\n"

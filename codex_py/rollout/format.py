@@ -136,10 +136,10 @@ class SessionMeta(Value):
         )
 
 
-def encode_line(ordinal: int, kind: str, payload: bytes, *, timestamp: str) -> bytes:
+def encode_line(ordinal: int, record_type: str, payload: bytes, *, timestamp: str) -> bytes:
     """One record with its newline. `payload` is an encoded JSON object; it is the last key, so that a reader can
     slice it out."""
-    head = f'{{"timestamp":"{timestamp}","ordinal":{ordinal},"type":"{kind}","payload":'
+    head = f'{{"timestamp":"{timestamp}","ordinal":{ordinal},"type":"{record_type}","payload":'
     return b"".join((head.encode(), payload, b"}\n"))
 
 
@@ -172,7 +172,7 @@ def turn_context_payload(
 
 
 def world_state_payload(state: Mapping[str, Any], *, full: bool) -> dict[str, Any]:
-    """`world_state`: what the model has been told; the whole of it, or a JSON merge patch (RFC 7396) to it."""
+    """`world_state`: what the model was sent; the whole of it, or a JSON merge patch (RFC 7396) to it."""
     return {"full": full, "state": dict(state)}
 
 

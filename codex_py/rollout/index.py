@@ -16,7 +16,7 @@ from codex_py.rollout.files import session_names
 from codex_py.rollout.summary import SessionSummary, read_summary
 from codex_py.text.checked_file import load_checked, save_checked
 
-_KIND: Final = b"codex-py sessions 4"
+_FORMAT: Final = b"codex-py sessions 4"
 _MAX_BYTES: Final = 256 * 1024 * 1024
 _FIELDS: Final = len(SessionSummary._fields) - 2
 _DAMAGE: Final = (ValueError, TypeError, LookupError, RecursionError)
@@ -41,7 +41,7 @@ def read_index(home: Path, *, archived: bool = False) -> list[SessionSummary]:
         if entry[2] is not None:
             found.append(SessionSummary(home / name, *entry[2]))
     if entries != known:
-        save_checked(cache, _KIND, json.dumps(entries, separators=(",", ":")).encode(), max_bytes=_MAX_BYTES)
+        save_checked(cache, _FORMAT, json.dumps(entries, separators=(",", ":")).encode(), max_bytes=_MAX_BYTES)
     return found
 
 
@@ -58,7 +58,7 @@ def _current(home: Path, name: str, known: _Entry | None) -> _Entry | None:
 
 
 def _load(cache: Path) -> dict[str, _Entry]:
-    body = load_checked(cache, _KIND, max_bytes=_MAX_BYTES)
+    body = load_checked(cache, _FORMAT, max_bytes=_MAX_BYTES)
     try:
         entries = as_object(json.loads(body or b"{}"))
         return entries if all(map(_is_entry, entries.values())) else {}

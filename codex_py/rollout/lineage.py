@@ -52,7 +52,7 @@ def read_meta(path: Path, line: bytes) -> SessionMeta:
     return meta
 
 
-def elders(path: Path, meta: SessionMeta) -> list[tuple[Path, int]]:
+def ancestors(path: Path, meta: SessionMeta) -> list[tuple[Path, int]]:
     """The files a fork builds on, the eldest first, each with the ordinal it is read up to."""
     chain: list[tuple[Path, int]] = []
     bound: int | None = None
@@ -89,7 +89,7 @@ def history_lines(path: Path) -> Iterator[tuple[bytes, int | None]]:
     """
     with open_stored(path) as stream:
         meta = read_meta(path, stream.readline(MAX_LINE))
-    for part, before in [*elders(path, meta), (path, None)]:
-        with open_stored(part) as stream:
+    for file, before in [*ancestors(path, meta), (path, None)]:
+        with open_stored(file) as stream:
             for line in read_lines(stream, limit=MAX_LINE):
                 yield line, before

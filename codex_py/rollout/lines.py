@@ -27,12 +27,12 @@ _MAX_ORDINAL: Final = 10**15
 Head: TypeAlias = re.Match[bytes]
 
 
-class Record(NamedTuple):
+class RolloutRecord(NamedTuple):
     """One line. `ordinal` counts on from the line before where the line has none."""
 
     timestamp: str
     ordinal: int
-    kind: str
+    record_type: str
     payload: dict[str, Any]
 
 
@@ -53,16 +53,18 @@ def ordinal_of(head: Head, following: int) -> int:
     return following if ordinal is None else int(ordinal)
 
 
-def decode_record(line: bytes, following: int) -> Record | None:
+def decode_record(line: bytes, following: int) -> RolloutRecord | None:
     """A line as a record, which gets the ordinal `following` when it has none; None for what is no record."""
     try:
         value = as_object(decode_json(line))
     except ValueError:
         return None
-    kind, payload, ordinal = value.get("type"), as_object(value.get("payload")), value.get("ordinal")
-    if not isinstance(kind, str) or not payload:
+    record_type, payload, ordinal = value.get("type"), as_object(value.get("payload")), value.get("ordinal")
+    if not isinstance(record_type, str) or not payload:
         return None
-    return Record(str(value.get("timestamp", "")), ordinal if isinstance(ordinal, int) else following, kind, payload)
+    return RolloutRecord(
+        str(value.get("timestamp", "")), ordinal if isinstance(ordinal, int) else following, record_type, payload
+    )
 
 
 def records_within(line: bytes) -> list[bytes]:

@@ -33,22 +33,22 @@ def list_sessions(home: Path, query: SessionQuery) -> list[SessionSummary]:
     What counts is the time stamp of the last record, not the file's name or its modification time.
     """
     names = read_names(home)
-    found = (one for one in read_index(home, archived=query.archived) if _is_wanted(one, query))
-    offered = _in_folder(found, query.cwd)
-    named = (one._replace(name=names[one.id]) if one.id in names else one for one in offered)
+    found = (session for session in read_index(home, archived=query.archived) if _is_wanted(session, query))
+    offered = _in_directory(found, query.cwd)
+    named = (session._replace(name=names[session.id]) if session.id in names else session for session in offered)
     return newest_first(matching(named, query.search))
 
 
 def newest_first(sessions: Iterable[SessionSummary]) -> list[SessionSummary]:
     """The sessions by the time stamp of their last record, and by id among those with the same."""
     # Without its `Z`, a stamp without a fraction sorts before one of the same second that has it.
-    return sorted(sessions, key=lambda one: (one.updated.rstrip("Z"), one.id), reverse=True)
+    return sorted(sessions, key=lambda session: (session.updated.rstrip("Z"), session.id), reverse=True)
 
 
 def matching(sessions: Iterable[SessionSummary], search: str) -> list[SessionSummary]:
     """The sessions in whose name, first prompt, folder, branch or id every word of `search` stands, in any case."""
     words = search.casefold().split()
-    return [one for one in sessions if all(word in _searched(one) for word in words)]
+    return [session for session in sessions if all(word in _searched(session) for word in words)]
 
 
 def latest_session(home: Path, cwd: Path | None) -> Path:
@@ -71,22 +71,22 @@ def _searched(session: SessionSummary) -> str:
     return "\n".join((session.name, session.first_prompt, session.cwd, session.branch, session.id)).casefold()
 
 
-def _in_folder(sessions: Iterable[SessionSummary], cwd: Path | None) -> Iterable[SessionSummary]:
+def _in_directory(sessions: Iterable[SessionSummary], cwd: Path | None) -> Iterable[SessionSummary]:
     if cwd is None:
         yield from sessions
         return
     wanted = os.path.realpath(cwd)
     # Sessions by the thousand work in a few folders.
     is_wanted: dict[str, bool] = {}
-    for one in sessions:
-        if one.cwd not in is_wanted:
-            is_wanted[one.cwd] = _real(one.cwd) == wanted
-        if is_wanted[one.cwd]:
-            yield one
+    for session in sessions:
+        if session.cwd not in is_wanted:
+            is_wanted[session.cwd] = _real(session.cwd) == wanted
+        if is_wanted[session.cwd]:
+            yield session
 
 
-def _real(folder: str) -> str:
+def _real(directory: str) -> str:
     try:
-        return os.path.realpath(folder)
+        return os.path.realpath(directory)
     except (OSError, ValueError):
-        return folder
+        return directory

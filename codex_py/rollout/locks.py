@@ -14,7 +14,7 @@ from typing import Final
 from codex_py.errors import UserError
 from codex_py.paths import lock, make_private_dir, open_private
 
-_FOLDER: Final = "thread-writer-locks"
+_DIRECTORY: Final = "thread-writer-locks"
 _COORDINATION: Final = ".coordination.lock"
 _TRIES: Final = 8
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -32,7 +32,7 @@ class ThreadLock:
 
     def __init__(self, home: Path, thread_id: str) -> None:
         """Take the lock; raise `UserError` when another process has it."""
-        self._path = home / _FOLDER / f"{thread_id}.lock"
+        self._path = home / _DIRECTORY / f"{thread_id}.lock"
         self._descriptor: int | None = None
         for _ in range(_TRIES):
             try:
@@ -43,7 +43,7 @@ class ThreadLock:
             if not lock(descriptor):
                 os.close(descriptor)
                 raise active_writer(thread_id)
-            if self._is_at_its_place(descriptor):
+            if self._is_at_its_path(descriptor):
                 self._descriptor = descriptor
                 return
             # Its last holder took the file away meanwhile, and a lock on that one keeps nobody out.
@@ -62,7 +62,7 @@ class ThreadLock:
             os.close(coordination)
         os.close(descriptor)
 
-    def _is_at_its_place(self, descriptor: int) -> bool:
+    def _is_at_its_path(self, descriptor: int) -> bool:
         try:
             return os.path.samestat(os.fstat(descriptor), self._path.lstat())
         except OSError:

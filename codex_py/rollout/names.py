@@ -32,16 +32,16 @@ def read_names(home: Path) -> dict[str, str]:
 
 def checked_name(name: str) -> str:
     """A name as it is kept: one line, no spaces around. Raise `UsageError` for one that cannot be told from an id."""
-    kept = " ".join(name.split())
-    if not kept:
+    cleaned = " ".join(name.split())
+    if not cleaned:
         raise UsageError("a session's name must not be empty", hint="`codex-py rename SESSION NAME`")
-    if len(kept) > MAX_NAME:
-        raise UsageError(f"a session's name has at most {MAX_NAME} characters, this one {len(kept)}")
-    if not kept.isprintable():
-        raise UsageError(f"a session's name must be printable: `{ascii(kept)[1:-1]}`")
-    if is_uuid(kept.lower()):
-        raise UsageError(f"a session's name must not look like an id: `{kept}`")
-    return kept
+    if len(cleaned) > MAX_NAME:
+        raise UsageError(f"a session's name has at most {MAX_NAME} characters, this one {len(cleaned)}")
+    if not cleaned.isprintable():
+        raise UsageError(f"a session's name must be printable: `{ascii(cleaned)[1:-1]}`")
+    if is_uuid(cleaned.lower()):
+        raise UsageError(f"a session's name must not look like an id: `{cleaned}`")
+    return cleaned
 
 
 def save_name(home: Path, thread_id: str, name: str) -> None:
@@ -64,10 +64,10 @@ def forget_name(home: Path, thread_id: str) -> None:
         return
     draft = path.with_name(f".{path.name}.{uuid7()}")
     with _locked(home):
-        kept = [line for line, entry in _entries(path) if entry.get("id") != thread_id]
+        remaining = [line for line, entry in _entries(path) if entry.get("id") != thread_id]
         try:
             with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
-                file.writelines(kept)
+                file.writelines(remaining)
             draft.replace(path)
         except OSError:
             with suppress(OSError):

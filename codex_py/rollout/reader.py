@@ -11,7 +11,7 @@ from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value
 from codex_py.rollout.compaction_point import last_compaction
 from codex_py.rollout.format import SessionMeta
-from codex_py.rollout.lineage import MAX_LINE, elders, lower, open_stored, read_meta
+from codex_py.rollout.lineage import MAX_LINE, ancestors, lower, open_stored, read_meta
 from codex_py.rollout.replay import Replay
 from codex_py.text.jsonl import read_lines
 
@@ -21,7 +21,7 @@ class StoredSession(Value):
 
     `items` is the history to send, after the last compaction; `window` counts the compactions. `usage` is the sum over
     the session, `last_usage` that of its last response. `size` (bytes) and `ends_with_newline` describe the file as it
-    was read. `late_outputs` has, by call, the outputs that a killed run had no place for yet, and `unheard` what the
+    was read. `pending_outputs` has, by call, the outputs that a killed run had no place for yet, and `unheard` what the
     user said to a run that was killed while it made room for it.
     """
 
@@ -37,7 +37,7 @@ class StoredSession(Value):
     size: int
     ends_with_newline: bool
     warnings: tuple[str, ...]
-    late_outputs: dict[str, ResponseItem]
+    pending_outputs: dict[str, ResponseItem]
     covered: int = 0
     work_state: dict[str, Any] | None = None
     unheard: tuple[ResponseItem, ...] = ()
@@ -53,13 +53,13 @@ def load_session(path: Path, *, before: int | None = None) -> StoredSession:
     with open_stored(path) as stream:
         first = next(read_lines(stream, limit=MAX_LINE), b"")
         meta = read_meta(path, first)
-        chain = elders(path, meta)
+        chain = ancestors(path, meta)
         begun = last_compaction(stream, max_line=MAX_LINE, before=before)
         replay, line = _since(begun, stream, before) if begun else (Replay(), b"")
         if not begun or not replay.stands_alone():
             replay = Replay()
-            for elder, bound in chain:
-                with open_stored(elder) as older:
+            for ancestor, bound in chain:
+                with open_stored(ancestor) as older:
                     replay.feed_all(read_lines(older, limit=MAX_LINE), before=lower(bound, before))
             line = _whole(replay, stream, begun, before)
         size = stream.tell()
@@ -78,7 +78,7 @@ def load_session(path: Path, *, before: int | None = None) -> StoredSession:
         size=size,
         ends_with_newline=(line or first).endswith(b"\n"),
         warnings=(f"skipped {replay.damaged} damaged line{plural} in `{path}`",) if replay.damaged else (),
-        late_outputs=replay.late_outputs(),
+        pending_outputs=replay.pending_outputs(),
         covered=replay.covered(),
         work_state=replay.work_state,
         unheard=tuple(replay.unheard),
@@ -101,7 +101,7 @@ def _whole(replay: Replay, stream: BinaryIO, begun: int, before: int | None) -> 
 
 def _lines_up_to(offset: int, stream: BinaryIO) -> Iterator[bytes]:
     """The lines, or pieces of overlong ones, from where the stream stands up to an offset at which a line begins."""
-    place = stream.tell()
-    while place < offset and (line := stream.readline(min(MAX_LINE, offset - place))):
-        place += len(line)
+    position = stream.tell()
+    while position < offset and (line := stream.readline(min(MAX_LINE, offset - position))):
+        position += len(line)
         yield line

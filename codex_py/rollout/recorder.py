@@ -1,6 +1,6 @@
 """The writer of a session's file: one `write()` a record, appended, under a lock.
 
-Recording never stops a session. The first failure is told once; the file is cut back to its last whole record and
+Recording never stops a session. The first failure is reported once; the file is cut back to its last whole record and
 nothing more is written, so that a later session finds no gap.
 """
 
@@ -70,7 +70,7 @@ class RolloutRecorder:
         """
         recorder = cls(session.path, meta=None, next_ordinal=session.next_ordinal, warn=warn)
         try:
-            recorder._take_over(session)
+            recorder._restore(session)
         except OSError as error:
             recorder._stop(error)
         except UserError:
@@ -82,14 +82,14 @@ class RolloutRecorder:
         """Append an item of the history."""
         self.record("response_item", item.encoded)
 
-    def record(self, kind: str, payload: dict[str, Any] | bytes) -> None:
+    def record(self, record_type: str, payload: dict[str, Any] | bytes) -> None:
         """Append a record; bytes must be an encoded JSON object. Never raises for what the disk does."""
         if self._stopped:
             return
         try:
             if self._meta is not None:
                 self._begin(self._meta)
-            self._append(kind, payload if isinstance(payload, bytes) else encode_json(payload))
+            self._append(record_type, payload if isinstance(payload, bytes) else encode_json(payload))
         except (OSError, UserError) as error:
             self._cut_back()
             self._stop(error)
@@ -120,30 +120,30 @@ class RolloutRecorder:
 
     def _begin(self, meta: SessionMeta) -> None:
         make_private_dir(self.path.parent)
-        for folder in self.path.parents[:4]:
-            _tighten(folder, 0o700)
+        for directory in self.path.parents[:4]:
+            _tighten(directory, 0o700)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         # What a fork takes over can be long: under its own name the file is there with all of it or not at all.
-        place = self.path if self._inherited is None else self.path.with_name(f".{self.path.name}")
-        self._descriptor = open_private(place, flags)
+        path = self.path if self._inherited is None else self.path.with_name(f".{self.path.name}")
+        self._descriptor = open_private(path, flags)
         lock(self._descriptor)
         self._thread_lock = ThreadLock(home_of(self.path), meta.id)
         self._meta = None
         self._append("session_meta", encode_json(meta.to_payload()))
         if self._inherited is not None:
-            self._inherit(self._inherited, place)
+            self._inherit(self._inherited, path)
 
-    def _inherit(self, inherited: Inherited, place: Path) -> None:
+    def _inherit(self, inherited: Inherited, path: Path) -> None:
         try:
             for line in inherited.lines():
                 self._write(line)
-            place.rename(self.path)
+            path.rename(self.path)
         except (OSError, UserError):
-            place.unlink()
+            path.unlink()
             raise
         self._ordinal = max(self._ordinal, inherited.next_ordinal)
 
-    def _take_over(self, session: StoredSession) -> None:
+    def _restore(self, session: StoredSession) -> None:
         self._descriptor = open_rollout(self.path, os.O_WRONLY | os.O_APPEND)
         self._size = self._synced = os.fstat(self._descriptor).st_size
         if not lock(self._descriptor):
@@ -155,8 +155,8 @@ class RolloutRecorder:
         # A torn last line is closed by the next write, not before: resuming alone must not change the file.
         self._glue = b"" if session.ends_with_newline else b"\n"
 
-    def _append(self, kind: str, payload: bytes) -> None:
-        self._write(self._glue + encode_line(self._ordinal, kind, payload, timestamp=timestamp()))
+    def _append(self, record_type: str, payload: bytes) -> None:
+        self._write(self._glue + encode_line(self._ordinal, record_type, payload, timestamp=timestamp()))
         self._glue = b""
         self._ordinal += 1
 
@@ -176,7 +176,7 @@ class RolloutRecorder:
         self._synced = size
         if self._new:
             self._new = False
-            _sync_folder(self.path.parent)
+            _sync_directory(self.path.parent)
 
     def _cut_back(self) -> None:
         """Take away what a failed write left behind the last whole record, and the file when that leaves nothing."""
@@ -210,7 +210,7 @@ class NullRecorder:
 
     def record_item(self, item: ResponseItem) -> None: ...
 
-    def record(self, kind: str, payload: dict[str, Any] | bytes) -> None: ...
+    def record(self, record_type: str, payload: dict[str, Any] | bytes) -> None: ...
 
     async def sync(self) -> None: ...
 
@@ -226,8 +226,8 @@ def _tighten(path: Path, mode: int) -> None:
         path.chmod(mode)
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

@@ -10,27 +10,27 @@ from pathlib import Path
 
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.rollout.lineage import history_lines
-from codex_py.rollout.lines import Record, decode_record, read_head, records_within
+from codex_py.rollout.lines import RolloutRecord, decode_record, read_head, records_within
 
-__all__ = ["Record", "read_records", "user_text"]
+__all__ = ["RolloutRecord", "read_records", "user_text"]
 
 
-def read_records(path: Path, *, kinds: frozenset[bytes] = frozenset()) -> Iterator[Record]:
-    """The records of a session, those a fork took over first; with `kinds` at least those of these kinds.
+def read_records(path: Path, *, record_types: frozenset[bytes] = frozenset()) -> Iterator[RolloutRecord]:
+    """The records of a session, those a fork took over first; with `record_types` at least those of these types.
 
     Raise `UserError` for a file that cannot be read.
     """
     following = 0
     for line, before in history_lines(path):
-        for record in _records_of(line, kinds, following):
+        for record in _records_of(line, record_types, following):
             following = record.ordinal + 1
             if before is None or record.ordinal < before:
                 yield record
 
 
-def user_text(record: Record) -> str | None:
+def user_text(record: RolloutRecord) -> str | None:
     """What the user said, when a record is the event that tells it."""
-    if record.kind != "event_msg":
+    if record.record_type != "event_msg":
         return None
     if record.payload.get("type") == "user_message":
         text = record.payload.get("message")
@@ -38,18 +38,23 @@ def user_text(record: Record) -> str | None:
     item = as_object(record.payload.get("item"))
     if record.payload.get("type") != "item_completed" or item.get("type") != "UserMessage":
         return None
-    texts = [as_object(part).get("text") for part in as_list(item.get("content"))]
+    texts = [as_object(block).get("text") for block in as_list(item.get("content"))]
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _records_of(line: bytes, kinds: frozenset[bytes], following: int) -> Iterator[Record]:
-    if kinds and (head := read_head(line)) is not None and head["type"] not in kinds and line.endswith(b"}\n"):
+def _records_of(line: bytes, record_types: frozenset[bytes], following: int) -> Iterator[RolloutRecord]:
+    if (
+        record_types
+        and (head := read_head(line)) is not None
+        and head["type"] not in record_types
+        and line.endswith(b"}\n")
+    ):
         return
     record = decode_record(line, following)
     if record is not None:
         yield record
         return
-    for part in records_within(line):
-        if (record := decode_record(part, following)) is not None:
+    for span in records_within(line):
+        if (record := decode_record(span, following)) is not None:
             following = record.ordinal + 1
             yield record

@@ -50,8 +50,8 @@ class Replay:
         self.window = 0
         self.work_state: dict[str, Any] | None = None
         self._counted = 0
-        self._told_whole = False
-        self._began_anew = False
+        self._has_full_state = False
+        self._has_replacement = False
         self.next_ordinal = 0
         self.damaged = 0
         self._contexts: deque[bytes] = deque(maxlen=_LOOK_BACK)
@@ -106,14 +106,14 @@ class Replay:
         for record in records_within(line):
             self._took(record, before)
 
-    def late_outputs(self) -> dict[str, ResponseItem]:
+    def pending_outputs(self) -> dict[str, ResponseItem]:
         """The outputs, by call, that were written down early and that the history does not hold."""
         found: dict[str, ResponseItem] = {}
         for index, item in self._early:
             exchange = exchange_of(item)
             if exchange is not None and exchange.is_output:
                 since = map(exchange_of, self.items[index:])
-                if not any(one and one.is_output and one.call_id == exchange.call_id for one in since):
+                if not any(other and other.is_output and other.call_id == exchange.call_id for other in since):
                     found[exchange.call_id] = item
         return found
 
@@ -134,7 +134,7 @@ class Replay:
 
     def stands_alone(self) -> bool:
         """Whether what was fed begins with a compaction and says everything that lines before it could have said."""
-        known = self._began_anew and self._told_whole and bool(_readable(self._contexts))
+        known = self._has_replacement and self._has_full_state and bool(_readable(self._contexts))
         return known and self.usage() != (TokenUsage(), TokenUsage())
 
     def covered(self) -> int:
@@ -171,7 +171,7 @@ class Replay:
             case b"world_state":
                 payload = _payload_of(line)
                 state = as_object(payload.get("state"))
-                self._told_whole = self._told_whole or bool(payload.get("full"))
+                self._has_full_state = self._has_full_state or bool(payload.get("full"))
                 self.world_state = state if payload.get("full") else _merged(self.world_state or {}, state)
             case b"early_output":
                 self._early.append((len(self.items), _item_from(_payload_of(line))))
@@ -202,13 +202,15 @@ class Replay:
             self.items = _items_in(line) or [_item_from(as_object(value)) for value in as_list(replacement)]
         else:
             # Old files keep only the summary: what the user said stays, and the summary follows it.
-            kept = [item for item in self.items if item.type == "message" and item.decode().get("role") != "assistant"]
-            self.items = [*kept, message("user", str(payload.get("message", "")))]
+            retained = [
+                item for item in self.items if item.type == "message" and item.decode().get("role") != "assistant"
+            ]
+            self.items = [*retained, message("user", str(payload.get("message", "")))]
         self._counted = 0
         work = payload.get("work_state")
         self.work_state = as_object(work) if work else self.work_state
         number = payload.get("window_number")
-        self._began_anew = bool(work) and isinstance(number, int) and replacement is not None
+        self._has_replacement = bool(work) and isinstance(number, int) and replacement is not None
         self.window = number if isinstance(number, int) and number > self.window else self.window + 1
 
 
@@ -228,14 +230,14 @@ def _items_in(line: bytes) -> list[ResponseItem]:
         return []
     text = line.decode()
     # What stands before the items is ASCII only when the summary is.
-    place = len(line[:start].decode())
+    offset = len(line[:start].decode())
     items: list[ResponseItem] = []
-    while text.startswith(_TYPE_FIRST, place):
-        end = _scan(text, place)[1]
-        items.append(ResponseItem(text[place:end].encode()))
+    while text.startswith(_TYPE_FIRST, offset):
+        end = _scan(text, offset)[1]
+        items.append(ResponseItem(text[offset:end].encode()))
         if text[end] == "]":
             return items
-        place = end + 1
+        offset = end + 1
     return []
 
 

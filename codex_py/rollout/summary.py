@@ -14,7 +14,7 @@ from codex_py.protocol.readable import is_host_text
 from codex_py.rollout.files import is_archived, thread_of
 from codex_py.rollout.format import SessionMeta, read_usage
 from codex_py.rollout.lineage import MAX_LINE, open_stored, read_meta
-from codex_py.rollout.lines import Record, decode_record, read_head
+from codex_py.rollout.lines import RolloutRecord, decode_record, read_head
 from codex_py.rollout.records import user_text
 from codex_py.text.jsonl import read_lines, read_lines_backwards
 
@@ -125,11 +125,11 @@ def _front(stream: BinaryIO) -> Iterator[bytes]:
             return
 
 
-def _message_text(record: Record | None) -> str:
+def _message_text(record: RolloutRecord | None) -> str:
     if record is None or record.payload.get("role") != "user":
         return ""
-    parts = [as_object(part).get("text") for part in as_list(record.payload.get("content"))]
-    text = "\n".join(part for part in parts if isinstance(part, str))
+    texts = [as_object(item).get("text") for item in as_list(record.payload.get("content"))]
+    text = "\n".join(part for part in texts if isinstance(part, str))
     return "" if is_host_text(text) else text
 
 
@@ -151,14 +151,16 @@ def _newest(descriptor: int) -> tuple[str, int, dict[str, object]]:
     return updated, tokens or 0, context or {}
 
 
-def _tokens(record: Record | None) -> int | None:
+def _tokens(record: RolloutRecord | None) -> int | None:
     counts = as_object(record.payload.get("info")) if record else {}
     return read_usage(counts.get("total_token_usage")).total_tokens if counts else None
 
 
-def _settings(record: Record | None) -> dict[str, object] | None:
+def _settings(record: RolloutRecord | None) -> dict[str, object] | None:
     """The payload of a `turn_context`; a message can contain that word too."""
-    is_context = record is not None and record.kind == "turn_context" and isinstance(record.payload.get("cwd"), str)
+    is_context = (
+        record is not None and record.record_type == "turn_context" and isinstance(record.payload.get("cwd"), str)
+    )
     return dict(record.payload) if record is not None and is_context else None
 
 

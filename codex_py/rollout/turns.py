@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.errors import UsageError
-from codex_py.rollout.records import Record, read_records, user_text
+from codex_py.rollout.records import RolloutRecord, read_records, user_text
 
-_KINDS: Final = frozenset({b"event_msg", b"session_meta"})
+_RECORD_TYPES: Final = frozenset({b"event_msg", b"session_meta"})
 
 
 class StoredTurn(NamedTuple):
@@ -31,14 +31,14 @@ class TurnCounter:
         self.turns: list[StoredTurn] = []
         self._begins: int | None = None
 
-    def feed(self, record: Record) -> None:
-        if record.kind == "event_msg" and record.payload.get("type") == "task_started":
+    def feed(self, record: RolloutRecord) -> None:
+        if record.record_type == "event_msg" and record.payload.get("type") == "task_started":
             self._end_last(record.ordinal)
             self._begins = record.ordinal
         elif (prompt := user_text(record)) is not None:
             self._begin(record, prompt)
 
-    def _begin(self, record: Record, prompt: str) -> None:
+    def _begin(self, record: RolloutRecord, prompt: str) -> None:
         # Said while the turn runs: it belongs to that turn.
         if self._begins is None and self.turns and self.turns[-1].ends is None:
             return
@@ -54,7 +54,7 @@ class TurnCounter:
 def read_turns(path: Path) -> tuple[StoredTurn, ...]:
     """The turns of a session, those a fork took over included. Raise `UserError` for a file that cannot be read."""
     counter = TurnCounter()
-    for record in read_records(path, kinds=_KINDS):
+    for record in read_records(path, record_types=_RECORD_TYPES):
         counter.feed(record)
     return tuple(counter.turns)
 

@@ -88,7 +88,7 @@ class Bubblewrap:
         return None if program else reason
 
     def can_hold(self, mount: Mount) -> bool:
-        return mount.kind != "link"
+        return mount.type != "link"
 
     def options(
         self, mounts: Sequence[Mount], *, network: NetworkAccess, workdir: Path, filter_fd: int, status_fd: int
@@ -126,7 +126,7 @@ class Staged:
     def options(
         self, mounts: Sequence[Mount], *, network: NetworkAccess, workdir: Path, filter_fd: int, status_fd: int
     ) -> list[str]:
-        words = [word for mount in mounts for word in (mount.kind, str(mount.path))]
+        words = [word for mount in mounts for word in (mount.type, str(mount.path))]
         reach = "all" if network is True else "loopback" if network else "none"
         package = str(Path(__file__).parents[2])
         stage = [sys.executable, "-I", "-S", "-c", _STAGE, package]

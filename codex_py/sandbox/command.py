@@ -31,7 +31,7 @@ from codex_py.sandbox.nested import NestedNames
 from codex_py.sandbox.pins import Pins
 from codex_py.sandbox.placeholders import hold_all
 from codex_py.sandbox.policy import WritableRoot, writable_roots
-from codex_py.sandbox.screens import Screens, existing_places, open_copies
+from codex_py.sandbox.screens import Screens, find_existing_paths, open_copies
 from codex_py.sandbox.unreadable import (
     CannotDeny,
     Listings,
@@ -81,7 +81,7 @@ class Sandbox:
         self._home = home
         self._deny_read = tuple(deny_read)
         self._secrets = tuple(secrets)
-        self._secret_folders = tuple(dict.fromkeys(secret.parent for secret in secrets))
+        self._secret_directories = tuple(dict.fromkeys(secret.parent for secret in secrets))
         self._limits = limits
         self._filters = SystemCallFilters()
         self._names = tuple(backends)
@@ -117,7 +117,7 @@ class Sandbox:
             known = writable_roots(policy, cwd, self._env, home=home, unreadable=unreadable, protected=names)
             self._pins[policy, cwd] = Pins(path for root in known for path in root.protected)
             worked_in = {root.path for root in known}.intersection(
-                Path(real_path(cwd / folder)) for folder in (cwd, *extra_roots(policy))
+                Path(real_path(cwd / directory)) for directory in (cwd, *extra_roots(policy))
             )
             self._nested[policy, cwd] = [NestedNames(root.path, root.names) for root in known if root.path in worked_in]
             known = tuple(_without(root, unreadable) for root in known)
@@ -152,7 +152,7 @@ class Sandbox:
             found = find_unreadable(self._deny_read, cwd, self._env, listings)
         except CannotDeny as error:
             return SandboxUnavailable(str(error))
-        found = without_nested({*found, *existing_places(cwd / secret for secret in self._secrets)})
+        found = without_nested({*found, *find_existing_paths(cwd / secret for secret in self._secrets)})
         self._hidden_pins.setdefault(cwd, Pins(())).add(found)
         return found
 
@@ -236,7 +236,7 @@ class Sandbox:
         if sys.platform == "darwin":
             options = seatbelt_argv(roots, network, self.unreadable(policy, cwd), self._unix_sockets(policy))
             return Wrapped((*options, *argv), {**env, "CODEX_SANDBOX": "seatbelt"}, True)
-        self._make_folders(cwd)
+        self._make_directories(cwd)
         mounts = self._mounts(policy, cwd)
         _check_workdir(workdir, mounts)
         backend = self._backend(policy, cwd, mounts)
@@ -255,7 +255,7 @@ class Sandbox:
     def _mounts(self, policy: SandboxPolicy, cwd: Path) -> list[Mount]:
         """The mounts as the disk is now: what was found at first is followed to where it has gone."""
         roots, unreadable = self.roots(policy, cwd), self.unreadable(policy, cwd)
-        _check_places(roots, unreadable)
+        _check_paths(roots, unreadable)
         hidden = [*unreadable, *self._hidden_pins[cwd].paths()]
         pins = self._pins[policy, cwd]
         for nested in self._nested[policy, cwd]:
@@ -266,11 +266,11 @@ class Sandbox:
             screens = self._screens[cwd] = Screens(cwd / secret for secret in self._secrets)
         return screens.lay(mounts)
 
-    def _make_folders(self, cwd: Path) -> None:
+    def _make_directories(self, cwd: Path) -> None:
         """A folder that is made while the command runs would be seen in there with all that is put into it."""
-        for folder in self._secret_folders:
+        for directory in self._secret_directories:
             with suppress(OSError):
-                make_private_dir(cwd / folder)
+                make_private_dir(cwd / directory)
 
     def _backend(self, policy: SandboxPolicy, cwd: Path, mounts: Sequence[Mount]) -> Backend:
         """The first backend that works and can hold all of `mounts`."""
@@ -312,7 +312,7 @@ def _unavailable(reason: str) -> SandboxMissing:
     )
 
 
-def _check_places(roots: Sequence[WritableRoot], unreadable: Sequence[Path]) -> None:
+def _check_paths(roots: Sequence[WritableRoot], unreadable: Sequence[Path]) -> None:
     """Raise where no sandbox could be what was asked for; a command outside may have swapped a root meanwhile."""
     if Path("/") in unreadable:
         raise SandboxUnavailable("no command can be run: `/` must not be read, and no program starts without")
@@ -330,7 +330,7 @@ def _check_workdir(workdir: Path, mounts: Sequence[Mount]) -> None:
     holders = [mount for mount in mounts if mount.path in passed]
     if (
         holders
-        and holders[-1].kind.startswith("hidden")
+        and holders[-1].type.startswith("hidden")
         and not (real == holders[-1].path and holds_roots(real, mounts))
     ):
         raise ToolError(f"cannot run the command: `{workdir}` is in a folder that must not be read")
@@ -363,18 +363,20 @@ def _wrapped(
     workdir: Path,
     filter_fd: int,
 ) -> Wrapped:
-    folders, files = ([mount.path for mount in mounts if mount.kind == kind and backend.contains] for kind in _MISSING)
+    directories, files = (
+        [mount.path for mount in mounts if mount.type == missing_type and backend.contains] for missing_type in _MISSING
+    )
     try:
-        holder, held = hold_all(folders, files)
+        holder, held = hold_all(directories, files)
     except BaseException:
         os.close(filter_fd)
         raise
     status = _Status()
-    kept = [mount for mount in mounts if mount.kind not in _MISSING or mount.path in held]
+    remaining = [mount for mount in mounts if mount.type not in _MISSING or mount.path in held]
     if backend.copies:
-        kept = open_copies(kept)
-    fds = (filter_fd, *(mount.fd for mount in kept if mount.fd is not None))
-    options = backend.options(kept, network=network, workdir=workdir, filter_fd=filter_fd, status_fd=status.fd)
+        remaining = open_copies(remaining)
+    fds = (filter_fd, *(mount.fd for mount in remaining if mount.fd is not None))
+    options = backend.options(remaining, network=network, workdir=workdir, filter_fd=filter_fd, status_fd=status.fd)
 
     def cleanup() -> None:
         status.close()

@@ -95,8 +95,8 @@ def default_denials(env: Mapping[str, str], allowed: Sequence[str]) -> Iterator[
     """
     opened = [_absolute(path, env) for path in allowed]
     for denial in DEFAULT_DENIALS:
-        for path in dict.fromkeys(_places(denial, env)):
-            if not any(is_at_or_below(path, one) for one in opened):
+        for path in dict.fromkeys(_paths_of(denial, env)):
+            if not any(is_at_or_below(path, opened_path) for opened_path in opened):
                 yield path, denial.content
 
 
@@ -106,7 +106,7 @@ def own_secrets(home: Path, allowed: Sequence[str], env: Mapping[str, str]) -> t
     return tuple(
         home / name
         for name in OWN_SECRETS
-        if name in ALWAYS_DENIED or not any(is_at_or_below(str(home / name), one) for one in opened)
+        if name in ALWAYS_DENIED or not any(is_at_or_below(str(home / name), opened_path) for opened_path in opened)
     )
 
 
@@ -116,17 +116,17 @@ def still_denied(
     """The `allowed` paths that are one of the `denied` or below one, with that one, and whether it is the same."""
     closed = [_absolute(path, env) for path in denied]
     for path in allowed:
-        place = _absolute(path, env)
-        holder = next((one for one in closed if is_at_or_below(place, one)), None)
+        target = _absolute(path, env)
+        holder = next((closed_path for closed_path in closed if is_at_or_below(target, closed_path)), None)
         if holder is not None:
-            yield path, holder, holder == place
+            yield path, holder, holder == target
 
 
 def is_at_or_below(path: str, directory: str) -> bool:
     return path == directory or path.startswith(f"{directory.rstrip('/')}/")
 
 
-def _places(denial: DefaultDenial, env: Mapping[str, str]) -> Iterator[str]:
+def _paths_of(denial: DefaultDenial, env: Mapping[str, str]) -> Iterator[str]:
     usual = _absolute(denial.path, env)
     yield usual
     config = env.get("XDG_CONFIG_HOME", "")

@@ -18,7 +18,7 @@ from codex_py.sandbox import kernel
 from codex_py.sandbox.kernel_settings import KERNEL_SETTINGS, owns_kernel_settings
 from codex_py.sandbox.restrict import restrict_files
 
-_MOST_PROCESSES: Final = 4096
+_MAX_PROCESSES: Final = 4096
 _DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
 _NOT_FOUND: Final = 127
 _NOT_RUN: Final = 126
@@ -85,7 +85,7 @@ def _limit(*, processes: bool) -> None:
     if not processes:
         return
     _, most = resource.getrlimit(resource.RLIMIT_NPROC)
-    limit = _MOST_PROCESSES if most == resource.RLIM_INFINITY else min(most, _MOST_PROCESSES)
+    limit = _MAX_PROCESSES if most == resource.RLIM_INFINITY else min(most, _MAX_PROCESSES)
     resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
 
 
@@ -130,7 +130,7 @@ def _lay_out(mounts: _Mounts, *, freeze: bool) -> None:
     whole = ("writable", "/") in mounts
     mounts = [mount for mount in mounts if mount != ("writable", "/")]
     # Held before the world turns read-only: what is put back later is as it was.
-    held = {path: kernel.clone_mount(path) for kind, path in mounts if kind in _HELD}
+    held = {path: kernel.clone_mount(path) for mount_type, path in mounts if mount_type in _HELD}
     held |= _hold_shown(mounts, "shown-writable")
     devices = [(name, kernel.clone_mount(f"/dev/{name}")) for name in _DEVICES if os.path.exists(f"/dev/{name}")]  # noqa: PTH110
     kernel.set_attributes("/", (0 if whole else kernel.READ_ONLY) | kernel.NO_SUID | kernel.NO_DEVICES)
@@ -140,9 +140,9 @@ def _lay_out(mounts: _Mounts, *, freeze: bool) -> None:
     if freeze:
         _freeze_settings()
     sealed: list[str] = []
-    for kind, path in mounts:
-        _put(kind, path, held.get(path), passed=_is_passed(path, mounts))
-        if kind in ("missing", "hidden-folder", "screen"):
+    for mount_type, path in mounts:
+        _put(mount_type, path, held.get(path), passed=_is_passed(path, mounts))
+        if mount_type in ("missing", "hidden-folder", "screen"):
             sealed.append(path)
     for path in sealed:
         kernel.set_attributes(path, kernel.READ_ONLY, recursive=False)
@@ -150,27 +150,27 @@ def _lay_out(mounts: _Mounts, *, freeze: bool) -> None:
         os.close(fd)
 
 
-def _hold_shown(mounts: _Mounts, *kinds: str) -> dict[str, int]:
+def _hold_shown(mounts: _Mounts, *mount_types: str) -> dict[str, int]:
     """Entries of screens, without those that are gone by now."""
     held: dict[str, int] = {}
-    for kind, path in mounts:
-        if kind in kinds:
+    for mount_type, path in mounts:
+        if mount_type in mount_types:
             with suppress(FileNotFoundError):
                 held[path] = kernel.clone_mount(path)
     return held
 
 
-def _put(kind: str, path: str, held: int | None, *, passed: bool) -> None:
-    if kind in ("missing", "hidden-folder", "screen"):
+def _put(mount_type: str, path: str, held: int | None, *, passed: bool) -> None:
+    if mount_type in ("missing", "hidden-folder", "screen"):
         os.makedirs(path, exist_ok=True)  # noqa: PTH103
-        mode = "555" if kind == "missing" else "700" if kind == "screen" else "111" if passed else "000"
+        mode = "555" if mount_type == "missing" else "700" if mount_type == "screen" else "111" if passed else "000"
         kernel.mount_new("tmpfs", path, f"mode={mode}")
-    elif kind.startswith("shown"):
+    elif mount_type.startswith("shown"):
         if held is not None:
-            _show(held, path, writable=kind == "shown-writable")
-    elif kind == "hidden-entry":
+            _show(held, path, writable=mount_type == "shown-writable")
+    elif mount_type == "hidden-entry":
         os.mkdir(path, 0)  # noqa: PTH102
-    elif kind == "hidden-file":
+    elif mount_type == "hidden-file":
         if not os.path.exists(path):  # noqa: PTH110 - it is in a screen, which nothing changes once it is sealed
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0))
             return
@@ -180,19 +180,19 @@ def _put(kind: str, path: str, held: int | None, *, passed: bool) -> None:
         kernel.attach_mount(fd, path)
         os.close(fd)
     elif held is not None:
-        restrictions = kernel.NO_SUID | kernel.NO_DEVICES | (0 if kind == "writable" else kernel.READ_ONLY)
+        restrictions = kernel.NO_SUID | kernel.NO_DEVICES | (0 if mount_type == "writable" else kernel.READ_ONLY)
         kernel.set_attributes_of(held, restrictions)
-        if kind == "writable":
+        if mount_type == "writable":
             os.makedirs(path, exist_ok=True)  # noqa: PTH103 - it may lie below a folder that is hidden now
         kernel.attach_mount(held, path)
 
 
 def _show(held: int, path: str, *, writable: bool) -> None:
-    kind = os.fstat(held).st_mode
-    if stat.S_ISLNK(kind):
+    mode = os.fstat(held).st_mode
+    if stat.S_ISLNK(mode):
         os.symlink(os.readlink("", dir_fd=held), path)  # noqa: PTH211
         return
-    if stat.S_ISDIR(kind):
+    if stat.S_ISDIR(mode):
         os.makedirs(path, exist_ok=True)  # noqa: PTH103
     else:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
@@ -201,8 +201,8 @@ def _show(held: int, path: str, *, writable: bool) -> None:
     kernel.attach_mount(held, path)
 
 
-def _is_passed(folder: str, mounts: _Mounts) -> bool:
-    return any(kind == "writable" and path.startswith(f"{folder}/") for kind, path in mounts)
+def _is_passed(directory: str, mounts: _Mounts) -> bool:
+    return any(mount_type == "writable" and path.startswith(f"{directory}/") for mount_type, path in mounts)
 
 
 def _make_devices(devices: list[tuple[str, int]]) -> None:

@@ -40,12 +40,12 @@ def _entries(index: bytes, hash_bytes: int) -> Iterator[tuple[bytes, int]]:
     for _ in range(count):
         flags = start + _MODE_OFFSET + 16 + hash_bytes
         name = flags + (4 if _FLAGS.unpack_from(index, flags)[0] & _EXTENDED else 2)
-        kept = b""
+        shared = b""
         if version == 4:
             stripped, name = _offset(index, name)
-            kept = path[: len(path) - stripped]
+            shared = path[: len(path) - stripped]
         end = index.index(b"\0", name)
-        path = kept + index[name:end]
+        path = shared + index[name:end]
         yield path, _NUMBER.unpack_from(index, start + _MODE_OFFSET)[0]
         # Up to version 3, entries are padded to a multiple of eight bytes.
         start = end + 1 if version == 4 else start + ((end - start + 8) & ~7)

@@ -21,7 +21,7 @@ _SECTION: Final = r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*'
 _ESCAPES: Final = {"n": "\n", "t": "\t", "b": "\b"}
 
 
-def hook_folders(git: Path, work: Path, env: Mapping[str, str]) -> list[Path]:
+def hook_directories(git: Path, work: Path, env: Mapping[str, str]) -> list[Path]:
     """Where `core.hooksPath` of a repository, or of the user, leads; `git` is its git directory, `work` its top."""
     configs = [*_own_configs(git), *_user_configs(env)]
     values = [value for _, key, value in _all_settings(configs, env) if key == "core.hookspath" and value]
@@ -34,7 +34,7 @@ def included_files(git: Path, env: Mapping[str, str]) -> list[Path]:
     return [path for path in dict.fromkeys(path for path, _, _ in _all_settings(configs, env)) if path not in configs]
 
 
-def submodule_folders(git: Path, work: Path) -> list[Path]:
+def submodule_directories(git: Path, work: Path) -> list[Path]:
     """The directories of submodules, there or not: those that `.gitmodules` names, and those in the index."""
     settings = parse_settings(_text(work / ".gitmodules"))
     values = [value for key, value in settings if key.startswith("submodule.") and key.endswith(".path")]
@@ -100,7 +100,7 @@ def _all_settings(configs: list[Path], env: Mapping[str, str]) -> Iterator[tuple
             if value and (key == "include.path" or (key.startswith("includeif.") and key.endswith(".path"))):
                 found = _paths(path.parent, [value], env)
                 # Named even when it is empty or missing.
-                yield from ((one, "", "") for one in found)
+                yield from ((setting, "", "") for setting in found)
                 waiting += found
 
 

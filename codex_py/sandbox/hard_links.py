@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 # How many files are asked for further names, and how many entries of the folders are looked through for these.
-_ASKED_FILES: Final = 2000
+_CHECKED_FILES: Final = 2000
 _SCANNED_ENTRIES: Final = 20_000
 # What git keeps there it finds by its content, and it links it when it clones.
 _CONTENT: Final = frozenset(("objects", "lfs"))
@@ -22,48 +22,48 @@ def other_names(protected: Iterable[Path], roots: Sequence[Path]) -> list[Path]:
     Nothing is looked through unless such a file has more than one name. Those inside the protected paths are among what
     is given back.
     """
-    wanted = {(found.st_dev, found.st_ino) for found in _linked(protected)}
-    if not wanted:
+    inodes = {(found.st_dev, found.st_ino) for found in _linked(protected)}
+    if not inodes:
         return []
-    numbers = {number for _, number in wanted}
+    numbers = {number for _, number in inodes}
     return [
         Path(entry.path)
         for root in roots
         for entry in _below(str(root), _SCANNED_ENTRIES)
-        if entry.inode() in numbers and (found := _status(entry)) and (found.st_dev, found.st_ino) in wanted
+        if entry.inode() in numbers and (found := _status(entry)) and (found.st_dev, found.st_ino) in inodes
     ]
 
 
-def _linked(places: Iterable[Path]) -> Iterator[os.stat_result]:
+def _linked(paths: Iterable[Path]) -> Iterator[os.stat_result]:
     """The files with several names in protected places, which are files or folders themselves."""
-    left = _ASKED_FILES
-    for place in places:
+    left = _CHECKED_FILES
+    for path in paths:
         try:
-            own = os.lstat(place)
+            own = os.lstat(path)
         except OSError:
             continue
         found = [own] if stat.S_ISREG(own.st_mode) else []
         if stat.S_ISDIR(own.st_mode):
-            below = list(_below(str(place), left))
+            below = list(_below(str(path), left))
             left -= len(below)
-            found = [one for entry in below if (one := _status(entry))]
-        yield from (one for one in found if stat.S_ISREG(one.st_mode) and one.st_nlink > 1)
+            found = [status for entry in below if (status := _status(entry))]
+        yield from (status for status in found if stat.S_ISREG(status.st_mode) and status.st_nlink > 1)
 
 
 def _below(top: str, most: int) -> Iterator[os.DirEntry[str]]:
     """Everything below a folder, breadth first, at most so many; links are not followed."""
-    folders = deque([top])
+    directories = deque([top])
     seen = 0
-    while folders:
+    while directories:
         try:
-            with os.scandir(folders.popleft()) as listing:
+            with os.scandir(directories.popleft()) as listing:
                 for entry in listing:
                     if seen >= most:
                         return
                     seen += 1
                     yield entry
                     if entry.name not in _CONTENT and entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
+                        directories.append(entry.path)
         except OSError:
             continue
 

@@ -113,10 +113,12 @@ def set_attributes_of(fd: int, attributes: int) -> None:
     _set_attributes(fd, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, attributes)
 
 
-def mount_new(kind: str, path: str, options: str) -> None:
+def mount_new(filesystem: str, path: str, options: str) -> None:
     """Mount a new file system without devices, set-user-id programs and (devices aside) executables."""
-    flags = _MS_NOSUID | _MS_NOEXEC | (0 if kind == "devpts" else _MS_NODEV)
-    result = _LIBC.mount(kind.encode(), os.fsencode(path), kind.encode(), ctypes.c_ulong(flags), options.encode())
+    flags = _MS_NOSUID | _MS_NOEXEC | (0 if filesystem == "devpts" else _MS_NODEV)
+    result = _LIBC.mount(
+        filesystem.encode(), os.fsencode(path), filesystem.encode(), ctypes.c_ulong(flags), options.encode()
+    )
     _checked(result, path)
 
 
@@ -191,9 +193,11 @@ def enforce_ruleset(ruleset: int) -> None:
 
 
 def _set_attributes(fd: int, path: bytes, flags: int, attributes: int) -> None:
-    wanted = _MountAttributes(attributes, 0, 0, 0)
+    attributes_struct = _MountAttributes(attributes, 0, 0, 0)
     about = os.fsdecode(path) or "mount"
-    _system_call(_MOUNT_SETATTR, fd, path, flags, ctypes.byref(wanted), ctypes.sizeof(wanted), about=about)
+    _system_call(
+        _MOUNT_SETATTR, fd, path, flags, ctypes.byref(attributes_struct), ctypes.sizeof(attributes_struct), about=about
+    )
 
 
 def _control(option: int, *arguments: int) -> None:
@@ -202,7 +206,7 @@ def _control(option: int, *arguments: int) -> None:
 
 
 def _system_call(number: int, *arguments: object, about: str) -> int:
-    words = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    words = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
     return _checked(_LIBC.syscall(ctypes.c_long(number), *words), about)
 
 

@@ -9,9 +9,9 @@ import os
 from typing import Final
 
 KERNEL_SETTINGS: Final = ("/proc/sys", "/proc/sysrq-trigger", "/proc/mtrr")
-_ONE_OF_THEM: Final = "/proc/sys/kernel/core_pattern"
+_SAMPLE_SETTING: Final = "/proc/sys/kernel/core_pattern"
 
 
 def owns_kernel_settings() -> bool:
     """Whether they belong to this user: to uid 0, which may have another number in a container."""
-    return os.geteuid() == 0 or os.access(_ONE_OF_THEM, os.W_OK)
+    return os.geteuid() == 0 or os.access(_SAMPLE_SETTING, os.W_OK)

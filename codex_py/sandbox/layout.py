@@ -11,7 +11,7 @@ from codex_py.paths import is_placeholder, is_there
 from codex_py.protocol.value import Value
 from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot
 
-MountKind: TypeAlias = Literal[
+MountType: TypeAlias = Literal[
     "writable",
     "read-only",
     "link",
@@ -37,7 +37,7 @@ class Mount(Value):
     instead of a mount: a shown file, or nothing in the place of a hidden one.
     """
 
-    kind: MountKind
+    type: MountType
     path: Path
     fd: int | None = None
 
@@ -54,16 +54,18 @@ def plan_mounts(
     closed = protected.union(unseen)
     ways = {path for root in roots for path in root.ways if closed.isdisjoint((path, *path.parents))}
     mounts = {path: Mount("writable", path) for path in own.union(filter(is_there, ways))}
-    kept = {path for root in roots for path in root.kept}
-    kept_files = {path for root in roots for path in root.kept_files}
+    reserved = {path for root in roots for path in root.reserved}
+    reserved_files = {path for root in roots for path in root.reserved_files}
     # Of other programs: an empty `.vscode` would stand on the host while a command runs.
     further = {name for root in roots for name in root.names}.difference(PROTECTED_NAMES)
     for path in protected:
         at_top = path.parent in own and path.name.lower() not in further
-        keep = at_top or path in kept or (path.name == ".git" and path.parent in ways)
-        kind = _protection(path, missing="missing-file" if path in kept_files else "missing" if keep else None)
-        if kind is not None:
-            mounts[path] = Mount(kind, path)
+        keep = at_top or path in reserved or (path.name == ".git" and path.parent in ways)
+        mount_type = _protection(
+            path, missing="missing-file" if path in reserved_files else "missing" if keep else None
+        )
+        if mount_type is not None:
+            mounts[path] = Mount(mount_type, path)
     there = [path for path in unseen if os.access(path, os.F_OK, follow_symlinks=False)]  # most of them are missing
     mounts |= {path: Mount(_hiding(path), path) for path in there if _is_lasting(path) and path not in own}
     return in_order(mounts.values())
@@ -79,7 +81,7 @@ def _depth(mount: Mount) -> tuple[int, str]:
     return path.count("/"), path
 
 
-def _protection(path: Path, *, missing: MountKind | None) -> MountKind | None:
+def _protection(path: Path, *, missing: MountType | None) -> MountType | None:
     if path.is_symlink():
         return "link"  # where it leads is protected on its own
     if _is_lasting(path):
@@ -92,17 +94,17 @@ def _is_lasting(path: Path) -> bool:
     return is_there(path) and not is_placeholder(path) and is_there(path)
 
 
-def _hiding(path: Path) -> MountKind:
+def _hiding(path: Path) -> MountType:
     return "hidden-folder" if path.is_dir() else "hidden-file"
 
 
-def holds_roots(folder: Path, mounts: Iterable[Mount]) -> bool:
+def holds_roots(directory: Path, mounts: Iterable[Mount]) -> bool:
     """Whether a writable root lies below `folder`: then it can be hidden, but must be passed through."""
-    return any(mount.kind == "writable" and mount.path.is_relative_to(folder) for mount in mounts)
+    return any(mount.type == "writable" and mount.path.is_relative_to(directory) for mount in mounts)
 
 
 def split_off_root(mounts: Iterable[Mount]) -> tuple[bool, list[Mount]]:
     """Whether `/` itself is writable, and the mounts but for that one: it comes before `/dev` and `/proc` are made."""
     root = Mount("writable", Path("/"))
-    kept = list(mounts)
-    return root in kept, [mount for mount in kept if mount != root]
+    remaining = list(mounts)
+    return root in remaining, [mount for mount in remaining if mount != root]

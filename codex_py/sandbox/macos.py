@@ -115,7 +115,7 @@ def seatbelt_argv(
         argv += (f"-DUNIX_SOCKET_{index}={real_path(path)}" for index, path in enumerate(sockets))
     for index, root in enumerate(roots):
         argv.append(f"-DWRITABLE_ROOT_{index}={root.path}")
-        argv += (f"-DWRITABLE_ROOT_{index}_RO_{at}={path}" for at, path in enumerate(_kept(root, roots)))
+        argv += (f"-DWRITABLE_ROOT_{index}_RO_{at}={path}" for at, path in enumerate(_reserved(root, roots)))
         argv += (f"-DWRITABLE_ROOT_{index}_WAY_{at}={path}" for at, path in enumerate(root.ways))
     argv += (f"-DUNREADABLE_{index}={path}" for index, path in enumerate(unreadable))
     return [*argv, "--"]
@@ -128,40 +128,40 @@ def seatbelt_profile(
     sockets: Literal[True] | Sequence[Path] = (),
 ) -> str:
     """The profile text. Paths are parameters of it, so that no folder's name can change its meaning."""
-    parts = [_BASE, _sysctl_rule()]
+    sections = [_BASE, _sysctl_rule()]
     for index, root in enumerate(roots):
         exceptions = "".join(
             f'\n    (require-not (subpath (param "WRITABLE_ROOT_{index}_RO_{at}")))'
-            for at, _ in enumerate(_kept(root, roots))
+            for at, _ in enumerate(_reserved(root, roots))
         )
         exceptions += "".join(
             f'\n    (require-not (literal (param "WRITABLE_ROOT_{index}_WAY_{at}")))' for at, _ in enumerate(root.ways)
         )
-        parts.append(
+        sections.append(
             f'(allow file-write*\n  (require-all\n    (subpath (param "WRITABLE_ROOT_{index}")){exceptions}))\n'
         )
     if roots:
-        parts.append(_other_case_rule())
+        sections.append(_other_case_rule())
     if network is True:
-        parts.append(_NETWORK)
+        sections.append(_NETWORK)
     elif network == "loopback":
-        parts.append(_LOOPBACK)
-    parts.append(_socket_rules(network, sockets))
+        sections.append(_LOOPBACK)
+    sections.append(_socket_rules(network, sockets))
     # Last, because the last rule that matches wins.
-    parts += (_denial(index, path, roots) for index, path in enumerate(unreadable))
-    return "".join(parts)
+    sections += (_denial(index, path, roots) for index, path in enumerate(unreadable))
+    return "".join(sections)
 
 
 def _socket_rules(network: NetworkAccess, sockets: Literal[True] | Sequence[Path]) -> str:
     """Which Unix sockets can be connected to; whether others can be made is a matter of what may be written."""
     if sockets is True:
         return "(allow system-socket (socket-domain AF_UNIX))\n(allow network-outbound (remote unix-socket))\n"
-    places = [f'(param "UNIX_SOCKET_{index}")' for index, _ in enumerate(sockets)]
+    parameters = [f'(param "UNIX_SOCKET_{index}")' for index, _ in enumerate(sockets)]
     rules = ["(allow system-socket (socket-domain AF_UNIX))\n"] if sockets else []
     if network is True:
         rules.append("(deny network-outbound (remote unix-socket))\n")
-        places.append(f'"{_NAME_SERVICE}"')
-    rules += (f"(allow network-outbound (literal {place}))\n" for place in places)
+        parameters.append(f'"{_NAME_SERVICE}"')
+    rules += (f"(allow network-outbound (literal {parameter}))\n" for parameter in parameters)
     return "".join(rules)
 
 
@@ -169,9 +169,9 @@ def _other_case_rule() -> str:
     """Nothing is made that most disks there take for a protected name that is missing: `.Git`, `.CODEX`."""
     words = [name.removeprefix(".") for name in PROTECTED_NAMES]
     others = [
-        _any_case(word[:place]) + word[place].upper() + _any_case(word[place + 1 :])
+        _any_case(word[:index]) + word[index].upper() + _any_case(word[index + 1 :])
         for word in words
-        for place in range(len(word))
+        for index in range(len(word))
     ]
     return f'(deny file-write* (regex #"/\\.({"|".join(others)})(/|$)"))\n'
 
@@ -182,15 +182,15 @@ def _any_case(letters: str) -> str:
 
 def _denial(index: int, path: Path, roots: Sequence[WritableRoot]) -> str:
     """The rule for one path that must not be read; folders inside it that may be worked in stay as they are."""
-    place = f'(subpath (param "UNREADABLE_{index}"))'
+    subpath = f'(subpath (param "UNREADABLE_{index}"))'
     inside = [at for at, root in enumerate(roots) if root.path.is_relative_to(path)]
     if not inside:
-        return f"(deny file-read* file-write* {place})\n"
+        return f"(deny file-read* file-write* {subpath})\n"
     exceptions = "".join(f'\n    (require-not (subpath (param "WRITABLE_ROOT_{at}")))' for at in inside)
-    return f"(deny file-read* file-write*\n  (require-all\n    {place}{exceptions}))\n"
+    return f"(deny file-read* file-write*\n  (require-all\n    {subpath}{exceptions}))\n"
 
 
-def _kept(root: WritableRoot, roots: Sequence[WritableRoot]) -> list[Path]:
+def _reserved(root: WritableRoot, roots: Sequence[WritableRoot]) -> list[Path]:
     """What stays read-only below `root`: its own, and that of the roots inside it, since any rule that allows wins."""
     inside = [path for other in roots if other.path.is_relative_to(root.path) for path in other.protected]
     return list(dict.fromkeys([*root.protected, *inside]))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 # Breadth first, so that what is left out lies deep.
-_MAX_FOLDERS: Final = 500
+_MAX_DIRECTORIES: Final = 500
 _MAX_ENTRIES: Final = 10_000
 # Bulk that tools unpack: nobody works in a repository there, and it would use the scan up.
 _BULK: Final = frozenset({"node_modules", "site-packages", "__pycache__"})
@@ -27,7 +27,7 @@ class _Listing(NamedTuple):
     changed: int
     entries: int
     found: tuple[str, ...]
-    folders: tuple[str, ...]
+    directories: tuple[str, ...]
 
 
 def is_young(changed: int) -> bool:
@@ -47,39 +47,39 @@ class NestedNames:
         """The paths as the disk is now, as far as 500 directories and 10,000 entries."""
         found: list[Path] = []
         before, self._listings = self._listings, {}
-        folders = deque([self._top])
+        directories = deque([self._top])
         entries = 0
-        while folders and len(self._listings) < _MAX_FOLDERS and entries < _MAX_ENTRIES:
-            folder = folders.popleft()
-            listing = self._listing(folder, before.get(folder))
+        while directories and len(self._listings) < _MAX_DIRECTORIES and entries < _MAX_ENTRIES:
+            directory = directories.popleft()
+            listing = self._listing(directory, before.get(directory))
             if listing is not None:
-                self._listings[folder] = listing
+                self._listings[directory] = listing
                 entries += listing.entries
                 found.extend(map(Path, listing.found))
-                folders.extend(listing.folders)
+                directories.extend(listing.directories)
         return found
 
-    def _listing(self, folder: str, known: _Listing | None) -> _Listing | None:
+    def _listing(self, directory: str, known: _Listing | None) -> _Listing | None:
         try:
-            changed = os.lstat(folder).st_ctime_ns
+            changed = os.lstat(directory).st_ctime_ns
             if known is not None and known.changed == changed:
                 return known
-            return self._list(folder, changed)
+            return self._list(directory, changed)
         except OSError:
             return None
 
-    def _list(self, folder: str, changed: int) -> _Listing:
+    def _list(self, directory: str, changed: int) -> _Listing:
         found: list[str] = []
-        folders: list[str] = []
+        directories: list[str] = []
         entries = 0
         young = is_young(changed)
-        with os.scandir(folder) as listing:
+        with os.scandir(directory) as listing:
             for entry in listing:
                 entries += 1
                 if entry.name.lower() in self._names:
                     found.append(entry.path)
                 elif entry.name not in _BULK and entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
+                    directories.append(entry.path)
                 if entries >= _MAX_ENTRIES:
                     break
-        return _Listing(0 if young else changed, entries, tuple(found), tuple(folders))
+        return _Listing(0 if young else changed, entries, tuple(found), tuple(directories))

@@ -52,11 +52,11 @@ class Placeholders:
             os.close(fd)
 
 
-def hold_all(folders: Iterable[Path], files: Iterable[Path] = ()) -> tuple[Placeholders, list[Path]]:
+def hold_all(directories: Iterable[Path], files: Iterable[Path] = ()) -> tuple[Placeholders, list[Path]]:
     """Hold every one of these that can be held; give back which."""
     holder = Placeholders()
     try:
-        held = [path for path in folders if holder.hold(path)]
+        held = [path for path in directories if holder.hold(path)]
         return holder, [*held, *(path for path in files if holder.hold(path, is_file=True))]
     except BaseException:
         holder.release()
@@ -80,9 +80,9 @@ def _make(path: Path, *, is_file: bool) -> bool:
 
 
 def _open(path: Path, *, is_file: bool) -> int:
-    kind = os.O_NONBLOCK if is_file else os.O_DIRECTORY
+    flag = os.O_NONBLOCK if is_file else os.O_DIRECTORY
     try:
-        return os.open(path, os.O_RDONLY | kind | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return os.open(path, os.O_RDONLY | flag | os.O_NOFOLLOW | os.O_CLOEXEC)
     except PermissionError:  # made under a umask that takes even reading from its owner
         with suppress(OSError):
             _remove(path)

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import is_file, is_folder, real_path
+from codex_py.paths import is_directory, is_file, real_path
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
 from codex_py.sandbox.denials import expand_home
-from codex_py.sandbox.git_settings import hook_folders, included_files, submodule_folders
+from codex_py.sandbox.git_settings import hook_directories, included_files, submodule_directories
 from codex_py.sandbox.hard_links import other_names
 from codex_py.sandbox.nested import NestedNames
 
@@ -40,17 +40,17 @@ class WritableRoot(Value):
     """A folder commands may write below, and the paths inside it they may not; all real paths.
 
     The first ones of `protected` are the root's own three names, there or not. `ways` are the folders that lead to our
-    home, to other roots and to the `kept` paths: they can be worked in, and neither renamed nor removed, or another
-    folder could be put in the place of those. Of the protected paths, those in `kept` must not be made either when they
-    are missing, nor those in `kept_files`, which are read as files. `names` are protected wherever they are found
+    home, to other roots and to the `reserved` paths: they can be worked in, and neither renamed nor removed, or another
+    folder could be put in the place of those. Of the protected paths, missing ones of `reserved` must not be
+    made, nor those of `reserved_files`, which are read as files. `names` are protected wherever they are found
     below.
     """
 
     path: Path
     protected: tuple[Path, ...] = ()
     ways: tuple[Path, ...] = ()
-    kept: tuple[Path, ...] = ()
-    kept_files: tuple[Path, ...] = ()
+    reserved: tuple[Path, ...] = ()
+    reserved_files: tuple[Path, ...] = ()
     names: tuple[str, ...] = PROTECTED_NAMES
 
 
@@ -75,8 +75,8 @@ def writable_roots(
         case DangerFullAccess():
             return (WritableRoot(Path("/")),)
         case WorkspaceWrite():
-            found = [folder for folder in _temporary(policy, env) if not _is_below(folder, unreadable)]
-            worked_in = _folders([cwd, *(cwd / root for root in policy.writable_roots)])
+            found = [directory for directory in _temporary(policy, env) if not _is_below(directory, unreadable)]
+            worked_in = _directories([cwd, *(cwd / root for root in policy.writable_roots)])
             return _workspace_roots(worked_in, Path(real_path(home)) if home else None, found, env, protected)
 
 
@@ -92,18 +92,18 @@ def is_writable(path: Path, roots: Sequence[WritableRoot]) -> bool:
     inside = real.relative_to(root.path).parts
     if any(part.lower() in root.names for part in inside):
         return False
-    kept = {path for holder in holders for path in holder.protected if path.is_relative_to(root.path)}
-    return not any(real.is_relative_to(path) for path in kept)
+    protected = {path for holder in holders for path in holder.protected if path.is_relative_to(root.path)}
+    return not any(real.is_relative_to(path) for path in protected)
 
 
 def _temporary(policy: WorkspaceWrite, env: Mapping[str, str]) -> list[Path]:
-    places: list[Path] = []
+    directories: list[Path] = []
     if not policy.exclude_slash_tmp:
-        places.append(Path("/tmp"))
+        directories.append(Path("/tmp"))
     chosen = env.get("TMPDIR", "")
     if chosen.startswith("/") and not policy.exclude_tmpdir_env_var:
-        places.append(Path(chosen))
-    return _folders(places)
+        directories.append(Path(chosen))
+    return _directories(directories)
 
 
 def _workspace_roots(
@@ -113,11 +113,11 @@ def _workspace_roots(
     env: Mapping[str, str],
     protected: Sequence[str],
 ) -> tuple[WritableRoot, ...]:
-    worked_in = [folder for folder in worked_in if folder != home]
+    worked_in = [directory for directory in worked_in if directory != home]
     further = tuple(name.lower() for name in protected if "/" not in name)
     names = [root / name for root in worked_in for name in PROTECTED_NAMES]
     shut = [*names, *(target for path in names for target in _targets(path))]
-    spare = [folder for folder in temporary if folder != home and not _is_below(folder, shut)]
+    spare = [directory for directory in temporary if directory != home and not _is_below(directory, shut)]
     roots = list(dict.fromkeys([*worked_in, *spare]))
     own = {root: [root / name for name in PROTECTED_NAMES] for root in roots}
     nested = [path for root in worked_in for path in NestedNames(root, (*PROTECTED_NAMES, *further)).find()]
@@ -130,19 +130,19 @@ def _workspace_roots(
     extra += [home] if home else []
     held = {*named, *extra}
     extra += [path for path in linked if held.isdisjoint(path.parents)]
-    kept = [path for path in _kept(worked_in, nested, env) if not _is_below(path, held)]
+    reserved = [path for path in _reserved(worked_in, nested, env) if not _is_below(path, held)]
     profiles = [path for path in _profiles(env, protected) if not _is_below(path, held)]
     included = [path for path in _included(worked_in, nested, env) if not _is_below(path, held)]
     # A missing file in a missing directory is kept from being made with that.
     files = [path for path in included if _first_missing(path) == path]
-    kept = list(dict.fromkeys([*kept, *(_first_missing(path) for path in included if path not in files)]))
-    extra += [*profiles, *kept, *files, *(target for path in kept for target in _targets(path))]
+    reserved = list(dict.fromkeys([*reserved, *(_first_missing(path) for path in included if path not in files)]))
+    extra += [*profiles, *reserved, *files, *(target for path in reserved for target in _targets(path))]
     return tuple(
         WritableRoot(
             root,
             tuple(dict.fromkeys([*own[root], *(path for path in extra if root in path.parents)])),
-            _ways(root, [*([home] if home else []), *roots, *kept, *files, *profiles]),
-            tuple(path for path in kept if root in path.parents),
+            _ways(root, [*([home] if home else []), *roots, *reserved, *files, *profiles]),
+            tuple(path for path in reserved if root in path.parents),
             tuple(path for path in files if root in path.parents),
             (*PROTECTED_NAMES, *further),
         )
@@ -166,33 +166,33 @@ def _profiles(env: Mapping[str, str], protected: Sequence[str]) -> list[Path]:
     return [path for path in paths if os.path.lexists(path)]
 
 
-def _kept(worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[str, str]) -> list[Path]:
-    """What must be kept from being made, too: directories of hooks, the `.git` of submodules."""
-    kept: list[Path] = []
+def _reserved(worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[str, str]) -> list[Path]:
+    """Paths that must not be created either: directories of hooks, the `.git` of submodules."""
+    reserved: list[Path] = []
     for git, work in _repositories(worked_in, nested):
-        kept += [_first_missing(folder) for folder in hook_folders(git, work, env)]
-        kept += [_first_missing(folder / ".git") for folder in submodule_folders(git, work)]
-    return list(dict.fromkeys(kept))
+        reserved += [_first_missing(directory) for directory in hook_directories(git, work, env)]
+        reserved += [_first_missing(directory / ".git") for directory in submodule_directories(git, work)]
+    return list(dict.fromkeys(reserved))
 
 
 def _included(worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[str, str]) -> list[Path]:
     files = [file for git, _ in _repositories(worked_in, nested) for file in included_files(git, env)]
-    return [place for file in files for place in dict.fromkeys([file, *leads_to(file)])]
+    return [path for file in files for path in dict.fromkeys([file, *leads_to(file)])]
 
 
 def _first_missing(path: Path) -> Path:
     """The path, or the highest folder above it that is missing: who makes that one makes all."""
-    missing = [one for one in (path, *path.parents) if not os.path.lexists(one)]
+    missing = [ancestor for ancestor in (path, *path.parents) if not os.path.lexists(ancestor)]
     return missing[-1] if missing else path
 
 
-def _ways(root: Path, places: Iterable[Path]) -> tuple[Path, ...]:
+def _ways(root: Path, paths: Iterable[Path]) -> tuple[Path, ...]:
     """The folders between a root and the places inside it."""
-    return tuple(dict.fromkeys(folder for place in places for folder in place.parents if root in folder.parents))
+    return tuple(dict.fromkeys(directory for path in paths for directory in path.parents if root in directory.parents))
 
 
-def _is_below(folder: Path, places: Iterable[Path]) -> bool:
-    return any(folder.is_relative_to(place) for place in places)
+def _is_below(directory: Path, paths: Iterable[Path]) -> bool:
+    return any(directory.is_relative_to(path) for path in paths)
 
 
 def _of_bare(root: Path) -> list[Path]:
@@ -201,9 +201,9 @@ def _of_bare(root: Path) -> list[Path]:
     return [root / name for name in _BARE_RUNS] if is_bare else []
 
 
-def _folders(paths: Iterable[Path]) -> list[Path]:
+def _directories(paths: Iterable[Path]) -> list[Path]:
     real = [Path(real_path(path)) for path in paths]
-    return [path for path in dict.fromkeys(real) if is_folder(path)]
+    return [path for path in dict.fromkeys(real) if is_directory(path)]
 
 
 def _above(root: Path, roots: Sequence[Path]) -> Iterator[Path]:
@@ -211,9 +211,11 @@ def _above(root: Path, roots: Sequence[Path]) -> Iterator[Path]:
 
     `.git` is one there or not: git would believe it in `root`.
     """
-    for folder in root.parents:
-        if any(folder != other and folder.is_relative_to(other) for other in roots):
-            yield from (folder / name for name in PROTECTED_NAMES if name == ".git" or os.path.lexists(folder / name))
+    for directory in root.parents:
+        if any(directory != other and directory.is_relative_to(other) for other in roots):
+            yield from (
+                directory / name for name in PROTECTED_NAMES if name == ".git" or os.path.lexists(directory / name)
+            )
 
 
 def _targets(path: Path) -> list[Path]:

@@ -9,12 +9,12 @@ from typing import Final
 
 from codex_py.sandbox import kernel
 
-LEAST_VERSION: Final = 3  # the first that stops a file from being cut short
+MIN_VERSION: Final = 3  # the first that stops a file from being cut short
 
 _WRITE_FILE, _READ_FILE, _TRUNCATE = 1 << 1, 1 << 2, 1 << 14
 # Removing and making of every kind, and linking from one folder to another.
-_CHANGE_FOLDER: Final = 0x3FF0
-_WRITES: Final = _WRITE_FILE | _CHANGE_FOLDER | _TRUNCATE
+_CHANGE_DIRECTORY: Final = 0x3FF0
+_WRITES: Final = _WRITE_FILE | _CHANGE_DIRECTORY | _TRUNCATE
 _SCOPED_SINCE: Final = 6
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
 _DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "ptmx")
@@ -26,10 +26,10 @@ def restrict_files(mounts: Sequence[tuple[str, str]], *, whole_network: bool) ->
     What else a mount would do is out of its reach. Raises `OSError` when the kernel's Landlock is too old.
     """
     version = kernel.landlock_version()
-    if version < LEAST_VERSION:
+    if version < MIN_VERSION:
         raise OSError(0, f"version {version} is too old" if version else "not in this kernel, or forbidden", "Landlock")
-    roots = [path for kind, path in mounts if kind == "writable"]
-    hidden = [path for kind, path in mounts if kind.startswith("hidden")]
+    roots = [path for mount_type, path in mounts if mount_type == "writable"]
+    hidden = [path for mount_type, path in mounts if mount_type.startswith("hidden")]
     scoped = 0
     if version >= _SCOPED_SINCE:
         scoped = _SCOPE_SIGNALS | (0 if whole_network else _SCOPE_ABSTRACT_SOCKETS)
@@ -64,11 +64,13 @@ def _screens(
     One in a writable folder counts only when there is something to hide already: what a command makes in the folders
     that lead to it, the command could not read.
     """
-    seen = frozenset(path for kind, path in mounts if kind in ("writable", "screen") or kind.startswith("shown"))
+    seen = frozenset(
+        path for mount_type, path in mounts if mount_type in ("writable", "screen") or mount_type.startswith("shown")
+    )
     return {
         screen: seen
-        for kind, screen in mounts
-        if kind == "screen"
+        for mount_type, screen in mounts
+        if mount_type == "screen"
         and (
             any(path.startswith(f"{screen}/") for path in hidden)
             or not any(screen.startswith(f"{root}/") for root in roots)
@@ -76,12 +78,12 @@ def _screens(
     }
 
 
-def _readable(folder: str, hidden: Sequence[str], screens: Mapping[str, frozenset[str]]) -> Iterator[str]:
+def _readable(directory: str, hidden: Sequence[str], screens: Mapping[str, frozenset[str]]) -> Iterator[str]:
     """Everything beside the hidden paths, and beside the folders that lead to them; in a screen only what it shows."""
-    with suppress(OSError), os.scandir(folder) as listing:
+    with suppress(OSError), os.scandir(directory) as listing:
         for entry in listing:
             below = f"{entry.path}/"
-            unseen = folder in screens and entry.path not in screens[folder]
+            unseen = directory in screens and entry.path not in screens[directory]
             if unseen or entry.path in hidden or entry.is_symlink():
                 continue
             if any(path.startswith(below) for path in hidden):

@@ -15,44 +15,44 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.paths import draft_prefix
-from codex_py.sandbox.layout import Mount, MountKind, in_order
+from codex_py.sandbox.layout import Mount, MountType, in_order
 from codex_py.sandbox.nested import is_young
 
 # Beyond it a folder is not one of a program's own; each entry costs up to 0.2 ms a command.
-_MOST_ENTRIES: Final = 500
+_MAX_ENTRIES: Final = 500
 _COPIED_BYTES: Final = 64 << 10
-_MOST_COPIES: Final = 64
+_MAX_COPIES: Final = 64
 
 
 _EntryType: TypeAlias = Literal["file", "folder", "link"]
 
 
-def places_of(secrets: Iterable[Path]) -> list[Path]:
-    """The real places of files that may be missing: their own, and where those that are links lead.
+def find_real_paths(secrets: Iterable[Path]) -> list[Path]:
+    """The real paths of files that may be missing: their own, and the targets of links.
 
     A name that starts with `*` stands for all that end alike.
     """
-    places: dict[Path, None] = {}
+    paths: dict[Path, None] = {}
     parents: dict[Path, str] = {}
     for secret in secrets:
         parent = secret.parent
         if parent not in parents:
             parents[parent] = os.path.realpath(parent)
         own = f"{parents[parent]}/{secret.name}"
-        places[Path(own)] = None
+        paths[Path(own)] = None
         if os.path.islink(own):  # noqa: PTH114
-            places[Path(os.path.realpath(own))] = None
-    return list(places)
+            paths[Path(os.path.realpath(own))] = None
+    return list(paths)
 
 
-def existing_places(secrets: Iterable[Path]) -> Iterator[Path]:
-    """Those places, there or not, and what is there by now for a name that starts with `*`."""
-    for place in places_of(secrets):
-        if not place.name.startswith("*"):
-            yield place
+def find_existing_paths(secrets: Iterable[Path]) -> Iterator[Path]:
+    """Those paths, existing or not, and the existing paths for a name that starts with `*`."""
+    for real_path in find_real_paths(secrets):
+        if not real_path.name.startswith("*"):
+            yield real_path
             continue
         with suppress(OSError):
-            yield from (path for path in place.parent.iterdir() if path.name.endswith(place.name[1:]))
+            yield from (path for path in real_path.parent.iterdir() if path.name.endswith(real_path.name[1:]))
 
 
 class _Listing(NamedTuple):
@@ -80,14 +80,14 @@ class Screens:
         laid = {mount.path: mount for mount in mounts}
         names: dict[Path, dict[str, None]] = {}
         for parent, secrets in self._secrets.items():
-            for folder, found in self._names_of(parent, secrets).items():
-                names.setdefault(folder, {}).update(dict.fromkeys(found))
-        for folder, hidden in names.items():
-            laid |= {mount.path: mount for mount in self._screen(folder, hidden, laid)}
+            for directory, found in self._names_of(parent, secrets).items():
+                names.setdefault(directory, {}).update(dict.fromkeys(found))
+        for directory, hidden in names.items():
+            laid |= {mount.path: mount for mount in self._screen(directory, hidden, laid)}
         return in_order(laid.values())
 
     def _names_of(self, parent: str, secrets: Sequence[Path]) -> Mapping[Path, Sequence[str]]:
-        """`places_of` for secrets of one directory, as the names in each directory.
+        """`find_real_paths` for secrets of one directory, as the names in each directory.
 
         As long as that directory is unchanged, none of them becomes a link.
         """
@@ -95,62 +95,62 @@ class Screens:
         try:
             changed = os.lstat(real).st_ctime_ns
         except OSError:
-            return _by_folder(places_of(secrets))
+            return _by_directory(find_real_paths(secrets))
         known = self._names.get(parent)
         if known is not None and known[:2] == (real, changed):
             return known[2]
-        places = places_of(secrets)
-        names = _by_folder(places)
-        if len(places) == len(secrets) and not is_young(changed):
+        paths = find_real_paths(secrets)
+        names = _by_directory(paths)
+        if len(paths) == len(secrets) and not is_young(changed):
             self._names[parent] = real, changed, names
         return names
 
-    def _screen(self, folder: Path, hidden: Collection[str], laid: Mapping[Path, Mount]) -> list[Mount]:
-        holder = next((laid[path] for path in (folder, *folder.parents) if path in laid), None)
-        open_to_writes = holder is not None and holder.kind in ("writable", "shown-writable")
-        covered = holder is not None and holder.kind in ("hidden-folder", "missing")
-        if covered or folder == folder.parent or (open_to_writes and holder == Mount("writable", folder)):
+    def _screen(self, directory: Path, hidden: Collection[str], laid: Mapping[Path, Mount]) -> list[Mount]:
+        holder = next((laid[path] for path in (directory, *directory.parents) if path in laid), None)
+        open_to_writes = holder is not None and holder.type in ("writable", "shown-writable")
+        covered = holder is not None and holder.type in ("hidden-folder", "missing")
+        if covered or directory == directory.parent or (open_to_writes and holder == Mount("writable", directory)):
             return []
-        entries = self._entries(folder)
+        entries = self._entries(directory)
         if entries is None:
             return []
         drafts = tuple(draft_prefix(name) for name in hidden if not name.startswith("*"))
         endings = tuple(name.removeprefix("*") for name in hidden if name.startswith("*"))
-        mounts = [Mount("screen", folder)]
-        for path, kind in entries:
+        mounts = [Mount("screen", directory)]
+        for path, entry_type in entries:
             name, known = path.name, laid.get(path)
             if name in hidden or (endings and name.endswith(endings)):
-                mounts.append(Mount("hidden-entry" if kind == "folder" else "hidden-file", path))
+                mounts.append(Mount("hidden-entry" if entry_type == "folder" else "hidden-file", path))
             elif name.startswith(drafts):
                 continue
             elif known is None:
-                mounts.append(Mount(_showing(kind, writable=open_to_writes), path))
-            elif known.kind in ("read-only", "link"):
-                mounts.append(Mount(_showing(kind, writable=False), path))
+                mounts.append(Mount(_showing(entry_type, writable=open_to_writes), path))
+            elif known.type in ("read-only", "link"):
+                mounts.append(Mount(_showing(entry_type, writable=False), path))
         return mounts
 
-    def _entries(self, folder: Path) -> Sequence[tuple[Path, _EntryType]] | None:
-        known = self._listings.get(folder)
+    def _entries(self, directory: Path) -> Sequence[tuple[Path, _EntryType]] | None:
+        known = self._listings.get(directory)
         try:
-            changed = os.lstat(folder).st_ctime_ns
+            changed = os.lstat(directory).st_ctime_ns
             if known is None or known.changed != changed:
-                known = self._listings[folder] = _list(folder, changed)
+                known = self._listings[directory] = _list(directory, changed)
         except OSError:
             return None
-        return known.entries if len(known.entries) <= _MOST_ENTRIES else None
+        return known.entries if len(known.entries) <= _MAX_ENTRIES else None
 
 
-def _by_folder(places: Iterable[Path]) -> Mapping[Path, Sequence[str]]:
+def _by_directory(paths: Iterable[Path]) -> Mapping[Path, Sequence[str]]:
     names: dict[Path, list[str]] = {}
-    for place in places:
-        names.setdefault(place.parent, []).append(place.name)
+    for path in paths:
+        names.setdefault(path.parent, []).append(path.name)
     return names
 
 
-def _list(folder: Path, changed: int) -> _Listing:
+def _list(directory: Path, changed: int) -> _Listing:
     young = is_young(changed)
-    with os.scandir(folder) as listing:
-        found = islice(listing, _MOST_ENTRIES + 1)
+    with os.scandir(directory) as listing:
+        found = islice(listing, _MAX_ENTRIES + 1)
         entries: tuple[tuple[Path, _EntryType], ...] = tuple((Path(entry.path), _type_of(entry)) for entry in found)
     return _Listing(0 if young else changed, entries)
 
@@ -161,8 +161,8 @@ def _type_of(entry: os.DirEntry[str]) -> _EntryType:
     return "folder" if entry.is_dir(follow_symlinks=False) else "file"
 
 
-def _showing(kind: _EntryType, *, writable: bool) -> MountKind:
-    if kind == "link":
+def _showing(entry_type: _EntryType, *, writable: bool) -> MountType:
+    if entry_type == "link":
         return "shown-link"
     return "shown-writable" if writable else "shown"
 
@@ -174,11 +174,11 @@ def open_copies(mounts: Sequence[Mount]) -> list[Mount]:
     """
     opened = 0
     result: list[Mount] = []
-    screens = {mount.path for mount in mounts if mount.kind == "screen"}
+    screens = {mount.path for mount in mounts if mount.type == "screen"}
     for mount in mounts:
-        if mount.kind == "hidden-file" and mount.path.parent in screens:
+        if mount.type == "hidden-file" and mount.path.parent in screens:
             mount = mount.replace(fd=os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
-        if mount.kind == "shown" and opened < _MOST_COPIES:
+        if mount.type == "shown" and opened < _MAX_COPIES:
             fd = _open_small(mount.path)
             if fd is not None:
                 mount = mount.replace(fd=fd)

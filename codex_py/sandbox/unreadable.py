@@ -18,7 +18,7 @@ from codex_py.paths import real_path
 from codex_py.sandbox.denials import expand_home
 from codex_py.sandbox.nested import is_young
 from codex_py.sandbox.policy import leads_to
-from codex_py.sandbox.screens import places_of
+from codex_py.sandbox.screens import find_real_paths
 
 # How far a pattern with wildcards is looked up below its fixed part, and how many paths a sandbox can hide.
 _MAX_ENTRIES: Final = 500_000
@@ -40,15 +40,15 @@ class ReadRules:
     def __init__(
         self, patterns: Sequence[str], cwd: Path, env: Mapping[str, str], *, secrets: Iterable[Path] = ()
     ) -> None:
-        places = places_of(cwd / secret for secret in secrets)
-        self._paths = {place for place in places if not place.name.startswith("*")}
-        self._endings = [(place.parent, place.name[1:]) for place in places if place.name.startswith("*")]
+        paths = find_real_paths(cwd / secret for secret in secrets)
+        self._paths = {path for path in paths if not path.name.startswith("*")}
+        self._endings = [(path.parent, path.name[1:]) for path in paths if path.name.startswith("*")]
         self._patterns: list[tuple[str, re.Pattern[str]]] = []
         for pattern in patterns:
             absolute = _absolute(pattern, cwd, env)
             if _has_wildcards(absolute):
-                top, wanted = _split(absolute)
-                expression = f"(?:{_expression(wanted)})(?:/.*)?"
+                top, names = _split(absolute)
+                expression = f"(?:{_expression(names)})(?:/.*)?"
                 self._patterns.append((real_path(top), re.compile(expression, re.DOTALL)))
             if not _has_wildcards(absolute) or os.path.lexists(absolute):
                 self._paths.update(leads_to(Path(absolute)))
@@ -56,17 +56,17 @@ class ReadRules:
     def allows(self, path: Path) -> bool:
         """Whether neither the absolute `path` nor where it leads is denied; `path` need not exist."""
         named = Path(real_path(path.parent), path.name)
-        return all(self._allows(place) for place in dict.fromkeys((named, Path(real_path(path)))))
+        return all(self._allows(candidate) for candidate in dict.fromkeys((named, Path(real_path(path)))))
 
     def _allows(self, path: Path) -> bool:
         if any(path.is_relative_to(denied) for denied in self._paths):
             return False
-        if any(path.parent == folder and path.name.endswith(ending) for folder, ending in self._endings):
+        if any(path.parent == directory and path.name.endswith(ending) for directory, ending in self._endings):
             return False
         text = str(path)
         return not any(
-            text.startswith(f"{top.rstrip('/')}/") and wanted.fullmatch(text[len(top.rstrip("/")) + 1 :])
-            for top, wanted in self._patterns
+            text.startswith(f"{top.rstrip('/')}/") and pattern.fullmatch(text[len(top.rstrip("/")) + 1 :])
+            for top, pattern in self._patterns
         )
 
 
@@ -75,7 +75,7 @@ class _Listing(NamedTuple):
 
     state: tuple[int, int]
     names: tuple[str, ...]
-    folders: tuple[str, ...]
+    directories: tuple[str, ...]
 
 
 class Listings:
@@ -84,19 +84,19 @@ class Listings:
     def __init__(self) -> None:
         self._known: dict[str, _Listing] = {}
 
-    def read(self, folder: str) -> _Listing:
+    def read(self, directory: str) -> _Listing:
         """Raises `OSError`."""
-        status = os.lstat(folder)
+        status = os.lstat(directory)
         state = (status.st_ino, status.st_ctime_ns)
-        known = self._known.get(folder)
+        known = self._known.get(directory)
         if known is not None and known.state == state:
             return known
         young = is_young(status.st_ctime_ns)
-        with os.scandir(folder) as entries:
+        with os.scandir(directory) as entries:
             found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in islice(entries, _MAX_ENTRIES + 1)]
         names = tuple(name for name, _ in found)
-        folders = tuple(name for name, is_directory in found if is_directory)
-        known = self._known[folder] = _Listing((0, 0) if young else state, names, folders)
+        directories = tuple(name for name, is_directory in found if is_directory)
+        known = self._known[directory] = _Listing((0, 0) if young else state, names, directories)
         return known
 
 
@@ -134,7 +134,7 @@ def without_nested(found: Collection[Path]) -> tuple[Path, ...]:
 def is_readable(path: Path, unreadable: Sequence[Path]) -> bool:
     """Whether the absolute `path`, its links followed, is none of the `unreadable` and below none of them."""
     real = Path(real_path(path))
-    return not any(real.is_relative_to(one) for one in unreadable)
+    return not any(real.is_relative_to(secret) for secret in unreadable)
 
 
 def _absolute(pattern: str, cwd: Path, env: Mapping[str, str]) -> str:
@@ -147,18 +147,18 @@ def _has_wildcards(text: str) -> bool:
 
 def _split(pattern: str) -> tuple[str, list[str]]:
     """The directory where a pattern's wildcards start, and the names from there on."""
-    parts = pattern.split("/")
-    fixed = next(index for index, part in enumerate(parts) if _has_wildcards(part))
-    return "/".join(parts[:fixed]) or "/", parts[fixed:]
+    names = pattern.split("/")
+    fixed = next(index for index, part in enumerate(names) if _has_wildcards(part))
+    return "/".join(names[:fixed]) or "/", names[fixed:]
 
 
 def _matches(absolute: str, pattern: str, listings: Listings) -> Iterator[Path]:
-    top, parts = _split(absolute)
-    wanted = re.compile(_expression(parts), re.DOTALL)
+    top, names = _split(absolute)
+    expression = re.compile(_expression(names), re.DOTALL)
     real = real_path(top)
     count = 0
-    for path in _below(real, pattern, listings, deep="**" in parts or len(parts) > 1):
-        if wanted.fullmatch(path):
+    for path in _below(real, pattern, listings, deep="**" in names or len(names) > 1):
+        if expression.fullmatch(path):
             yield Path(real_path(f"{real}/{path}"))
             count += 1
             if count > _MAX_MATCHES:
@@ -167,20 +167,20 @@ def _matches(absolute: str, pattern: str, listings: Listings) -> Iterator[Path]:
 
 def _below(top: str, pattern: str, listings: Listings, *, deep: bool) -> Iterator[str]:
     """Names of everything below `top`, relative to it; links are not followed."""
-    folders = deque([""])
+    directories = deque([""])
     seen = 0
-    while folders:
-        folder = folders.popleft()
+    while directories:
+        directory = directories.popleft()
         try:
-            listing = listings.read(f"{top}/{folder}")
+            listing = listings.read(f"{top}/{directory}")
         except OSError:
             continue
         seen += len(listing.names)
         if seen > _MAX_ENTRIES:
             raise _cannot_deny(pattern, f"has to be looked for among more than {_MAX_ENTRIES:,} files")
-        yield from (folder + name for name in listing.names)
+        yield from (directory + name for name in listing.names)
         if deep:
-            folders.extend(f"{folder}{name}/" for name in listing.folders)
+            directories.extend(f"{directory}{name}/" for name in listing.directories)
 
 
 def _cannot_deny(pattern: str, reason: str) -> CannotDeny:
@@ -190,10 +190,10 @@ def _cannot_deny(pattern: str, reason: str) -> CannotDeny:
     )
 
 
-def _expression(parts: Sequence[str]) -> str:
+def _expression(names: Sequence[str]) -> str:
     text = ""
-    for index, part in enumerate(parts):
-        last = index == len(parts) - 1
+    for index, part in enumerate(names):
+        last = index == len(names) - 1
         if part == "**":
             text += ".*" if last else "(?:[^/]+/)*"
         else:

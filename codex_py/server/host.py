@@ -36,7 +36,7 @@ class Opening(Value):
     servers: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
 
-class Host(Protocol):
+class ServerHostProtocol(Protocol):
     """Who starts a server: knows the command line."""
 
     @property

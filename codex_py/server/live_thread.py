@@ -14,7 +14,7 @@ from codex_py.protocol import events
 from codex_py.protocol.input import UserInput
 from codex_py.protocol.ops import (
     AcceptPlan,
-    Answer,
+    AnswerQuestion,
     Begin,
     Compact,
     Op,
@@ -38,7 +38,7 @@ class TurnRuns(UserError):
 
 
 class LiveThread:
-    """A session, and the turn it is at. Its methods return while turns run; what they come to is told by events.
+    """A session, and the turn it is at. Its methods return while turns run; their results are reported by events.
 
     `turn_id` is that of the running turn, None while none runs.
     """
@@ -84,17 +84,17 @@ class LiveThread:
         self._keeper, self._leave = keeper, leave
 
     async def begin(self) -> None:
-        """Have the settings and the warnings of the session told."""
+        """Have the session send its settings and warnings."""
         await self.session.submit(Begin())
 
-    async def start_turn(self, given: tuple[UserInput, ...], *, schema: dict[str, Any] | None = None) -> str:
+    async def start_turn(self, inputs: tuple[UserInput, ...], *, schema: dict[str, Any] | None = None) -> str:
         """Begin a turn; gives back its id as soon as it has begun.
 
         Raises `TurnRuns` while another one does, and `UserError` for an input that cannot be read.
         """
         if self.turn_id is not None:
             raise TurnRuns(f"the turn `{self.turn_id}` is running")
-        return await self._begun(UserTurn(given, schema)) or ""
+        return await self._begun(UserTurn(inputs, schema)) or ""
 
     async def compact(self, focus: str = "") -> str | None:
         """Begin a turn that compacts the history; its id, or None when there is nothing to compact."""
@@ -106,14 +106,14 @@ class LiveThread:
         """Leave plan mode and begin the turn that carries the plan out; gives back its id."""
         return await self._begun(AcceptPlan()) or ""
 
-    async def steer(self, given: tuple[UserInput, ...]) -> str:
+    async def steer(self, inputs: tuple[UserInput, ...]) -> str:
         """Say something to the running turn; gives back the id of the turn that takes it: the next one, when the
         running one has just ended. Raises `NoTurnRuns`, and `UserError` for an input that cannot be read.
         """
         turn_id = self.turn_id
         if turn_id is None:
             raise NoTurnRuns("no turn is running")
-        return await self._begun(Steer(given)) or turn_id
+        return await self._begun(Steer(inputs)) or turn_id
 
     async def override(self, op: OverrideTurnContext) -> None:
         """Change settings from the next turn on. Raises `UserError` for those that cannot be."""
@@ -136,7 +136,7 @@ class LiveThread:
         """Answer a question, as `ops.Answer`; False for one that is not open, or no longer."""
         if self._open.pop(question_id, None) is None:
             return False
-        await self.session.submit(Answer(question_id, value))
+        await self.session.submit(AnswerQuestion(question_id, value))
         return True
 
     def answer_by(self, question_id: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -188,24 +188,24 @@ class LiveThread:
     def _note_end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
-        told = "it was stopped" if error is None else str(error)
+        message = "it was stopped" if error is None else str(error)
         if error is not None and not isinstance(error, UserError):
-            told = self._note_crash(error)
+            message = self._note_crash(error)
         if self.turn_id is not None and task is self._turn_task:
             # Whatever became of it, nobody may wait for the end of a turn that is over.
-            self._note_event(events.TurnFailed(self.turn_id, told))
+            self._note_event(events.TurnFailed(self.turn_id, message))
 
     def _note_crash(self, error: BaseException) -> str:
-        """Keep what must not happen, and tell of it; gives back what was told."""
-        told = self._report_crash(error)
-        self.session.warn(told)
-        return told
+        """Report a crash and warn about it; gives back the warning."""
+        message = self._report_crash(error)
+        self.session.warn(message)
+        return message
 
     def _note_answered(self, question_id: str, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._note_crash(error)
             if self._open.pop(question_id, None) is not None:
-                self._run(self.session.submit(Answer(question_id, None)))
+                self._run(self.session.submit(AnswerQuestion(question_id, None)))
 
     def _note_event(self, event: events.Event) -> None:
         match event:
@@ -218,7 +218,7 @@ class LiveThread:
                         begins.set_result(turn_id)
             case events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():
                 self.turn_id = None
-            case events.QuestionAsked(question):
+            case events.QuestionRaised(question):
                 self._open[question.id] = question
             case events.QuestionClosed(question_id):
                 self._open.pop(question_id, None)

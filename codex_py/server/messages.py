@@ -19,7 +19,7 @@ _SHOWN: Final = 200
 
 
 class RpcError(Exception):
-    """What a client is told of a request that is not carried out."""
+    """The error sent for a request that was refused."""
 
     def __init__(self, message: str, *, code: int = INVALID_REQUEST) -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ class RpcError(Exception):
         return {"error": {"code": self.code, "message": str(self)}, "id": request_id}
 
 
-class Call(Value):
+class ClientCall(Value):
     """A request of the client."""
 
     id: RequestId
@@ -59,28 +59,28 @@ class Unreadable(Value):
     id: RequestId | None = None
 
 
-Message: TypeAlias = Call | Notice | Reply | Unreadable
+Message: TypeAlias = ClientCall | Notice | Reply | Unreadable
 
 
 def read_message(line: bytes) -> Message:
     """What one line of the client says. Never raises."""
     try:
-        given = decode_json(line)
+        decoded = decode_json(line)
     except ValueError as error:
         return Unreadable(RpcError(f"not JSON: {str(error)[:_SHOWN]}", code=PARSE_ERROR))
-    fields = as_object(given)
+    fields = as_object(decoded)
     request_id = fields.get("id")
-    known = request_id if isinstance(request_id, str | int) and not isinstance(request_id, bool) else None
+    valid_id = request_id if isinstance(request_id, str | int) and not isinstance(request_id, bool) else None
     match fields.get("method"):
         case str(method) if "id" not in fields:
             return Notice(method, fields.get("params"))
-        case str(method) if known is not None:
-            return Call(known, method, fields.get("params"))
-        case None if known is not None and ("result" in fields or "error" in fields):
-            return Reply(known, as_object(fields.get("result")) if "error" not in fields else None)
+        case str(method) if valid_id is not None:
+            return ClientCall(valid_id, method, fields.get("params"))
+        case None if valid_id is not None and ("result" in fields or "error" in fields):
+            return Reply(valid_id, as_object(fields.get("result")) if "error" not in fields else None)
         case _:
             return Unreadable(
-                RpcError("not a message: a request has a `method`, and a text or a number as `id`"), known
+                RpcError("not a message: a request has a `method`, and a text or a number as `id`"), valid_id
             )
 
 

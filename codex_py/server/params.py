@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from codex_py.config.layers import MAX_DEPTH, is_too_deep
-from codex_py.paths import is_folder
+from codex_py.paths import is_directory
 from codex_py.server.messages import RpcError
 
 W = TypeVar("W", bound=str)
@@ -19,46 +19,46 @@ _SHOWN: Final = 80
 class Params:
     """An object of parameters. Every method raises `RpcError` for a wrong type; null counts as left out."""
 
-    def __init__(self, given: object, where: str = "") -> None:
-        if given is not None and not isinstance(given, dict):
+    def __init__(self, raw: object, where: str = "") -> None:
+        if raw is not None and not isinstance(raw, dict):
             raise RpcError(f"invalid request: {where.rstrip('.') or 'params'} is not an object")
-        self._given = cast("dict[str, Any]", given or {})
+        self._values = cast("dict[str, Any]", raw or {})
         self._where = where
 
     def has(self, name: str) -> bool:
         """Whether it is there and not null."""
-        return self._given.get(name) is not None
+        return self._values.get(name) is not None
 
     def text(self, name: str) -> str:
         """A text that must be there."""
         return self._required(name, self.text_or_none(name))
 
     def text_or_none(self, name: str) -> str | None:
-        given = self._given.get(name)
-        if given is None or _is_text(given):
-            return given
+        value = self._values.get(name)
+        if value is None or _is_text(value):
+            return value
         raise self._wrong(name, "a text")
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        given = self._given.get(name)
-        if given is None or isinstance(given, bool):
-            return default if given is None else given
+        value = self._values.get(name)
+        if value is None or isinstance(value, bool):
+            return default if value is None else value
         raise self._wrong(name, "true or false")
 
-    def whole(self, name: str, *, most: int) -> int | None:
-        """A number from 0 to `most`."""
-        given = self._given.get(name)
-        if given is None or (isinstance(given, int) and not isinstance(given, bool) and 0 <= given <= most):
-            return given
-        raise self._wrong(name, f"a whole number up to {most}")
+    def integer(self, name: str, *, maximum: int) -> int | None:
+        """A number from 0 to `maximum`."""
+        value = self._values.get(name)
+        if value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= maximum):
+            return value
+        raise self._wrong(name, f"a whole number up to {maximum}")
 
-    def one_of(self, name: str, words: Sequence[W]) -> W | None:
+    def choice(self, name: str, words: Sequence[W]) -> W | None:
         """One of these words."""
-        given = self._given.get(name)
+        value = self._values.get(name)
         for word in words:
-            if word == given:
+            if word == value:
                 return word
-        if given is None:
+        if value is None:
             return None
         raise self._wrong(name, f"one of {', '.join(f'`{word}`' for word in words)}")
 
@@ -71,35 +71,35 @@ class Params:
 
     def table(self, name: str) -> dict[str, Any] | None:
         """An object as it is, nested at most 64 levels deep."""
-        given = self._given.get(name)
-        if given is None or (isinstance(given, dict) and not is_too_deep(cast("object", given))):
-            return cast("dict[str, Any] | None", given)
+        value = self._values.get(name)
+        if value is None or (isinstance(value, dict) and not is_too_deep(cast("object", value))):
+            return cast("dict[str, Any] | None", value)
         raise self._wrong(name, "an object")
 
-    def given(self, name: str) -> Any:
+    def raw(self, name: str) -> Any:
         """Whatever it is, nested at most 64 levels deep."""
-        given = self._given.get(name)
-        if is_too_deep(given):
+        value = self._values.get(name)
+        if is_too_deep(value):
             raise self._wrong(name, f"less than {MAX_DEPTH} levels deep")
-        return given
+        return value
 
-    def part(self, name: str) -> Params | None:
+    def nested(self, name: str) -> Params | None:
         """An object, to be read in the same way."""
-        return Params(self._given[name], f"{self._where}{name}.") if self.has(name) else None
+        return Params(self._values[name], f"{self._where}{name}.") if self.has(name) else None
 
-    def parts(self, name: str) -> list[Params] | None:
+    def nested_list(self, name: str) -> list[Params] | None:
         """A list of objects."""
         listed = self._list(name)
-        return None if listed is None else [Params(one, f"{self._where}{name}.") for one in listed]
+        return None if listed is None else [Params(item, f"{self._where}{name}.") for item in listed]
 
-    def folder(self, name: str) -> Path | None:
+    def directory(self, name: str) -> Path | None:
         """The real path of a folder that is there."""
-        given = self.text_or_none(name)
-        if given is None:
+        text = self.text_or_none(name)
+        if text is None:
             return None
-        real = Path(os.path.realpath(given))
-        if not given or not is_folder(real):
-            raise RpcError(f"`{self._where}{name}` is not a folder: `{given[:_SHOWN]}`")
+        real = Path(os.path.realpath(text))
+        if not text or not is_directory(real):
+            raise RpcError(f"`{self._where}{name}` is not a folder: `{text[:_SHOWN]}`")
         return real
 
     def missing(self, name: str) -> RpcError:
@@ -112,13 +112,13 @@ class Params:
         return value
 
     def _list(self, name: str) -> list[Any] | None:
-        given = self._given.get(name)
-        if given is None or isinstance(given, list):
-            return cast("list[Any] | None", given)
+        value = self._values.get(name)
+        if value is None or isinstance(value, list):
+            return cast("list[Any] | None", value)
         raise self._wrong(name, "a list")
 
-    def _wrong(self, name: str, wanted: str) -> RpcError:
-        return RpcError(f"invalid request: `{self._where}{name}` is not {wanted}")
+    def _wrong(self, name: str, expected: str) -> RpcError:
+        return RpcError(f"invalid request: `{self._where}{name}` is not {expected}")
 
 
 def _is_text(value: object) -> bool:

@@ -16,10 +16,10 @@ from typing import Final
 from codex_py.text.sanitize import sanitize_line
 
 _CHUNK: Final = 1 << 16
-_MOST_CHUNKS: Final = 16
+_MAX_CHUNKS: Final = 16
 MAX_LINE: Final = 64 * 1024 * 1024
 # What a client that does not read may leave lying.
-_MOST_WAITING: Final = 64 * 1024 * 1024
+_MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
 _LAST_SECONDS: Final = 2.0
 
 
@@ -35,14 +35,14 @@ class LineSource:
         self._descriptor = descriptor
         self._loop = asyncio.get_running_loop()
         self._chunks: asyncio.Queue[bytes] = asyncio.Queue()
-        self._room = threading.Semaphore(_MOST_CHUNKS)
+        self._capacity = threading.Semaphore(_MAX_CHUNKS)
 
     async def lines(self) -> AsyncGenerator[bytes | LineTooLong, None]:
         """Every line without its newline, blank ones left out, until the end of the input."""
         threading.Thread(target=self._read, name="client-input", daemon=True).start()
         line = _Line()
         while chunk := await self._chunks.get():
-            self._room.release()
+            self._capacity.release()
             *ended, rest = chunk.split(b"\n")
             for piece in ended:
                 line.add(piece)
@@ -64,7 +64,7 @@ class LineSource:
                 continue
             except OSError:
                 chunk = b""
-            self._room.acquire()
+            self._capacity.acquire()
             try:
                 self._loop.call_soon_threadsafe(self._chunks.put_nowait, chunk)
             except RuntimeError:
@@ -100,7 +100,7 @@ class Outbox:
         self._descriptor = descriptor
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
         self._waiting: deque[bytes] = deque()
         self._size = 0
         self._is_lost = False
@@ -118,48 +118,48 @@ class Outbox:
         """How many bytes the client has not taken yet."""
         return self._size
 
-    async def room(self, most: int) -> None:
+    async def wait_for_capacity(self, max_bytes: int) -> None:
         """Wait until no more than so many bytes wait for the client, or nobody does any more."""
         self._waiters += 1
         try:
-            while self._size > most and not (self._is_closed or self._is_lost):
+            while self._size > max_bytes and not (self._is_closed or self._is_lost):
                 self._moved.clear()
                 # What moves from here on sets it again.
-                if self._size > most:
+                if self._size > max_bytes:
                     await self._moved.wait()
         finally:
             self._waiters -= 1
 
     def put(self, line: bytes) -> None:
         """Have a line written. Returns at once; what comes after the client is lost is dropped."""
-        with self._news:
+        with self._changed:
             if self._is_lost or self._is_closed:
                 return
-            if self._size > _MOST_WAITING:
+            if self._size > _MAX_WAITING_BYTES:
                 self._lose("the client has stopped reading")
                 return
             if not self._size:
                 self._taken = time.monotonic()
             self._waiting.append(line)
             self._size += len(line)
-            self._news.notify_all()
+            self._changed.notify_all()
 
     async def close(self, since: float | None = None) -> None:
         """Wait until all of it is written, but no longer than two seconds.
 
         `since` is when the client has said its last: one that has taken nothing from then on had that time already.
         """
-        with self._news:
+        with self._changed:
             self._is_closed = True
             self._moved.set()
-            self._news.notify_all()
+            self._changed.notify_all()
         had = 0.0 if since is None else time.monotonic() - max(since, self._taken)
         await asyncio.to_thread(self._writer.join, max(0.0, _LAST_SECONDS - had))
 
     def _write(self) -> None:
         while True:
-            with self._news:
-                self._news.wait_for(lambda: self._waiting or self._is_closed or self._is_lost)
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._is_closed or self._is_lost)
                 if self._is_lost or not self._waiting:
                     return
                 lines = b"".join(self._waiting)
@@ -167,10 +167,10 @@ class Outbox:
             try:
                 self._write_all(memoryview(lines))
             except OSError as error:
-                with self._news:
+                with self._changed:
                     self._lose(f"cannot write to the client: {(error.strerror or str(error)).lower()}")
                 return
-            with self._news:
+            with self._changed:
                 self._size -= len(lines)
             if self._waiters:
                 self._on_loop(self._moved.set)
@@ -189,7 +189,7 @@ class Outbox:
             self._waiting.clear()
             self._on_loop(self._moved.set)
             self._on_loop(lambda: self._on_lost(reason))
-            self._news.notify_all()
+            self._changed.notify_all()
 
     def _on_loop(self, call: Callable[[], None]) -> None:
         # The loop is closed when the client has outlasted the server's patience.

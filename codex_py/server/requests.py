@@ -7,18 +7,18 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import aclosing
 from typing import Any, Final, Protocol
 
-from codex_py.server.messages import INTERNAL_ERROR, Call, RequestId, RpcError
+from codex_py.server.messages import INTERNAL_ERROR, ClientCall, RequestId, RpcError
 from codex_py.server.pipes import LineSource, LineTooLong, complain
 
 # More are not read before some of these are over.
-_MOST_AT_ONCE: Final = 4096
+_MAX_SHORT: Final = 4096
 # More of those that may wait for the client itself are refused: it could not end one of them if nothing were read.
-_MOST_LONG: Final = 4096
+_MAX_LONG: Final = 4096
 # A client that has said its last may still listen.
 _LAST_SECONDS: Final = 2.0
 
 
-class Line(Protocol):
+class ClientLine(Protocol):
     """The way to the client."""
 
     def answer(self, request_id: RequestId, result: Mapping[str, Any]) -> None: ...
@@ -26,10 +26,10 @@ class Line(Protocol):
     def refuse(self, request_id: RequestId | None, error: RpcError) -> None: ...
 
 
-class Request:
+class ClientRequest:
     """A request, which is answered once."""
 
-    def __init__(self, call: Call, line: Line) -> None:
+    def __init__(self, call: ClientCall, line: ClientLine) -> None:
         self.call: Final = call
         self._line = line
         self._is_answered = False
@@ -59,21 +59,21 @@ class Requests:
         self._has_ended = asyncio.Event()
 
     @property
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """Whether one more that is long may begin."""
-        return len(self._running) - len(self._short) < _MOST_LONG
+        return len(self._running) - len(self._short) < _MAX_LONG
 
     async def read(self, source: LineSource, take: Callable[[bytes | LineTooLong], None]) -> None:
         """Take what the client says, until its end; the requests that are short then have a little time left."""
         async with aclosing(source.lines()) as lines:
             async for line in lines:
                 take(line)
-                while len(self._short) >= _MOST_AT_ONCE:
+                while len(self._short) >= _MAX_SHORT:
                     self._has_ended.clear()
                     await self._has_ended.wait()
         if self._short:
-            _, late = await asyncio.wait(self._short, timeout=_LAST_SECONDS)
-            for task in late:
+            _, unfinished = await asyncio.wait(self._short, timeout=_LAST_SECONDS)
+            for task in unfinished:
                 task.cancel()
 
     def begin(

@@ -5,7 +5,7 @@ Read with tree-sitter's Bash grammar and never run: what depends on running it i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from codex_py.shell.words import Word, Words, program_name, texts_of
@@ -14,7 +14,6 @@ ReadFile = Callable[[str], str | None]
 """The text of a script file by its absolute path; None for what is no script of a shell, or cannot be read."""
 
 MAX_SCRIPT_BYTES: Final = 1024 * 1024
-_MAX_REMEMBERED: Final = 8
 _MAX_OPTIONS: Final = 32
 
 
@@ -33,7 +32,7 @@ class Input(NamedTuple):
     programs: Words = ()
 
 
-class Command(NamedTuple):
+class ShellCommand(NamedTuple):
     """A command of a command line; `words` are never empty.
 
     `directory` is where it runs, None when that is unknown. `env` are the assignments before it. `is_guess` says that
@@ -72,7 +71,7 @@ class CommandLine(NamedTuple):
     """
 
     text: str
-    commands: tuple[Command, ...]
+    commands: tuple[ShellCommand, ...]
     segments: tuple[Words, ...] | None = None
     scripts: Words = ()
     is_complete: bool = True
@@ -87,29 +86,6 @@ class CommandLine(NamedTuple):
             found[texts] = None
             found |= dict.fromkeys(_without_options(texts))
         return tuple(found)
-
-
-class CommandLineReader:
-    """Reads the command lines of a session, each once: the last few are remembered."""
-
-    def __init__(self, read_file: ReadFile | None = None) -> None:
-        self._read_file = read_file
-        self._recent: dict[tuple[str, str], tuple[CommandLine, Mapping[str, str]]] = {}
-
-    def read(self, text: str, directory: str, env: Mapping[str, str]) -> CommandLine:
-        """The command line as it would run in `directory`, its commands started with `env`."""
-        from codex_py.shell.reading import read_command_line  # third-party weight: tree-sitter
-
-        key = (text, directory)
-        line, known_env = self._recent.get(key, (None, env))
-        if line is None or known_env != env:
-            line = read_command_line(text, directory, env, self._read_file)
-            # A file may say something else the next time.
-            if not line.reads_files:
-                self._recent[key] = line, env
-                for old in list(self._recent)[:-_MAX_REMEMBERED]:
-                    self._recent.pop(old, None)
-        return line
 
 
 def _without_options(texts: Words) -> list[Words]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from codex_py.shell.command_line import Command, CommandLine
+from codex_py.shell.command_line import CommandLine, ShellCommand
 from codex_py.shell.destructive import TO_DISK, destroys, is_judged, reads_statements, stays_inside
 from codex_py.shell.runners import INTERPRETERS, SHELLS, reads_script_from_input, scripts_in_arguments
 from codex_py.shell.words import Words
@@ -42,7 +42,7 @@ def find_danger(line: CommandLine, home: str | None = None) -> str | None:
     return next((reason for command in line.commands if (reason := _danger_of(command, home, fetched))), None)
 
 
-def _danger_of(command: Command, home: str | None, fetched: frozenset[str]) -> str | None:
+def _danger_of(command: ShellCommand, home: str | None, fetched: frozenset[str]) -> str | None:
     name = command.program
     if command.is_guess and not (is_judged(name) or name in SHELLS):
         return None
@@ -64,7 +64,7 @@ def _danger_of(command: Command, home: str | None, fetched: frozenset[str]) -> s
     return None if reason and command.in_file and stays_inside(name, texts) else reason
 
 
-def _unread_script(command: Command, fetched: frozenset[str]) -> str | None:
+def _unread_script(command: ShellCommand, fetched: frozenset[str]) -> str | None:
     """Why the script is dangerous that a command runs and that the command line does not show."""
     words, name = command.words, command.program.rstrip("0123456789.")
     if name in _SHELL_LIKE or name in INTERPRETERS:
@@ -97,7 +97,7 @@ def _reason_for(programs: Sequence[str]) -> str | None:
     return None if set(_DECODERS).isdisjoint(programs) else _DECODED
 
 
-def _fetched_files(commands: Sequence[Command]) -> Iterator[str]:
+def _fetched_files(commands: Sequence[ShellCommand]) -> Iterator[str]:
     """The names of the files that downloads are written to."""
     for command in commands:
         texts: Words = command.texts

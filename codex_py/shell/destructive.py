@@ -300,7 +300,7 @@ def _throws_away_history(command: str, rest: list[str]) -> bool:
             return not _has(rest, "n", "--dry-run")
         case "push":
             options = ("--mirror", "--prune", "--force-with-lease")
-            deletes = _has(rest, "d", "--delete") or any(_has(rest, "", one, least=7) for one in options)
+            deletes = _has(rest, "d", "--delete") or any(_has(rest, "", option, least=7) for option in options)
             aimed = any(word.startswith(("+", ":")) for word in rest)
             return (forced or deletes or aimed) and not _has(rest, "n", "--dry-run")
         case "reflog":

@@ -21,16 +21,16 @@ _WITH_DEFAULT: Final = re.compile(r"(\w+):?[-=]([\w./-]*)", re.ASCII)
 class ShellState:
     """The state of a shell that matters here: its directory, None when unknown, and its own variables."""
 
-    __slots__ = ("directory", "gets_names", "in_file", "variables")
+    __slots__ = ("directory", "gets_names", "in_file", "shell_env")
 
-    def __init__(self, directory: str | None, variables: dict[str, Word]) -> None:
+    def __init__(self, directory: str | None, shell_env: dict[str, Word]) -> None:
         self.directory = directory
-        self.variables = variables
+        self.shell_env = shell_env
         self.in_file = False
         self.gets_names = False
 
     def copy(self) -> ShellState:
-        other = ShellState(self.directory, dict(self.variables))
+        other = ShellState(self.directory, dict(self.shell_env))
         other.in_file, other.gets_names = self.in_file, self.gets_names
         return other
 
@@ -130,8 +130,8 @@ class Expander:
         if with_default := _WITH_DEFAULT.fullmatch(name):
             word = self._variable(with_default[1], state)
             return word if word.text else Word(with_default[2])
-        if name in state.variables:
-            return state.variables[name]
+        if name in state.shell_env:
+            return state.shell_env[name]
         return Word(state.directory if name == "PWD" else self._env.get(name))
 
 

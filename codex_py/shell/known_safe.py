@@ -116,9 +116,9 @@ def _rg(arguments: list[str]) -> bool:
 
 def _rg_cluster(letters: str) -> bool | None:
     """Whether a bundle of short options takes the next word as a value; None when one of them is not known."""
-    for place, letter in enumerate(letters):
+    for index, letter in enumerate(letters):
         if letter in _RG_SHORT_VALUES:
-            return place == len(letters) - 1
+            return index == len(letters) - 1
         if letter not in _RG_SHORT:
             return None
     return False

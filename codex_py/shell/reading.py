@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from tree_sitter import Node
 
-from codex_py.shell.command_line import MAX_SCRIPT_BYTES, Command, CommandLine, Input, ReadFile, Redirect
+from codex_py.shell.command_line import MAX_SCRIPT_BYTES, CommandLine, Input, ReadFile, Redirect, ShellCommand
 from codex_py.shell.expansion import Expander, ShellState
 from codex_py.shell.plain import plain_segments
 from codex_py.shell.runners import (
@@ -79,7 +79,7 @@ class _Walk:
     """One walk over a script and the scripts inside it."""
 
     def __init__(self, env: Mapping[str, str], read_file: ReadFile | None) -> None:
-        self.commands: list[Command] = []
+        self.commands: list[ShellCommand] = []
         self.scripts: list[str] = []
         self.is_complete = True
         self.forks_itself = False
@@ -139,7 +139,7 @@ class _Walk:
             while words and words[0] in _KEYWORDS:
                 words = words[1:]
             if words:
-                self._add(Command(tuple(map(Word, words)), state.directory, in_file=state.in_file), state)
+                self._add(ShellCommand(tuple(map(Word, words)), state.directory, in_file=state.in_file), state)
 
     def _visit(self, node: Node, state: ShellState, depth: int, around: _Around) -> None:
         self._steps += 1
@@ -237,7 +237,7 @@ class _Walk:
                 values.append(self._expander.word(child, state))
                 self._visit_inside(child, state, depth)
         for value in values[:_MAX_LOOP_VALUES] or [Word(None)]:
-            state.variables[name] = value
+            state.shell_env[name] = value
             for child in node.named_children:
                 if child.type == "do_group":
                     self._visit(child, state, depth + 1, around)
@@ -255,7 +255,7 @@ class _Walk:
             return None
         value = self._expander.word(parts[1], state) if len(parts) > 1 else Word("")
         # The shell expands no pattern here, but where the variable is used.
-        state.variables[text_of(parts[0])] = value = value._replace(is_pattern=False)
+        state.shell_env[text_of(parts[0])] = value = value._replace(is_pattern=False)
         return text_of(parts[0]), value
 
     def _read_command(self, node: Node, state: ShellState, depth: int, around: _Around) -> None:
@@ -277,7 +277,7 @@ class _Walk:
         while len(words) > 1 and words[0].text is None and not words[0].printed_by:
             words = words[1:]
         if words:
-            command = Command(
+            command = ShellCommand(
                 tuple(words),
                 state.directory,
                 tuple(env),
@@ -288,7 +288,7 @@ class _Walk:
             )
             self._add(command, state)
 
-    def _add(self, command: Command, state: ShellState) -> None:
+    def _add(self, command: ShellCommand, state: ShellState) -> None:
         """Keep a command, and read what it runs."""
         if len(self.commands) >= _MAX_COMMANDS:
             self.is_complete = False
@@ -311,12 +311,14 @@ class _Walk:
             case _:
                 self._read_scripts(command, state)
 
-    def _note_written(self, command: Command, state: ShellState) -> None:
+    def _note_written(self, command: ShellCommand, state: ShellState) -> None:
         """Remember the text that a command is known to write to a file: a later one may run it."""
         text = _output(command)
         if not text:
             return
-        redirected = [(one.target.text, one.operator) for one in command.redirects if one.operator in _WRITES]
+        redirected = [
+            (redirect.target.text, redirect.operator) for redirect in command.redirects if redirect.operator in _WRITES
+        ]
         operands = [(word.text, ">") for word in command.words[1:] if command.program == "tee"]
         for name, operator in (*redirected, *operands):
             path = state.resolve(name) if name else None
@@ -324,7 +326,7 @@ class _Walk:
                 before = self._written.get(path, "") if operator == ">>" else ""
                 self._written[path] = f"{before}{text}\n"
 
-    def _read_scripts(self, command: Command, state: ShellState) -> None:
+    def _read_scripts(self, command: ShellCommand, state: ShellState) -> None:
         inner = state if command.program in ("eval", "source", ".") else state.copy()
         inner.gets_names = inner.gets_names or command.gets_names
         texts = [script.text for script in scripts_in_arguments(command.words)]
@@ -360,7 +362,7 @@ class _Walk:
         return [word._replace(text=part) for part in word.text.split(None, _MAX_WORDS)]
 
 
-def _output(command: Command) -> str | None:
+def _output(command: ShellCommand) -> str | None:
     """The text that a command prints, as far as its words and its input say so."""
     if command.program in ("cat", "tee") and (len(command.words) == 1 or command.program == "tee"):
         return command.input.text

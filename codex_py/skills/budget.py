@@ -31,7 +31,7 @@ class Budget(Value):
         return estimate_tokens(_size(text)) if self.unit == "tokens" else len(text)
 
 
-class Line(NamedTuple):
+class BudgetLine(NamedTuple):
     """One skill of the list before fitting."""
 
     name: str
@@ -40,8 +40,12 @@ class Line(NamedTuple):
 
     def text(self, shown: int | None = None) -> str:
         """The line with the first `shown` characters of its description, all of them by default."""
-        part = self.description if shown is None else self.description[:shown]
-        return f"- {self.name}: {part} (file: {self.location})" if part else f"- {self.name}: (file: {self.location})"
+        description = self.description if shown is None else self.description[:shown]
+        return (
+            f"- {self.name}: {description} (file: {self.location})"
+            if description
+            else f"- {self.name}: (file: {self.location})"
+        )
 
 
 class Fit(Value):
@@ -69,17 +73,17 @@ def budget_for(context_window: int | None, max_tokens: int | None) -> Budget:
     return Budget(_DEFAULT_CHARACTERS, "characters")
 
 
-def fit_lines(lines: Sequence[Line], budget: Budget) -> Fit:
+def fit_lines(lines: Sequence[BudgetLine], budget: Budget) -> Fit:
     """Everything when it fits; else each line with a share of its description; else lines without, as many as fit."""
     full = sum(budget.cost(f"{line.text()}\n") for line in lines)
     if full <= budget.limit:
         return Fit(tuple(len(line.description) for line in lines), full)
     bare = [budget.cost(f"{line.text(0)}\n") for line in lines]
-    least = sum(bare)
-    if least <= budget.limit:
+    minimum = sum(bare)
+    if minimum <= budget.limit:
         growing = [_Growing(line, budget) for line in lines]
-        spent = _share(growing, budget.limit - least)
-        return Fit(tuple(one.shown for one in growing), least + spent)
+        spent = _share(growing, budget.limit - minimum)
+        return Fit(tuple(entry.shown for entry in growing), minimum + spent)
     shown: list[int | None] = []
     used = 0
     for cost in bare:
@@ -94,7 +98,7 @@ class _Growing:
 
     __slots__ = ("_bare", "_description", "_is_ascii", "_unit", "length", "shown", "spent")
 
-    def __init__(self, line: Line, budget: Budget) -> None:
+    def __init__(self, line: BudgetLine, budget: Budget) -> None:
         self._description = line.description
         self._is_ascii = line.description.isascii()
         self._unit = budget.unit
@@ -117,32 +121,32 @@ class _Growing:
         self.spent = self.cost(self.shown)
 
 
-def _share(lines: Sequence[_Growing], room: int) -> int:
+def _share(lines: Sequence[_Growing], budget: int) -> int:
     """Give out the room one character a line and round, in order; the price that was paid.
 
     All rounds that fit whole are found at once, because a list may have two thousand lines; what is left then is
     less than one more round takes.
     """
     rounds = _last_true(
-        lambda count: sum(line.cost(min(count, line.length)) for line in lines) <= room,
+        lambda count: sum(line.cost(min(count, line.length)) for line in lines) <= budget,
         max((line.length for line in lines), default=0),
     )
     for line in lines:
         line.grow(rounds)
-    left = room - sum(line.spent for line in lines)
+    left = budget - sum(line.spent for line in lines)
     hungry = [line for line in lines if line.shown < line.length]
     while hungry:
-        fed: list[_Growing] = []
+        grown: list[_Growing] = []
         for line in hungry:
             price = line.cost(line.shown + 1) - line.spent
             if price <= left:
                 left -= price
                 line.grow(line.shown + 1)
-                fed.append(line)
-        if not fed:
+                grown.append(line)
+        if not grown:
             break
         hungry = [line for line in hungry if line.shown < line.length]
-    return room - left
+    return budget - left
 
 
 def _last_true(holds: Callable[[int], bool], top: int) -> int:

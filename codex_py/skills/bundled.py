@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from codex_py.paths import make_private_dir, open_private
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.value import Value
-from codex_py.skills.roots import SYSTEM_FOLDERS
+from codex_py.skills.roots import SYSTEM_DIRECTORIES
 from codex_py.text.regular_file import FileRefused, read_trusted
 
 MARKER: Final = ".codex-py-system-skills.marker"
@@ -64,7 +64,7 @@ def sync_bundled(home: Path, *, enabled: bool, source: Path | None = None) -> st
     """
     try:
         if enabled:
-            _keep_one(home / "skills", source or bundled_source())
+            _keep_single_copy(home / "skills", source or bundled_source())
         else:
             _remove_all(home / "skills")
     except OSError as error:
@@ -73,42 +73,42 @@ def sync_bundled(home: Path, *, enabled: bool, source: Path | None = None) -> st
     return None
 
 
-def installed_folder(home: Path) -> Path | None:
+def installed_directory(home: Path) -> Path | None:
     """The folder below a CODEX_HOME that holds our copy, None when there is none."""
-    return next((place for place in _places(home / "skills") if _is_ours(place)), None)
+    return next((directory for directory in _install_directories(home / "skills") if _is_ours(directory)), None)
 
 
-def _places(skills: Path) -> list[Path]:
-    return [skills / name for name in SYSTEM_FOLDERS]
+def _install_directories(skills: Path) -> list[Path]:
+    return [skills / name for name in SYSTEM_DIRECTORIES]
 
 
-def _keep_one(skills: Path, source: Path | None) -> None:
+def _keep_single_copy(skills: Path, source: Path | None) -> None:
     """Have one current copy, in the first place that is ours or free; raises `OSError`."""
-    places = _places(skills)
-    ours = [place for place in places if _is_ours(place)]
-    free = [place for place in places if not os.path.lexists(place)]
-    for place in ours[1:]:
-        _remove(place)
+    directories = _install_directories(skills)
+    ours = [path for path in directories if _is_ours(path)]
+    free = [path for path in directories if not os.path.lexists(path)]
+    for directory in ours[1:]:
+        _remove(directory)
     if not ours and not free:
-        raise BundledError(f"other files are in the way: `{places[0].name}` and `{places[1].name}`")
+        raise BundledError(f"other files are in the way: `{directories[0].name}` and `{directories[1].name}`")
     if source is None:
         raise BundledError("they are missing from this installation of codex-py")
     _install(source, (ours or free)[0])
 
 
 def _remove_all(skills: Path) -> None:
-    for place in _places(skills):
-        if _is_ours(place):
-            _remove(place)
+    for directory in _install_directories(skills):
+        if _is_ours(directory):
+            _remove(directory)
 
 
-def _is_ours(place: Path) -> bool:
-    return not place.is_symlink() and _read_marker(place) is not None
+def _is_ours(directory: Path) -> bool:
+    return not directory.is_symlink() and _read_marker(directory) is not None
 
 
-def _read_marker(place: Path) -> _Marker | None:
+def _read_marker(directory: Path) -> _Marker | None:
     try:
-        head = read_trusted(place / MARKER, _MARKER_BYTES)
+        head = read_trusted(directory / MARKER, _MARKER_BYTES)
     except FileRefused:
         return None
     if head is None:
@@ -139,15 +139,15 @@ def _install(source: Path, target: Path) -> None:
     try:
         _write_copy(draft, files, contents)
         _write_new(draft / MARKER, _marker_text(marker), executable=False)
-        _put_in_place(draft, target, marker)
+        _move_to_target(draft, target, marker)
     finally:
         if os.path.lexists(draft):
             _remove_tree(draft)
 
 
-def _files(folder: Path | str, prefix: str) -> Iterator[_File]:
+def _files(directory: Path | str, prefix: str) -> Iterator[_File]:
     """The files that are shipped: nothing hidden, nothing that Python left behind, no links."""
-    with os.scandir(folder) as entries:
+    with os.scandir(directory) as entries:
         for entry in entries:
             if entry.name.startswith(".") or entry.name == "__pycache__":
                 continue
@@ -208,7 +208,7 @@ def _write_new(path: Path, content: bytes, *, executable: bool) -> None:
         out.write(content)
 
 
-def _put_in_place(draft: Path, target: Path, marker: _Marker) -> None:
+def _move_to_target(draft: Path, target: Path, marker: _Marker) -> None:
     """Let the draft take the place of what is there; another process may be doing the same."""
     for _ in range(_ATTEMPTS):
         try:
@@ -225,16 +225,16 @@ def _put_in_place(draft: Path, target: Path, marker: _Marker) -> None:
     raise BundledError(f"it is written by another process: `{target}`")
 
 
-def _remove(place: Path) -> None:
+def _remove(directory: Path) -> None:
     """Take our folder away at once, then its files; what turns out not to be ours is put back."""
-    aside = _draft(place.parent)
+    aside = _draft(directory.parent)
     try:
-        place.rename(aside)
+        directory.rename(aside)
     except FileNotFoundError:
         return
     if not _is_ours(aside):
-        aside.rename(place)
-        raise BundledError(f"it belongs to something else: `{place}`")
+        aside.rename(directory)
+        raise BundledError(f"it belongs to something else: `{directory}`")
     _remove_tree(aside)
 
 
@@ -247,11 +247,11 @@ def _sweep(skills: Path) -> None:
                     _remove_tree(entry)
 
 
-def _remove_tree(folder: Path) -> None:
-    with os.scandir(folder) as entries:
+def _remove_tree(directory: Path) -> None:
+    with os.scandir(directory) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 _remove_tree(Path(entry.path))
             else:
                 Path(entry.path).unlink(missing_ok=True)
-    folder.rmdir()
+    directory.rmdir()

@@ -61,7 +61,7 @@ def plan_dependencies(
     that several skills share come once, in the order they are declared first. Types other than `env_var` and `mcp`
     ask for nothing.
     """
-    variables: dict[str, EnvNeed] = {}
+    env_needs: dict[str, EnvNeed] = {}
     servers: dict[str, McpNeed] = {}
     notes: dict[str, None] = {}
     for skill, need in _declared(skills, "env_var"):
@@ -69,8 +69,8 @@ def plan_dependencies(
         if not _VARIABLE.fullmatch(name):
             notes[f"skill {_quoted(skill.name)} needs {_quoted(name)}, which is no name for a variable"] = None
         elif name not in env:
-            known = variables.get(name) or EnvNeed(name, need.description or "", ())
-            variables[name] = known.replace(skills=_with(known.skills, skill.name))
+            known = env_needs.get(name) or EnvNeed(name, need.description or "", ())
+            env_needs[name] = known.replace(skills=_with(known.skills, skill.name))
     for skill, need in _declared(skills, "mcp"):
         server = _server(need)
         if isinstance(server, str):
@@ -78,7 +78,7 @@ def plan_dependencies(
         elif server.key not in configured_mcp:
             known_server = servers.get(server.key, server)
             servers[server.key] = known_server.replace(skills=_with(known_server.skills, skill.name))
-    return DependencyPlan(tuple(variables.values()), tuple(servers.values()), tuple(notes))
+    return DependencyPlan(tuple(env_needs.values()), tuple(servers.values()), tuple(notes))
 
 
 class SkillNeed(Value):
@@ -129,15 +129,15 @@ def mcp_keys(name: str, server: Mapping[str, Any]) -> tuple[str, ...]:
     url, command, words = server.get("url"), server.get("command"), server.get("args", ())
     line = " ".join((command, *words)) if command else None
     quoted = shlex.join((command, *words)) if command else None
-    return tuple(mcp_key(name, url=url, command=one) for one in dict.fromkeys((command, line, quoted)))
+    return tuple(mcp_key(name, url=url, command=fromkey) for fromkey in dict.fromkeys((command, line, quoted)))
 
 
 def missing_env_warning(need: EnvNeed) -> str:
     """The line for a session in which nobody can be asked for the variable."""
     names = ", ".join(map(_quoted, need.skills))
     why = f" ({sanitize_line(need.description)})" if need.description else ""
-    one = "skill" if len(need.skills) == 1 else "skills"
-    return f"environment variable `{need.name}`{why} is not set; {one} {names} may not work without it"
+    noun = "skill" if len(need.skills) == 1 else "skills"
+    return f"environment variable `{need.name}`{why} is not set; {noun} {names} may not work without it"
 
 
 def missing_mcp_warning(needs: Sequence[McpNeed]) -> str:
@@ -145,12 +145,12 @@ def missing_mcp_warning(needs: Sequence[McpNeed]) -> str:
     skills = tuple(dict.fromkeys(skill for need in needs for skill in need.skills))
     servers = ", ".join(f"{_quoted(need.name)} ({sanitize_line(need.target)})" for need in needs)
     what, them = (f"server {servers} is", "it") if len(needs) == 1 else (f"servers {servers} are", "them")
-    one = "skill" if len(skills) == 1 else "skills"
-    return f"the MCP {what} not configured; {one} {', '.join(map(_quoted, skills))} may not work without {them}"
+    noun = "skill" if len(skills) == 1 else "skills"
+    return f"the MCP {what} not configured; {noun} {', '.join(map(_quoted, skills))} may not work without {them}"
 
 
-def _declared(skills: Sequence[Skill], kind: str) -> Iterator[tuple[Skill, ToolDependency]]:
-    return ((skill, need) for skill in skills for need in skill.dependencies if need.type.strip().lower() == kind)
+def _declared(skills: Sequence[Skill], need_type: str) -> Iterator[tuple[Skill, ToolDependency]]:
+    return ((skill, need) for skill in skills for need in skill.dependencies if need.type.strip().lower() == need_type)
 
 
 def _server(need: ToolDependency) -> McpNeed | str:

@@ -11,20 +11,20 @@ from typing import Final, NamedTuple
 
 from codex_py.paths import real_path
 from codex_py.skills.model import SkillProblem, SkillRoot
-from codex_py.skills.namespace import MANIFEST_FOLDERS, Namespaces
+from codex_py.skills.namespace import MANIFEST_DIRECTORIES, Namespaces
 from codex_py.skills.record import FoundFile
 from codex_py.skills.stamps import NEVER, Stamp, stamp
 from codex_py.text.sanitize import sanitize_line
 
 SKILL_FILE: Final = "SKILL.md"
 MAX_DEPTH: Final = 6
-MAX_FOLDERS: Final = 2000
+MAX_DIRECTORIES: Final = 2000
 MAX_ENTRIES: Final = 200_000
-_MOST_PEEKED: Final = 20
-SKIPPED_FOLDERS: Final = frozenset({"node_modules", "__pycache__"})
+_MAX_PEEKED: Final = 20
+SKIPPED_DIRECTORIES: Final = frozenset({"node_modules", "__pycache__"})
 # Where a link must not lead: remotes keep passwords there.
 _REFUSED_TARGETS: Final = frozenset({".git", ".hg", ".svn", ".jj"})
-_KERNEL_FOLDERS: Final = frozenset({"/proc", "/sys", "/dev"})
+_KERNEL_DIRECTORIES: Final = frozenset({"/proc", "/sys", "/dev"})
 
 
 class Found(NamedTuple):
@@ -36,7 +36,7 @@ class Found(NamedTuple):
     stamps: dict[str, Stamp]
 
 
-class Folder(NamedTuple):
+class Directory(NamedTuple):
     """A folder to be read: the path it was reached by, its real path, and its depth below the root."""
 
     path: str
@@ -56,9 +56,9 @@ def find_skill_files(root: SkillRoot, *, until: float = float("inf")) -> Found:
     return _Search(root, until).run()
 
 
-def is_kernel_folder(real: str) -> bool:
+def is_kernel_directory(real: str) -> bool:
     """Whether a real path lies where the kernel shows itself, and reading may block or never end."""
-    return any(real == name or real.startswith(f"{name}/") for name in _KERNEL_FOLDERS)
+    return any(real == name or real.startswith(f"{name}/") for name in _KERNEL_DIRECTORIES)
 
 
 class _Search:
@@ -69,7 +69,7 @@ class _Search:
         self._found = Found([], [], [], {})
         self._namespaces = None if root.namespace else Namespaces(root.inside, self._found.stamps)
         top = str(root.path)
-        self._queue = deque([Folder(top, top, 0)])
+        self._queue = deque([Directory(top, top, 0)])
         self._seen = {top}
         self._seen_files: set[str] = set()
         self._entries = 0
@@ -80,7 +80,7 @@ class _Search:
             if self._entries > MAX_ENTRIES:
                 self._note(f"has more than {MAX_ENTRIES} files")
                 break
-            if self._is_late():
+            if self._is_out_of_time():
                 break
             self._visit(self._queue.popleft())
         if self._unreadable:
@@ -90,8 +90,8 @@ class _Search:
             )
         return self._found
 
-    def _is_late(self) -> bool:
-        """Whether the time is over, which is noted; the next search begins anew then."""
+    def _is_out_of_time(self) -> bool:
+        """Whether the time is over, which is noted; the next search starts over then."""
         if time.monotonic() <= self._until:
             return False
         self._note("takes too long to search")
@@ -103,20 +103,20 @@ class _Search:
         if note not in self._found.notes:
             self._found.notes.append(note)
 
-    def _visit(self, folder: Folder) -> None:
-        self._found.stamps[folder.path] = stamp(folder.path)
+    def _visit(self, directory: Directory) -> None:
+        self._found.stamps[directory.path] = stamp(directory.path)
         children: list[tuple[str, bool]] = []
         skill: os.DirEntry[str] | None = None
         has_agents = has_manifest = False
         try:
-            with os.scandir(folder.path) as entries:
+            with os.scandir(directory.path) as entries:
                 for entry in entries:
                     self._entries += 1
                     name = entry.name
                     if name == SKILL_FILE and not entry.is_dir(follow_symlinks=False):
                         skill = entry
                     elif name[0] == ".":
-                        has_manifest = has_manifest or name in MANIFEST_FOLDERS
+                        has_manifest = has_manifest or name in MANIFEST_DIRECTORIES
                     elif entry.is_dir(follow_symlinks=False):
                         children.append((name, False))
                         has_agents = has_agents or name == "agents"
@@ -126,22 +126,24 @@ class _Search:
                     if self._entries > MAX_ENTRIES:
                         break
         except OSError as error:
-            self._unreadable.append(f"`{folder.path}`: {(error.strerror or str(error)).lower()}")
+            self._unreadable.append(f"`{directory.path}`: {(error.strerror or str(error)).lower()}")
             return
-        namespace = self._namespace(folder, has_manifest=has_manifest)
+        namespace = self._namespace(directory, has_manifest=has_manifest)
         if skill is not None:
-            self._add_file(folder, skill, namespace=namespace, has_agents=has_agents)
-        self._enqueue(folder, children)
+            self._add_file(directory, skill, namespace=namespace, has_agents=has_agents)
+        self._enqueue(directory, children)
 
-    def _namespace(self, folder: Folder, *, has_manifest: bool) -> str | None:
+    def _namespace(self, directory: Directory, *, has_manifest: bool) -> str | None:
         if self._namespaces is None:
             return self._root.namespace
         if not has_manifest:
-            self._namespaces.inherit(folder.real)
-        return self._namespaces.of(folder.real)
+            self._namespaces.inherit(directory.real)
+        return self._namespaces.of(directory.real)
 
-    def _add_file(self, folder: Folder, entry: os.DirEntry[str], *, namespace: str | None, has_agents: bool) -> None:
-        path, real = f"{folder.path}/{SKILL_FILE}", f"{folder.real.rstrip('/')}/{SKILL_FILE}"
+    def _add_file(
+        self, directory: Directory, entry: os.DirEntry[str], *, namespace: str | None, has_agents: bool
+    ) -> None:
+        path, real = f"{directory.path}/{SKILL_FILE}", f"{directory.real.rstrip('/')}/{SKILL_FILE}"
         if sanitize_line(path) != path:
             self._refuse(path, "its path has characters that cannot be shown")
             return
@@ -158,35 +160,35 @@ class _Search:
             self._seen_files.add(real)
             self._found.files.append(FoundFile(path, real, namespace, has_agents))
 
-    def _enqueue(self, folder: Folder, children: list[tuple[str, bool]]) -> None:
-        if folder.depth == MAX_DEPTH:
-            self._look_deeper(folder, children)
+    def _enqueue(self, directory: Directory, children: list[tuple[str, bool]]) -> None:
+        if directory.depth == MAX_DEPTH:
+            self._look_deeper(directory, children)
             return
         children.sort()
         for name, is_link in children:
-            if name in SKIPPED_FOLDERS:
+            if name in SKIPPED_DIRECTORIES:
                 continue
             # Finding out where thousands of links lead takes its time.
-            if self._is_late():
+            if self._is_out_of_time():
                 return
-            path, real = f"{folder.path}/{name}", f"{folder.real.rstrip('/')}/{name}"
+            path, real = f"{directory.path}/{name}", f"{directory.real.rstrip('/')}/{name}"
             if is_link:
                 if (target := self._link_target(path)) is None:
                     continue
                 real = target
-            if real in self._seen or is_kernel_folder(real):
+            if real in self._seen or is_kernel_directory(real):
                 continue
-            if len(self._seen) > MAX_FOLDERS:
-                self._note(f"has more than {MAX_FOLDERS} folders")
+            if len(self._seen) > MAX_DIRECTORIES:
+                self._note(f"has more than {MAX_DIRECTORIES} folders")
                 return
             self._seen.add(real)
-            self._queue.append(Folder(path, real, folder.depth + 1))
+            self._queue.append(Directory(path, real, directory.depth + 1))
 
-    def _look_deeper(self, folder: Folder, children: list[tuple[str, bool]]) -> None:
+    def _look_deeper(self, directory: Directory, children: list[tuple[str, bool]]) -> None:
         """Tell of skills right below the last level that is searched; folders without any are nobody's concern."""
-        for name, is_link in children[:_MOST_PEEKED]:
-            path = f"{folder.path}/{name}/{SKILL_FILE}"
-            if not is_link and name not in SKIPPED_FOLDERS and (there := stamp(path)) is not None:
+        for name, is_link in children[:_MAX_PEEKED]:
+            path = f"{directory.path}/{name}/{SKILL_FILE}"
+            if not is_link and name not in SKIPPED_DIRECTORIES and (there := stamp(path)) is not None:
                 self._found.stamps[path] = there
                 self._note(f"has skills more than {MAX_DEPTH} folders deep")
                 return
@@ -204,14 +206,14 @@ class _Search:
             return None
         return real
 
-    def _why_not(self, real: str, kind: int) -> str:
+    def _why_not(self, real: str, file_type: int) -> str:
         """Why what a link leads to does not count; "" when it does."""
         if self._inside and not real.startswith(self._inside):
             return "a link that leads out of the project"
         if not _REFUSED_TARGETS.isdisjoint(real.removeprefix(self._inside).split("/")):
             return "a link into a version control folder"
         try:
-            return "" if stat.S_IFMT(Path(real).stat().st_mode) == kind else "not a regular file"
+            return "" if stat.S_IFMT(Path(real).stat().st_mode) == file_type else "not a regular file"
         except OSError:
             return "a link that leads nowhere"
 

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.skills.discover import MAX_DEPTH, MAX_FOLDERS, SKILL_FILE, SKIPPED_FOLDERS, is_kernel_folder
+from codex_py.skills.discover import MAX_DEPTH, MAX_DIRECTORIES, SKILL_FILE, SKIPPED_DIRECTORIES, is_kernel_directory
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot
 from codex_py.skills.reading import read_record
 from codex_py.skills.record import FoundFile
 from codex_py.skills.render import BudgetUse, render_skills
 from codex_py.skills.roots import SkillRootsRequest, skill_roots
-from codex_py.skills.rules import SkillRule, idle_rules
+from codex_py.skills.rules import SkillSwitch, idle_rules
 
-_MAX_FOLDERS: Final = 20_000
+_MAX_DIRECTORIES: Final = 20_000
 _MAX_LEVELS: Final = 12
 _MAX_SECONDS: Final = 5.0
 # Where people put skills that other programs read, or that they meant for this one.
@@ -27,7 +27,7 @@ _NEIGHBOURS: Final = (".claude/skills", ".cursor/skills", ".github/skills", ".ge
 _MISSPELT: Final = (".agents/skill", ".agent/skills", ".codex/skill", "skills")
 
 
-class Verdict(NamedTuple):
+class SkillVerdict(NamedTuple):
     """One file: whether it is a skill that can be used, under which name, and the reason in words."""
 
     path: Path
@@ -47,7 +47,7 @@ class Examination(NamedTuple):
     """`remarks` are metadata that was ignored; `notes` the limits the search ran into, and rules that mean no skill."""
 
     roots: tuple[SkillRoot, ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[SkillVerdict, ...]
     clashes: tuple[NameClash, ...]
     remarks: tuple[SkillProblem, ...]
     notes: tuple[str, ...]
@@ -60,7 +60,7 @@ def examine(
     *,
     context_window: int | None,
     max_tokens: int | None,
-    rules: Sequence[SkillRule] = (),
+    rules: Sequence[SkillSwitch] = (),
 ) -> Examination:
     """Judge every file named like a skill below the roots of a request and in the usual places beside them.
 
@@ -68,23 +68,26 @@ def examine(
     """
     roots = skill_roots(request)
     verdicts = _known_verdicts(catalog)
-    for folder in (*request.extra_roots, *request.extra_user_roots):
-        if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for what nobody may look at
-            verdicts[folder] = Verdict(
-                folder, False, "the configuration names it as a folder with skills, and there is no such folder"
+    for directory in (*request.extra_roots, *request.extra_user_roots):
+        if not os.path.isdir(directory):  # noqa: PTH112 - Path.is_dir raises for what nobody may look at
+            verdicts[directory] = SkillVerdict(
+                directory, False, "the configuration names it as a folder with skills, and there is no such folder"
             )
     loaded = {skill.canonical_path: skill for skill in catalog.skills}
     until = time.monotonic() + _MAX_SECONDS
     for root in roots:
         for path in _candidates(root.path, until):
             if path not in verdicts:
-                verdicts[path] = Verdict(path, False, _why_not_found(path, root, loaded))
-    places = [path for path in _places_beside(request) if Path(os.path.realpath(path)) not in {r.path for r in roots}]
-    for place in places:
-        for path in _candidates(place, until):
+                verdicts[path] = SkillVerdict(path, False, _why_not_found(path, root, loaded))
+    unvisited = [
+        path for path in _paths_beside_roots(request) if Path(os.path.realpath(path)) not in {r.path for r in roots}
+    ]
+    for unvisited_path in unvisited:
+        for path in _candidates(unvisited_path, until):
             if path not in verdicts and Path(os.path.realpath(path)) not in loaded:
-                reason = f"`{place}` is not a folder that is searched: `.agents/skills` of a project or of your home is"
-                verdicts[path] = Verdict(path, False, reason)
+                where = "`.agents/skills` of a project or of your home is"
+                reason = f"`{unvisited_path}` is not a folder that is searched: {where}"
+                verdicts[path] = SkillVerdict(path, False, reason)
     notes = (*catalog.notes, *idle_rules(catalog.skills, rules))
     rendered = render_skills(catalog, context_window=context_window, max_tokens=max_tokens)
     ordered = tuple(sorted(verdicts.values(), key=lambda verdict: str(verdict.path)))
@@ -95,7 +98,7 @@ def name_clashes(catalog: SkillCatalog) -> tuple[NameClash, ...]:
     """The names that more than one enabled skill has, in catalogue order."""
     names = dict.fromkeys(skill.name for skill in catalog.enabled())
     found = ((name, catalog.find(name)) for name in names)
-    return tuple(NameClash(name, tuple(one.path for one in same)) for name, same in found if len(same) > 1)
+    return tuple(NameClash(name, tuple(duplicate.path for duplicate in same)) for name, same in found if len(same) > 1)
 
 
 def describe_loaded(skill: Skill, catalog: SkillCatalog) -> str:
@@ -107,11 +110,11 @@ def describe_loaded(skill: Skill, catalog: SkillCatalog) -> str:
     return "loaded and listed"
 
 
-def _known_verdicts(catalog: SkillCatalog) -> dict[Path, Verdict]:
-    verdicts = {problem.path: Verdict(problem.path, False, problem.message) for problem in catalog.problems}
+def _known_verdicts(catalog: SkillCatalog) -> dict[Path, SkillVerdict]:
+    verdicts = {problem.path: SkillVerdict(problem.path, False, problem.message) for problem in catalog.problems}
     for skill in catalog.skills:
         reason = describe_loaded(skill, catalog)
-        verdicts[skill.path] = Verdict(skill.path, catalog.is_enabled(skill), reason, skill.name)
+        verdicts[skill.path] = SkillVerdict(skill.path, catalog.is_enabled(skill), reason, skill.name)
     return verdicts
 
 
@@ -124,7 +127,7 @@ def _why_not_found(path: Path, root: SkillRoot, loaded: dict[Path, Skill]) -> st
         at = at / name
         if name.startswith("."):
             return f"in the hidden folder `{at}`"
-        if name in SKIPPED_FOLDERS:
+        if name in SKIPPED_DIRECTORIES:
             return f"in `{at}`: folders called `{name}` are not searched"
         if depth > MAX_DEPTH:
             return (
@@ -139,34 +142,34 @@ def _why_not_found(path: Path, root: SkillRoot, loaded: dict[Path, Skill]) -> st
         return f"the same file as the skill `{same.name}` at `{same.path}`"
     if not read_record(FoundFile(str(path), os.path.realpath(path), None, True), root.inside).ours:
         return "made for other programs: its `policy.products` does not name `codex`"
-    return f"beyond the first {MAX_FOLDERS} folders of `{root.path}`, or the time to search them"
+    return f"beyond the first {MAX_DIRECTORIES} folders of `{root.path}`, or the time to search them"
 
 
-def _places_beside(request: SkillRootsRequest) -> Iterator[Path]:
-    folders: Iterable[Path] = (request.user_home, request.cwd, *filter(None, (request.project_root,)))
-    for folder in dict.fromkeys(folders):
+def _paths_beside_roots(request: SkillRootsRequest) -> Iterator[Path]:
+    directories: Iterable[Path] = (request.user_home, request.cwd, *filter(None, (request.project_root,)))
+    for directory in dict.fromkeys(directories):
         for name in _NEIGHBOURS:
-            yield folder / name
-        if folder != request.user_home:
-            yield from (folder / name for name in _MISSPELT)
+            yield directory / name
+        if directory != request.user_home:
+            yield from (directory / name for name in _MISSPELT)
 
 
 def _candidates(top: Path, until: float) -> Iterator[Path]:
     """The files called like a skill in any case below a folder, hidden and deep ones too; each folder once."""
     seen: set[str] = set()
     queue = [(str(top), 0)]
-    for folder, depth in queue:
-        real = os.path.realpath(folder)
-        if real in seen or is_kernel_folder(real) or len(seen) > _MAX_FOLDERS or time.monotonic() > until:
+    for directory, depth in queue:
+        real = os.path.realpath(directory)
+        if real in seen or is_kernel_directory(real) or len(seen) > _MAX_DIRECTORIES or time.monotonic() > until:
             continue
         seen.add(real)
         try:
-            with os.scandir(folder) as entries:
+            with os.scandir(directory) as entries:
                 names = sorted((entry.name, entry.is_dir()) for entry in entries)
         except OSError:
             continue
-        for name, is_folder in names:
-            if name.lower() == SKILL_FILE.lower() and not is_folder:
-                yield Path(folder, name)
-            elif is_folder and depth < _MAX_LEVELS and name != ".git":
-                queue.append((f"{folder}/{name}", depth + 1))
+        for name, is_directory in names:
+            if name.lower() == SKILL_FILE.lower() and not is_directory:
+                yield Path(directory, name)
+            elif is_directory and depth < _MAX_LEVELS and name != ".git":
+                queue.append((f"{directory}/{name}", depth + 1))

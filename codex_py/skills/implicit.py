@@ -1,6 +1,6 @@
 """Skills used by the way: a command that reads a `SKILL.md`, or runs a file in a skill's `scripts` folder.
 
-Only noticed and counted. Nothing is allowed, refused or told to the model because of it.
+Only noticed and counted. Nothing is allowed, refused or sent to the model because of it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from codex_py.paths import real_path
-from codex_py.shell.command_line import Command, CommandLine
+from codex_py.shell.command_line import CommandLine, ShellCommand
 from codex_py.shell.words import Word
 from codex_py.skills.model import Skill, SkillCatalog
 
@@ -70,35 +70,35 @@ class SkillIndex:
 
     def documents_matching(self, pattern: str) -> Iterator[Skill]:
         """The skills whose `SKILL.md`, as reached or canonical, an absolute pattern of the shell matches."""
-        parts = pattern.split("/")
-        if not fnmatchcase("SKILL.md", parts[-1]):
+        segments = pattern.split("/")
+        if not fnmatchcase("SKILL.md", segments[-1]):
             return
         for skill in self._skills:
-            if any(_matches(path.parts, parts) for path in (skill.path, skill.canonical_path)):
+            if any(_matches(path.parts, segments) for path in (skill.path, skill.canonical_path)):
                 yield skill
 
     def owner(self, path: str) -> Skill | None:
         """The skill in whose `scripts` folder an absolute path lies, links followed; of nested skills the inner one."""
-        folders = self._script_folders()
+        directories = self._script_directories()
         real = _real(path)
         while (cut := real.rfind("/")) > 0:
             real = real[:cut]
-            if skill := folders.get(real):
+            if skill := directories.get(real):
                 return skill
         return None
 
-    def _script_folders(self) -> dict[str, Skill]:
+    def _script_directories(self) -> dict[str, Skill]:
         if self._scripts is None:
             self._scripts = {}
             for skill in self._skills:
-                folder = skill.folder / "scripts"
-                real = _real(str(folder)) if folder.is_symlink() else str(folder)
+                directory = skill.directory / "scripts"
+                real = _real(str(directory)) if directory.is_symlink() else str(directory)
                 self._scripts.setdefault(real, skill)
         return self._scripts
 
 
 class UsedOnce:
-    """Says of each use whether it is the first of its skill; made anew for every turn."""
+    """Says of each use whether it is the first of its skill; created for every turn."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, Path, str]] = set()
@@ -135,7 +135,7 @@ def detect_skill_use(line: CommandLine, index: SkillIndex) -> tuple[SkillUse, ..
     return tuple(found.values())
 
 
-def _script_owner(command: Command, index: SkillIndex) -> Skill | None:
+def _script_owner(command: ShellCommand, index: SkillIndex) -> Skill | None:
     if "/" in (command.words[0].text or ""):
         path = _absolute(command.words[0], command.directory)
         if path and (skill := index.owner(path)):
@@ -159,7 +159,7 @@ def _documents(read: str | _Pattern, index: SkillIndex) -> Iterator[Skill]:
         yield skill
 
 
-def _files_read(command: Command) -> Iterator[str | _Pattern]:
+def _files_read(command: ShellCommand) -> Iterator[str | _Pattern]:
     """What a command that shows files has among its arguments: absolute paths, and patterns of them."""
     name = command.program
     if name not in _READERS or (name == "rg" and any(word.text == "--files" for word in command.words)):
@@ -180,26 +180,28 @@ def _alternatives(word: Word) -> list[Word]:
     while texts and len(texts) + len(done) <= _MAX_ALTERNATIVES:
         text = texts.pop(0)
         if braces := re.search(r"\{([^{}]*,[^{}]*)\}", text):
-            texts += [text[: braces.start()] + one + text[braces.end() :] for one in braces[1].split(",")]
+            texts += [
+                text[: braces.start()] + alternative + text[braces.end() :] for alternative in braces[1].split(",")
+            ]
         else:
             done.append(text)
     return [Word(text, any(char in "*?[" for char in text)) for text in done]
 
 
-def _absolute(word: Word, folder: str | None) -> str | None:
+def _absolute(word: Word, directory: str | None) -> str | None:
     text = word.text
-    if not text or len(text) > _MAX_PATH or "\0" in text or (folder is None and not text.startswith("/")):
+    if not text or len(text) > _MAX_PATH or "\0" in text or (directory is None and not text.startswith("/")):
         return None
     # Links are followed later, so `..` must stay where it is; in a pattern nothing can be looked up.
-    path = text if text.startswith("/") else f"{folder}/{text}"
+    path = text if text.startswith("/") else f"{directory}/{text}"
     return os.path.normpath(path) if word.is_pattern else path
 
 
 def _matches(path: tuple[str, ...], pattern: list[str]) -> bool:
     """Whether an absolute pattern stands for a path; a `*` matches no slash and no hidden name."""
     return len(path) == len(pattern) and all(
-        fnmatchcase(name, part) and (not name.startswith(".") or part.startswith("."))
-        for name, part in zip(reversed(path[1:]), reversed(pattern[1:]), strict=True)
+        fnmatchcase(name, pattern_part) and (not name.startswith(".") or pattern_part.startswith("."))
+        for name, pattern_part in zip(reversed(path[1:]), reversed(pattern[1:]), strict=True)
     )
 
 

@@ -32,7 +32,7 @@ _REFERENCE: Final = re.compile(
 _FENCE: Final = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 
-class Finding(NamedTuple):
+class LintFinding(NamedTuple):
     """An `error` keeps the skill, or a part of it, from loading; `advice` does not."""
 
     level: Literal["error", "advice"]
@@ -40,7 +40,7 @@ class Finding(NamedTuple):
     message: str
 
 
-def lint(path: Path) -> tuple[Finding, ...]:
+def lint(path: Path) -> tuple[LintFinding, ...]:
     """Judge a `SKILL.md` or the folder it lies in; of a folder of skills each one. Errors come first.
 
     Raises `UsageError` when there is nothing to judge.
@@ -53,7 +53,9 @@ def skill_files(path: Path) -> tuple[Path, ...]:
     """The `SKILL.md` a path means: itself, the one in the folder, or those in the folders of the folder."""
     if path.is_dir():
         own = [entry for entry in path.iterdir() if entry.name.lower() == SKILL_FILE.lower()]
-        found = own or sorted(folder / SKILL_FILE for folder in path.iterdir() if (folder / SKILL_FILE).is_file())
+        found = own or sorted(
+            directory / SKILL_FILE for directory in path.iterdir() if (directory / SKILL_FILE).is_file()
+        )
         if not found:
             raise UsageError(f"no `{SKILL_FILE}` in `{path}`", hint="give a skill's folder, or a folder of skills")
         return tuple(found)
@@ -64,22 +66,22 @@ def skill_files(path: Path) -> tuple[Path, ...]:
     return (path,)
 
 
-def _lint_file(path: Path) -> Iterator[Finding]:
+def _lint_file(path: Path) -> Iterator[LintFinding]:
     if path.name != SKILL_FILE:
-        yield Finding("error", path, f"the file must be called `{SKILL_FILE}` (case-sensitive)")
+        yield LintFinding("error", path, f"the file must be called `{SKILL_FILE}` (case-sensitive)")
     try:
         text = read_skill_text(path, None)
         skill = parse_skill(text)
     except SkillRefused as error:
-        yield Finding("error", path, str(error))
+        yield LintFinding("error", path, str(error))
         return
     record = read_record(FoundFile(str(path), str(path), None, True), None)
     if record.metadata_remark:
-        yield Finding("error", path.parent / "agents" / "openai.yaml", record.metadata_remark)
+        yield LintFinding("error", path.parent / "agents" / "openai.yaml", record.metadata_remark)
     messages = (*_about_frontmatter(text, skill), *_about_name(skill.name, path), *_about_description(skill))
-    yield from (Finding("advice", path, message) for message in messages)
+    yield from (LintFinding("advice", path, message) for message in messages)
     if not record.ours:
-        yield Finding("advice", path, "`policy.products` does not name `codex`: the skill is not loaded here")
+        yield LintFinding("advice", path, "`policy.products` does not name `codex`: the skill is not loaded here")
     yield from _about_body(path, text)
     yield from _about_scripts(path.parent)
 
@@ -101,9 +103,9 @@ def _about_name(name: str, path: Path) -> Iterator[str]:
         yield f"`${name}` is read as an environment variable and mentions nothing: choose another name"
     elif name != name.lower():
         yield f"`{name}` has capitals: a mention must have them too"
-    folder = path.absolute().parent.name
-    if name != folder:
-        yield f"the name `{name}` is not that of the folder `{folder}`: people look for one by the other"
+    directory = path.absolute().parent.name
+    if name != directory:
+        yield f"the name `{name}` is not that of the folder `{directory}`: people look for one by the other"
 
 
 def _about_description(skill: SkillText) -> Iterator[str]:
@@ -118,20 +120,20 @@ def _about_description(skill: SkillText) -> Iterator[str]:
         yield "the description does not say when to use the skill: the model chooses by it"
 
 
-def _about_body(path: Path, text: str) -> Iterator[Finding]:
+def _about_body(path: Path, text: str) -> Iterator[LintFinding]:
     block = split_frontmatter(text)
     body = text[block.body_start :] if block else ""
     size = path.stat().st_size
     if not body.strip():
-        yield Finding("advice", path, "there is no text below the frontmatter")
+        yield LintFinding("advice", path, "there is no text below the frontmatter")
     if size > _MAX_BODY_BYTES:
-        yield Finding("advice", path, f"{size} bytes: the model is given the first {_MAX_BODY_BYTES // 1024} KiB")
+        yield LintFinding("advice", path, f"{size} bytes: the model is given the first {_MAX_BODY_BYTES // 1024} KiB")
     elif (lines := body.count("\n")) > _LONG_BODY_LINES:
         message = f"{lines} lines: move what is not always needed into `references/`"
-        yield Finding("advice", path, message)
+        yield LintFinding("advice", path, message)
     for name in dict.fromkeys(_references(body)):
         if not (path.parent / name).exists():
-            yield Finding("advice", path, f"names `{name}`, which is not there")
+            yield LintFinding("advice", path, f"names `{name}`, which is not there")
 
 
 def _references(body: str) -> Iterator[str]:
@@ -144,10 +146,10 @@ def _references(body: str) -> Iterator[str]:
             yield name
 
 
-def _about_scripts(folder: Path) -> Iterator[Finding]:
-    for script in sorted(islice((folder / "scripts").rglob("*"), _MAX_FILES)):
+def _about_scripts(directory: Path) -> Iterator[LintFinding]:
+    for script in sorted(islice((directory / "scripts").rglob("*"), _MAX_FILES)):
         if script.is_file() and not os.access(script, os.X_OK) and _has_interpreter(script):
-            yield Finding("advice", script, "begins with `#!` and is not executable: `chmod +x` it")
+            yield LintFinding("advice", script, "begins with `#!` and is not executable: `chmod +x` it")
 
 
 def _has_interpreter(script: Path) -> bool:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-LinkKind: TypeAlias = Literal["skill", "app", "mcp", "plugin", "other"]
+LinkType: TypeAlias = Literal["skill", "app", "mcp", "plugin", "other"]
 
 _NAME: Final = "[A-Za-z0-9_:-]++"
 _PLAIN: Final = re.compile(rf"\$({_NAME})")
@@ -18,10 +18,10 @@ _PLAIN: Final = re.compile(rf"\$({_NAME})")
 _ANY: Final = re.compile(rf"\[\$({_NAME})\][ \t\n\f\r]*+\(([^)]*+)\)|\$({_NAME})")
 
 # Names that in a prompt are the shell's variables.
-_VARIABLES: Final = frozenset(
+_ENV_NAMES: Final = frozenset(
     ("path", "home", "user", "shell", "pwd", "tmpdir", "temp", "tmp", "lang", "term", "xdg_config_home")
 )
-_SCHEMES: Final[tuple[tuple[str, LinkKind], ...]] = (
+_SCHEMES: Final[tuple[tuple[str, LinkType], ...]] = (
     *(("skill://", "skill"), ("app://", "app")),
     *(("mcp://", "mcp"), ("plugin://", "plugin")),
 )
@@ -30,7 +30,7 @@ _SCHEMES: Final[tuple[tuple[str, LinkKind], ...]] = (
 class LinkMention(NamedTuple):
     """`[$name](path)`; of a `skill://` link the path is what follows the scheme."""
 
-    kind: LinkKind
+    link_type: LinkType
     name: str
     path: str
 
@@ -68,18 +68,18 @@ def find_mentions(text: str, known_names: Collection[str]) -> Mentions:
             unknown.append(run)
         elif name := longest_known(run, known, lengths):
             plain[name] = None
-        elif run.partition(":")[0].lower() not in _VARIABLES:
+        elif run.partition(":")[0].lower() not in _ENV_NAMES:
             unknown.append(run)
     return Mentions(
-        tuple([name for name in plain if name.lower() not in _VARIABLES]),
-        tuple([run for run in unknown if run.lower() not in _VARIABLES]),
+        tuple([name for name in plain if name.lower() not in _ENV_NAMES]),
+        tuple([run for run in unknown if run.lower() not in _ENV_NAMES]),
         links,
     )
 
 
 def is_mentionable(name: str) -> bool:
     """Whether `$name` can stand for a skill of this name."""
-    return re.fullmatch(_NAME, name) is not None and name.lower() not in _VARIABLES
+    return re.fullmatch(_NAME, name) is not None and name.lower() not in _ENV_NAMES
 
 
 def longest_known(run: str, known: Collection[str], lengths: Sequence[int]) -> str:
@@ -111,7 +111,7 @@ def _written(text: str) -> tuple[list[str], tuple[LinkMention, ...]]:
     for name, target, bare in dict.fromkeys(_ANY.findall(text, 0, last_end)):
         if bare or not (path := target.strip()):
             runs[bare or name] = None
-        elif name.lower() not in _VARIABLES:
+        elif name.lower() not in _ENV_NAMES:
             links[_link(name, path)] = None
     runs.update(dict.fromkeys(_PLAIN.findall(text, last_end)))
     return list(runs), tuple(links)
@@ -119,8 +119,8 @@ def _written(text: str) -> tuple[list[str], tuple[LinkMention, ...]]:
 
 def _link(name: str, path: str) -> LinkMention:
     if "://" in path:
-        for scheme, kind in _SCHEMES:
+        for scheme, link_type in _SCHEMES:
             if path.startswith(scheme):
-                return LinkMention(kind, name, path.removeprefix("skill://"))
+                return LinkMention(link_type, name, path.removeprefix("skill://"))
     is_file = path[-8:].lower() == "skill.md" and path[-9:-8] in ("", "/", "\\")
     return LinkMention("skill" if is_file else "other", name, path)

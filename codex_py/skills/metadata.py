@@ -98,8 +98,8 @@ def read_metadata(mapping: dict[str, YamlValue]) -> Metadata:
 def as_text(value: YamlValue, name: str) -> str | None:
     """A scalar as it is written. Raises `MetadataRefused` for a list or a mapping, which it calls by `name`."""
     if isinstance(value, list | dict):
-        kind = "a list" if isinstance(value, list) else "a mapping"
-        raise MetadataRefused(f"`{name}` is {kind}, not a text")
+        type_name = "a list" if isinstance(value, list) else "a mapping"
+        raise MetadataRefused(f"`{name}` is {type_name}, not a text")
     return value
 
 
@@ -146,9 +146,9 @@ def _dependency(item: dict[str, YamlValue]) -> ToolDependency | None:
         return _line(item.get(key), f"dependencies.tools.{key}", limit)
 
     # All are read before any is judged, so that a value of the wrong kind is found in a dropped item too.
-    kind, value = line("type", _SHORT), line("value", _LONG)
+    need_type, value = line("type", _SHORT), line("value", _LONG)
     rest = (line("description", _LONG), line("transport", _SHORT), line("command", _LONG), line("url", _LONG))
-    return ToolDependency(kind, value, *rest) if kind and value else None
+    return ToolDependency(need_type, value, *rest) if need_type and value else None
 
 
 def _products(value: YamlValue) -> tuple[str, ...]:
@@ -166,8 +166,8 @@ def _products(value: YamlValue) -> tuple[str, ...]:
 def _icon_path(text: str | None) -> str | None:
     if not text or text.startswith("/") or "\0" in text:
         return None
-    parts = [part for part in text.split("/") if part not in ("", ".")]
-    return "/".join(parts) if len(text) <= _LONG and parts and parts[0] in ("assets", "..") else None
+    segments = [segment for segment in text.split("/") if segment not in ("", ".")]
+    return "/".join(segments) if len(text) <= _LONG and segments and segments[0] in ("assets", "..") else None
 
 
 def _line(value: YamlValue, name: str, limit: int) -> str | None:

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from codex_py.protocol.value import Value
 
 SkillScope: TypeAlias = Literal["repo", "user", "system", "admin"]
-RootKind: TypeAlias = Literal["project-config", "home", "user-agents", "system", "admin", "plugin", "extra", "agents"]
+RootType: TypeAlias = Literal["project-config", "home", "user-agents", "system", "admin", "plugin", "extra", "agents"]
 
 _CATALOGUE_ORDER: Final[dict[SkillScope, int]] = {"repo": 0, "user": 1, "system": 2, "admin": 3}
 _PROMPT_ORDER: Final[dict[SkillScope, int]] = {"system": 0, "admin": 1, "repo": 2, "user": 3}
@@ -27,7 +27,7 @@ class SkillRoot(Value):
 
     path: Path
     scope: SkillScope
-    kind: RootKind
+    root_type: RootType
     namespace: str | None = None
     plugin_id: str | None = None
     plugin_root: Path | None = None
@@ -91,7 +91,7 @@ class Skill(NamedTuple):
         return self.root.plugin_id
 
     @property
-    def folder(self) -> Path:
+    def directory(self) -> Path:
         """The real folder that the skill's relative paths start from."""
         return self.canonical_path.parent
 
@@ -129,7 +129,7 @@ class SkillCatalog(_Catalogued):
         return self._enabled
 
     def listed(self) -> tuple[Skill, ...]:
-        """The skills the model is told about, in the order of the list: system, admin, repo, user; name; path."""
+        """The skills listed for the model, in the order of the list: system, admin, repo, user; name; path."""
         listed = [skill for skill in self._enabled if skill.allow_implicit]
         # Sorting is stable, and inside a scope both orders are the same.
         return tuple(sorted(listed, key=lambda skill: _PROMPT_ORDER[skill.root.scope]))

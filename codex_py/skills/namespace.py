@@ -10,7 +10,7 @@ from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.skills.stamps import Stamp, stamp
 from codex_py.text.regular_file import FileRefused, read_inside, read_trusted
 
-MANIFEST_FOLDERS: Final = (".codex-plugin", ".claude-plugin")
+MANIFEST_DIRECTORIES: Final = (".codex-plugin", ".claude-plugin")
 _MANIFEST: Final = "plugin.json"
 _MAX_BYTES: Final = 64 * 1024
 
@@ -26,28 +26,28 @@ class Namespaces:
         self._stamps = stamps
         self._known: dict[str, str | None] = {}
 
-    def of(self, folder: str) -> str | None:
+    def of(self, directory: str) -> str | None:
         """The namespace of a real folder: its own, or that of the nearest folder above with a valid manifest."""
         missing: list[str] = []
-        for place in _upwards(folder):
-            if place in self._known:
+        for ancestor in _upwards(directory):
+            if ancestor in self._known:
                 break
-            missing.append(place)
-        for place in reversed(missing):
-            self._known[place] = self._own(place) or self._known.get(_parent(place))
-        return self._known[folder]
+            missing.append(ancestor)
+        for ancestor in reversed(missing):
+            self._known[ancestor] = self._own(ancestor) or self._known.get(_parent(ancestor))
+        return self._known[directory]
 
-    def inherit(self, folder: str) -> None:
+    def inherit(self, directory: str) -> None:
         """Say that a folder was read and holds no manifest, so that nobody looks again."""
-        if folder not in self._known:
-            self._known[folder] = self.of(_parent(folder))
+        if directory not in self._known:
+            self._known[directory] = self.of(_parent(directory))
 
-    def _own(self, folder: str) -> str | None:
-        for name in MANIFEST_FOLDERS:
-            path = f"{folder.rstrip('/')}/{name}/{_MANIFEST}"
+    def _own(self, directory: str) -> str | None:
+        for name in MANIFEST_DIRECTORIES:
+            path = f"{directory.rstrip('/')}/{name}/{_MANIFEST}"
             self._stamps[path] = stamp(path)
             if self._stamps[path] is not None and (found := self._read(Path(path))) is not None:
-                return found.strip() or folder.rpartition("/")[2] or None
+                return found.strip() or directory.rpartition("/")[2] or None
         return None
 
     def _read(self, path: Path) -> str | None:
@@ -66,12 +66,12 @@ class Namespaces:
         return name if isinstance(name, str) else None
 
 
-def _upwards(folder: str) -> Iterator[str]:
-    yield folder
-    while (parent := _parent(folder)) != folder:
-        folder = parent
-        yield folder
+def _upwards(directory: str) -> Iterator[str]:
+    yield directory
+    while (parent := _parent(directory)) != directory:
+        directory = parent
+        yield directory
 
 
-def _parent(folder: str) -> str:
-    return folder.rpartition("/")[0] or "/"
+def _parent(directory: str) -> str:
+    return directory.rpartition("/")[0] or "/"

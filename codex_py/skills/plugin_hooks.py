@@ -9,7 +9,7 @@ from codex_py.protocol.encoding import as_list, as_object
 from codex_py.skills.plugins import Plugin, inside, read_json
 
 _FILE: Final = "hooks/hooks.json"
-_MOST_FILES: Final = 16
+_MAX_FILES: Final = 16
 
 
 class WrittenHooks(NamedTuple):
@@ -26,7 +26,7 @@ def written_hooks(plugin: Plugin) -> list[WrittenHooks]:
     """
     named: object = plugin.manifest.get("hooks")
     found: list[WrittenHooks] = []
-    for source in ([_FILE] if named is None else as_list(named) or [named])[:_MOST_FILES]:
+    for source in ([_FILE] if named is None else as_list(named) or [named])[:_MAX_FILES]:
         if not isinstance(source, str):
             found.append(WrittenHooks(as_object(source), None))
         elif (path := inside(plugin.root, source)) is not None and (document := read_json(plugin.root, path)):

@@ -20,7 +20,7 @@ Entry: TypeAlias = dict[str, Any]
 # Stand for the plugin's folder, in what it writes and in its servers' environment.
 ROOT_NAMES: Final = ("CLAUDE_PLUGIN_ROOT", "PLUGIN_ROOT")
 _FILE: Final = ".mcp.json"
-_MOST_SERVERS: Final = 32
+_MAX_SERVERS: Final = 32
 _NAME: Final = re.compile(r"[A-Za-z0-9_:@/.-]{1,128}")
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,127})\}")
 _REMOTE: Final = frozenset({"http", "streamable_http", "streamable-http", "streamableHttp"})
@@ -46,8 +46,8 @@ def plugin_servers(plugin: Plugin, settings: Mapping[str, Any] | None = None) ->
     for name, table in _written(plugin, problems):
         if name in entries:
             continue
-        if len(entries) == _MOST_SERVERS:
-            problems.append(f"plugin `{plugin.id}` has more than {_MOST_SERVERS} MCP servers: the rest is left out")
+        if len(entries) == _MAX_SERVERS:
+            problems.append(f"plugin `{plugin.id}` has more than {_MAX_SERVERS} MCP servers: the rest is left out")
             break
         own = as_object((settings or {}).get(name))
         read = _entry(plugin, table) if _NAME.fullmatch(name) else "that is no name for a server"
@@ -83,11 +83,11 @@ def _written(plugin: Plugin, problems: list[str]) -> Iterator[tuple[str, dict[st
 
 def _entry(plugin: Plugin, table: Mapping[str, Any]) -> Entry | str:
     """The table of a server in the words of our configuration, or what is wrong with it."""
-    command, url, kind = table.get("command"), table.get("url"), table.get("type")
+    command, url, transport = table.get("command"), table.get("url"), table.get("type")
     if isinstance(command, str) and command and url is None:
         entry = _started(plugin, command, table)
     elif isinstance(url, str) and is_web_address(url) and command is None:
-        if kind is not None and kind not in _REMOTE:
+        if transport is not None and transport not in _REMOTE:
             return "its transport is none of `stdio`, `http`"
         entry = _connected(url, table)
     else:
@@ -108,28 +108,28 @@ def _started(plugin: Plugin, command: str, table: Mapping[str, Any]) -> Entry | 
         return _VARIABLE.sub(lambda found: str(root) if found[1] in ROOT_NAMES else found[0], text)
 
     words = [filled(word) for word in as_list(table.get("args")) if isinstance(word, str)]
-    given = {name: value for name, value in as_object(table.get("env")).items() if isinstance(value, str) and name}
-    passed = [name for name, value in given.items() if value == f"${{{name}}}"]
+    env = {name: value for name, value in as_object(table.get("env")).items() if isinstance(value, str) and name}
+    passed = [name for name, value in env.items() if value == f"${{{name}}}"]
     passed += [name for name in as_list(table.get("env_vars")) if isinstance(name, str)]
     cwd = table.get("cwd")
-    folder = inside(root, filled(cwd)) if isinstance(cwd, str) else None
+    directory = inside(root, filled(cwd)) if isinstance(cwd, str) else None
     program: object = filled(command)
     if command.startswith(("./", "../")):
-        program = inside(folder or root, command)
+        program = inside(directory or root, command)
         if program is None or not program.is_relative_to(root):
             return "its command leads out of the plugin"
-    if any("\0" in word for word in (str(program), *words, *given, *given.values())):
+    if any("\0" in word for word in (str(program), *words, *env, *env.values())):
         return "its command line has a zero byte"
     entry: Entry = {"command": str(program), "args": words}
     entry["env"] = dict.fromkeys(ROOT_NAMES, str(root)) | {
-        name: filled(value) for name, value in given.items() if name not in passed
+        name: filled(value) for name, value in env.items() if name not in passed
     }
     if passed:
         entry["env_vars"] = list(dict.fromkeys(passed))
     if isinstance(cwd, str):
-        if folder is None:
+        if directory is None:
             return "its `cwd` leads out of the plugin"
-        entry["cwd"] = folder
+        entry["cwd"] = directory
     return entry
 
 
@@ -163,14 +163,14 @@ def _own_settings(settings: Mapping[str, Any]) -> Entry:
             entry[key] = settings[key]
     for key in ("enabled_tools", "disabled_tools"):
         if isinstance(settings.get(key), list | tuple):
-            entry[key] = tuple(one for one in settings[key] if isinstance(one, str))
+            entry[key] = tuple(rules for rules in settings[key] if isinstance(rules, str))
     if (mode := settings.get("default_tools_approval_mode")) in _MODES:
         entry["default_tools_approval_mode"] = mode
     if "sandbox" in settings:
         entry["sandbox"] = settings["sandbox"]
     tools = {
-        tool: {key: value for key, value in as_object(one).items() if _is_tool_setting(key, value)}
-        for tool, one in as_object(settings.get("tools")).items()
+        tool: {key: value for key, value in as_object(rules).items() if _is_tool_setting(key, value)}
+        for tool, rules in as_object(settings.get("tools")).items()
     }
     return entry | ({"tools": tools} if tools else {})
 

@@ -11,17 +11,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-from codex_py.paths import is_folder
+from codex_py.paths import is_directory
 from codex_py.protocol.encoding import as_list, as_object, decode_json
-from codex_py.skills.namespace import MANIFEST_FOLDERS
+from codex_py.skills.namespace import MANIFEST_DIRECTORIES
 from codex_py.skills.plugin_record import change_in
 from codex_py.skills.roots import PluginSkills
 from codex_py.text.regular_file import FileRefused, read_inside
 
 CACHE: Final = Path("plugins", "cache")
 _MANIFEST: Final = "plugin.json"
-_MOST_BYTES: Final = 64 * 1024
-_MOST_FOLDERS: Final = 16
+_MAX_BYTES: Final = 64 * 1024
+_MAX_DIRECTORIES: Final = 16
 
 
 class Plugin(NamedTuple):
@@ -73,17 +73,21 @@ def held_plugin_line(plugin: Plugin, change: str) -> str:
 def plugin_skills(home: Path, plugins: Mapping[str, Any]) -> tuple[PluginSkills, ...]:
     """The skill folders of those plugins."""
     return tuple(
-        PluginSkills(folder, plugin.root, plugin.id, plugin.name)
+        PluginSkills(directory, plugin.root, plugin.id, plugin.name)
         for plugin in enabled_plugins(home, plugins)
-        for folder in plugin.skills
+        for directory in plugin.skills
     )
 
 
 def installed_plugin(home: Path, plugin_id: str) -> Plugin | None:
     """The plugin of this id as it is installed; None when it is not."""
-    folder = plugin_folder(home, plugin_id)
+    directory = plugin_directory(home, plugin_id)
     try:
-        versions = [entry for entry in folder.iterdir() if is_folder(entry) and entry.name[0] != "."] if folder else []
+        versions = (
+            [entry for entry in directory.iterdir() if is_directory(entry) and entry.name[0] != "."]
+            if directory
+            else []
+        )
     except OSError:
         return None
     if not versions:
@@ -91,17 +95,17 @@ def installed_plugin(home: Path, plugin_id: str) -> Plugin | None:
     return read_plugin(max(versions, key=lambda entry: _age(entry.name)), plugin_id)
 
 
-def plugin_folder(home: Path, plugin_id: str) -> Path | None:
+def plugin_directory(home: Path, plugin_id: str) -> Path | None:
     """Where all versions of a plugin lie; None for what can be no id."""
     name, _, marketplace = plugin_id.partition("@")
-    if not (is_folder_name(name) and is_folder_name(marketplace)):
+    if not (is_directory_name(name) and is_directory_name(marketplace)):
         return None
     return home / CACHE / marketplace / name
 
 
-def read_plugin(folder: Path, plugin_id: str) -> Plugin:
+def read_plugin(directory: Path, plugin_id: str) -> Plugin:
     """The plugin in a folder. One without a manifest that can be read has only its usual folders."""
-    root = Path(os.path.realpath(folder))
+    root = Path(os.path.realpath(directory))
     manifest = read_manifest(root) or {}
     name = manifest.get("name")
     return Plugin(
@@ -109,14 +113,14 @@ def read_plugin(folder: Path, plugin_id: str) -> Plugin:
         root,
         name if isinstance(name, str) and name else plugin_id.partition("@")[0],
         manifest,
-        _skill_folders(root, manifest.get("skills")),
+        _skill_directories(root, manifest.get("skills")),
     )
 
 
 def read_manifest(root: Path) -> dict[str, Any] | None:
     """The first manifest below a real folder that is a JSON object of at most 64 KiB; None when there is none."""
-    for folder in MANIFEST_FOLDERS:
-        found = read_json(root, root / folder / _MANIFEST)
+    for directory in MANIFEST_DIRECTORIES:
+        found = read_json(root, root / directory / _MANIFEST)
         if found is not None:
             return found
     return None
@@ -125,8 +129,8 @@ def read_manifest(root: Path) -> dict[str, Any] | None:
 def read_json(root: Path, path: Path) -> dict[str, Any] | None:
     """The JSON object in a regular file below `root`, at most 64 KiB; None for anything else."""
     try:
-        head = read_inside(root, path, _MOST_BYTES)
-        value: object = None if head is None or head.size > _MOST_BYTES else decode_json(head.raw)
+        head = read_inside(root, path, _MAX_BYTES)
+        value: object = None if head is None or head.size > _MAX_BYTES else decode_json(head.raw)
     except (FileRefused, ValueError, RecursionError):
         return None
     return as_object(cast("object", value)) if isinstance(value, dict) else None
@@ -140,25 +144,25 @@ def inside(root: Path, written: str) -> Path | None:
     return path if path.is_relative_to(root) else None
 
 
-def is_folder_name(text: str) -> bool:
+def is_directory_name(text: str) -> bool:
     """Whether a text can be the name of one folder."""
     return text not in ("", ".", "..") and "/" not in text and "\0" not in text
 
 
-def _skill_folders(root: Path, chosen: object) -> tuple[Path, ...]:
+def _skill_directories(root: Path, chosen: object) -> tuple[Path, ...]:
     """The folders a manifest names in place of `skills`; those outside the plugin do not count."""
     written = [chosen] if isinstance(chosen, str) else as_list(chosen)
-    names = [one for one in written if isinstance(one, str) and one][:_MOST_FOLDERS] or ["skills"]
-    return tuple(folder for name in names if (folder := inside(root, name)) is not None)
+    names = [path for path in written if isinstance(path, str) and path][:_MAX_DIRECTORIES] or ["skills"]
+    return tuple(directory for name in names if (directory := inside(root, name)) is not None)
 
 
 def _age(version: str) -> tuple[bool, list[tuple[int, int, str]]]:
     """Grows with the version: `1.9` < `1.10-beta` < `1.10` < `local`."""
-    parts = [
-        (2, int(part), "") if re.fullmatch("[0-9]{1,18}", part) else (0, 0, part)
-        for part in re.split(r"[.+-]", version)
+    numbers = [
+        (2, int(text), "") if re.fullmatch("[0-9]{1,18}", text) else (0, 0, text)
+        for text in re.split(r"[.+-]", version)
     ]
-    return version == "local", [*parts, (1, 0, "")]
+    return version == "local", [*numbers, (1, 0, "")]
 
 
 def _text(value: object) -> str:

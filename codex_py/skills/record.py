@@ -98,20 +98,20 @@ def metadata_path(found: FoundFile) -> str:
     return f"{found.path.rpartition('/')[0]}/agents/openai.yaml"
 
 
-def resolve_interface(text: InterfaceText, folder: Path, plugin_root: Path | None) -> Interface | None:
+def resolve_interface(text: InterfaceText, directory: Path, plugin_root: Path | None) -> Interface | None:
     """The interface of the skill in `folder`; None when nothing is left. Files are not looked at.
 
     An icon lies below `assets` of the skill, or of the plugin the skill belongs to.
     """
-    icons = (_icon(text.icon_small, folder, plugin_root), _icon(text.icon_large, folder, plugin_root))
+    icons = (_icon(text.icon_small, directory, plugin_root), _icon(text.icon_large, directory, plugin_root))
     interface = Interface(text.display_name, text.short_description, *icons, text.brand_color, text.default_prompt)
     return interface if any(interface) else None
 
 
-def _icon(text: str | None, folder: Path, plugin_root: Path | None) -> Path | None:
+def _icon(text: str | None, directory: Path, plugin_root: Path | None) -> Path | None:
     if text is None:
         return None
-    path = folder / text
+    path = directory / text
     if ".." not in text.split("/"):
         return path
     if plugin_root is None:

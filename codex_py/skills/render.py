@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.protocol.value import Value
-from codex_py.skills.budget import MAX_TOKENS, Budget, Fit, Line, Unit, budget_for, fit_lines
-from codex_py.skills.model import RootKind, Skill, SkillCatalog, SkillRoot
+from codex_py.skills.budget import MAX_TOKENS, Budget, BudgetLine, Fit, Unit, budget_for, fit_lines
+from codex_py.skills.model import RootType, Skill, SkillCatalog, SkillRoot
 from codex_py.text.sanitize import sanitize_line
 
 _INTRO: Final = (
@@ -20,7 +20,7 @@ _ALIAS_INTRO: Final = f"{_INTRO} A file begins with the alias of a skill root: p
 
 _MAX_DESCRIPTION: Final = 1024
 _OWN_TAG: Final = re.compile(r"<(?=/?\s*skills_instructions)", re.IGNORECASE)
-_KIND_ORDER: Final[dict[RootKind, int]] = {
+_ROOT_ORDER: Final[dict[RootType, int]] = {
     "project-config": 0,
     "home": 1,
     "user-agents": 2,
@@ -67,7 +67,7 @@ class _Layout(Value):
     """One way to write the list: with whole paths, or with a table of `roots` and aliases."""
 
     roots: tuple[str, ...]
-    lines: list[Line]
+    lines: list[BudgetLine]
     overhead: int
     fit: Fit
 
@@ -100,7 +100,7 @@ def render_skills(catalog: SkillCatalog, *, context_window: int | None, max_toke
 
 def _whole_paths(skills: Sequence[Skill], names: list[str], descriptions: list[str], budget: Budget) -> _Layout:
     lines = [
-        Line(name, description, _slashed(skill.path))
+        BudgetLine(name, description, _slashed(skill.path))
         for skill, name, description in zip(skills, names, descriptions, strict=True)
     ]
     return _Layout((), lines, 0, fit_lines(lines, budget))
@@ -108,15 +108,15 @@ def _whole_paths(skills: Sequence[Skill], names: list[str], descriptions: list[s
 
 def _aliased(skills: Sequence[Skill], names: list[str], descriptions: list[str], budget: Budget) -> _Layout | None:
     """The list with aliases, or None when the table of roots alone would take the whole budget."""
-    folders = _alias_folders(skills)
-    aliases = {folder: f"r{number}" for number, folder in enumerate(dict.fromkeys(folders.values()))}
-    prefixes = {root: (f"{folder}/", aliases[folder]) for root, folder in folders.items()}
-    lines: list[Line] = []
+    directories = _alias_directories(skills)
+    aliases = {directory: f"r{number}" for number, directory in enumerate(dict.fromkeys(directories.values()))}
+    prefixes = {root: (f"{directory}/", aliases[directory]) for root, directory in directories.items()}
+    lines: list[BudgetLine] = []
     for skill, name, description in zip(skills, names, descriptions, strict=True):
-        folder, alias = prefixes[skill.root.path]
+        directory, alias = prefixes[skill.root.path]
         path = _slashed(skill.path)
-        location = f"{alias}/{path[len(folder) :]}" if path.startswith(folder) else path
-        lines.append(Line(name, description, location))
+        location = f"{alias}/{path[len(directory) :]}" if path.startswith(directory) else path
+        lines.append(BudgetLine(name, description, location))
     roots = tuple(aliases)
     overhead = max(0, budget.cost(f"\n{_head(roots)}\n") - budget.cost(f"\n{_head(())}\n"))
     if overhead >= budget.limit:
@@ -124,7 +124,7 @@ def _aliased(skills: Sequence[Skill], names: list[str], descriptions: list[str],
     return _Layout(roots, lines, overhead, fit_lines(lines, budget.replace(limit=budget.limit - overhead)))
 
 
-def _alias_folders(skills: Sequence[Skill]) -> dict[Path, str]:
+def _alias_directories(skills: Sequence[Skill]) -> dict[Path, str]:
     """The folder an alias stands for, by root, in the order in which roots are searched.
 
     Plugins with one skill each share the folder of their marketplace.
@@ -141,16 +141,16 @@ def _alias_folders(skills: Sequence[Skill]) -> dict[Path, str]:
 def _search_order(root: SkillRoot) -> tuple[int, int, str]:
     depth = len(root.path.parts)
     nearest_first = {"project-config": -depth, "agents": depth}
-    return _KIND_ORDER[root.kind], nearest_first.get(root.kind, 0), str(root.path)
+    return _ROOT_ORDER[root.root_type], nearest_first.get(root.root_type, 0), str(root.path)
 
 
 def _marketplace(root: SkillRoot) -> Path:
     """`…/plugins/cache/<marketplace>` for the root of a plugin that lies there, else the root itself."""
-    parts = root.path.parts
+    names = root.path.parts
     if root.plugin_id is not None:
-        for place in range(len(parts) - 4, 0, -1):
-            if parts[place - 1 : place + 1] == ("plugins", "cache"):
-                return Path(*parts[: place + 2])
+        for index in range(len(names) - 4, 0, -1):
+            if names[index - 1 : index + 1] == ("plugins", "cache"):
+                return Path(*names[: index + 2])
     return root.path
 
 
@@ -162,7 +162,7 @@ def _block(layout: _Layout) -> str:
 
 
 def _head(roots: Sequence[str]) -> str:
-    table = [f"- `r{number}` = `{folder}`" for number, folder in enumerate(roots)]
+    table = [f"- `r{number}` = `{directory}`" for number, directory in enumerate(roots)]
     heading = ["### Skill roots", *table] if roots else []
     return "\n".join(["## Skills", _ALIAS_INTRO if roots else _INTRO, *heading, "### Available skills"])
 

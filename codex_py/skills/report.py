@@ -1,4 +1,4 @@
-"""What the user is told about skills that were not loaded, in few lines however many there are."""
+"""The warnings about skills that were not loaded, in few lines however many there are."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from codex_py.protocol.value import Value
 from codex_py.skills.model import SkillRoot
 
 # The second is ours, for when another program has put its own skills into the first.
-SYSTEM_FOLDERS: Final = (".system", ".system-codex-py")
+SYSTEM_DIRECTORIES: Final = (".system", ".system-codex-py")
 
 
 class PluginSkills(Value):
@@ -61,28 +61,28 @@ def _candidates(request: SkillRootsRequest) -> Iterator[SkillRoot]:
     cwd = Path(real_path(request.cwd))
     project = Path(real_path(request.project_root)) if request.project_root else cwd
     home = Path(real_path(request.home))
-    for folder in request.project_config_dirs:
-        real = Path(real_path(folder.parent), folder.name)
+    for directory in request.project_config_dirs:
+        real = Path(real_path(directory.parent), directory.name)
         if real != home:
             inside = project if real.is_relative_to(project) else real.parent
             yield SkillRoot(real / "skills", "repo", "project-config", inside=inside)
     yield SkillRoot(request.home / "skills", "user", "home")
     yield SkillRoot(request.user_home / ".agents" / "skills", "user", "user-agents")
     if request.bundled:
-        for name in SYSTEM_FOLDERS:
+        for name in SYSTEM_DIRECTORIES:
             yield SkillRoot(request.home / "skills" / name, "system", "system")
     yield SkillRoot(request.system / "skills", "admin", "admin")
     for plugin in request.plugin_roots:
         root = Path(real_path(plugin.root))
         yield SkillRoot(plugin.skills, "user", "plugin", plugin.namespace, plugin.plugin_id, root)
-    for folder in (*request.extra_roots, *request.extra_user_roots):
-        yield SkillRoot(folder, "user", "extra")
-    for folder in _from_project_to(cwd, project):
-        yield SkillRoot(folder / ".agents" / "skills", "repo", "agents", inside=project)
+    for directory in (*request.extra_roots, *request.extra_user_roots):
+        yield SkillRoot(directory, "user", "extra")
+    for directory in _from_project_to(cwd, project):
+        yield SkillRoot(directory / ".agents" / "skills", "repo", "agents", inside=project)
 
 
 def _from_project_to(cwd: Path, project: Path) -> list[Path]:
     """The folders from the project's root down to `cwd`, both included; only `cwd` when it lies elsewhere."""
     if not cwd.is_relative_to(project):
         return [cwd]
-    return [folder for folder in reversed((cwd, *cwd.parents)) if folder.is_relative_to(project)]
+    return [directory for directory in reversed((cwd, *cwd.parents)) if directory.is_relative_to(project)]

@@ -11,7 +11,7 @@ from codex_py.protocol.value import Value
 from codex_py.skills.model import Skill
 
 
-class SkillRule(Value):
+class SkillSwitch(Value):
     """One entry: the absolute path of a `SKILL.md`, or a whole name; not both."""
 
     path: Path | None = None
@@ -19,7 +19,7 @@ class SkillRule(Value):
     enabled: bool = False
 
 
-def apply_rules(skills: Iterable[Skill], rules: Sequence[SkillRule]) -> frozenset[Path]:
+def apply_rules(skills: Iterable[Skill], rules: Sequence[SkillSwitch]) -> frozenset[Path]:
     """The canonical paths of the skills that are off; of two rules that meet the later one counts.
 
     A name means every skill of that name. A rule with both selectors, or none, means nothing.
@@ -40,7 +40,7 @@ def apply_rules(skills: Iterable[Skill], rules: Sequence[SkillRule]) -> frozense
     return frozenset(disabled)
 
 
-def idle_rules(skills: Iterable[Skill], rules: Sequence[SkillRule]) -> list[str]:
+def idle_rules(skills: Iterable[Skill], rules: Sequence[SkillSwitch]) -> list[str]:
     """A line for each rule that means none of the skills, with the reason; it may mean one of another project."""
     names: set[str] = set()
     paths: set[Path] = set()
@@ -55,12 +55,12 @@ def idle_rules(skills: Iterable[Skill], rules: Sequence[SkillRule]) -> list[str]
         elif rule.name is not None and rule.name.strip() not in names:
             lines.append(f"{entry} means no skill here: none is called `{rule.name.strip()}`")
         elif rule.path is not None and not _selected(rule, {}, paths):
-            is_folder = "; the path must be that of the `SKILL.md`" if rule.path.name != "SKILL.md" else ""
-            lines.append(f"{entry} means no skill here: none is at `{rule.path}`{is_folder}")
+            is_directory = "; the path must be that of the `SKILL.md`" if rule.path.name != "SKILL.md" else ""
+            lines.append(f"{entry} means no skill here: none is at `{rule.path}`{is_directory}")
     return lines
 
 
-def _selected(rule: SkillRule, by_name: dict[str, set[Path]], known: set[Path]) -> set[Path]:
+def _selected(rule: SkillSwitch, by_name: dict[str, set[Path]], known: set[Path]) -> set[Path]:
     if (rule.path is None) == (rule.name is None):
         return set()
     if rule.name is not None:

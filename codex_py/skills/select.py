@@ -63,7 +63,7 @@ class _Chosen:
         self.skills: dict[Path, Skill] = {}
         self._catalog = catalog
         self._user_home = user_home
-        self._places = {id(skill): place for place, skill in enumerate(catalog.skills)}
+        self._positions = {id(skill): position for position, skill in enumerate(catalog.skills)}
         self._blocked: set[str] = set()
         # Keyed by name, because a later mention of another kind may still select a skill of that name.
         self._ambiguous: dict[str, str] = {}
@@ -81,11 +81,11 @@ class _Chosen:
     def follow_links(self, links: Iterable[LinkMention]) -> None:
         found: list[Skill] = []
         for link in links:
-            if link.kind not in ("skill", "other"):
+            if link.link_type not in ("skill", "other"):
                 continue
             if skill := self._by_path.get(_lexical(link.path, self._user_home)):
                 found.append(skill)
-            elif link.kind == "skill":
+            elif link.link_type == "skill":
                 self._note_no_skill_at(link.name, link.path)
         self._add(found)
 
@@ -177,11 +177,11 @@ class _Chosen:
         return found
 
     def _add(self, skills: Iterable[Skill]) -> None:
-        for skill in sorted(skills, key=lambda skill: self._places[id(skill)]):
+        for skill in sorted(skills, key=lambda skill: self._positions[id(skill)]):
             self.skills.setdefault(skill.canonical_path, skill)
 
     def _note_no_skill_at(self, name: str, written: str) -> None:
-        # Finding out why takes a look at every skill, so it is done as often as it is told.
+        # Finding out why takes a look at every skill, so it is done as often as it is reported.
         if len(self._notices) < _MAX_NOTICES:
             self._notices[self._why_no_skill_at(name, written)] = None
         else:
@@ -195,7 +195,7 @@ class _Chosen:
         for skill in self._catalog.skills:
             if path in (str(skill.path), str(skill.canonical_path)):
                 return f"the skill at {target} is switched off; {_enabling(skill.name)}"
-            if path in (str(skill.path.parent), str(skill.folder)):
+            if path in (str(skill.path.parent), str(skill.directory)):
                 return f"{target} is the folder of a skill; write {_link_to(skill)}"
         return f"no skill at {target}{self._hint(name)}"
 
@@ -209,13 +209,13 @@ def _choices(skills: Sequence[Skill]) -> str:
     by_name: dict[str, int] = {}
     for skill in skills:
         by_name[skill.name] = by_name.get(skill.name, 0) + 1
-    told: list[str] = []
+    lines: list[str] = []
     for skill in skills[:_MAX_CHOICES]:
         plain = by_name[skill.name] == 1 and is_mentionable(skill.name)
-        told.append(f"`${skill.name}` ({skill.scope})" if plain else f"{_link_to(skill)} ({skill.scope})")
+        lines.append(f"`${skill.name}` ({skill.scope})" if plain else f"{_link_to(skill)} ({skill.scope})")
     if len(skills) > _MAX_CHOICES:
-        told.append(f"{len(skills) - _MAX_CHOICES} more")
-    return ", ".join(told[:-1]) + f" or {told[-1]}" if len(told) > 1 else told[0]
+        lines.append(f"{len(skills) - _MAX_CHOICES} more")
+    return ", ".join(lines[:-1]) + f" or {lines[-1]}" if len(lines) > 1 else lines[0]
 
 
 def _link_to(skill: Skill) -> str:

@@ -10,19 +10,19 @@ from typing import Final, TypeAlias, TypeVar
 from codex_py.paths import real_path
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot, catalogue_key
 from codex_py.skills.record import FoundFile, Scan, remarks_of, skill_of
-from codex_py.skills.roots import SYSTEM_FOLDERS, SkillRootsRequest, skill_roots
-from codex_py.skills.rules import SkillRule, apply_rules
+from codex_py.skills.roots import SYSTEM_DIRECTORIES, SkillRootsRequest, skill_roots
+from codex_py.skills.rules import SkillSwitch, apply_rules
 from codex_py.skills.stamps import are_current
 from codex_py.skills.stored import load_scan, save_scan
 
 # After this the session starts with the skills there are; what was read is kept, and the next turn goes on.
 _MAX_SECONDS: Final = 2.5
-_MAX_KEPT: Final = 64
+_MAX_CACHED: Final = 64
 _DENIED: Final = "`sandbox.deny_read` denies reading it"
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
-_Key: TypeAlias = tuple[tuple[SkillRoot, ...], tuple[SkillRule, ...], bool]
+_Key: TypeAlias = tuple[tuple[SkillRoot, ...], tuple[SkillSwitch, ...], bool]
 
 
 class SkillService:
@@ -42,7 +42,7 @@ class SkillService:
         self._assembled: dict[_Key, tuple[tuple[Scan, ...], SkillCatalog]] = {}
 
     def catalog(
-        self, request: SkillRootsRequest, rules: Sequence[SkillRule] = (), *, force_reload: bool = False
+        self, request: SkillRootsRequest, rules: Sequence[SkillSwitch] = (), *, force_reload: bool = False
     ) -> SkillCatalog:
         """The skills as they are on disk now; the same object as before when nothing changed. Never raises.
 
@@ -84,7 +84,7 @@ class SkillService:
 
 def assemble(
     scans: Sequence[Scan],
-    rules: Sequence[SkillRule] = (),
+    rules: Sequence[SkillSwitch] = (),
     *,
     follow_links: bool = False,
     may_read: Callable[[FoundFile], bool] = bool,
@@ -135,8 +135,8 @@ def _link_outside(file: FoundFile, root: SkillRoot, tops: Sequence[Path]) -> str
     allowed = (*tops, root.plugin_root) if root.plugin_root else tops
     if any(Path(file.real).is_relative_to(top) for top in allowed):
         return ""
-    reached = (folder for folder in reversed(Path(file.path).parents) if folder.is_relative_to(root.path))
-    return next((str(place) for place in reached if place.is_symlink()), file.path)
+    reached = (directory for directory in reversed(Path(file.path).parents) if directory.is_relative_to(root.path))
+    return next((str(directory) for directory in reached if directory.is_symlink()), file.path)
 
 
 def _outside(link: str) -> str:
@@ -150,11 +150,11 @@ def _outside(link: str) -> str:
 def _without_doubles(skills: list[Skill]) -> list[Skill]:
     """Of two system skills with one name ours counts: another program's own folder is beside it for those who use both,
     and the name would mean neither."""
-    ours = {skill.name for skill in skills if skill.root.path.name == SYSTEM_FOLDERS[-1]}
+    ours = {skill.name for skill in skills if skill.root.path.name == SYSTEM_DIRECTORIES[-1]}
     return [
         skill
         for skill in skills
-        if skill.scope != "system" or skill.name not in ours or skill.root.path.name == SYSTEM_FOLDERS[-1]
+        if skill.scope != "system" or skill.name not in ours or skill.root.path.name == SYSTEM_DIRECTORIES[-1]
     ]
 
 
@@ -167,9 +167,9 @@ def _without_replaced(skills: list[Skill], disabled: frozenset[Path]) -> tuple[l
     return [skill for skill in skills if skill.scope != "system" or skill.name not in others], replaced
 
 
-def _keep(kept: dict[_K, _V], key: _K, value: _V) -> None:
+def _keep(cache: dict[_K, _V], key: _K, value: _V) -> None:
     """Put a value last, and drop the one that was used longest ago when there are too many."""
-    kept.pop(key, None)
-    kept[key] = value
-    if len(kept) > _MAX_KEPT:
-        del kept[next(iter(kept))]
+    cache.pop(key, None)
+    cache[key] = value
+    if len(cache) > _MAX_CACHED:
+        del cache[next(iter(cache))]

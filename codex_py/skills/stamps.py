@@ -1,4 +1,4 @@
-"""Whether files and folders are as they were when they were read, told by one `stat` each."""
+"""Whether files and folders are as they were when they were read, checked by one `stat` each."""
 
 from __future__ import annotations
 

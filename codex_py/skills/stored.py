@@ -15,7 +15,7 @@ from codex_py.skills.model import SkillProblem, SkillRoot, ToolDependency
 from codex_py.skills.record import FoundFile, InterfaceText, Scan, SkillRecord
 from codex_py.text.checked_file import load_checked, save_checked
 
-_KIND: Final = b"codex-py skills 3"
+_FORMAT: Final = b"codex-py skills 3"
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _MAX_FILES: Final = 64
 # By place; the first field has no default.
@@ -25,31 +25,31 @@ _FIRST_LIST: Final = SkillRecord._fields.index("interface")
 _DAMAGE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
-def load_scan(folder: Path, root: SkillRoot) -> Scan | None:
+def load_scan(directory: Path, root: SkillRoot) -> Scan | None:
     """The scan of a root as it was last saved below `folder`, current or not; None when there is none to use."""
-    body = load_checked(_path(folder, root), _KIND, max_bytes=_MAX_BYTES)
+    body = load_checked(_path(directory, root), _FORMAT, max_bytes=_MAX_BYTES)
     try:
         return None if body is None else _decode(json.loads(body), root)
     except _DAMAGE:
         return None
 
 
-def save_scan(folder: Path, scan: Scan) -> None:
+def save_scan(directory: Path, scan: Scan) -> None:
     """Write a scan below `folder`, 0600, whole or not at all; what cannot be written is not kept."""
     body = json.dumps(_encode(scan), separators=(",", ":")).encode()
-    path = _path(folder, scan.root)
+    path = _path(directory, scan.root)
     with suppress(OSError):
-        _make_room(folder, path)
-    save_checked(path, _KIND, body, max_bytes=_MAX_BYTES)
+        _remove_oldest(directory, path)
+    save_checked(path, _FORMAT, body, max_bytes=_MAX_BYTES)
 
 
-def _path(folder: Path, root: SkillRoot) -> Path:
-    return folder / f"{zlib.crc32(repr(_identity(root)).encode(errors='surrogatepass')):08x}.json"
+def _path(directory: Path, root: SkillRoot) -> Path:
+    return directory / f"{zlib.crc32(repr(_identity(root)).encode(errors='surrogatepass')):08x}.json"
 
 
-def _make_room(folder: Path, path: Path) -> None:
+def _remove_oldest(directory: Path, path: Path) -> None:
     """Keep the number of files bounded: the oldest goes, and the drafts of processes that died."""
-    names = [entry for entry in folder.iterdir() if entry != path]
+    names = [entry for entry in directory.iterdir() if entry != path]
     if len(names) >= _MAX_FILES:
         names.sort(key=lambda entry: entry.lstat().st_mtime_ns)
         for entry in names[: len(names) - _MAX_FILES + 1]:

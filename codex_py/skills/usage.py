@@ -63,8 +63,8 @@ def read_usage(home: Path) -> tuple[SkillUsage, ...]:
     found: dict[str, SkillUsage] = {}
     for name in (OLDER_LEDGER, LEDGER):
         for entry in _entries(home / name):
-            path, kind, at = entry.get("path"), entry.get("kind"), entry.get("at")
-            if not (isinstance(path, str) and isinstance(at, str) and kind in ("explicit", "read", "script")):
+            path, use_type, at = entry.get("path"), entry.get("kind"), entry.get("at")
+            if not (isinstance(path, str) and isinstance(at, str) and use_type in ("explicit", "read", "script")):
                 continue
             before = found.get(path)
             explicit, implicit = (before.explicit, before.implicit) if before else (0, 0)
@@ -72,8 +72,8 @@ def read_usage(home: Path) -> tuple[SkillUsage, ...]:
                 path,
                 str(entry.get("name", "")),
                 str(entry.get("scope", "")),
-                explicit + (kind == "explicit"),
-                implicit + (kind != "explicit"),
+                explicit + (use_type == "explicit"),
+                implicit + (use_type != "explicit"),
                 max(at, before.last_used) if before else at,
             )
     return tuple(sorted(found.values(), key=lambda usage: (usage.last_used, usage.path), reverse=True))

@@ -37,8 +37,8 @@ def is_loopback(host: str) -> bool:
 def is_plain_http(url: str) -> bool:
     """Whether what is sent to an address can be read on its way: `http://` to another machine."""
     try:
-        parts = urlsplit(url)
-        return parts.scheme.lower() == "http" and not is_loopback(parts.hostname or "")
+        address = urlsplit(url)
+        return address.scheme.lower() == "http" and not is_loopback(address.hostname or "")
     except ValueError:
         return url.lower().startswith("http:")
 

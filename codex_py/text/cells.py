@@ -18,13 +18,13 @@ def cut_to_cells(text: str, width: int) -> str:
     """`text`, or as much of its beginning as fits with a `…` behind it; nothing when there is no cell."""
     if cell_width(text) <= width:
         return text
-    kept, room = 0, width - 1
+    length, width_left = 0, width - 1
     for size in _widths(text):
-        room -= size
-        if room < 0:
+        width_left -= size
+        if width_left < 0:
             break
-        kept += 1
-    return text[:kept] + "…" if width > 0 else ""
+        length += 1
+    return text[:length] + "…" if width > 0 else ""
 
 
 def _widths(text: str) -> list[int]:

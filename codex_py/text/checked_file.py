@@ -10,20 +10,20 @@ from pathlib import Path
 from codex_py.paths import make_private_dir, open_private
 
 
-def load_checked(path: Path, kind: bytes, *, max_bytes: int) -> bytes | None:
-    """What `save_checked` wrote with the same `kind`; None for a file that is missing, damaged, larger or another's."""
+def load_checked(path: Path, format_name: bytes, *, max_bytes: int) -> bytes | None:
+    """What `save_checked` wrote as `format_name`; None for a file that is missing, damaged, larger or another's."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             raw = file.read(max_bytes + 1)
     except OSError:
         return None
     header, _, body = raw.partition(b"\n")
-    return body if header == _header(kind, body) else None
+    return body if header == _header(format_name, body) else None
 
 
-def save_checked(path: Path, kind: bytes, body: bytes, *, max_bytes: int) -> None:
+def save_checked(path: Path, format_name: bytes, body: bytes, *, max_bytes: int) -> None:
     """Write a file, 0600, whole or not at all; what is too large or cannot be written is not kept."""
-    header = _header(kind, body)
+    header = _header(format_name, body)
     draft = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     if len(header) + 1 + len(body) > max_bytes:
         return
@@ -37,5 +37,5 @@ def save_checked(path: Path, kind: bytes, body: bytes, *, max_bytes: int) -> Non
             draft.unlink()
 
 
-def _header(kind: bytes, body: bytes) -> bytes:
-    return b"%s %08x" % (kind, zlib.crc32(body))
+def _header(format_name: bytes, body: bytes) -> bytes:
+    return b"%s %08x" % (format_name, zlib.crc32(body))

@@ -72,8 +72,8 @@ def _trimmed(old: Sequence[str], new: Sequence[str], gap: Change) -> tuple[int, 
 def _fixed_points(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     """The longest run of lines, unique on both sides, that keep their order."""
     in_old, in_new = Counter(old), Counter(new)
-    place = {line: index for index, line in enumerate(new) if in_new[line] == 1}
-    pairs = [(index, place[line]) for index, line in enumerate(old) if in_old[line] == 1 and line in place]
+    position = {line: index for index, line in enumerate(new) if in_new[line] == 1}
+    pairs = [(index, position[line]) for index, line in enumerate(old) if in_old[line] == 1 and line in position]
     tops: list[int] = []
     piles: list[int] = []
     back: list[int] = []

@@ -35,8 +35,8 @@ def masked_url(url: str) -> str:
 def url_secrets(url: str) -> tuple[str, ...]:
     """The password and the secret parameters in an address."""
     try:
-        parts = urlsplit(url)
-        found = [parts.password or "", *(value for name, value in parse_qsl(parts.query) if is_secret(name, value))]
+        address = urlsplit(url)
+        found = [address.password or "", *(value for name, value in parse_qsl(address.query) if is_secret(name, value))]
     except ValueError:
         return ()
     return tuple(value for value in found if value)

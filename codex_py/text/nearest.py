@@ -8,7 +8,7 @@ from typing import Final
 _MAX_LENGTH: Final = 64
 # One letter in a word of two says nothing; a word this short is only taken for another spelling.
 _MIN_TYPO: Final = 3
-_MIN_PART: Final = 4
+_MIN_SUBSTRING: Final = 4
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -24,16 +24,16 @@ def nearest_names(name: str, known: Iterable[str], *, limit: int) -> list[str]:
     """
     wanted = _folded(name[:_MAX_LENGTH])
     ranked: list[tuple[int, str]] = []
-    parts: list[str] = []
+    substrings: list[str] = []
     for other in dict.fromkeys(known):
         forms = {_folded(other[:_MAX_LENGTH]), _folded(other.rpartition(":")[2][:_MAX_LENGTH])}
         distance, shortest = min((edit_distance(wanted, form), min(len(wanted), len(form))) for form in forms)
         if distance == 0 or (shortest >= _MIN_TYPO and distance <= max(1, shortest // 3)):
             ranked.append((distance, other))
-        elif _is_part(name, other):
-            parts.append(other)
+        elif _is_substring(name, other):
+            substrings.append(other)
     found = [other for _, other in sorted(ranked)]
-    return (found or (parts if len(parts) == 1 else []))[:limit]
+    return (found or (substrings if len(substrings) == 1 else []))[:limit]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -42,15 +42,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean `{near}`?" if near else ""
 
 
-def edit_distance(one: str, other: str) -> int:
+def edit_distance(first: str, second: str) -> int:
     """Letters to insert, delete, replace or swap with their neighbour to get from one text to the other."""
     before: list[int] = []
-    last = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
+    last = list(range(len(second) + 1))
+    for i, letter in enumerate(first, 1):
         row = [i]
-        for j, against in enumerate(other, 1):
+        for j, against in enumerate(second, 1):
             cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != against))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == against:
+            if i > 1 and j > 1 and letter == second[j - 2] and first[i - 2] == against:
                 cost = min(cost, before[j - 2] + 1)
             row.append(cost)
         before, last = last, row
@@ -63,10 +63,10 @@ def _folded(name: str) -> str:
     return "".join(letter for letter in lowered if letter not in "-_ ") or lowered
 
 
-def _is_part(name: str, other: str) -> bool:
+def _is_substring(name: str, other: str) -> bool:
     """Whether one of the two is a whole part of the other, as `full-access` of `danger-full-access`."""
     wanted, whole = _separated(name), _separated(other)
-    return min(len(wanted), len(whole)) >= _MIN_PART + 2 and (wanted in whole or whole in wanted)
+    return min(len(wanted), len(whole)) >= _MIN_SUBSTRING + 2 and (wanted in whole or whole in wanted)
 
 
 def _separated(name: str) -> str:

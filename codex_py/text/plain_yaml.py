@@ -35,10 +35,10 @@ def read_plain_yaml(text: str) -> PlainYaml | None:
     for line in text.split("\n"):
         if not line.strip(" "):
             continue
-        parts = line_of.fullmatch(line)
-        if parts is None or parts[2] in _NULLS:
+        match = line_of.fullmatch(line)
+        if match is None or match[2] in _NULLS:
             return None
-        indent, key, written = len(parts[1]), parts[2], parts[3] or ""
+        indent, key, written = len(match[1]), match[2], match[3] or ""
         if indent:
             if inner is None or (inner and indent != depth) or key in inner:
                 return None

@@ -27,9 +27,9 @@ def os_reason(error: OSError) -> str:
 def system_error(error: BaseException) -> OSError | None:
     """What the operating system or TLS reported below the layers of a library, if anything."""
     found = None
-    for one in _causes(error):
-        if isinstance(one, OSError):
-            found = one
+    for cause in _causes(error):
+        if isinstance(cause, OSError):
+            found = cause
     return found
 
 

@@ -69,14 +69,14 @@ class Redactor:
         """
         if not self._anywhere and not self._as_words:
             return text[start:], len(text)
-        parts: list[str] = []
+        pieces: list[str] = []
         at, unsure = start, len(text) if is_whole else self._unsure(text, start)
         while at < unsure and (found := self._text.search(text, at)) and found.start() < unsure:
-            parts += [text[at : found.start()], REDACTED]
+            pieces += [text[at : found.start()], REDACTED]
             at = found.end()
             if unsure < at:
                 unsure = self._unsure(text, at)
-        return "".join([*parts, text[at:unsure]]), unsure
+        return "".join([*pieces, text[at:unsure]]), unsure
 
     def _may_be_in(self, text: str) -> bool:
         """Whether it is worth while to search; most texts hold no secret, and most sessions never need the pattern."""
@@ -86,10 +86,10 @@ class Redactor:
 
     @cached_property
     def _pattern(self) -> str:
-        parts = [_regex(self._anywhere)] if self._anywhere else []
+        patterns = [_regex(self._anywhere)] if self._anywhere else []
         if self._as_words:
-            parts.append(f"{_WORD_START}(?:{_regex(self._as_words)}){_WORD_END}")
-        return "|".join(parts)
+            patterns.append(f"{_WORD_START}(?:{_regex(self._as_words)}){_WORD_END}")
+        return "|".join(patterns)
 
     @cached_property
     def _text(self) -> re.Pattern[str]:
@@ -179,7 +179,7 @@ def _wrapped(encoded: str, width: int) -> set[str]:
 def _regex(words: list[str], start: int = 0, depth: int = 0) -> str:
     """A pattern for the rest, from `start` on, of sorted and different words that agree before it.
 
-    Words are told apart one character at a time, so that a place in the text costs the same however many there are.
+    Words are compared one character at a time, so that a place in the text costs the same however many there are.
     Branches are alternatives, never character classes: the pattern must stay right as UTF-8.
     """
     first, last = words[0], words[-1]

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from codex_py.errors import CodexError
 from codex_py.paths import real_path
 
-_FOLDER: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+_DIRECTORY: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _CHUNK_BYTES: Final = 1024 * 1024
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -71,15 +71,15 @@ def _read_below(root: Path, relative: str, max_bytes: int) -> FileHead:
     inside = relative.split("/")
     if ".git" in inside:
         raise FileRefused("a link to what is no part of the project's files")
-    folder = os.open(root, _FOLDER)
+    directory = os.open(root, _DIRECTORY)
     try:
         for name in inside[:-1]:
-            parent, folder = folder, os.open(name, _FOLDER, dir_fd=folder)
+            parent, directory = directory, os.open(name, _DIRECTORY, dir_fd=directory)
             os.close(parent)
-        _require_regular(os.stat(inside[-1], dir_fd=folder, follow_symlinks=False))
-        return _read(os.open(inside[-1], _FILE | os.O_NOFOLLOW, dir_fd=folder), max_bytes)
+        _require_regular(os.stat(inside[-1], dir_fd=directory, follow_symlinks=False))
+        return _read(os.open(inside[-1], _FILE | os.O_NOFOLLOW, dir_fd=directory), max_bytes)
     finally:
-        os.close(folder)
+        os.close(directory)
 
 
 def _require_regular(status: os.stat_result) -> None:

@@ -40,7 +40,7 @@ _FLAG_TAGS: Final = (
 # join, one selector behind a picture, a keycap or an ideograph, and the three flags spelled in tags. Anywhere else,
 # as in a file name or a command, it would make two texts that differ look the same. The character itself comes
 # first in each branch so that the search skips to it.
-_KEPT: Final = (
+_ESCAPES: Final = (
     f"(\u200d(?:(?<={_PICTURE}\u200d)|(?<={_PICTURE}\ufe0f\u200d))(?={_PICTURE})"
     f"|[\u200c\u200d](?<={_JOINING}.)(?={_JOINING})"
     f"|[\ufe0e\ufe0f](?<={_PICTURE}.)"
@@ -62,9 +62,9 @@ def sanitize(text: str, *, keep_newlines: bool = True) -> str:
     table = str.maketrans(shown)
     if not re.search(_CONTEXTUAL, "".join(shown)):
         return text.translate(table)
-    parts = re.split(_KEPT, text)
-    parts[::2] = [part.translate(table) for part in parts[::2]]
-    return "".join(parts)
+    pieces = re.split(_ESCAPES, text)
+    pieces[::2] = [piece.translate(table) for piece in pieces[::2]]
+    return "".join(pieces)
 
 
 def sanitize_command(text: str) -> str:

@@ -38,19 +38,19 @@ class InputArguments(BaseModel):
     message: str | None = None
     items: SkipJsonSchema[list[ItemArguments] | None] = None
 
-    def given(self) -> tuple[UserInput, ...]:
-        """What the agent is told. Raises `ToolError` when that is nothing, or said twice."""
+    def to_inputs(self) -> tuple[UserInput, ...]:
+        """The inputs for the subagent. Raises `ToolError` for none, and for both forms at once."""
         if self.message is not None and self.items:
             raise ToolError("give either `message` or `items`, not both")
         if self.items:
-            given = tuple(_input_of(item) for item in self.items)
+            inputs = tuple(_input_of(item) for item in self.items)
         elif self.message is not None:
-            given = (TextInput(self.message),)
+            inputs = (TextInput(self.message),)
         else:
             raise ToolError("`message` is missing")
-        if all(isinstance(one, TextInput) and not one.text.strip() for one in given):
+        if all(isinstance(content, TextInput) and not content.text.strip() for content in inputs):
             raise ToolError("an agent cannot be sent an empty `message`")
-        return given
+        return inputs
 
 
 class AgentCall:
@@ -70,10 +70,10 @@ class AgentCall:
 
 
 @asynccontextmanager
-async def telling(
+async def report_agent_call(
     tool: AgentTool, context: ToolContext, *, targets: Sequence[str] = (), prompt: str | None = None
 ) -> AsyncGenerator[Callable[[Sequence[AgentState]], None]]:
-    """Tell of a call about these agents. The block is given what takes the agents as they are at its end."""
+    """Emit the events of a call about these subagents. The block gets a function that takes their states at its end."""
     spawner = spawner_of(context)
     known = [(target, spawner.find(target)) for target in targets]
     call = AgentCall(tool, context, prompt)
@@ -109,9 +109,9 @@ def as_output(answer: dict[str, Any]) -> ToolOutput:
     return ToolOutput(encode_json(answer).decode())
 
 
-def said_in(given: Sequence[UserInput]) -> str:
-    """The texts in what an agent is told."""
-    return "\n".join(one.text for one in given if isinstance(one, TextInput))
+def texts_in(inputs: Sequence[UserInput]) -> str:
+    """The texts among the inputs for a subagent."""
+    return "\n".join(item.text for item in inputs if isinstance(item, TextInput))
 
 
 def _input_of(item: ItemArguments) -> UserInput:

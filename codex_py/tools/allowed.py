@@ -32,7 +32,7 @@ class AllowedTools:
         if spec.get("type") != "namespace":
             return spec if self._allows(name) else None
         inner = [
-            one for one in as_list(spec.get("tools")) if self._allows(_full(name, str(as_object(one).get("name"))))
+            tool for tool in as_list(spec.get("tools")) if self._allows(_full(name, str(as_object(tool).get("name"))))
         ]
         return {**spec, "tools": inner} if inner else None
 

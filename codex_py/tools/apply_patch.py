@@ -18,7 +18,7 @@ IMPLICIT_PATCH: Final = (
     'Rerun as ["apply_patch", "<patch>"]'
 )
 
-_FOLDER: Final = Path(__file__).parent
+_DIRECTORY: Final = Path(__file__).parent
 
 
 class ApplyPatch:
@@ -36,10 +36,10 @@ class ApplyPatch:
 
     def spec(self) -> dict[str, Any]:
         """The JSON shown to the model."""
-        function = as_object(decode_json((_FOLDER / "apply_patch.json").read_bytes()))
+        function = as_object(decode_json((_DIRECTORY / "apply_patch.json").read_bytes()))
         if not self._freeform:
             return function
-        grammar = (_FOLDER / "apply_patch.lark").read_text()
+        grammar = (_DIRECTORY / "apply_patch.lark").read_text()
         return {
             "type": "custom",
             "name": self.name,

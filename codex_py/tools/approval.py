@@ -9,7 +9,7 @@ from codex_py.protocol.policy import (
     ApprovalPolicy,
     DangerFullAccess,
     GranularApproval,
-    QuestionKind,
+    QuestionType,
     SandboxPolicy,
     approval_name,
     asks_about,
@@ -53,14 +53,14 @@ class CommandFacts(Value):
     unagreed: tuple[str, ...] = ()
 
 
-class Run(Value):
+class RunVerdict(Value):
     """Run it: `outside` the sandbox, or with the variables taken out that could change what a safe command does."""
 
     outside: bool = False
     clear_env: bool = False
 
 
-class Ask(Value):
+class AskVerdict(Value):
     """Ask the user; after a yes it runs, `outside` the sandbox if that is what was asked.
 
     `patternable` says that the yes may be given for good, `kind` which questions it belongs to.
@@ -69,73 +69,77 @@ class Ask(Value):
     reason: str
     outside: bool = False
     patternable: bool = True
-    kind: QuestionKind = "sandbox_approval"
+    kind: QuestionType = "sandbox_approval"
 
 
-class Refuse(Value):
+class RefuseVerdict(Value):
     """Do not run it; the model reads why. `unasked` is the question that nobody can be asked.
 
     `lacks_sandbox` says that the only reason is a sandbox that is missing or incomplete.
     """
 
     reason: str
-    unasked: Ask | None = None
+    unasked: AskVerdict | None = None
     lacks_sandbox: bool = False
 
 
-Verdict: TypeAlias = Run | Ask | Refuse
+ApprovalVerdict: TypeAlias = RunVerdict | AskVerdict | RefuseVerdict
 
 
 def decide_command(
     facts: CommandFacts, rules: RuleBook, *, policy: ApprovalPolicy, sandbox: SandboxPolicy, can_ask: bool
-) -> Verdict:
+) -> ApprovalVerdict:
     """The verdict on a command, `rules` first, then the guard against accidents, then the policy."""
     verdict = _verdict(facts, rules, policy, sandbox)
     may_ask = can_ask and asks_about(policy, "sandbox_approval")
-    if isinstance(verdict, Run) and verdict.outside and facts.unagreed:
+    if isinstance(verdict, RunVerdict) and verdict.outside and facts.unagreed:
         # A rule is about a program. Where nobody can say whether this is it, it stays in the sandbox.
-        verdict = Ask(_NOT_THE_WORD, outside=True, patternable=False) if may_ask or facts.escalated else Run()
-    if not isinstance(verdict, Ask):
+        verdict = (
+            AskVerdict(_NOT_THE_WORD, outside=True, patternable=False) if may_ask or facts.escalated else RunVerdict()
+        )
+    if not isinstance(verdict, AskVerdict):
         return verdict
     if not can_ask or not asks_about(policy, verdict.kind):
         if verdict.reason.startswith(_PARTIAL):
-            return Refuse(NO_SANDBOX, verdict, lacks_sandbox=True)
+            return RefuseVerdict(NO_SANDBOX, verdict, lacks_sandbox=True)
         reason = _no_escalation(policy) if verdict.reason == _LEAVE else _refused(verdict, policy)
-        return Refuse(reason, verdict)
+        return RefuseVerdict(reason, verdict)
     if verdict.outside and facts.escalated and not facts.justification.strip():
-        return Refuse("`require_escalated` needs a `justification`: one sentence that tells the user why")
+        return RefuseVerdict("`require_escalated` needs a `justification`: one sentence that tells the user why")
     return verdict
 
 
-def decide_patch(outside: str | None, *, policy: ApprovalPolicy, can_ask: bool) -> Verdict:
+def decide_patch(outside: str | None, *, policy: ApprovalPolicy, can_ask: bool) -> ApprovalVerdict:
     """The verdict on a patch. `outside` is why the sandbox would not let it be written, None when it would."""
     if outside is None and policy != "untrusted":
-        return Run()
+        return RunVerdict()
     if outside and not asks_about(policy, "sandbox_approval"):
-        return Refuse(outside)
+        return RefuseVerdict(outside)
     reason = "it writes outside of the writable folders" if outside else "the policy `untrusted` asks for every patch"
-    ask = Ask(reason, outside=outside is not None, patternable=False)
-    return ask if can_ask else Refuse(outside or _refused(ask, policy))
+    verdict = AskVerdict(reason, outside=outside is not None, patternable=False)
+    return verdict if can_ask else RefuseVerdict(outside or _refused(verdict, policy))
 
 
-def decide_input(line: str, danger: str | None, *, policy: ApprovalPolicy, can_ask: bool) -> Ask | Refuse:
+def decide_input(line: str, danger: str | None, *, policy: ApprovalPolicy, can_ask: bool) -> AskVerdict | RefuseVerdict:
     """The verdict on what is typed into the command `line`, which runs outside. `danger` is as for a command."""
     more = f"; it is dangerous: {danger}" if danger else ""
-    ask = Ask(f"it is typed into `{line}`, which runs outside the sandbox{more}", outside=True, patternable=False)
-    return ask if can_ask and asks_about(policy, ask.kind) else Refuse(_refused(ask, policy))
+    verdict = AskVerdict(
+        f"it is typed into `{line}`, which runs outside the sandbox{more}", outside=True, patternable=False
+    )
+    return verdict if can_ask and asks_about(policy, verdict.kind) else RefuseVerdict(_refused(verdict, policy))
 
 
-def decide_typed(facts: CommandFacts, rules: RuleBook, *, policy: ApprovalPolicy, can_ask: bool) -> Verdict:
+def decide_typed(facts: CommandFacts, rules: RuleBook, *, policy: ApprovalPolicy, can_ask: bool) -> ApprovalVerdict:
     """The verdict on what is typed into a shell, which runs it: `facts` of it as of any script.
 
     Inside the sandbox only a rule or a danger stands against it.
     """
     verdict = _by_rule(facts, rules)
     if verdict is None and facts.danger is not None:
-        verdict = Ask(f"what is typed is dangerous: {facts.danger}", patternable=False)
-    if not isinstance(verdict, Ask):
-        return verdict or Run()
-    return verdict if can_ask and asks_about(policy, verdict.kind) else Refuse(_refused(verdict, policy))
+        verdict = AskVerdict(f"what is typed is dangerous: {facts.danger}", patternable=False)
+    if not isinstance(verdict, AskVerdict):
+        return verdict or RunVerdict()
+    return verdict if can_ask and asks_about(policy, verdict.kind) else RefuseVerdict(_refused(verdict, policy))
 
 
 def asks_after_denial(policy: ApprovalPolicy, *, can_ask: bool) -> bool:
@@ -145,16 +149,16 @@ def asks_after_denial(policy: ApprovalPolicy, *, can_ask: bool) -> bool:
     return can_ask and policy in ("on-failure", "untrusted")
 
 
-def suggest_pattern(segments: Sequence[Words] | None, wanted: Sequence[str], safe: Sequence[Words]) -> Words | None:
+def suggest_pattern(segments: Sequence[Words] | None, requested: Sequence[str], safe: Sequence[Words]) -> Words | None:
     """The first words a yes for good would allow: those the model wants when they fit, else the whole command.
 
     None when no pattern covers all of the script (what is `safe` needs none), or when it would allow far more.
     """
     if segments is None:
         return None
-    open_ones = [words for words in segments if words not in safe]
-    for pattern in (tuple(wanted), open_ones[0] if len(open_ones) == 1 else ()):
-        covers = bool(pattern) and bool(open_ones) and all(words[: len(pattern)] == pattern for words in open_ones)
+    unsafe = [words for words in segments if words not in safe]
+    for pattern in (tuple(requested), unsafe[0] if len(unsafe) == 1 else ()):
+        covers = bool(pattern) and bool(unsafe) and all(words[: len(pattern)] == pattern for words in unsafe)
         if covers and not _is_too_wide(pattern):
             return pattern
     return None
@@ -167,43 +171,46 @@ def _is_too_wide(pattern: Words) -> bool:
     return len(pattern) == 1 or (len(pattern) == 2 and pattern[1] in _SCRIPT_OPTIONS)
 
 
-def _verdict(facts: CommandFacts, rules: RuleBook, policy: ApprovalPolicy, sandbox: SandboxPolicy) -> Verdict:
+def _verdict(facts: CommandFacts, rules: RuleBook, policy: ApprovalPolicy, sandbox: SandboxPolicy) -> ApprovalVerdict:
     ruled = _by_rule(facts, rules)
-    if ruled is not None and not (isinstance(ruled, Run) and facts.escalated and not ruled.outside):
+    if ruled is not None and not (isinstance(ruled, RunVerdict) and facts.escalated and not ruled.outside):
         return ruled
     if ruled is None and facts.danger is not None:
-        return Ask(f"the command is dangerous: {facts.danger}", outside=facts.escalated, patternable=False)
+        return AskVerdict(f"the command is dangerous: {facts.danger}", outside=facts.escalated, patternable=False)
     if facts.escalated and not isinstance(sandbox, DangerFullAccess):
-        return Ask(_LEAVE, outside=True)
+        return AskVerdict(_LEAVE, outside=True)
     if ruled is not None:
         return ruled
     if facts.shortfall is not None:
-        return Ask(f"{_PARTIAL}: {facts.shortfall}")
+        return AskVerdict(f"{_PARTIAL}: {facts.shortfall}")
     if policy != "untrusted":
-        return Run()
+        return RunVerdict()
     only_reads = bool(facts.segments) and all(words in facts.safe for words in facts.segments)
-    return Run(clear_env=True) if only_reads else Ask("it is not known to only read")
+    return RunVerdict(clear_env=True) if only_reads else AskVerdict("it is not known to only read")
 
 
-def _by_rule(facts: CommandFacts, rules: RuleBook) -> Verdict | None:
+def _by_rule(facts: CommandFacts, rules: RuleBook) -> ApprovalVerdict | None:
     """What the rules say, None when they say nothing about all of the command."""
     if rules.faults:
-        return Refuse(f"command refused: {rules.faults[0]}")
+        return RefuseVerdict(f"command refused: {rules.faults[0]}")
     strict = [rule for words in (*facts.hidden, *(facts.segments or ())) for rule in rules.matching(words)]
     worst = strictest([rule for rule in strict if rule.decision != "allow"])
     if worst is not None:
-        why = worst.justification or f"a rule about `{' '.join('|'.join(place) for place in worst.pattern)}`"
+        why = (
+            worst.justification
+            or f"a rule about `{' '.join('|'.join(alternatives) for alternatives in worst.pattern)}`"
+        )
         if worst.decision == "forbidden":
-            return Refuse(f"command refused: forbidden by a rule of the user: {why}")
+            return RefuseVerdict(f"command refused: forbidden by a rule of the user: {why}")
         reason = f"a rule of the user wants to be asked: {why}"
-        return Ask(reason, outside=facts.escalated, patternable=False, kind="rules")
+        return AskVerdict(reason, outside=facts.escalated, patternable=False, kind="rules")
     segments = facts.segments or ()
     allowing = [rules.matching(words) for words in segments]
     covered = zip(segments, allowing, strict=True)
     if not any(allowing) or not all(found or words in facts.safe for words, found in covered):
         return None
     # What reads may stay inside next to it, but takes nobody out: a reader sees more files outside.
-    return Run(
+    return RunVerdict(
         outside=all(
             any(rule.sandbox_off for rule in found) if found else words[0] in BUILTINS
             for words, found in zip(segments, allowing, strict=True)
@@ -211,10 +218,14 @@ def _by_rule(facts: CommandFacts, rules: RuleBook) -> Verdict | None:
     )
 
 
-def _refused(ask: Ask, policy: ApprovalPolicy) -> str:
-    how = "in this session" if asks_about(policy, ask.kind) else f"under the approval policy `{approval_name(policy)}`"
+def _refused(verdict: AskVerdict, policy: ApprovalPolicy) -> str:
+    how = (
+        "in this session"
+        if asks_about(policy, verdict.kind)
+        else f"under the approval policy `{approval_name(policy)}`"
+    )
     what = "reach the goal in another way, or report what is needed"
-    return f"refused: {ask.reason}; nobody can be asked {how}: {what}"
+    return f"refused: {verdict.reason}; nobody can be asked {how}: {what}"
 
 
 def _no_escalation(policy: ApprovalPolicy) -> str:

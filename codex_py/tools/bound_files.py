@@ -14,7 +14,7 @@ from codex_py.text.sanitize import sanitize_line
 from codex_py.tools.rules import RuleBook
 from codex_py.tools.spec import ToolContext
 
-_MOST_SHOWN: Final = 3
+_MAX_SHOWN: Final = 3
 # They make, remove or mark the files they name, and neither read nor run what is in them.
 _IGNORE_CONTENT: Final = frozenset({"chmod", "chown", "mkdir", "rm", "rmdir", "touch"})
 
@@ -28,8 +28,8 @@ def bound_files(words: Sequence[str], workdir: Path, context: ToolContext) -> tu
     if segments and all(segment[0] in _IGNORE_CONTENT for segment in segments if segment):
         return ()
     roots = [root.path for root in context.sandbox.roots(context.sandbox_policy, context.cwd)]
-    places = [Path(real_path(context.cwd)), *(root for root in roots if root != Path("/"))]
-    found = named_files(words, places, Path(real_path(workdir)))
+    directories = [Path(real_path(context.cwd)), *(root for root in roots if root != Path("/"))]
+    found = named_files(words, directories, Path(real_path(workdir)))
     return tuple(
         f"sha256:{content.hex()} {os.fsencode(path).decode(errors='replace')}" for path, content in found.items()
     )
@@ -37,8 +37,8 @@ def bound_files(words: Sequence[str], workdir: Path, context: ToolContext) -> tu
 
 def changed_files(before: Sequence[str], now: Sequence[str]) -> str:
     """The files that differ, for a message: changed, come or gone."""
-    paths = dict.fromkeys(one.partition(" ")[2] for one in (*now, *before) if (one in now) != (one in before))
-    shown = [f"`{sanitize_line(path)}`" for path in list(paths)[:_MOST_SHOWN]]
+    paths = dict.fromkeys(entry.partition(" ")[2] for entry in (*now, *before) if (entry in now) != (entry in before))
+    shown = [f"`{sanitize_line(path)}`" for path in list(paths)[:_MAX_SHOWN]]
     more = f" and {len(paths) - len(shown)} more" if len(paths) > len(shown) else ""
     return ", ".join(shown) + more
 
@@ -64,5 +64,5 @@ def rules_in_force(
     }
     if not stale:
         return RulesInForce(rules)
-    kept = tuple(rule for number, rule in enumerate(rules.rules) if number not in stale)
-    return RulesInForce(rules.replace(rules=kept), next(filter(None, stale.values()), ""))
+    valid = tuple(rule for number, rule in enumerate(rules.rules) if number not in stale)
+    return RulesInForce(rules.replace(rules=valid), next(filter(None, stale.values()), ""))

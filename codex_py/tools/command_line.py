@@ -9,7 +9,7 @@ from codex_py.protocol.value import Value
 from codex_py.tools.arguments import parse_arguments, plain_arguments
 
 
-class CommandLine(Value):
+class CommandArguments(Value):
     """The fields of a call of `exec_command`; what they mean stands in its spec."""
 
     cmd: str
@@ -24,7 +24,7 @@ class CommandLine(Value):
     prefix_rule: tuple[str, ...] = ()
 
 
-class TypedText(Value):
+class StdinArguments(Value):
     """The fields of a call of `write_stdin`."""
 
     session_id: int
@@ -46,27 +46,27 @@ _PLAIN_COMMAND: Final[dict[str, type]] = {
 _PLAIN_TEXT: Final[dict[str, type]] = {"session_id": int, "chars": str, "yield_time_ms": int, "max_output_tokens": int}
 
 
-def read_command(call: ToolCall) -> CommandLine:
+def read_command(call: ToolCall) -> CommandArguments:
     """The command line a call asks for. Raises `ToolError` with one line for arguments that are none."""
     plain = plain_arguments(call, _PLAIN_COMMAND, needed="cmd")
     if plain is not None:
-        return CommandLine(**plain)
+        return CommandArguments(**plain)
     from codex_py.tools.exec_command_arguments import ExecCommandArguments  # the seam: pydantic loads here
 
     return command_of(parse_arguments(call, ExecCommandArguments).model_dump())
 
 
-def read_text(call: ToolCall) -> TypedText:
+def read_text(call: ToolCall) -> StdinArguments:
     """The text a call types. Raises `ToolError` with one line for arguments that are none."""
     plain = plain_arguments(call, _PLAIN_TEXT, needed="session_id")
     if plain is not None:
-        return TypedText(**plain)
+        return StdinArguments(**plain)
     from codex_py.tools.exec_command_arguments import WriteStdinArguments  # the seam: pydantic loads here
 
-    return TypedText(**parse_arguments(call, WriteStdinArguments).model_dump())
+    return StdinArguments(**parse_arguments(call, WriteStdinArguments).model_dump())
 
 
-def command_of(fields: dict[str, Any]) -> CommandLine:
+def command_of(fields: dict[str, Any]) -> CommandArguments:
     """The command line of fields that a pydantic model has judged."""
     judged: dict[str, Any] = {**fields, "prefix_rule": tuple(fields.get("prefix_rule", ()))}
-    return CommandLine(**judged)
+    return CommandArguments(**judged)

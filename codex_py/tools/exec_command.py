@@ -10,10 +10,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.errors import ToolError
 from codex_py.patch.intercept import PatchInCommand, find_patch_in_command
-from codex_py.paths import is_folder, is_there
+from codex_py.paths import is_directory, is_there
 from codex_py.process.profiles import ShellStart
 from codex_py.process.pty import on_terminal
-from codex_py.process.session import ExecSession
+from codex_py.process.session import RunningCommand
 from codex_py.process.shells import find_shell, keep_bundled_tools, shell_argv, user_shell, with_fixed_path
 from codex_py.process.spawn import CommandSpec
 from codex_py.protocol.encoding import decode_json
@@ -24,7 +24,7 @@ from codex_py.protocol.starts import MAX_STARTS
 from codex_py.sandbox.command import SandboxMissing
 from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
 from codex_py.tools.approval import NO_SANDBOX
-from codex_py.tools.command_line import CommandLine, read_command
+from codex_py.tools.command_line import CommandArguments, read_command
 from codex_py.tools.exec_output import compose_reply, standing_of
 from codex_py.tools.live_output import LiveOutput
 from codex_py.tools.spec import ToolContext, ToolOutput
@@ -55,26 +55,30 @@ class ExecCommand:
         """Run a command line until it ends or the time it was given is over; a patch in it is applied instead."""
         return await self.execute(read_command(call), context, _wait)
 
-    async def execute(self, arguments: CommandLine, context: ToolContext, wait: AwaitCommand) -> ToolOutput:
+    async def execute(self, arguments: CommandArguments, context: ToolContext, wait: AwaitCommand) -> ToolOutput:
         """Start a command line and give its session to `wait`, which makes the answer; a patch in it is applied."""
-        from codex_py.tools.guard import Attempted, GuardedCommand, guard_command  # the seam: only when it is called
+        from codex_py.tools.orchestrator import (
+            AttemptResult,
+            CommandToRun,
+            orchestrate_command,
+        )  # the seam: only when it is called
 
         workdir = context.cwd / (arguments.workdir or "")
         patch = find_patch_in_command(arguments.cmd)
         if patch is not None:
             return await _apply(patch, context, workdir=workdir)
-        command = GuardedCommand(
+        command = CommandToRun(
             script=arguments.cmd,
             shell=arguments.shell or user_shell(context.env),
             login=arguments.login and self._allow_login_shell,
             workdir=workdir,
             escalated=arguments.sandbox_permissions == "require_escalated",
             justification=arguments.justification or "",
-            wanted_pattern=tuple(arguments.prefix_rule),
+            requested_pattern=tuple(arguments.prefix_rule),
         )
 
-        async def attempt(within: ToolContext) -> Attempted:
-            report = CommandReport(within, command.line, workdir)
+        async def attempt(within: ToolContext) -> AttemptResult:
+            report = CommandReporter(within, command.line, workdir)
             while True:
                 try:
                     spec = _command_spec(arguments, within, workdir=workdir, login=command.login)
@@ -90,12 +94,12 @@ class ExecCommand:
                 except _NeverBegan:
                     within.processes.forget(session)
                     continue
-                return Attempted(output, session.exit_code if session.sandboxed else None)
+                return AttemptResult(output, session.exit_code if session.sandboxed else None)
 
-        return await guard_command(command, context, attempt)
+        return await orchestrate_command(command, context, attempt)
 
 
-class CommandReport:
+class CommandReporter:
     """Tells the front end about one command, from its start to its end."""
 
     def __init__(self, context: ToolContext, command: str, workdir: Path) -> None:
@@ -111,12 +115,12 @@ class CommandReport:
     def seconds(self) -> float:
         return time.monotonic() - self._started
 
-    def follow(self, session: ExecSession) -> None:
+    def follow(self, session: RunningCommand) -> None:
         """Tell what the command prints, until it is finished."""
         self._starts += 1
         self._live = LiveOutput(session, self._context.call_id, self._context.emit)
 
-    async def wait(self, session: ExecSession, seconds: float) -> bool:
+    async def wait(self, session: RunningCommand, seconds: float) -> bool:
         """Wait until the command has ended, `seconds` at most; say whether it has. It is closed when this is cancelled.
 
         Raises `_NeverBegan` for one to start again: a path that its sandbox needs has vanished while it was set up.
@@ -136,9 +140,9 @@ class CommandReport:
     def finished(self, output: str, exit_code: int | None) -> None:
         if self._live is not None:
             self._live.end()
-        self._tell(output, exit_code, "completed" if exit_code == 0 else "failed")
+        self._emit_end(output, exit_code, "completed" if exit_code == 0 else "failed")
 
-    def _tell(self, output: str, exit_code: int | None, status: Literal["completed", "failed", "declined"]) -> None:
+    def _emit_end(self, output: str, exit_code: int | None, status: Literal["completed", "failed", "declined"]) -> None:
         self._context.emit(
             CommandFinished(
                 self._context.call_id, self._command, self._workdir, output, exit_code, self.seconds, status
@@ -149,15 +153,17 @@ class CommandReport:
         """The command cannot run, as no other one can: the user learns what to do, the model only that."""
         self._context.emit(Warned(str(missing), code="sandbox_missing"))
         more = "" if self._context.ask is None else ", or ask for it with `sandbox_permissions`"
-        self._tell(NO_SANDBOX + more, None, "declined")
+        self._emit_end(NO_SANDBOX + more, None, "declined")
         return ToolError(NO_SANDBOX + more)
 
-    def session_ended(self, session: ExecSession) -> None:
+    def session_ended(self, session: RunningCommand) -> None:
         self.finished(session.transcript(), session.exit_code)
 
 
 # How a started command is waited for, and answered.
-AwaitCommand: TypeAlias = Callable[[ExecSession, CommandLine, ToolContext, CommandReport], Awaitable[ToolOutput]]
+AwaitCommand: TypeAlias = Callable[
+    [RunningCommand, CommandArguments, ToolContext, CommandReporter], Awaitable[ToolOutput]
+]
 
 
 async def _apply(patch: PatchInCommand, context: ToolContext, *, workdir: Path) -> ToolOutput:
@@ -169,8 +175,8 @@ async def _apply(patch: PatchInCommand, context: ToolContext, *, workdir: Path) 
     return ToolOutput(f"Wall time: 0.0000 seconds\nOutput:\n{applied.text}")
 
 
-def _command_spec(arguments: CommandLine, context: ToolContext, *, workdir: Path, login: bool) -> CommandSpec:
-    if not is_folder(workdir):
+def _command_spec(arguments: CommandArguments, context: ToolContext, *, workdir: Path, login: bool) -> CommandSpec:
+    if not is_directory(workdir):
         reason = "is not a folder" if is_there(workdir) else "does not exist"
         raise ToolError(f"cannot run the command: working directory `{workdir}` {reason}")
     shell = find_shell(arguments.shell, context.env) if arguments.shell else user_shell(context.env)
@@ -213,7 +219,7 @@ def _command_spec(arguments: CommandLine, context: ToolContext, *, workdir: Path
 
 
 async def _wait(
-    session: ExecSession, arguments: CommandLine, context: ToolContext, report: CommandReport
+    session: RunningCommand, arguments: CommandArguments, context: ToolContext, report: CommandReporter
 ) -> ToolOutput:
     await report.wait(session, max(MIN_YIELD_MS, min(arguments.yield_time_ms, MAX_YIELD_MS)) / 1000)
     captured = session.take()
@@ -221,7 +227,7 @@ async def _wait(
         captured,
         standing=standing_of(session.exit_code, session.id),
         seconds=report.seconds,
-        asked=arguments.max_output_tokens,
+        max_tokens=arguments.max_output_tokens,
         cap=context.output_tokens,
     )
     if session.exit_code is None:

@@ -14,10 +14,10 @@ _MARGIN: Final = 1.2
 _ATTEMPTS: Final = 4
 
 
-def compose_reply(captured: Captured, *, standing: str, seconds: float, asked: int, cap: int) -> str:
+def compose_reply(captured: Captured, *, standing: str, seconds: float, max_tokens: int, cap: int) -> str:
     """The text of a reply. `standing` is the line that tells exit code or session ID.
 
-    The output is cut to `asked` tokens or to `cap`, the model's limit, whichever is less; the whole reply stays within
+    It is cut to `max_tokens` or to `cap`, the model's limit, whichever is less; the whole reply stays within
     1.2 times the cap.
     """
     text = captured.text()
@@ -34,7 +34,7 @@ def compose_reply(captured: Captured, *, standing: str, seconds: float, asked: i
         f"... {captured.omitted} bytes omitted ..." if captured.omitted else f"Total output lines: {count_lines(text)}"
     )
     warning = f"Warning: truncated output (original token count: {count})\n{lines}\n\n"
-    limit = max(0, min(asked, cap))
+    limit = max(0, min(max_tokens, cap))
     allowed = int(cap * BYTES_PER_TOKEN * _MARGIN)
     reply = ""
     for _ in range(_ATTEMPTS):

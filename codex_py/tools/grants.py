@@ -71,7 +71,11 @@ class Approvals:
         """
         rule = PrefixRule(tuple((word,) for word in pattern), sandbox_off=sandbox_off, files=files)
         # One for the same words, kept for files that have changed since, is replaced.
-        others = tuple(one for one in self.rules.rules if one.files is None or one.pattern != rule.pattern)
+        others = tuple(
+            other_rule
+            for other_rule in self.rules.rules
+            if other_rule.files is None or other_rule.pattern != rule.pattern
+        )
         self.rules = self.rules.replace(rules=(*others, rule))
         if self._store is None:
             return

@@ -45,18 +45,18 @@ _BESIDE: Final = (
 )
 _SHELL: Final = "Bash"
 _EDITS: Final = ("Edit", "Write", "MultiEdit")
-_MOST_COPIED: Final = 4 * 1024 * 1024
+_MAX_COPIED: Final = 4 * 1024 * 1024
 
 
-class Deed(Value):
+class HookToolCall(Value):
     """One thing a call does. `name` is what hooks are told, `aliases` are what they may be written for.
 
-    `given` is the input for hooks of that name. `files` are inputs for hooks of an alias, each with the alias that
-    fits it best: one a file. `is_command` says that `given` has a command line that a shell reads.
+    `tool_input` is the input for hooks of that name. `files` are inputs for hooks of an alias, each with the alias that
+    fits it best: one a file. `is_command` says that `tool_input` has a command line that a shell reads.
     """
 
     name: str
-    given: Mapping[str, Any]
+    tool_input: Mapping[str, Any]
     aliases: tuple[str, ...] = ()
     files: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     is_command: bool = False
@@ -66,41 +66,43 @@ class Deed(Value):
         return (self.name, *self.aliases)
 
     def inputs_for(
-        self, fits: Callable[[str], bool], *, theirs: bool = False
+        self, fits: Callable[[str], bool], *, prefer_alias: bool = False
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """The names and inputs that a hook is run with, whose matcher `fits` is: none when it is not for this.
 
-        Of several names that fit, one of the other tools' counts first where `theirs` says so.
+        Of several names that fit, one of the other tools' counts first with `prefer_alias`.
         """
-        by_alias = theirs and not self.is_command
+        by_alias = prefer_alias and not self.is_command
         first = next((name for name in (*self.aliases * by_alias, *self.names) if fits(name)), None)
         if first is None:
             return
         if not (self.files and any(map(fits, self.aliases))):
-            yield first, self.given
+            yield first, self.tool_input
             return
-        for alias, given in self.files:
+        for alias, tool_input in self.files:
             is_own = fits(self.name) and not by_alias
-            yield self.name if is_own else alias if fits(alias) else first, given
+            yield self.name if is_own else alias if fits(alias) else first, tool_input
 
 
-def deeds_of(call: ToolCall, cwd: Path, typed_before: str = "") -> list[Deed]:
-    """What a call does, the call itself first; a patch in a command is a deed of its own.
+def hook_calls_of(call: ToolCall, cwd: Path, typed_before: str = "") -> list[HookToolCall]:
+    """What a call does, the call itself first; a patch in a command is a call of its own.
 
     `typed_before` is the line that was typed into the command of a `write_stdin` and not ended.
     """
     arguments = arguments_of(call)
     name = call.name if not call.namespace else f"{call.namespace.rstrip('_')}__{call.name}"
     if call.namespace or name.startswith("mcp__"):
-        return [Deed(name, arguments)]
+        return [HookToolCall(name, arguments)]
     if name in _COMMANDS:
-        return list(_command_deeds(name, arguments, cwd))
+        return list(_command_calls(name, arguments, cwd))
     if name == "apply_patch":
-        return [_patch_deed(_patch_text(call, arguments), cwd)]
+        return [_patch_call(_patch_text(call, arguments), cwd)]
     if name == "write_stdin":
-        return [_typing_deed(arguments, typed_before)]
-    more = {theirs: arguments[ours] for theirs, ours in _FIELDS.get(name, {}).items() if ours in arguments}
-    return [Deed(name, {**arguments, **more}, _ALIASES.get(name, ()))]
+        return [_typed_call(arguments, typed_before)]
+    more = {
+        alias_key: arguments[own_key] for alias_key, own_key in _FIELDS.get(name, {}).items() if own_key in arguments
+    }
+    return [HookToolCall(name, {**arguments, **more}, _ALIASES.get(name, ()))]
 
 
 def rewritten(call: ToolCall, updated: Mapping[str, Any]) -> ToolCall:
@@ -114,9 +116,9 @@ def rewritten(call: ToolCall, updated: Mapping[str, Any]) -> ToolCall:
         patch = text if isinstance(text, str) else encode_json(text).decode()
         return call.replace(arguments=patch if call.custom else encode_json({"input": patch}).decode())
     changes = dict(updated)
-    for theirs, ours in _FIELDS.get(call.name, {}).items():
-        if theirs in changes:
-            changes[ours] = changes.pop(theirs)
+    for alias_key, own_key in _FIELDS.get(call.name, {}).items():
+        if alias_key in changes:
+            changes[own_key] = changes.pop(alias_key)
     if call.name in _COMMANDS:
         command = changes.pop("command", arguments)
         # What other tools have beside a command means nothing here.
@@ -130,19 +132,19 @@ def rewritten(call: ToolCall, updated: Mapping[str, Any]) -> ToolCall:
     return call.replace(arguments=encode_json({**arguments, **changes}).decode())
 
 
-def _command_deeds(name: str, arguments: Mapping[str, Any], cwd: Path) -> Iterator[Deed]:
+def _command_calls(name: str, arguments: Mapping[str, Any], cwd: Path) -> Iterator[HookToolCall]:
     field = _COMMANDS[name]
     argv = [word for word in as_list(arguments.get(field)) if isinstance(word, str)]
-    given = arguments.get(field)
-    command = given if isinstance(given, str) else _script_of(argv)
+    raw = arguments.get(field)
+    command = raw if isinstance(raw, str) else _script_of(argv)
     rest = {key: value for key, value in arguments.items() if key != field}
-    aliases = (name, *(one for one in (*_COMMANDS, "local_shell", "unified_exec") if one != name))
-    yield Deed(_SHELL, {"command": command, **rest}, aliases, is_command=True)
+    aliases = (name, *(alias for alias in (*_COMMANDS, "local_shell", "unified_exec") if alias != name))
+    yield HookToolCall(_SHELL, {"command": command, **rest}, aliases, is_command=True)
     patch = find_patch_in_argv(argv) if argv else find_patch_in_command(command)
     if patch is not None:
         workdir = arguments.get("workdir")
-        folder = cwd / (workdir if isinstance(workdir, str) else "") / (patch.workdir or "")
-        yield _patch_deed(patch.patch, folder)
+        directory = cwd / (workdir if isinstance(workdir, str) else "") / (patch.workdir or "")
+        yield _patch_call(patch.patch, directory)
 
 
 def _script_of(argv: Sequence[str]) -> str:
@@ -162,12 +164,12 @@ def _argv_for(arguments: Mapping[str, Any], command: str) -> list[str]:
             return ["bash", "-c", command]
 
 
-def _typing_deed(arguments: Mapping[str, Any], typed_before: str) -> Deed:
+def _typed_call(arguments: Mapping[str, Any], typed_before: str) -> HookToolCall:
     chars = arguments.get("chars")
     if not isinstance(chars, str) or not chars.strip("\x03\x04\r\n"):
-        return Deed("write_stdin", arguments, ("BashOutput",))
+        return HookToolCall("write_stdin", arguments, ("BashOutput",))
     line = (typed_before + chars).rstrip("\r\n")
-    return Deed(_SHELL, {"command": line, **arguments}, ("write_stdin",), is_command=True)
+    return HookToolCall(_SHELL, {"command": line, **arguments}, ("write_stdin",), is_command=True)
 
 
 def _patch_text(call: ToolCall, arguments: Mapping[str, Any]) -> str:
@@ -177,24 +179,24 @@ def _patch_text(call: ToolCall, arguments: Mapping[str, Any]) -> str:
     return call.arguments
 
 
-def _patch_deed(text: str, folder: Path) -> Deed:
-    files = tuple(_file_inputs(text, folder))
+def _patch_call(text: str, directory: Path) -> HookToolCall:
+    files = tuple(_file_inputs(text, directory))
     # A hook for both names wants the patch with each file, unless that comes to far more than the patch.
-    if len(text) * len(files) <= _MOST_COPIED:
-        files = tuple((alias, {**given, "command": text}) for alias, given in files)
-    paths = list(dict.fromkeys(given["file_path"] for _, given in files))
+    if len(text) * len(files) <= _MAX_COPIED:
+        files = tuple((alias, {**tool_input, "command": text}) for alias, tool_input in files)
+    paths = list(dict.fromkeys(tool_input["file_path"] for _, tool_input in files))
     whole: dict[str, Any] = {"command": text, "file_path": paths[0] if paths else None, "file_paths": paths}
-    return Deed("apply_patch", whole, _EDITS, files)
+    return HookToolCall("apply_patch", whole, _EDITS, files)
 
 
-def _file_inputs(text: str, folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _file_inputs(text: str, directory: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """An input for each file that a patch names, the one it moves to included; none for what is no patch."""
     try:
         hunks = parse_patch(text).hunks
     except ToolError:
         return
     for hunk in hunks:
-        path = _absolute(folder, hunk.path)
+        path = _absolute(directory, hunk.path)
         match hunk:
             case AddFile(content=content):
                 yield "Write", {"file_path": path, "content": content}
@@ -202,17 +204,17 @@ def _file_inputs(text: str, folder: Path) -> Iterator[tuple[str, dict[str, Any]]
                 yield "Edit", {"file_path": path, "old_string": "", "new_string": ""}
             case UpdateFile(move_to=destination):
                 edits = [_edit(chunk.lines) for chunk in hunk.chunks]
-                given: dict[str, Any] = {"file_path": path, **(edits[0] if edits else {}), "edits": edits}
-                yield "Edit", given
+                tool_input: dict[str, Any] = {"file_path": path, **(edits[0] if edits else {}), "edits": edits}
+                yield "Edit", tool_input
                 if destination is not None:
-                    yield "Edit", {**given, "file_path": _absolute(folder, destination)}
+                    yield "Edit", {**tool_input, "file_path": _absolute(directory, destination)}
 
 
-def _absolute(folder: Path, written: str) -> str:
-    return os.path.normpath(folder / written)
+def _absolute(directory: Path, written: str) -> str:
+    return os.path.normpath(directory / written)
 
 
 def _edit(lines: Sequence[tuple[str, str]]) -> dict[str, str]:
-    old = [line for kind, line in lines if kind != "+"]
-    new = [line for kind, line in lines if kind != "-"]
+    old = [line for sign, line in lines if sign != "+"]
+    new = [line for sign, line in lines if sign != "-"]
     return {"old_string": "\n".join(old), "new_string": "\n".join(new)}

@@ -12,7 +12,7 @@ from codex_py.tools.agent_calls import as_output, spawner_of, status_of
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.spec import ToolContext, ToolOutput
 
-_MOST: Final = 100
+_MAX_AGENTS: Final = 100
 _TASK_SHOWN: Final = 200
 
 
@@ -23,16 +23,16 @@ class ListAgentsArguments(BaseModel):
 async def list_agents(call: ToolCall, context: ToolContext) -> ToolOutput:
     """The agents of the session, the last hundred of them."""
     parse_arguments(call, ListAgentsArguments)
-    states = spawner_of(context).states()[-_MOST:]
-    room = context.output_tokens // max(1, 2 * len(states))
-    told = [
+    states = spawner_of(context).states()[-_MAX_AGENTS:]
+    budget = context.output_tokens // max(1, 2 * len(states))
+    entries = [
         {
             "agent_id": state.id,
             "nickname": state.name,
             **({"agent_type": state.role} if state.role else {}),
             "task": first_words(state.task, _TASK_SHOWN),
-            "agent_status": status_of(state, room),
+            "agent_status": status_of(state, budget),
         }
         for state in states
     ]
-    return as_output({"agents": told})
+    return as_output({"agents": entries})

@@ -1,4 +1,4 @@
-"""What a running command prints, told while it runs."""
+"""Emits what a running command prints while it runs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Callable
 from typing import Final
 
 from codex_py.process.output import incomplete_suffix
-from codex_py.process.session import ExecSession
+from codex_py.process.session import RunningCommand
 from codex_py.protocol.events import CommandOutput, Event
 
 _SECONDS: Final = 0.05
-_MOST_BYTES: Final = 8 * 1024
+_MAX_BYTES: Final = 8 * 1024
 
 
 class LiveOutput:
-    """Listens to a command until `end`. A command that is over sooner than 50 ms is not told about."""
+    """Listens to a command until `end`. Nothing is emitted for a command that ends within 50 ms."""
 
-    def __init__(self, session: ExecSession, call_id: str, emit: Callable[[Event], None]) -> None:
+    def __init__(self, session: RunningCommand, call_id: str, emit: Callable[[Event], None]) -> None:
         self._session = session
         self._call_id = call_id
         self._emit = emit
@@ -27,7 +27,7 @@ class LiveOutput:
         session.on_output = self._take
 
     def end(self) -> None:
-        """Tell no more: what has not been told is part of the whole output."""
+        """Stop emitting: the rest is part of the whole output."""
         self._session.on_output = None
         self._pending.clear()
         if self._timer is not None:
@@ -35,22 +35,22 @@ class LiveOutput:
             self._timer = None
 
     def _take(self, chunk: bytes | memoryview) -> None:
-        self._pending += chunk[-_MOST_BYTES:]
-        if len(self._pending) > _MOST_BYTES:
+        self._pending += chunk[-_MAX_BYTES:]
+        if len(self._pending) > _MAX_BYTES:
             self._drop_beginning()
         if self._timer is None:
-            self._timer = self._loop.call_later(_SECONDS, self._tell)
+            self._timer = self._loop.call_later(_SECONDS, self._flush)
 
     def _drop_beginning(self) -> None:
         """Keep the end, from the beginning of a line on if there is one, never from the middle of a character."""
-        del self._pending[:-_MOST_BYTES]
+        del self._pending[:-_MAX_BYTES]
         line = self._pending.find(b"\n") + 1
         if 0 < line < len(self._pending):
             del self._pending[:line]
         while self._pending and self._pending[0] & 0xC0 == 0x80:
             del self._pending[0]
 
-    def _tell(self) -> None:
+    def _flush(self) -> None:
         self._timer = None
         whole = len(self._pending) - incomplete_suffix(bytes(self._pending[-4:]))
         text = self._pending[:whole].decode("utf-8", "replace")

@@ -44,7 +44,11 @@ async def list_of_servers(
         return _shown({"server": arguments.server, **page}, context)
     names = [state.server.name for state in connections.states]
     pages = await asyncio.gather(*(_first_page(connections, name, field) for name in names))
-    found = [{"server": name, **one} for name, page in zip(names, pages, strict=True) for one in page.get(field, ())]
+    found = [
+        {"server": name, **resource}
+        for name, page in zip(names, pages, strict=True)
+        for resource in page.get(field, ())
+    ]
     failed = {name: page["error"] for name, page in zip(names, pages, strict=True) if "error" in page}
     return _shown({field: found, **({"errors": failed} if failed else {})}, context)
 
@@ -58,7 +62,7 @@ async def read_mcp_resource(connections: McpConnections, call: ToolCall, context
         answer = await link.read_resource(arguments.uri)
     except McpFailed as error:
         raise ToolError(f"cannot read `{arguments.uri}` of `{arguments.server}`: {error}") from error
-    contents = [{"type": "resource", "resource": one} for one in as_list(answer.get("contents"))]
+    contents = [{"type": "resource", "resource": content} for content in as_list(answer.get("contents"))]
     read = await read_result(
         {"content": contents},
         seconds=time.monotonic() - began,
@@ -87,8 +91,8 @@ async def _page(link: Link, field: str, cursor: str | None) -> dict[str, Any]:
         page = await link.list_resources(cursor, templates=field != "resources")
     except McpFailed as error:
         raise ToolError(f"the MCP server `{link.server.name}` lists none: {error}") from error
-    kept = {"nextCursor": page["nextCursor"]} if page.get("nextCursor") else {}
-    return {field: page.get(field, []), **kept}
+    next_page = {"nextCursor": page["nextCursor"]} if page.get("nextCursor") else {}
+    return {field: page.get(field, []), **next_page}
 
 
 def _shown(answer: dict[str, Any], context: ToolContext) -> ToolOutput:

@@ -11,7 +11,7 @@ from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_j
 from codex_py.text.truncate import BYTES_PER_TOKEN, truncate_middle
 from codex_py.tools.png_chunks import mended_png
 
-_MOST_CONTENTS: Final = 256
+_MAX_CONTENTS: Final = 256
 
 
 class ReadResult(NamedTuple):
@@ -24,16 +24,18 @@ class ReadResult(NamedTuple):
 async def read_result(result: Mapping[str, Any], *, seconds: float, output_tokens: int, pictures: bool) -> ReadResult:
     """A `CallToolResult` in the published form: a line with the time it took, then its content in order.
 
-    Structured content is shown unless a text says the same. Without `pictures` the model is told that there are some.
+    Structured content is shown unless a text says the same. Without `pictures` the text says that there are some.
     """
-    contents = [as_object(one) for one in as_list(result.get("content"))]
-    blocks: list[str | dict[str, Any]] = [await _block(one, pictures=pictures) for one in contents[:_MOST_CONTENTS]]
-    if len(contents) > _MOST_CONTENTS:
-        blocks.append(f"[omitted {len(contents) - _MOST_CONTENTS} items ...]")
+    contents = [as_object(content) for content in as_list(result.get("content"))]
+    blocks: list[str | dict[str, Any]] = [
+        await _block(content, pictures=pictures) for content in contents[:_MAX_CONTENTS]
+    ]
+    if len(contents) > _MAX_CONTENTS:
+        blocks.append(f"[omitted {len(contents) - _MAX_CONTENTS} items ...]")
     structured = result.get("structuredContent")
-    if structured is not None and not any(_says(one, structured) for one in blocks):
+    if structured is not None and not any(_says(content, structured) for content in blocks):
         blocks.append(encode_json(structured).decode(errors="replace"))
-    texts = "\n".join(one for one in blocks if isinstance(one, str))
+    texts = "\n".join(content for content in blocks if isinstance(content, str))
     head = {"type": "input_text", "text": f"Wall time: {seconds:.4f} seconds\nOutput:"}
     return ReadResult((head, *_within(blocks, output_tokens)), truncate_middle(texts, output_tokens))
 
@@ -41,20 +43,20 @@ async def read_result(result: Mapping[str, Any], *, seconds: float, output_token
 def _within(blocks: Sequence[str | dict[str, Any]], tokens: int) -> list[dict[str, Any]]:
     """The parts; all texts together keep to the budget, the first that does not fit is cut, those after it counted."""
     left = tokens * BYTES_PER_TOKEN
-    parts: list[dict[str, Any]] = []
+    fitted: list[dict[str, Any]] = []
     omitted = 0
     for block in blocks:
         if isinstance(block, dict):
-            parts.append(block)
+            fitted.append(block)
         elif left <= 0:
             omitted += 1
         else:
             size = len(block.encode(errors="replace"))
-            parts.append({"type": "input_text", "text": truncate_middle(block, left // BYTES_PER_TOKEN)})
+            fitted.append({"type": "input_text", "text": truncate_middle(block, left // BYTES_PER_TOKEN)})
             left -= size
     if omitted:
-        parts.append({"type": "input_text", "text": f"[omitted {omitted} text items ...]"})
-    return parts
+        fitted.append({"type": "input_text", "text": f"[omitted {omitted} text items ...]"})
+    return fitted
 
 
 async def _block(content: Mapping[str, Any], *, pictures: bool) -> str | dict[str, Any]:

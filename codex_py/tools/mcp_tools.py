@@ -11,10 +11,10 @@ from typing import Any, Final
 from codex_py.mcp.catalog import McpTool
 from codex_py.mcp.connections import McpConnections, ServerState
 from codex_py.mcp.connectors import Connector, ConnectorRules, connector_of, connectors_of
-from codex_py.mcp.names import ToolNames, ToolPlace
+from codex_py.mcp.names import McpToolRef, ToolNames
 from codex_py.mcp.servers import McpServer
 from codex_py.protocol.items import ToolCall
-from codex_py.tools.later import LaterTool
+from codex_py.tools.lazy import LazyTool
 from codex_py.tools.spec import RunCall, Tool, ToolContext, ToolOutput
 
 KeepYes = Callable[[str, str, str], None]
@@ -45,7 +45,7 @@ class McpTools:
         self.pictures: Final = pictures
         self.keep: Final = keep
         self._rules = rules or ConnectorRules({})
-        self._wanted: set[str] = set()
+        self._requested: set[str] = set()
         self._namespaces = namespaces
         self._own: dict[str, Tool] = {tool.name: tool for tool in _resource_tools(connections)}
         self._specs: list[dict[str, Any]] = [tool.spec() for tool in self._own.values()]
@@ -62,13 +62,13 @@ class McpTools:
         if not call.namespace and call.name in self._own:
             return self._own[call.name]
         known = {state.server.name: self._shown.get(state.server.name, ()) for state in self.connections.states}
-        place = self._names.find(call.namespace, call.name) or ToolNames(known).find(call.namespace, call.name)
-        return None if place is None or call.custom else _ServerTool(self, place)
+        ref = self._names.find(call.namespace, call.name) or ToolNames(known).find(call.namespace, call.name)
+        return None if ref is None or call.custom else _ServerTool(self, ref)
 
     def join(self) -> tuple[str, ...]:
-        """Show what has come since; gives back a line for the user about each server that brought something."""
+        """Show tools that were added since; returns a line for the user about each server that added some."""
         fresh = [state for state in self.connections.states if state.fresh is not None]
-        news: list[str] = []
+        messages: list[str] = []
         for state in fresh:
             state.catalog, state.fresh = state.fresh, None
             before = len(self._shown.get(state.server.name, ()))
@@ -77,8 +77,8 @@ class McpTools:
             if count := len(self._shown[state.server.name]) - before:
                 what = "is connected for the first time" if is_new else "has more tools"
                 join = "1 tool joins" if count == 1 else f"{count} tools join"
-                news.append(f"the MCP server `{state.server.name}` {what}: {join} from this turn on")
-        return tuple(news)
+                messages.append(f"the MCP server `{state.server.name}` {what}: {join} from this turn on")
+        return tuple(messages)
 
     def connectors(self) -> dict[str, Connector]:
         """The connectors there are now, by their ids, shown or not."""
@@ -87,9 +87,9 @@ class McpTools:
 
     def want(self, connector_ids: Iterable[str]) -> None:
         """Show the tools of these connectors from the next request on; those of a server that is not there yet, too."""
-        new = set(connector_ids) - self._wanted
+        new = set(connector_ids) - self._requested
         if new:
-            self._wanted |= new
+            self._requested |= new
             self._show([state for state in self.connections.states if state.catalog is not None])
 
     def is_closed(self, server: McpServer, tool: McpTool) -> bool:
@@ -97,7 +97,7 @@ class McpTools:
         connector = connector_of(server, tool, self._rules)
         if connector is None:
             return False
-        is_open = connector.id in self._wanted and self._rules.is_enabled(connector.id)
+        is_open = connector.id in self._requested and self._rules.is_enabled(connector.id)
         return not (is_open and self._rules.offers(connector.id, tool))
 
     def judged_server(self, server: McpServer, tool: McpTool | None) -> McpServer:
@@ -156,19 +156,19 @@ def _function(name: str, tool: McpTool) -> dict[str, Any]:
 class _ServerTool:
     """One tool of one server."""
 
-    def __init__(self, tools: McpTools, place: ToolPlace) -> None:
+    def __init__(self, tools: McpTools, ref: McpToolRef) -> None:
         self._tools = tools
-        self._place = place
+        self._ref = ref
 
     @property
     def name(self) -> str:
-        return f"{self._place.server}.{self._place.tool}"
+        return f"{self._ref.server}.{self._ref.tool}"
 
     @property
     def parallel(self) -> bool:
         """Calls that only read may overlap, and all those of a server that says so in the configuration."""
-        state = self._tools.connections.state(self._place.server)
-        tool = state and state.tool(self._place.tool)
+        state = self._tools.connections.state(self._ref.server)
+        tool = state and state.tool(self._ref.tool)
         return state is not None and (state.server.parallel or (tool is not None and tool.reads_only(state.server)))
 
     @property
@@ -184,7 +184,7 @@ class _ServerTool:
         """Do the work. Raises `ToolError` for failures the model can act on."""
         from codex_py.tools.mcp_call import run_mcp_call  # the seam: only when a tool is called
 
-        return await run_mcp_call(self._tools, self._place, call, context)
+        return await run_mcp_call(self._tools, self._ref, call, context)
 
 
 def _resource_tools(connections: McpConnections) -> list[Tool]:
@@ -207,7 +207,7 @@ def _resource_tools(connections: McpConnections) -> list[Tool]:
         return lambda call, context: read_mcp_resource(connections, call, context)
 
     return [
-        LaterTool(_RESOURCES, lists(_RESOURCES), parallel=True),
-        LaterTool(_TEMPLATES, lists(_TEMPLATES), parallel=True),
-        LaterTool(_READ, read, parallel=True),
+        LazyTool(_RESOURCES, lists(_RESOURCES), parallel=True),
+        LazyTool(_TEMPLATES, lists(_TEMPLATES), parallel=True),
+        LazyTool(_READ, read, parallel=True),
     ]

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.questions import ApprovalQuestion
 from codex_py.text.sanitize import sanitize
-from codex_py.tools.approval import Ask, Refuse, Run, decide_patch
+from codex_py.tools.approval import AskVerdict, RefuseVerdict, RunVerdict, decide_patch
 from codex_py.tools.grants import Approvals
-from codex_py.tools.guard import PLANNING, declined_because, put_question
+from codex_py.tools.orchestrator import PLANNING, declined_because, put_question
 from codex_py.tools.spec import ToolContext
 
 _SKILL: Final = "it writes a skill, which the agent of later sessions follows like your own instructions"
@@ -42,11 +42,11 @@ async def permit_patch(outside: str | None, patch: PatchToJudge, context: ToolCo
             return None
         verdict = decide_patch(outside, policy=context.approval, can_ask=context.ask is not None)
         match verdict:
-            case Run():
+            case RunVerdict():
                 return None
-            case Refuse(reason):
+            case RefuseVerdict(reason):
                 return reason
-            case Ask():
+            case AskVerdict():
                 pass
         keys = [("patch", file) for file in patch.files]
         if all(approvals.is_allowed(key) for key in keys):

@@ -1,4 +1,4 @@
-"""One patch in a session: parsed, held against the policy, verified whole, written, and told as events."""
+"""One patch in a session: parsed, checked against the policy, verified whole, written, and emitted as events."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.patch.apply import ApplyError, apply_plan
-from codex_py.patch.grammar import AddFile, DeleteFile, Patch, PatchError, UpdateFile, parse_patch
-from codex_py.patch.plan import Plan, PlannedChange, plan_patch
+from codex_py.patch.grammar import AddFile, DeleteFile, ParsedPatch, PatchError, UpdateFile, parse_patch
+from codex_py.patch.plan import PatchPlan, PlannedChange, plan_patch
 from codex_py.patch.summary import summarize
-from codex_py.paths import is_folder, real_path
+from codex_py.paths import is_directory, real_path
 from codex_py.protocol.events import FileChange, PatchFinished, PatchRejected, PatchStarted
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly
 from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot, is_writable
@@ -67,19 +67,19 @@ async def run_patch(text: str, context: ToolContext, workdir: Path) -> ToolOutpu
     context.emit(PatchStarted(context.call_id, shown))
     stop = threading.Event()
     writing = asyncio.ensure_future(asyncio.to_thread(_write, plan, stop))
-    ok, said = False, ""
+    ok, message = False, ""
     try:
         await _settled(writing, stop)
     finally:
-        ok, said = _outcome(writing, plan)
-        context.emit(PatchFinished(context.call_id, shown, ok, said))
+        ok, message = _outcome(writing, plan)
+        context.emit(PatchFinished(context.call_id, shown, ok, message))
     seconds = time.monotonic() - begun
-    return ToolOutput(f"Exit code: {0 if ok else 1}\nWall time: {seconds:.1f} seconds\nOutput:\n{said}", ok=ok)
+    return ToolOutput(f"Exit code: {0 if ok else 1}\nWall time: {seconds:.1f} seconds\nOutput:\n{message}", ok=ok)
 
 
 async def _permitted(
     text: str, context: ToolContext, roots: Sequence[WritableRoot], workdir: Path
-) -> tuple[Plan, tuple[FileChange, ...]]:
+) -> tuple[PatchPlan, tuple[FileChange, ...]]:
     """The plan of a patch that may be written, the user asked where that is needed. Raises `PatchError`.
 
     Nothing outside of the writable folders is read before the user has said yes to it.
@@ -100,7 +100,7 @@ async def _permitted(
 
 def _prepare(
     text: str, context: ToolContext, roots: Sequence[WritableRoot], workdir: Path
-) -> tuple[Plan, tuple[FileChange, ...]]:
+) -> tuple[PatchPlan, tuple[FileChange, ...]]:
     def permit(path: Path) -> None:
         _check_readable(path, context)
         _check_resolved(path, roots)
@@ -110,7 +110,7 @@ def _prepare(
         raise PatchRefused(_EMPTY)
     if isinstance(policy, ReadOnly):
         raise PatchOutside(_READ_ONLY)
-    if not is_folder(workdir):
+    if not is_directory(workdir):
         raise PatchError(f"`{workdir}` is not a folder")
     if isinstance(policy, DangerFullAccess):
         plan = plan_patch(patch, workdir)
@@ -122,7 +122,7 @@ def _prepare(
 
 def _prepare_approved(
     text: str, context: ToolContext, roots: Sequence[WritableRoot], files: Sequence[Path], workdir: Path
-) -> tuple[Plan, tuple[FileChange, ...]]:
+) -> tuple[PatchPlan, tuple[FileChange, ...]]:
     """The plan for exactly the files the user has seen: a link put in their place since then is refused."""
 
     def permit(path: Path) -> None:
@@ -130,7 +130,7 @@ def _prepare_approved(
         if path not in files and not is_writable(path, roots):
             raise PatchRefused(f"{_OUTSIDE}: `{path}` is not what the user was asked about")
 
-    if not is_folder(workdir):
+    if not is_directory(workdir):
         raise PatchError(f"`{workdir}` is not a folder")
     plan = plan_patch(parse_patch(text), workdir, permit=permit)
     return plan, _shown(plan.changes)
@@ -151,15 +151,15 @@ def _paths(hunk: AddFile | DeleteFile | UpdateFile) -> tuple[str, ...]:
             return (path,)
 
 
-def _check_as_written(patch: Patch, roots: Sequence[WritableRoot], workdir: Path) -> None:
+def _check_as_written(patch: ParsedPatch, roots: Sequence[WritableRoot], workdir: Path) -> None:
     """Refuse what no resolving is needed for: a way up, and the names that are kept."""
     for hunk in patch.hunks:
         for path in _paths(hunk):
-            parts = path.split("/")
-            if ".." in parts:
+            names = path.split("/")
+            if ".." in names:
                 raise PatchOutside(f"{_OUTSIDE}: `{path}` goes up with `..`; write the path without it")
             if not path.startswith("/"):
-                _check_names(path, _below_root(workdir / path, roots) or parts)
+                _check_names(path, _below_root(workdir / path, roots) or names)
 
 
 def _check_readable(path: Path, context: ToolContext) -> None:
@@ -183,14 +183,15 @@ def _check_resolved(path: Path, roots: Sequence[WritableRoot]) -> None:
     further = next((part for part in path.parts if part.lower() in names), None)
     if further is not None:
         raise PatchOutside(f"{_OUTSIDE}: other programs run what is in `{further}` (`sandbox.protected`)")
-    kept = ", ".join(f"`{name}`" for name in PROTECTED_NAMES)
+    protected = ", ".join(f"`{name}`" for name in PROTECTED_NAMES)
     raise PatchOutside(
-        f"{_OUTSIDE}: `{path}` is in no writable folder, or in one that is kept read-only ({kept}){_advice(str(path))}"
+        f"{_OUTSIDE}: `{path}` is in no writable folder, or in one that is kept read-only ({protected})"
+        f"{_advice(str(path))}"
     )
 
 
-def _check_names(path: str, parts: list[str]) -> None:
-    for part in parts:
+def _check_names(path: str, names: list[str]) -> None:
+    for part in names:
         if part.lower() in PROTECTED_NAMES:
             raise PatchOutside(f"{_OUTSIDE}: `{path}` is kept read-only, like everything in `{part}`{_advice(path)}")
 
@@ -199,7 +200,7 @@ def _advice(path: str) -> str:
     return "; the user allows writing skills with `--allow-skills`" if is_in_skills(Path(path)) else ""
 
 
-def _write(plan: Plan, stop: threading.Event) -> ApplyError | None:
+def _write(plan: PatchPlan, stop: threading.Event) -> ApplyError | None:
     def checkpoint() -> None:
         if stop.is_set():
             raise _Stopped
@@ -223,7 +224,7 @@ async def _settled(writing: asyncio.Future[ApplyError | None], stop: threading.E
         raise
 
 
-def _outcome(writing: asyncio.Future[ApplyError | None], plan: Plan) -> tuple[bool, str]:
+def _outcome(writing: asyncio.Future[ApplyError | None], plan: PatchPlan) -> tuple[bool, str]:
     if not writing.done():
         return False, "interrupted"
     error = writing.result()

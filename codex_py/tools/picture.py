@@ -37,14 +37,14 @@ class PictureRefused(CodexError):
     """Not a picture a model could be shown; the message says why."""
 
 
-class Picture(NamedTuple):
+class EncodedPicture(NamedTuple):
     """An encoded picture and its media type."""
 
     media_type: str
     raw: bytes
 
 
-def fit_picture(raw: bytes) -> Picture:
+def fit_picture(raw: bytes) -> EncodedPicture:
     """The picture as it is when the model can take it so; else scaled down, upright, the first frame of a moving one.
 
     Decodes it once, since a provider that is sent a broken picture refuses the whole conversation from then on. Takes
@@ -71,14 +71,14 @@ def _too_many_pixels() -> str:
     return f"over {MAX_PIXELS // 1_000_000} megapixels; make a smaller copy and view that"
 
 
-def _fitted(opened: Image.Image, raw: bytes) -> Picture:
+def _fitted(opened: Image.Image, raw: bytes) -> EncodedPicture:
     moving = bool(getattr(opened, "is_animated", False))
     lossy = opened.format not in ("PNG", "GIF", "WEBP")
     fits = max(opened.size) <= MAX_SIDE and len(raw) <= MAX_SENT_BYTES
     turned = _is_turned(opened)
     if fits and not moving and not turned and opened.mode not in _PRINTED:
         opened.load()
-        return Picture("image/jpeg" if lossy else f"image/{str(opened.format).lower()}", raw)
+        return EncodedPicture("image/jpeg" if lossy else f"image/{str(opened.format).lower()}", raw)
     small = _in_plain_colours(opened)
     for side in _SMALLER_SIDES:
         # In place: a copy of the whole would be as large again.
@@ -104,21 +104,21 @@ def _in_plain_colours(image: Image.Image) -> Image.Image:
     if image.mode == "I;16":
         # 16 bits of grey: converting them as such turns nearly all white, so the high byte of each is taken.
         return Image.frombytes("L", image.size, image.tobytes()[1::2]).convert("RGB")
-    wanted = "RGBA" if image.has_transparency_data else "RGB"
-    return image if image.mode in (wanted, "L") else image.convert(wanted)
+    mode = "RGBA" if image.has_transparency_data else "RGB"
+    return image if image.mode in (mode, "L") else image.convert(mode)
 
 
-def _as_png(image: Image.Image) -> Picture:
+def _as_png(image: Image.Image) -> EncodedPicture:
     out = BytesIO()
     image.save(out, "PNG")
-    return Picture("image/png", out.getvalue())
+    return EncodedPicture("image/png", out.getvalue())
 
 
-def _as_jpeg(image: Image.Image) -> Picture:
+def _as_jpeg(image: Image.Image) -> EncodedPicture:
     if image.mode == "RGBA":
         white = Image.new("RGB", image.size, "white")
         white.paste(image, mask=image.getchannel("A"))
         image = white
     out = BytesIO()
     image.save(out, "JPEG", quality=_JPEG_QUALITY)
-    return Picture("image/jpeg", out.getvalue())
+    return EncodedPicture("image/jpeg", out.getvalue())

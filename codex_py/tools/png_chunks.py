@@ -14,7 +14,7 @@ def mended_png(raw: bytes) -> bytes:
     """The file without those parts that are not needed to draw it and whose checksum is wrong; others as they are."""
     if not raw.startswith(_SIGNATURE):
         return raw
-    kept = [_SIGNATURE]
+    chunks = [_SIGNATURE]
     position = len(_SIGNATURE)
     while position + _AROUND <= len(raw):
         (size,) = struct.unpack_from(">I", raw, position)
@@ -23,5 +23,5 @@ def mended_png(raw: bytes) -> bytes:
         # A small first letter marks what a reader may skip.
         is_extra = chunk[4:5].islower()
         if not is_extra or zlib.crc32(chunk[4:-4]) == int.from_bytes(chunk[-4:]):
-            kept.append(chunk)
-    return b"".join(kept)
+            chunks.append(chunk)
+    return b"".join(chunks)

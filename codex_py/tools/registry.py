@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.items import ToolCall
-from codex_py.shell.command_line import CommandLineReader
+from codex_py.shell.reader import CommandLineReader
 from codex_py.tools.spec import AroundCall, Tool, ToolContext, ToolOutput
 
 
@@ -63,10 +63,10 @@ class ToolRegistry:
     def warm_up(self, command_lines: CommandLineReader) -> None:
         """Load what the first call needs; for a thread, while the call is still arriving."""
         # The seam: what judges a command loads here, and what runs it.
-        from codex_py.tools import exec_command, guard
+        from codex_py.tools import exec_command, orchestrator
 
         del exec_command
-        guard.warm_up(command_lines)
+        orchestrator.warm_up(command_lines)
 
     def knows(self, call: ToolCall) -> bool:
         """Whether there is a tool that the call means."""
@@ -89,8 +89,8 @@ class ToolRegistry:
         """
         tool = self._find(call)
         if tool is None:
-            kind = "unsupported custom tool call" if call.custom else "unsupported call"
-            return ToolOutput(f"{kind}: {call.name}", ok=False)
+            problem = "unsupported custom tool call" if call.custom else "unsupported call"
+            return ToolOutput(f"{problem}: {call.name}", ok=False)
         try:
             return await (around(call, context, tool.run) if around else tool.run(call, context))
         except ToolError as error:

@@ -20,7 +20,7 @@ from codex_py.protocol.policy import DangerFullAccess, ReadOnly, WorkspaceWrite,
 from codex_py.protocol.questions import PermissionsQuestion
 from codex_py.sandbox.policy import PROTECTED_NAMES, is_writable
 from codex_py.tools.arguments import parse_arguments
-from codex_py.tools.guard import PLANNING
+from codex_py.tools.orchestrator import PLANNING
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 _UNAVAILABLE: Final = "request_permissions is not available"
@@ -59,54 +59,54 @@ async def request_permissions(call: ToolCall, context: ToolContext) -> ToolOutpu
         raise ToolError(f"{_UNAVAILABLE} under the approval policy `{approval_name(context.approval)}`; {_WITHIN}")
     if context.ask is None or context.widen is None:
         raise ToolError(f"{_UNAVAILABLE}: nobody can answer in this session; {_WITHIN}")
-    wanted = arguments.permissions
-    folders = _folders(wanted.file_system.write, context)
+    requested = arguments.permissions
+    directories = _directories(requested.file_system.write, context)
     match context.sandbox_policy:
         case ReadOnly():
             raise ToolError(f"{_UNAVAILABLE} in a read-only sandbox, which only the user can change; {_WITHIN}")
         case DangerFullAccess():
-            return _granted(wanted.network.enabled, folders)
+            return _granted(requested.network.enabled, directories)
         case WorkspaceWrite() as policy:
-            online = wanted.network.enabled and policy.network_access is not True
+            online = requested.network.enabled and policy.network_access is not True
             # What can be written already could be replaced by a link to somewhere else while the user reads.
             own = context.sandbox.roots(policy, context.cwd)
-            closed = tuple(folder for folder in folders if not is_writable(folder, own))
+            closed = tuple(directory for directory in directories if not is_writable(directory, own))
             if not online and not closed:
-                return _granted(wanted.network.enabled, folders)
+                return _granted(requested.network.enabled, directories)
             question = PermissionsQuestion(uuid7(), online, closed, arguments.reason)
             if await context.ask(question) != "yes":
                 return ToolOutput("the user did not grant it; " + _WITHIN, ok=False)
             roots = tuple(dict.fromkeys([*policy.writable_roots, *closed]))
             network = True if online else policy.network_access
             context.widen(policy.replace(writable_roots=roots, network_access=network))
-            return _granted(wanted.network.enabled, folders)
+            return _granted(requested.network.enabled, directories)
 
 
-def _folders(named: Sequence[str], context: ToolContext) -> tuple[Path, ...]:
+def _directories(named: Sequence[str], context: ToolContext) -> tuple[Path, ...]:
     """Real paths, so that what the user sees is what is opened."""
-    return tuple(dict.fromkeys(_folder(name, context) for name in named))
+    return tuple(dict.fromkeys(_directory(name, context) for name in named))
 
 
-def _folder(name: str, context: ToolContext) -> Path:
+def _directory(name: str, context: ToolContext) -> Path:
     try:
         real = Path(os.path.realpath(context.cwd / name))
-        is_folder = real.is_dir()
+        is_directory = real.is_dir()
     except (OSError, ValueError):
         raise ToolError(f"cannot ask for `{name}`: no such folder") from None
-    if not is_folder:
+    if not is_directory:
         raise ToolError(f"cannot ask for `{name}`: not a folder; name the one it is in")
     if any(part.lower() in PROTECTED_NAMES for part in real.parts):
-        kept = ", ".join(f"`{protected}`" for protected in PROTECTED_NAMES)
-        raise ToolError(f"cannot ask for `{name}`: {kept} are kept read-only")
+        protected_names = ", ".join(f"`{protected}`" for protected in PROTECTED_NAMES)
+        raise ToolError(f"cannot ask for `{name}`: {protected_names} are kept read-only")
     if not context.sandbox.may_read(real, context.sandbox_policy, context.cwd):
         raise ToolError(f"cannot ask for `{name}`: it must not even be read")
     return real
 
 
-def _granted(network: bool, folders: Sequence[Path]) -> ToolOutput:
+def _granted(network: bool, directories: Sequence[Path]) -> ToolOutput:
     permissions: dict[str, Any] = {}
     if network:
         permissions["network"] = {"enabled": True}
-    if folders:
-        permissions["file_system"] = {"write": [str(folder) for folder in folders]}
+    if directories:
+        permissions["file_system"] = {"write": [str(directory) for directory in directories]}
     return ToolOutput(encode_json({"permissions": permissions, "scope": "turn"}).decode())

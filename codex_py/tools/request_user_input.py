@@ -8,7 +8,7 @@ from codex_py.errors import ToolError
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.items import ToolCall
-from codex_py.protocol.questions import Choice, ChoiceQuestion, ModelAsks, ModelQuestion, read_answers
+from codex_py.protocol.questions import ChoiceQuestion, ModelAsks, ModelQuestion, QuestionOption, read_answers
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.spec import ToolContext, ToolOutput
 
@@ -43,22 +43,24 @@ async def request_user_input(call: ToolCall, context: ToolContext) -> ToolOutput
     arguments = parse_arguments(call, RequestUserInputArguments)
     if context.ask is None:
         raise ToolError(_NOBODY)
-    if len({one.id for one in arguments.questions}) < len(arguments.questions):
+    if len({item.id for item in arguments.questions}) < len(arguments.questions):
         raise ToolError("failed to parse function arguments: `questions` must each have an `id` of their own")
-    asked = tuple(ModelQuestion(one.id, one.header, one.question, _choices(one)) for one in arguments.questions)
+    questions = tuple(
+        ModelQuestion(item.id, item.header, item.question, _choices(item)) for item in arguments.questions
+    )
     answers: list[list[str]] = []
-    for number, one in enumerate(asked, 1):
-        count = f"{number} of {len(asked)}" if len(asked) > 1 else ""
-        asks = ModelAsks(call.call_id, asked) if number == 1 else None
-        question = ChoiceQuestion(uuid7(), one.header, one.question, one.options, count=count, asks=asks)
-        said = await context.ask(question)
-        if asks is not None and (whole := read_answers(said, len(asked))) is not None:
+    for number, item in enumerate(questions, 1):
+        count = f"{number} of {len(questions)}" if len(questions) > 1 else ""
+        asks = ModelAsks(call.call_id, questions) if number == 1 else None
+        question = ChoiceQuestion(uuid7(), item.header, item.question, item.options, count=count, asks=asks)
+        answer = await context.ask(question)
+        if asks is not None and (whole := read_answers(answer, len(questions))) is not None:
             answers = whole
             break
-        answers.append([] if said is None else [said])
-    told = {one.id: {"answers": said} for one, said in zip(asked, answers, strict=True)}
-    return ToolOutput(encode_json({"answers": told}).decode())
+        answers.append([] if answer is None else [answer])
+    payload = {item.id: {"answers": answer} for item, answer in zip(questions, answers, strict=True)}
+    return ToolOutput(encode_json({"answers": payload}).decode())
 
 
-def _choices(question: QuestionArguments) -> tuple[Choice, ...]:
-    return tuple(Choice(option.label, option.description) for option in question.options)
+def _choices(question: QuestionArguments) -> tuple[QuestionOption, ...]:
+    return tuple(QuestionOption(option.label, option.description) for option in question.options)

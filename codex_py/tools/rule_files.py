@@ -44,15 +44,15 @@ def parse_rules(text: str) -> RuleBook:
             reader.statement(statement)
     except RecursionError:
         raise RuleError("nested too deeply") from None
-    book = RuleBook(tuple(one.rule for one in reader.rules), reader.executables)
-    for one in reader.rules:
-        alone = RuleBook((one.rule,), reader.executables)
-        for example in one.match:
+    book = RuleBook(tuple(rule.rule for rule in reader.rules), reader.executables)
+    for rule in reader.rules:
+        alone = RuleBook((rule.rule,), reader.executables)
+        for example in rule.match:
             if not alone.matching(example):
-                raise RuleError(f"line {one.line}: the rule does not match `{shlex.join(example)}`, as `match` says")
-        for example in one.not_match:
+                raise RuleError(f"line {rule.line}: the rule does not match `{shlex.join(example)}`, as `match` says")
+        for example in rule.not_match:
             if alone.matching(example):
-                raise RuleError(f"line {one.line}: the rule matches `{shlex.join(example)}`, against `not_match`")
+                raise RuleError(f"line {rule.line}: the rule matches `{shlex.join(example)}`, against `not_match`")
     return book
 
 
@@ -120,17 +120,17 @@ class _Reader:
             raise RuleError(f"line {line}: unknown function `{function}`" + (f"; {guess}" if guess else ""))
         if len(call.args) > len(keys):
             raise RuleError(f"line {line}: `{function}` takes at most {len(keys)} arguments")
-        given = {name: self._literal(value) for name, value in zip(keys, call.args, strict=False)}
+        values = {name: self._literal(value) for name, value in zip(keys, call.args, strict=False)}
         for keyword in call.keywords:
-            if keyword.arg is None or keyword.arg not in keys or keyword.arg in given:
-                guess = did_you_mean(keyword.arg or "", set(keys) - set(given))
+            if keyword.arg is None or keyword.arg not in keys or keyword.arg in values:
+                guess = did_you_mean(keyword.arg or "", set(keys) - set(values))
                 hint = f"; {guess}" if guess else ""
                 raise RuleError(f"line {line}: `{function}` does not take `{keyword.arg or '**'}` here{hint}")
-            given[keyword.arg] = self._literal(keyword.value)
+            values[keyword.arg] = self._literal(keyword.value)
         if function == "prefix_rule":
-            self.rules.append(_prefix_rule(given, line))
+            self.rules.append(_prefix_rule(values, line))
         else:
-            name, paths = _host_executable(given, line)
+            name, paths = _host_executable(values, line)
             self.executables[name] = (*self.executables.get(name, ()), *paths)
 
     def _list(self, node: ast.expr) -> list[Any]:
@@ -143,8 +143,8 @@ class _Reader:
         match node:
             case ast.Constant(value=str() | bool() | None):
                 return node.value
-            case ast.List(elts=parts) | ast.Tuple(elts=parts):
-                return [self._literal(part) for part in parts]
+            case ast.List(elts=elements) | ast.Tuple(elts=elements):
+                return [self._literal(part) for part in elements]
             case ast.Name(id=name) if name in self._names:
                 return self._names[name]
             case ast.BinOp(left=left, op=ast.Add(), right=right):
@@ -165,8 +165,8 @@ def _sum(left: Any, right: Any, line: int) -> Any:
     return total
 
 
-def _host_executable(given: Mapping[str, Any], line: int) -> tuple[str, Words]:
-    name, paths = given.get("name"), given.get("paths")
+def _host_executable(values: Mapping[str, Any], line: int) -> tuple[str, Words]:
+    name, paths = values.get("name"), values.get("paths")
     if not isinstance(name, str) or not name or "/" in name or not isinstance(paths, list):
         raise RuleError(f"line {line}: `host_executable` needs a bare `name` and `paths`, a list of paths")
     for path in cast("list[Any]", paths):
@@ -175,39 +175,39 @@ def _host_executable(given: Mapping[str, Any], line: int) -> tuple[str, Words]:
     return name, tuple(cast("list[str]", paths))
 
 
-def _prefix_rule(given: Mapping[str, Any], line: int) -> _Rule:
-    pattern = given.get("pattern")
+def _prefix_rule(values: Mapping[str, Any], line: int) -> _Rule:
+    pattern = values.get("pattern")
     if not isinstance(pattern, list) or not pattern:
         raise RuleError(f'line {line}: `pattern` must be a list of words, for example `["git", "status"]`')
-    decision = given.get("decision", "allow")
+    decision = values.get("decision", "allow")
     if decision not in STRICTNESS:
         guess = did_you_mean(str(decision), STRICTNESS)
         allowed = f"{guess} " if guess else ""
         raise RuleError(f"line {line}: `decision` is `{decision}`; {allowed}allowed are `allow`, `prompt`, `forbidden`")
-    sandbox = given.get("sandbox", "on")
+    sandbox = values.get("sandbox", "on")
     if sandbox not in ("on", "off") or (sandbox == "off" and decision != "allow"):
         raise RuleError(f'line {line}: `sandbox` is "on", or "off" with the decision `allow`')
-    justification = given.get("justification") or ""
+    justification = values.get("justification") or ""
     if not isinstance(justification, str):
         raise RuleError(f"line {line}: `justification` must be a string")
-    files = given.get("files")
+    files = values.get("files")
     if files is not None and (decision != "allow" or (files != [] and _words(files) is None)):
         raise RuleError(f"line {line}: `files` is a list of strings, for the decision `allow`")
-    places = tuple(_place(part, line) for part in cast("list[Any]", pattern))
+    words = tuple(_alternatives(part, line) for part in cast("list[Any]", pattern))
     bound = None if files is None else tuple(files)
-    rule = PrefixRule(places, decision, justification, sandbox == "off", bound)
-    return _Rule(rule, line, _examples(given, "match", line), _examples(given, "not_match", line))
+    rule = PrefixRule(words, decision, justification, sandbox == "off", bound)
+    return _Rule(rule, line, _examples(values, "match", line), _examples(values, "not_match", line))
 
 
-def _place(part: Any, line: int) -> tuple[str, ...]:
+def _alternatives(part: Any, line: int) -> tuple[str, ...]:
     words = (part,) if isinstance(part, str) else _words(part)
     if not words or not all(words):
         raise RuleError(f"line {line}: each part of `pattern` is a word or a list of words, none of them empty")
     return words
 
 
-def _examples(given: Mapping[str, Any], key: str, line: int) -> tuple[Words, ...]:
-    examples: Any = given.get(key) or []
+def _examples(values: Mapping[str, Any], key: str, line: int) -> tuple[Words, ...]:
+    examples: Any = values.get(key) or []
     if not isinstance(examples, list):
         raise RuleError(f"line {line}: `{key}` must be a list of commands")
     return tuple(_example(example, key, line) for example in cast("list[Any]", examples))

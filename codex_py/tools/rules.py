@@ -16,7 +16,7 @@ Decision: TypeAlias = Literal["allow", "prompt", "forbidden"]
 STRICTNESS: Final[tuple[Decision, ...]] = ("allow", "prompt", "forbidden")
 
 # Where a program of a name is believed to be that program, when no `host_executable` says otherwise.
-_SYSTEM_FOLDERS: Final = frozenset(("/bin", "/sbin", "/usr/bin", "/usr/sbin"))
+_SYSTEM_DIRECTORIES: Final = frozenset(("/bin", "/sbin", "/usr/bin", "/usr/sbin"))
 
 
 class PrefixRule(Value):
@@ -36,7 +36,7 @@ class PrefixRule(Value):
     def fits(self, words: Sequence[str]) -> bool:
         """Whether a command begins with the pattern, word for word."""
         return len(words) >= len(self.pattern) and all(
-            word in place for word, place in zip(words, self.pattern, strict=False)
+            word in alternatives for word, alternatives in zip(words, self.pattern, strict=False)
         )
 
 
@@ -57,12 +57,12 @@ class RuleBook(Value):
         `host_executable` puts it, or in a folder of the system.
         """
         exact = tuple(rule for rule in self.rules if rule.fits(words))
-        folder, slash, name = words[0].rpartition("/") if words else ("", "", "")
+        directory, slash, name = words[0].rpartition("/") if words else ("", "", "")
         if not slash:
             return exact
         by_name = tuple(rule for rule in self.rules if rule.fits((name, *words[1:])))
         paths = self.executables.get(name)
-        known = words[0] in paths if paths is not None else folder in _SYSTEM_FOLDERS
+        known = words[0] in paths if paths is not None else directory in _SYSTEM_DIRECTORIES
         return (*exact, *(rule for rule in by_name if known or rule.decision != "allow"))
 
     def joined(self, other: RuleBook) -> RuleBook:

@@ -6,7 +6,7 @@ from pydantic import AliasChoices, Field
 
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.items import ToolCall
-from codex_py.tools.agent_calls import InputArguments, as_output, said_in, spawner_of, telling
+from codex_py.tools.agent_calls import InputArguments, as_output, report_agent_call, spawner_of, texts_in
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.spec import ToolContext, ToolOutput
 
@@ -19,7 +19,7 @@ class SendInputArguments(InputArguments):
 async def send_input(call: ToolCall, context: ToolContext) -> ToolOutput:
     """Hand it over and give back a receipt at once. Raises `ToolError` for an agent that there is not."""
     arguments = parse_arguments(call, SendInputArguments)
-    given = arguments.given()
-    async with telling("send_input", context, targets=[arguments.target], prompt=said_in(given)) as ended:
-        ended([await spawner_of(context).send(arguments.target, given, interrupt=arguments.interrupt)])
+    inputs = arguments.to_inputs()
+    async with report_agent_call("send_input", context, targets=[arguments.target], prompt=texts_in(inputs)) as ended:
+        ended([await spawner_of(context).send(arguments.target, inputs, interrupt=arguments.interrupt)])
     return as_output({"submission_id": uuid7()})

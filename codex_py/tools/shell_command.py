@@ -11,13 +11,13 @@ from pydantic import AliasChoices, BaseModel, Field
 
 from codex_py.errors import ToolError
 from codex_py.patch.intercept import PatchInCommand, find_patch_in_command
-from codex_py.process.session import ExecSession
+from codex_py.process.session import RunningCommand
 from codex_py.protocol.items import ToolCall
 from codex_py.text.truncate import count_lines, truncate_middle
 from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
 from codex_py.tools.arguments import parse_arguments
-from codex_py.tools.command_line import CommandLine, command_of
-from codex_py.tools.exec_command import AwaitCommand, CommandReport, ExecCommand
+from codex_py.tools.command_line import CommandArguments, command_of
+from codex_py.tools.exec_command import AwaitCommand, CommandReporter, ExecCommand
 from codex_py.tools.exec_command_arguments import Whole
 from codex_py.tools.spec import ToolContext, ToolOutput
 
@@ -37,7 +37,7 @@ class ShellCommandArguments(BaseModel):
     prefix_rule: list[str] = Field(default_factory=list)
 
 
-class ShellCommand:
+class ShellCommandTool:
     """`allow_login_shell` is the user's setting; where it is off, `login` is not looked at."""
 
     def __init__(self, *, allow_login_shell: bool = True) -> None:
@@ -58,15 +58,15 @@ async def apply_found(patch: PatchInCommand, context: ToolContext, *, workdir: s
     """Apply the patch that a command of these tools consists of; the answer has their layout already."""
     if not patch.explicit:
         raise ToolError(IMPLICIT_PATCH)
-    folder = context.cwd / (workdir or "") / (patch.workdir or "")
-    return await apply_patch_text(patch.patch, context, workdir=folder)
+    directory = context.cwd / (workdir or "") / (patch.workdir or "")
+    return await apply_patch_text(patch.patch, context, workdir=directory)
 
 
 def wait_at_most(timeout_ms: int) -> AwaitCommand:
     """Wait for a command to end, kill it when it does not in time, and answer in the layout of these tools."""
 
     async def wait(
-        session: ExecSession, arguments: CommandLine, context: ToolContext, report: CommandReport
+        session: RunningCommand, arguments: CommandArguments, context: ToolContext, report: CommandReporter
     ) -> ToolOutput:
         del arguments  # the limit is not among them
         limit = max(0, min(timeout_ms, _MAX_TIMEOUT_MS))
@@ -77,8 +77,8 @@ def wait_at_most(timeout_ms: int) -> AwaitCommand:
         code = session.exit_code if ended else _TIMED_OUT
         context.processes.forget(session)
         report.finished(text, code)
-        said = text if ended else f"command timed out after {limit} milliseconds\n{text}"
-        return ToolOutput(_layout(said, code, seconds=report.seconds, cap=context.output_tokens), ok=code == 0)
+        message = text if ended else f"command timed out after {limit} milliseconds\n{text}"
+        return ToolOutput(_layout(message, code, seconds=report.seconds, cap=context.output_tokens), ok=code == 0)
 
     return wait
 

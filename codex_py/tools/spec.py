@@ -17,11 +17,12 @@ from codex_py.protocol.value import Value
 if TYPE_CHECKING:
     from codex_py.process.manager import ProcessManager
     from codex_py.sandbox.command import Sandbox
-    from codex_py.shell.command_line import CommandLine, CommandLineReader
+    from codex_py.shell.command_line import CommandLine
+    from codex_py.shell.reader import CommandLineReader
     from codex_py.tools.grants import Approvals
 
 
-class AgentWish(Value):
+class SpawnRequest(Value):
     """What the model wants of a new agent; without a model it gets that of the session.
 
     `skills` are names of skills put before it, `fork` says that it knows all that has been said so far.
@@ -41,11 +42,11 @@ class AgentSpawner(Protocol):
     What an agent may do comes from the session that starts it: nothing here can widen it. All of it raises `ToolError`.
     """
 
-    async def spawn(self, wish: AgentWish) -> AgentState:
+    async def spawn(self, request: SpawnRequest) -> AgentState:
         """Start an agent; it works on when this returns."""
         ...
 
-    async def send(self, target: str, given: tuple[UserInput, ...], *, interrupt: bool) -> AgentState:
+    async def send(self, target: str, inputs: tuple[UserInput, ...], *, interrupt: bool) -> AgentState:
         """Tell an agent something; with `interrupt` it drops what it does. Gives back its state before."""
         ...
 
@@ -74,7 +75,7 @@ class ToolContext(Value):
     puts a policy the user agreed to in place of `sandbox_policy` for the rest of the turn. `approvals` is what the
     user has allowed and forbidden so far. `shortfall` is what the sandbox here cannot hold, unless the user has
     accepted that. `plan` says that the turn is one of plan mode: nothing may be written, whatever a rule or an answer
-    would allow. `guards_accidents` is false where the user has chosen neither a sandbox nor questions: only rules and
+    would allow. `prevents_accidents` is false where the user has chosen neither a sandbox nor questions: only rules and
     hooks refuse there. `allowed` says that a hook, or the user asked by one, has agreed to the call: that saves the
     question about it, and lifts no sandbox. `fixed_path` is what a command finds its programs by, whatever a profile
     says; None where that is left to its shell. `agents` gives what starts agents, `use_skill` the text of a skill by
@@ -97,7 +98,7 @@ class ToolContext(Value):
     approvals: Approvals | None = None
     shortfall: str | None = None
     plan: bool = False
-    guards_accidents: bool = True
+    prevents_accidents: bool = True
     allowed: bool = False
     fixed_path: str | None = None
     agents: Callable[[], AgentSpawner] | None = None

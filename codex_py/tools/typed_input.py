@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.errors import ToolError
-from codex_py.process.session import ExecSession
+from codex_py.process.session import RunningCommand
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.policy import DangerFullAccess
 from codex_py.protocol.questions import ApprovalQuestion
-from codex_py.shell.command_line import Command
+from codex_py.shell.command_line import ShellCommand
 from codex_py.shell.dangerous import find_danger
 from codex_py.shell.runners import SHELLS, reads_script_from_input
 from codex_py.text.sanitize import sanitize_command, sanitize_line
-from codex_py.tools.approval import Ask, CommandFacts, Refuse, Verdict, decide_input, decide_typed
+from codex_py.tools.approval import ApprovalVerdict, AskVerdict, CommandFacts, RefuseVerdict, decide_input, decide_typed
 from codex_py.tools.grants import Approvals
-from codex_py.tools.guard import PLANNING, declined_because, put_question
+from codex_py.tools.orchestrator import PLANNING, declined_because, put_question
 from codex_py.tools.spec import ToolContext
 
 # As much of the line of a running command as a question about its input shows: the user has seen all of it before.
@@ -28,18 +28,18 @@ _ENDING_KEYS: Final = "\x03\x04"
 # Keys that move or send are no part of what a shell reads, nor are the marks round a paste.
 _KEYS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")
 _PASTE: Final = re.compile(r"\x1b\[20[01]~")
-_LONGEST_LINE: Final = 64 * 1024
+_MAX_LINE_LENGTH: Final = 64 * 1024
 # Programs that run a shell unless they are told another program.
 _SHELL_STARTERS: Final = frozenset(("screen", "script", "ssh", "su", "tmux"))
 
 
-def check_plan(text: str, session: ExecSession, context: ToolContext) -> None:
+def check_plan(text: str, session: RunningCommand, context: ToolContext) -> None:
     """In plan mode only a command that can write nothing may be typed into; raises `ToolError`."""
     if context.plan and not session.read_only and text.strip(_ENDING_KEYS):
         raise ToolError(f"{PLANNING}: session `{session.id}` was started before it, and what it does is not held back")
 
 
-async def permit_input(text: str, session: ExecSession, context: ToolContext) -> None:
+async def permit_input(text: str, session: RunningCommand, context: ToolContext) -> None:
     """Ask where that is needed; `ToolError` after a no.
 
     What a yes or a rule has let out of the sandbox is asked about for each input. Inside, and where there is no
@@ -56,9 +56,9 @@ async def permit_input(text: str, session: ExecSession, context: ToolContext) ->
     key = ("input", session.id, text)
     async with approvals.lock:
         verdict = _verdict(facts, session, context, approvals, outside=outside)
-        if isinstance(verdict, Refuse):
+        if isinstance(verdict, RefuseVerdict):
             raise ToolError(verdict.reason)
-        if not isinstance(verdict, Ask) or approvals.is_allowed(key):
+        if not isinstance(verdict, AskVerdict) or approvals.is_allowed(key):
             return
         question = ApprovalQuestion(
             id=uuid7(),
@@ -75,30 +75,30 @@ async def permit_input(text: str, session: ExecSession, context: ToolContext) ->
             approvals.allow(key)
 
 
-def note_typed(text: str, session: ExecSession) -> None:
+def note_typed(text: str, session: RunningCommand) -> None:
     """Keep what was typed since the last end of a line, for the judgement on what follows."""
     whole = (session.typed + text).replace("\r", "\n")
     *ended, line = _edited(whole).split("\n")
     while ended and ended[-1].endswith("\\"):
         line = f"{ended.pop()}\n{line}"
-    session.typed = line[:_LONGEST_LINE]
+    session.typed = line[:_MAX_LINE_LENGTH]
 
 
 def _verdict(
-    facts: CommandFacts, session: ExecSession, context: ToolContext, approvals: Approvals, *, outside: bool
-) -> Verdict:
+    facts: CommandFacts, session: RunningCommand, context: ToolContext, approvals: Approvals, *, outside: bool
+) -> ApprovalVerdict:
     can_ask = context.ask is not None
     typed = decide_typed(facts, approvals.rules, policy=context.approval, can_ask=can_ask)
     if not outside:
         return typed
     line = sanitize_line(session.line[:_SHOWN_LINE])
-    asked = decide_input(line, facts.danger, policy=context.approval, can_ask=can_ask)
-    return typed if isinstance(typed, Refuse) and isinstance(asked, Ask) else asked
+    verdict = decide_input(line, facts.danger, policy=context.approval, can_ask=can_ask)
+    return typed if isinstance(typed, RefuseVerdict) and isinstance(verdict, AskVerdict) else verdict
 
 
 def _facts(text: str, directory: Path, context: ToolContext) -> CommandFacts:
     line = context.read_command_line(_KEYS.sub("\n", _edited(text)), directory)
-    danger = find_danger(line, context.env.get("HOME")) if context.guards_accidents else None
+    danger = find_danger(line, context.env.get("HOME")) if context.prevents_accidents else None
     return CommandFacts(None, hidden=line.every_reading(), danger=danger)
 
 
@@ -107,32 +107,32 @@ def _edited(text: str) -> str:
     text = _PASTE.sub("", text)
     if not any(key in text for key in "\x03\x08\x15\x17\x7f"):
         return text
-    kept: list[str] = []
+    remaining: list[str] = []
     start = 0
     for key in text:
         if key in "\r\n":
-            kept.append(key)
-            start = len(kept)
+            remaining.append(key)
+            start = len(remaining)
         elif key in "\x08\x7f":
-            del kept[max(start, len(kept) - 1) :]
+            del remaining[max(start, len(remaining) - 1) :]
         elif key == "\x17":
-            while len(kept) > start and kept[-1] == " ":
-                kept.pop()
-            while len(kept) > start and kept[-1] != " ":
-                kept.pop()
+            while len(remaining) > start and remaining[-1] == " ":
+                remaining.pop()
+            while len(remaining) > start and remaining[-1] != " ":
+                remaining.pop()
         elif key in "\x03\x15":
-            del kept[start:]
+            del remaining[start:]
         else:
-            kept.append(key)
-    return "".join(kept)
+            remaining.append(key)
+    return "".join(remaining)
 
 
-def _is_shell(session: ExecSession, context: ToolContext) -> bool:
+def _is_shell(session: RunningCommand, context: ToolContext) -> bool:
     """Whether a command runs a shell that reads what is typed."""
     return any(map(_starts_shell, context.read_command_line(session.line, session.cwd).commands))
 
 
-def _starts_shell(command: Command) -> bool:
+def _starts_shell(command: ShellCommand) -> bool:
     if command.program in SHELLS:
         return reads_script_from_input(command.words)
     return command.program in _SHELL_STARTERS

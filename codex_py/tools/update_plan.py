@@ -25,6 +25,6 @@ class UpdatePlanArguments(BaseModel):
 async def update_plan(call: ToolCall, context: ToolContext) -> ToolOutput:
     """Tell the front end the whole list; nothing is kept of it here. Raises `ToolError` for wrong arguments."""
     arguments = parse_arguments(call, UpdatePlanArguments)
-    steps = tuple(PlanStep(one.step, one.status) for one in arguments.plan)
+    steps = tuple(PlanStep(step.step, step.status) for step in arguments.plan)
     context.emit(PlanUpdated(steps, arguments.explanation or ""))
     return ToolOutput("Plan updated")

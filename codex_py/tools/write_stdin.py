@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.errors import ToolError
-from codex_py.process.session import ExecSession
+from codex_py.process.session import RunningCommand
 from codex_py.protocol.encoding import decode_json
 from codex_py.protocol.events import CommandInput
 from codex_py.protocol.items import ToolCall
@@ -58,26 +58,26 @@ class WriteStdin:
             session.take(),
             standing=standing_of(session.exit_code, session.id),
             seconds=time.monotonic() - began,
-            asked=arguments.max_output_tokens,
+            max_tokens=arguments.max_output_tokens,
             cap=context.output_tokens,
         )
         if session.exit_code is not None:
             context.processes.forget(session)
         return ToolOutput(reply)
 
-    def _patience(self, chars: str, asked_ms: int | None) -> float:
+    def _patience(self, chars: str, requested_ms: int | None) -> float:
         least, most = (MIN_YIELD_MS, MAX_YIELD_MS) if chars else (MIN_POLL_MS, self._max_poll_ms)
-        return max(least, min(asked_ms or 0, most)) / 1000
+        return max(least, min(requested_ms or 0, most)) / 1000
 
 
-def _live(session_id: int, context: ToolContext) -> ExecSession:
+def _live(session_id: int, context: ToolContext) -> RunningCommand:
     try:
         return context.processes.get(session_id)
     except ToolError as error:
         raise ToolError(f"{_FAILED}: {error}") from error
 
 
-def _type(session: ExecSession, chars: str) -> None:
+def _type(session: RunningCommand, chars: str) -> None:
     if not chars.strip(_CTRL_C) and not session.tty:
         session.interrupt()
     elif session.exit_code is None:

@@ -253,7 +253,7 @@ def test_a_broken_configuration_is_told_where_it_counts(place: Place) -> None:
     assert refused.value.code == -32603
 
 
-def test_a_folder_beside_the_project_is_writable_too(place: Place) -> None:
+def test_a_directory_beside_the_project_is_writable_too(place: Place) -> None:
     beside = place.home / "beside"
     beside.mkdir()
     script = ([call("c1", "exec_command", {"cmd": f"touch {beside}/made"})], [say("done")])

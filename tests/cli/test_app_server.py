@@ -53,7 +53,7 @@ def test_the_files_of_an_untrusted_project_do_nothing(place: Place) -> None:
     assert any("hooks" in message for message in client.warnings())
 
 
-def test_the_login_and_the_models_are_known_where_the_folder_is_gone(place: Place) -> None:
+def test_the_login_and_the_models_are_known_where_the_directory_is_gone(place: Place) -> None:
     place.use_model("http://127.0.0.1:9/v1")
     with app_server(place) as client:
         here = {method: client.ask(method) for method in ("account/read", "model/list")}

@@ -242,7 +242,7 @@ def test_single_commands_run_in_the_sandbox(place: Place) -> None:
     assert (killed["exitCode"], killed["stdout"]) == (137, "")
 
 
-def test_skills_are_listed_switched_and_found_in_more_folders(place: Place) -> None:
+def test_skills_are_listed_switched_and_found_in_more_directories(place: Place) -> None:
     place.write(".agents/skills/alpha/SKILL.md", "---\nname: alpha\ndescription: does alpha\n---\nBODY\n")
     bad = place.write(".agents/skills/bad/SKILL.md", "---\nname: bad\n---\n")
     more = place.home / "more/beta/SKILL.md"

@@ -119,7 +119,7 @@ def test_a_bad_config_file_is_named_with_its_line(place: Place, text: str, named
     assert [word for word in named if word not in line] == []
 
 
-def test_a_config_that_is_not_utf_8_or_a_folder_is_one_line(place: Place) -> None:
+def test_a_config_that_is_not_utf_8_or_a_directory_is_one_line(place: Place) -> None:
     config = place.codex_home / "config.toml"
     config.write_bytes(b'model = "\xff"\n')
     assert "config.toml" in refused(place, "exec", "go", code=2)
@@ -167,7 +167,7 @@ def test_a_home_of_an_impossible_name_is_one_line(place: Place) -> None:
     assert "CODEX_HOME" in refused(place.with_env(CODEX_HOME=f"/{LONG}"), "exec", "go", code=2)
 
 
-def test_a_folder_that_was_deleted_under_it_is_one_line(place: Place) -> None:
+def test_a_directory_that_was_deleted_under_it_is_one_line(place: Place) -> None:
     argv = ["/bin/sh", "-c", 'mkdir gone && cd gone && rmdir ../gone && exec "$0" config', COMMAND]
     with Running(argv, env=place.env, cwd=place.repo) as running:
         ended = running.wait()

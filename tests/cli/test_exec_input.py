@@ -271,7 +271,7 @@ def test_outside_a_repository_only_with_the_flag(place: Place) -> None:
     assert len(model.requests) == 3
 
 
-def test_an_empty_git_folder_is_no_repository(place: Place) -> None:
+def test_an_empty_git_directory_is_no_repository(place: Place) -> None:
     outside = place.home / "plain/below"
     outside.mkdir(parents=True)
     # As a sandbox leaves it for a moment where it keeps commands from making one.

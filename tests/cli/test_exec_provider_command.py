@@ -16,13 +16,13 @@ from tests.support.process import run
 @pytest.mark.parametrize("is_added", [False, True], ids=["of the project", "of an added directory"])
 def test_a_token_command_that_commands_may_write_is_named_and_not_started(place: Place, is_added: bool) -> None:
     with TemporaryDirectory(dir="/var/tmp") as added, FakeResponses() as model:
-        folder = (Path(added) if is_added else place.repo / ".venv") / "bin"
-        planted = PlantedPrograms(place, folder, ["get-token"])
+        directory = (Path(added) if is_added else place.repo / ".venv") / "bin"
+        planted = PlantedPrograms(place, directory, ["get-token"])
         place.use_model(model.base_url, auth={"command": "get-token"})
         flags = ["-s", "workspace-write", "--add-dir", added] if is_added else []
         # From elsewhere: it is the session's directory that counts.
         ended = run(planted.place, "exec", "-C", place.repo, *flags, "hi", cwd=place.home)
-    assert f"`get-token` of `model_providers.fake.auth` is not started: it is `{folder}/get-token`" in ended.err
+    assert f"`get-token` of `model_providers.fake.auth` is not started: it is `{directory}/get-token`" in ended.err
     assert (ended.status, planted.ran(), model.requests) == (1, [], [])
 
 

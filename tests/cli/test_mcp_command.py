@@ -149,9 +149,9 @@ def test_a_required_server_that_is_dead_ends_exec_before_it_begins(place: Place)
 
 
 def test_what_skills_need_is_listed(place: Place) -> None:
-    folder = place.codex_home / "skills" / "helper"
-    (folder / "agents").mkdir(parents=True)
-    (folder / "SKILL.md").write_text("---\nname: helper\ndescription: needs things\n---\nUse them.\n")
+    directory = place.codex_home / "skills" / "helper"
+    (directory / "agents").mkdir(parents=True)
+    (directory / "SKILL.md").write_text("---\nname: helper\ndescription: needs things\n---\nUse them.\n")
     line = shlex.join(odd_words("good"))
     needs = [
         f"{{type: mcp, value: odd, transport: stdio, command: '{line}'}}",
@@ -159,7 +159,7 @@ def test_what_skills_need_is_listed(place: Place) -> None:
     ]
     needs += ["{type: env_var, value: HOME}", "{type: env_var, value: NOT_THERE, description: a key}"]
     tools = "".join(f"    - {need}\n" for need in needs)
-    (folder / "agents/openai.yaml").write_text(f"dependencies:\n  tools:\n{tools}")
+    (directory / "agents/openai.yaml").write_text(f"dependencies:\n  tools:\n{tools}")
     place.configure(odd("any", "good"))
     found = json.loads(run(place, "skills", "deps", "--json").out)
     assert [(one["skill"], one["kind"], one["name"], one["missing"]) for one in found] == [
@@ -174,11 +174,11 @@ def test_what_skills_need_is_listed(place: Place) -> None:
 
 
 def test_exec_installs_what_a_skill_needs_when_it_is_told_to(place: Place, tmp_path: Path) -> None:
-    folder = place.codex_home / "skills" / "helper"
-    (folder / "agents").mkdir(parents=True)
-    (folder / "SKILL.md").write_text("---\nname: helper\ndescription: needs a server\n---\nUse it.\n")
+    directory = place.codex_home / "skills" / "helper"
+    (directory / "agents").mkdir(parents=True)
+    (directory / "SKILL.md").write_text("---\nname: helper\ndescription: needs a server\n---\nUse it.\n")
     line = shlex.join(odd_words("good"))
-    (folder / "agents/openai.yaml").write_text(
+    (directory / "agents/openai.yaml").write_text(
         f"dependencies:\n  tools:\n    - {{type: mcp, value: odd, transport: stdio, command: '{line}'}}\n"
     )
     with FakeResponses([call("c", "mcp__odd__reads", {})], [say("done")]) as model:

@@ -69,20 +69,20 @@ async def test_every_scenario_of_a_suite_passes(suite: str, tmp_path: Path) -> N
     assert sorted(re.findall(r"(?m)^✓ (\S+): \d+ passed, 0 failed$", printed)) == SUITES[suite], printed
 
 
-def checks_in(folder: Path) -> list[dict[str, Any]]:
+def checks_in(directory: Path) -> list[dict[str, Any]]:
     """What a scenario has looked at, as it wrote it down."""
-    (told,) = folder.rglob("checks.json")
+    (told,) = directory.rglob("checks.json")
     return json.loads(told.read_bytes())
 
 
-async def play(kind: str, name: str, folder: Path) -> str:
+async def play(kind: str, name: str, directory: Path) -> str:
     """Play a scenario or a suite of them against our client; the end of what is printed, and what the client heard."""
     heard: list[str] = []
 
     async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         address, told = json.loads(await reader.readline())
         try:
-            heard.extend(await call_everything(address, told, folder))
+            heard.extend(await call_everything(address, told, directory))
         except McpFailed as failure:
             writer.write(str(failure).encode())
         writer.close()
@@ -91,10 +91,10 @@ async def play(kind: str, name: str, folder: Path) -> str:
         port = door.sockets[0].getsockname()[1]
         # The package wants a newer Node than some machines have; that of the dev extra is new enough.
         process = await asyncio.create_subprocess_exec(
-            *(str(BIN / "node"), script("conformance"), "client", kind, name, "-o", str(folder)),
+            *(str(BIN / "node"), script("conformance"), "client", kind, name, "-o", str(directory)),
             *("--timeout", "120000", "--command", f"{sys.executable} -I -S {DOOR} {port}"),
-            cwd=folder,
-            env={"PATH": "/usr/bin:/bin", "HOME": str(folder), **KEPT_CODE},
+            cwd=directory,
+            env={"PATH": "/usr/bin:/bin", "HOME": str(directory), **KEPT_CODE},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )

@@ -240,12 +240,12 @@ def test_a_server_of_a_plugin_runs_in_the_sandbox_when_the_user_says_so(
     place: Place, tmp_path: Path, port: int, wrapper: list[str]
 ) -> None:
     out = place.home / "escaped"
-    folder = make_plugin(tmp_path / "p")
-    write(folder / "serve.py", SERVE)
+    directory = make_plugin(tmp_path / "p")
+    write(directory / "serve.py", SERVE)
     words = ["${PLUGIN_ROOT}/serve.py", str(out), str(port), *odd_words("good", "tools=plain")[1:]]
     servers = {"theirs": {"command": sys.executable, "args": words}}
-    write(folder / ".mcp.json", json.dumps({"mcpServers": servers}))
-    install(place, folder)
+    write(directory / ".mcp.json", json.dumps({"mcpServers": servers}))
+    install(place, directory)
     table = f'{enabled()}[plugins."demo@local".mcp_servers.theirs]\ndefault_tools_approval_mode = "approve"\n'
     seen_with: dict[str, str] = {}
     for sandbox in ("session", "network", "outside"):
@@ -267,9 +267,9 @@ def test_a_server_of_a_plugin_runs_in_the_sandbox_when_the_user_says_so(
 
 
 def test_a_server_of_a_plugin_with_another_word_for_its_sandbox_is_left_out(place: Place, tmp_path: Path) -> None:
-    folder = make_plugin(tmp_path / "p")
-    add_server(folder)
-    install(place, folder)
+    directory = make_plugin(tmp_path / "p")
+    add_server(directory)
+    install(place, directory)
     place.configure(f'{enabled()}[plugins."demo@local".mcp_servers.theirs]\nsandbox = "yes"\n')
     listed = run(place, "mcp", "list", "--json")
     assert json.loads(listed.out) == []

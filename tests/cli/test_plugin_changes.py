@@ -24,12 +24,12 @@ ID = "demo@local"
 def root(place: Place, tmp_path: Path) -> Path:
     """An installed plugin with a skill, a server and a hook that leaves a mark."""
     place.configure("")
-    folder = make_plugin(tmp_path / "p")
-    add_server(folder)
+    directory = make_plugin(tmp_path / "p")
+    add_server(directory)
     hook = {"hooks": [{"type": "command", "command": "touch hooked"}]}
-    write(folder / "hooks/hooks.json", json.dumps({"hooks": {"SessionStart": [hook]}}))
-    (folder / "also").symlink_to("skills")
-    assert run(place, "plugin", "add", folder, "--yes").status == 0
+    write(directory / "hooks/hooks.json", json.dumps({"hooks": {"SessionStart": [hook]}}))
+    (directory / "also").symlink_to("skills")
+    assert run(place, "plugin", "add", directory, "--yes").status == 0
     return place.codex_home / "plugins/cache/local/demo/1.2"
 
 
@@ -134,27 +134,27 @@ def test_one_without_a_record_is_recorded_when_it_is_loaded(place: Place, tmp_pa
 
 def test_a_server_in_python_leaves_nothing_in_its_plugin(place: Place, tmp_path: Path) -> None:
     place.configure("")
-    folder = make_plugin(tmp_path / "p")
-    write(folder / "beside.py", "import runpy\n")
+    directory = make_plugin(tmp_path / "p")
+    write(directory / "beside.py", "import runpy\n")
     write(
-        folder / "serve.py",
+        directory / "serve.py",
         "import sys, beside\ndel sys.argv[0]\nbeside.runpy.run_path(sys.argv[0], None, '__main__')\n",
     )
     command, *words = odd_words("good")
     entry = {"command": command, "args": ["${PLUGIN_ROOT}/serve.py", *words]}
-    write(folder / ".mcp.json", json.dumps({"mcpServers": {"theirs": entry}}))
-    assert run(place, "plugin", "add", folder, "--yes").status == 0
+    write(directory / ".mcp.json", json.dumps({"mcpServers": {"theirs": entry}}))
+    assert run(place, "plugin", "add", directory, "--yes").status == 0
     for _ in range(2):
         ended, (_, has_server, _) = use(place)
         assert (ID in ended.err, has_server) == (False, True)
 
 
 def test_a_hook_of_a_plugin_that_changes_during_the_session_is_not_run_any_more(place: Place, tmp_path: Path) -> None:
-    folder = make_plugin(tmp_path / "p")
+    directory = make_plugin(tmp_path / "p")
     hook = {"hooks": [{"type": "command", "command": "sh ${PLUGIN_ROOT}/count.sh"}]}
-    write(folder / "count.sh", "echo run >> counted\n")
-    write(folder / "hooks/hooks.json", json.dumps({"hooks": {"PreToolUse": [hook]}}))
-    changed = install(place, folder) / "count.sh"
+    write(directory / "count.sh", "echo run >> counted\n")
+    write(directory / "hooks/hooks.json", json.dumps({"hooks": {"PreToolUse": [hook]}}))
+    changed = install(place, directory) / "count.sh"
     calls = [[call(f"c{n}", "exec_command", {"cmd": "true", "login": False})] for n in range(2)]
     # A hook of the user's changes the plugin: no command in the sandbox could.
     use_hooks(place, PostToolUse=[entry(f"echo 'echo more >> counted' >> {changed}", "Bash")])

@@ -35,19 +35,19 @@ def config(place: Place) -> str:
     return (place.codex_home / "config.toml").read_text()
 
 
-def with_everything(folder: Path, marker: Path) -> Path:
+def with_everything(directory: Path, marker: Path) -> Path:
     """A plugin whose every part would leave a mark when it was run."""
     touch = f"touch {marker}"
-    make_plugin(folder, description="does it all", apps="./.app.json")
+    make_plugin(directory, description="does it all", apps="./.app.json")
     write(
-        folder / ".mcp.json",
+        directory / ".mcp.json",
         json.dumps({"mcpServers": {"theirs": {"command": "sh", "args": ["-c", touch], "env": {"T_KEY": "${T_KEY}"}}}}),
     )
     hook = {"matcher": "Bash", "hooks": [{"type": "command", "command": touch}]}
-    write(folder / "hooks/hooks.json", json.dumps({"hooks": {"PreToolUse": [hook]}}))
-    write(folder / ".app.json", json.dumps({"apps": {"tracker": {"id": "conn_1"}}}))
-    write(folder / "commands/do.md", "Do it.\n")
-    return folder
+    write(directory / "hooks/hooks.json", json.dumps({"hooks": {"PreToolUse": [hook]}}))
+    write(directory / ".app.json", json.dumps({"apps": {"tracker": {"id": "conn_1"}}}))
+    write(directory / "commands/do.md", "Do it.\n")
+    return directory
 
 
 def test_what_a_plugin_brings_is_shown_with_every_command_and_nothing_is_run(place: Place, tmp_path: Path) -> None:
@@ -95,10 +95,10 @@ def test_only_a_yes_on_the_terminal_installs(place: Place, tmp_path: Path, typed
 
 
 def test_a_repository_is_fetched_at_what_it_shows_or_at_a_tag(place: Place, tmp_path: Path) -> None:
-    folder = make_plugin(tmp_path / "p")
-    url = commit(folder, place)
-    tag(make_plugin(folder, version="2.0"), place, "v2")
-    tag(make_plugin(folder, version="3.0"), place, "v3")
+    directory = make_plugin(tmp_path / "p")
+    url = commit(directory, place)
+    tag(make_plugin(directory, version="2.0"), place, "v2")
+    tag(make_plugin(directory, version="3.0"), place, "v3")
     for ref, version in (("", "3.0"), ("#v2", "2.0"), ("#main", "3.0")):
         added = run(place, "plugin", "add", url + ref, "--yes", "--json")
         assert (added.status, json.loads(added.out)["version"]) == (0, version)
@@ -125,9 +125,9 @@ def test_no_filter_hook_or_helper_of_the_users_is_started_for_a_plugin(place: Pl
     hook = place.home / "post-checkout"
     hook.write_text(f"#!/bin/sh\ntouch {canary}\n")
     hook.chmod(0o755)
-    folder = make_plugin(tmp_path / "p")
-    write(folder / ".gitattributes", "* filter=own\n")
-    url = commit(folder, place)
+    directory = make_plugin(tmp_path / "p")
+    write(directory / ".gitattributes", "* filter=own\n")
+    url = commit(directory, place)
     canary.unlink(missing_ok=True)
     assert run(place, "plugin", "add", url, "--yes").status == 0
     assert not canary.exists()
@@ -160,7 +160,7 @@ def test_a_marketplace_offers_plugins_by_name(place: Place, tmp_path: Path) -> N
     assert [one["skills"] for one in listed] == [["one:greet"], ["two:two"]]
 
 
-def test_a_folder_inside_is_named_by_its_path(place: Place, tmp_path: Path) -> None:
+def test_a_directory_inside_is_named_by_its_path(place: Place, tmp_path: Path) -> None:
     make_plugin(tmp_path / "repository/tools/demo")
     assert run(place, "plugin", "add", tmp_path / "repository", "--yes").status == 1
     assert run(place, "plugin", "add", tmp_path / "repository", "--path", "../..", "--yes").status == 2
@@ -168,50 +168,50 @@ def test_a_folder_inside_is_named_by_its_path(place: Place, tmp_path: Path) -> N
     assert cache(place) == ["local/demo/1.2"]
 
 
-def link_out(folder: Path) -> None:
-    (folder / "skills/greet/secret").symlink_to("/etc/passwd")
+def link_out(directory: Path) -> None:
+    (directory / "skills/greet/secret").symlink_to("/etc/passwd")
 
 
-def link_up(folder: Path) -> None:
-    (folder / "up").symlink_to("../../..")
+def link_up(directory: Path) -> None:
+    (directory / "up").symlink_to("../../..")
 
 
-def fifo(folder: Path) -> None:
-    os.mkfifo(folder / "skills/pipe")
+def fifo(directory: Path) -> None:
+    os.mkfifo(directory / "skills/pipe")
 
 
-def giant(folder: Path) -> None:
-    with (folder / "giant").open("wb") as file:
+def giant(directory: Path) -> None:
+    with (directory / "giant").open("wb") as file:
         file.truncate(65 * 1024 * 1024)
 
 
-def deep(folder: Path) -> None:
-    folder.joinpath(*["d"] * 40).mkdir(parents=True)
+def deep(directory: Path) -> None:
+    directory.joinpath(*["d"] * 40).mkdir(parents=True)
 
 
-def hidden_name(folder: Path) -> None:
-    (folder / "a\x1b]0;b").write_text("")
+def hidden_name(directory: Path) -> None:
+    (directory / "a\x1b]0;b").write_text("")
 
 
-def bad_name(folder: Path) -> None:
-    make_plugin(folder, "../../evil")
+def bad_name(directory: Path) -> None:
+    make_plugin(directory, "../../evil")
 
 
-def option_name(folder: Path) -> None:
-    make_plugin(folder, "--yes")
+def option_name(directory: Path) -> None:
+    make_plugin(directory, "--yes")
 
 
-def no_manifest(folder: Path) -> None:
-    (folder / ".codex-plugin/plugin.json").write_text("[1, 2")
+def no_manifest(directory: Path) -> None:
+    (directory / ".codex-plugin/plugin.json").write_text("[1, 2")
 
 
-def giant_manifest(folder: Path) -> None:
-    make_plugin(folder, description="x" * 70_000)
+def giant_manifest(directory: Path) -> None:
+    make_plugin(directory, description="x" * 70_000)
 
 
-def linked_manifest(folder: Path) -> None:
-    manifest = folder / ".codex-plugin/plugin.json"
-    outside = manifest.rename(folder.parent / "outside.json")
+def linked_manifest(directory: Path) -> None:
+    manifest = directory / ".codex-plugin/plugin.json"
+    outside = manifest.rename(directory.parent / "outside.json")
     manifest.symlink_to(outside)
 
 
@@ -222,12 +222,12 @@ def linked_manifest(folder: Path) -> None:
         *(bad_name, option_name, no_manifest, giant_manifest, linked_manifest),
     ],
 )
-def test_a_hostile_folder_is_refused_in_one_line_and_leaves_nothing(
+def test_a_hostile_directory_is_refused_in_one_line_and_leaves_nothing(
     place: Place, tmp_path: Path, spoil: Callable[[Path], None]
 ) -> None:
-    folder = make_plugin(tmp_path / "p")
-    spoil(folder)
-    refused = run(place, "plugin", "add", folder, "--yes")
+    directory = make_plugin(tmp_path / "p")
+    spoil(directory)
+    refused = run(place, "plugin", "add", directory, "--yes")
     assert (refused.status, refused.out, refused.err.count("\n")) == (1, "", 1)
     assert refused.err.startswith("error: ")
     assert "\x1b" not in refused.err
@@ -258,9 +258,9 @@ def test_an_address_that_is_none_is_refused_in_one_line(place: Place, source: st
 
 
 def test_what_a_repository_links_or_hooks_is_neither_followed_nor_run(place: Place, tmp_path: Path) -> None:
-    folder = make_plugin(tmp_path / "p")
-    (folder / "out").symlink_to("/etc")
-    refused = run(place, "plugin", "add", commit(folder, place), "--yes")
+    directory = make_plugin(tmp_path / "p")
+    (directory / "out").symlink_to("/etc")
+    refused = run(place, "plugin", "add", commit(directory, place), "--yes")
     assert (refused.status, refused.err) == (
         1,
         "error: the plugin is refused: `out` in it is a link that leads out of the plugin\n",
@@ -269,11 +269,11 @@ def test_what_a_repository_links_or_hooks_is_neither_followed_nor_run(place: Pla
 
 
 def test_links_inside_and_modes_are_kept_and_nobody_else_can_read(place: Place, tmp_path: Path) -> None:
-    folder = make_plugin(tmp_path / "p")
-    script = write(folder / "bin/run.sh", "#!/bin/sh\n")
+    directory = make_plugin(tmp_path / "p")
+    script = write(directory / "bin/run.sh", "#!/bin/sh\n")
     script.chmod(0o4755)
-    (folder / "link").symlink_to("bin/run.sh")
-    assert run(place, "plugin", "add", folder, "--yes").status == 0
+    (directory / "link").symlink_to("bin/run.sh")
+    assert run(place, "plugin", "add", directory, "--yes").status == 0
     root = place.codex_home / "plugins/cache/local/demo/1.2"
     assert (root / "link").readlink() == Path("bin/run.sh")
     assert stat.S_IMODE((root / "bin/run.sh").stat().st_mode) == 0o700
@@ -282,10 +282,10 @@ def test_links_inside_and_modes_are_kept_and_nobody_else_can_read(place: Place, 
 
 
 def test_a_plugin_that_cannot_be_replaced_leaves_the_earlier_one(place: Place, tmp_path: Path) -> None:
-    folder = make_plugin(tmp_path / "p")
-    assert run(place, "plugin", "add", folder, "--yes").status == 0
-    fifo(make_plugin(folder, version="9"))
-    assert run(place, "plugin", "add", folder, "--yes").status == 1
+    directory = make_plugin(tmp_path / "p")
+    assert run(place, "plugin", "add", directory, "--yes").status == 0
+    fifo(make_plugin(directory, version="9"))
+    assert run(place, "plugin", "add", directory, "--yes").status == 1
     assert cache(place) == ["local/demo/1.2"]
 
 
@@ -307,9 +307,9 @@ def test_plugins_are_switched_and_removed_and_comments_stay(place: Place, tmp_pa
 
 
 def test_plugins_are_listed_whether_configured_or_only_there(place: Place, tmp_path: Path) -> None:
-    folder = make_plugin(tmp_path / "p")
-    add_server(folder, "one")
-    install(place, folder, "demo@shop", "1.9")
+    directory = make_plugin(tmp_path / "p")
+    add_server(directory, "one")
+    install(place, directory, "demo@shop", "1.9")
     install(place, make_plugin(tmp_path / "q", version="1.10"), "demo@shop", "1.10")
     place.configure(enabled("gone@shop") + enabled("../..@x"))
     listed = json.loads(run(place, "plugin", "list", "--json").out)
@@ -324,9 +324,9 @@ def test_plugins_are_listed_whether_configured_or_only_there(place: Place, tmp_p
 
 
 def test_the_servers_of_a_plugin_are_listed_with_where_they_are_from(place: Place, tmp_path: Path) -> None:
-    folder = make_plugin(tmp_path / "p")
-    add_server(folder)
-    assert run(place, "plugin", "add", folder, "--yes").status == 0
+    directory = make_plugin(tmp_path / "p")
+    add_server(directory)
+    assert run(place, "plugin", "add", directory, "--yes").status == 0
     [one] = json.loads(run(place, "mcp", "list", "--json").out)
     assert (one["name"], one["origin"], one["plugin"]) == ("theirs", "plugin", "demo@local")
     refused = run(place, "mcp", "remove", "theirs")

@@ -80,7 +80,7 @@ def test_the_mode_decides_what_can_be_written(place: Place) -> None:
     assert [path.name for path in place.repo.glob(".codex")] == []
 
 
-def test_another_folder_and_an_extra_root(place: Place) -> None:
+def test_another_directory_and_an_extra_root(place: Place) -> None:
     # The whole machine's temporary folder holds the test's, so it is left out.
     other = place.home / "other"
     other.mkdir()

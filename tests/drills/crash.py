@@ -170,11 +170,11 @@ def _left_behind(place: Place) -> list[str]:
     return []
 
 
-def _working_in(folder: Path) -> list[str]:
+def _working_in(directory: Path) -> list[str]:
     found: list[str] = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if (process / "cwd").readlink() == folder:
+            if (process / "cwd").readlink() == directory:
                 found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
         except OSError:
             continue

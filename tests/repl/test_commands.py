@@ -45,7 +45,7 @@ def test_the_model_is_changed_by_its_name_and_kept_after_a_yes(place: Place, rea
             terminal.wait_for("Enter use this model").type("-mini\r")
             terminal.wait_for("Reasoning effort").wait_for("❯ ● default").type("2")
             terminal.wait_for("Keep this model as the default?").wait_for("❯ n").type("y")
-            terminal.wait_for("kept in `~/.codex/config.toml`")
+            terminal.wait_for("saved in `~/.codex/config.toml`")
             run_command(terminal, "/model gpt-5.5 loud")
             terminal.wait_for("`loud` is not allowed here")
 

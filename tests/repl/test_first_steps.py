@@ -9,7 +9,7 @@ from tests.support.home import Place
 from tests.support.terminal import Terminal
 
 
-def test_an_unknown_folder_is_asked_about_once(place: Place) -> None:
+def test_an_unknown_directory_is_asked_about_once(place: Place) -> None:
     place.write(".codex/config.toml", 'model_reasoning_effort = "low"\n')
     with Terminal(place, "--offline") as terminal:
         terminal.wait_for("Do you trust this folder?").wait_for(".codex/config.toml").wait_for("❯ n  No")

@@ -27,13 +27,13 @@ from codex_py.core.build import SessionRequest, open_session
 from codex_py.protocol.events import MessageDone
 from codex_py.ui.repl.app import FrontEnd
 from codex_py.config.tui import read_tui
-from codex_py.ui.repl.start import Errand, Place
+from codex_py.ui.repl.start import LaunchContext, LaunchOptions
 
 given, home, cwd = terminal_parser().parse_args([]), Path(os.environ["CODEX_HOME"]), Path.cwd()
 loaded = load_settings(given, home, cwd)
 request = config_request(given, home, cwd)
 tui = read_tui(loaded.config.tui, os.environ)
-place = Place(home=home, cwd=cwd, env=os.environ, loaded=loaded, tui=tui, request=request)
+place = LaunchContext(home=home, cwd=cwd, env=os.environ, loaded=loaded, tui=tui, request=request)
 
 def break_down():
     raise ZeroDivisionError("a bug")
@@ -53,7 +53,7 @@ class Host:
             session.subscribe(listen)
             yield session
 
-sys.exit(asyncio.run(FrontEnd(place).run(Host(), Errand("go"))))
+sys.exit(asyncio.run(FrontEnd(place).run(Host(), LaunchOptions("go"))))
 """
 
 
@@ -127,8 +127,8 @@ def test_a_draft_lies_in_our_home_for_as_long_as_it_is_edited(place: Place, read
             terminal.wait_for("› written").press("enter")
             terminal.wait_for("● read").wait_for_prompt()
 
-            file, folder = (line.split(" ", 1) for line in seen.read_text().splitlines())
-            assert (file[0], folder) == ("600", ["700", str(place.codex_home / "drafts")])
+            file, directory = (line.split(" ", 1) for line in seen.read_text().splitlines())
+            assert (file[0], directory) == ("600", ["700", str(place.codex_home / "drafts")])
             assert Path(file[1]).parent == place.codex_home / "drafts"
             assert list((place.codex_home / "drafts").iterdir()) == []
             assert list(own_tmp.iterdir()) == []

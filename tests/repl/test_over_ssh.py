@@ -23,13 +23,13 @@ _COPY: Final = "\x1b]52;c;" + b64encode(b"copy me").decode() + "\a"
 _KEEPER: Final = '#!/bin/sh\necho "$@" > "$KEPT.words"\ncat > "$KEPT"\nexit ${STATUS-0}\n'
 
 
-def program(folder: Path, *names: str) -> Path:
+def program(directory: Path, *names: str) -> Path:
     """Programs that keep what they are given in the file of `$KEPT`."""
-    folder.mkdir(exist_ok=True)
+    directory.mkdir(exist_ok=True)
     for name in names:
-        (folder / name).write_text(_KEEPER)
-        (folder / name).chmod(0o755)
-    return folder
+        (directory / name).write_text(_KEEPER)
+        (directory / name).chmod(0o755)
+    return directory
 
 
 def words(shown: str) -> list[str]:
@@ -39,16 +39,16 @@ def words(shown: str) -> list[str]:
 @pytest.fixture
 def programs() -> Generator[Path]:
     """A directory for programs that is not in a temporary one: those are passed over when we start a program."""
-    with TemporaryDirectory(dir=Path(__file__).parents[2] / ".venv") as folder:
-        yield Path(folder)
+    with TemporaryDirectory(dir=Path(__file__).parents[2] / ".venv") as directory:
+        yield Path(directory)
 
 
-def copied(place: Place, ready: Ready, folder: Path, told: str, env: Mapping[str, str]) -> bytes:
+def copied(place: Place, ready: Ready, directory: Path, told: str, env: Mapping[str, str]) -> bytes:
     """What the terminal has got after `/copy`, which is to be told in these words."""
-    path = f"{program(folder, 'tmux', 'xclip')}:{place.env['PATH']}"
+    path = f"{program(directory, 'tmux', 'xclip')}:{place.env['PATH']}"
     with FakeResponses([say("copy me")]) as model:
         ready(model)
-        there, term = place.with_env(PATH=path, KEPT=str(folder / "kept"), **env), env.get("TERM", "xterm-256color")
+        there, term = place.with_env(PATH=path, KEPT=str(directory / "kept"), **env), env.get("TERM", "xterm-256color")
         with Terminal(there, "hi", TERM=term) as terminal:
             terminal.wait_for("● copy me").wait_for_prompt().type("/copy")
             terminal.wait_for("1/1").press("enter")

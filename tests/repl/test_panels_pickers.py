@@ -10,13 +10,13 @@ from typing import TypeVar
 import pytest
 
 from codex_py.config.keymap import ACTIONS
-from codex_py.core.offered_models import ModelRow, OfferedModels
-from codex_py.core.offered_sessions import SessionSummary
+from codex_py.core.model_choices import ModelRow, OfferedModels
+from codex_py.core.session_choices import SessionSummary
 from codex_py.errors import UserError
 from codex_py.protocol.live_process import LiveProcess
 from codex_py.ui.repl.panels.askers import PanelAsker
 from codex_py.ui.repl.panels.first_run import WELCOME
-from codex_py.ui.repl.panels.forms import Asker, Entry, Line, Listing
+from codex_py.ui.repl.panels.forms import FormAsker, ListEntry, ListForm, TextLine
 from codex_py.ui.repl.panels.help import help_sections, show_help
 from codex_py.ui.repl.panels.hooks import manage_hooks
 from codex_py.ui.repl.panels.models import ModelChoice, choose_model
@@ -33,10 +33,10 @@ from tests.support.session import watched_session
 
 T = TypeVar("T")
 MODES = ("read-only", "workspace-write", "danger-full-access")
-FRUIT = Listing("Fruit", tuple(Entry(name, name.lower()) for name in ("Apple", "Pear", "Plum", "Quince")))
+FRUIT = ListForm("Fruit", tuple(ListEntry(name, name.lower()) for name in ("Apple", "Pear", "Plum", "Quince")))
 
 
-async def chosen(work: Callable[[Asker], Awaitable[T]], *presses: str, size: tuple[int, int] = (80, 24)) -> T:
+async def chosen(work: Callable[[FormAsker], Awaitable[T]], *presses: str, size: tuple[int, int] = (80, 24)) -> T:
     """What comes of keys pressed one after the other; `see: …` waits for a text on the screen."""
     async with panel_host(*size) as host:
         choosing = asyncio.ensure_future(work(PanelAsker(host.panels.show)))
@@ -66,18 +66,20 @@ async def test_a_list_is_searched_and_chosen_from(presses: tuple[str, ...], valu
 
 
 async def test_names_that_match_come_before_texts_that_do() -> None:
-    listing = Listing("L", (Entry(1, "first", words="plum"), Entry(2, "plum")))
+    listing = ListForm("L", (ListEntry(1, "first", words="plum"), ListEntry(2, "plum")))
     assert await chosen(lambda asker: asker.pick(listing), "plum", "see: ❯ plum", "enter") == 2
 
 
 async def test_a_long_list_shows_where_one_is_and_the_details_of_the_entry() -> None:
-    listing = Listing("Many", tuple(Entry(n, f"entry {n}", details=(Line(f"about {n}"),)) for n in range(2000)))
+    listing = ListForm(
+        "Many", tuple(ListEntry(n, f"entry {n}", details=(TextLine(f"about {n}"),)) for n in range(2000))
+    )
     keys = ("see: 1 of 2000", "up", "see: 2000 of 2000", "see: about 1999", "enter")
     assert await chosen(lambda asker: asker.pick(listing), *keys) == 1999
 
 
 async def test_wide_letters_do_not_break_the_columns() -> None:
-    listing = Listing("L", (Entry(1, "日本語", "one"), Entry(2, "abcdef", "two"), Entry(3, "é" * 90, "x")))
+    listing = ListForm("L", (ListEntry(1, "日本語", "one"), ListEntry(2, "abcdef", "two"), ListEntry(3, "é" * 90, "x")))
     async with panel_host(60, 20) as host:
         choosing = asyncio.ensure_future(PanelAsker(host.panels.show).pick(listing))
         await host.until("two")
@@ -184,7 +186,7 @@ def session(name: str, prompt: str, cwd: str) -> SessionSummary:
     )
 
 
-async def test_sessions_of_this_folder_come_first_and_tab_shows_all() -> None:
+async def test_sessions_of_this_directory_come_first_and_tab_shows_all() -> None:
     here, there = session("", "fix the tests", "/home/u/a"), session("release", "cut it", "/home/u/b")
     listing = session_listing("resume", [here], [there, here], user_home="/home/u", now=0)
     keys = (
@@ -210,7 +212,7 @@ async def test_a_command_in_the_background_is_stopped_after_a_yes() -> None:
         stopped.append(number)
         return running.pop(number, None) is not None
 
-    def manage(asker: Asker) -> Awaitable[None]:
+    def manage(asker: FormAsker) -> Awaitable[None]:
         return manage_processes(asker, lambda: tuple(running.values()), stop, user_home="/home/u")
 
     await chosen(

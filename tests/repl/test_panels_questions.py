@@ -13,7 +13,6 @@ from codex_py.protocol import events
 from codex_py.protocol.questions import (
     ApprovalQuestion,
     ApprovalReply,
-    Choice,
     ChoiceQuestion,
     McpInstallQuestion,
     McpServerWanted,
@@ -21,10 +20,11 @@ from codex_py.protocol.questions import (
     ProjectServer,
     ProjectServersQuestion,
     Question,
+    QuestionOption,
     SecretQuestion,
 )
 from codex_py.ui.repl.panels.askers import PanelAsker
-from codex_py.ui.repl.panels.questions import QuestionDesk, ask
+from codex_py.ui.repl.panels.questions import QuestionQueue, ask
 from tests.support.panel_host import PanelHost, panel_host
 
 RUN = ApprovalQuestion(
@@ -45,7 +45,9 @@ PROJECT = ProjectServersQuestion(
     Path("/srv/app"),
     (ProjectServer("figma", "stdio", "npx figma --fast", None, ("TOKEN",), ("LEVEL=1",), changed=True),),
 )
-CHOICE = ChoiceQuestion("q3", "Database", "Which one?", (Choice("sqlite", "no server"), Choice("postgres", "real")))
+CHOICE = ChoiceQuestion(
+    "q3", "Database", "Which one?", (QuestionOption("sqlite", "no server"), QuestionOption("postgres", "real"))
+)
 
 
 async def answered(question: Question, *presses: str, armed: bool = True) -> str | None:
@@ -149,7 +151,7 @@ async def test_a_long_command_is_folded_and_can_be_read_whole() -> None:
 
 
 async def test_a_question_with_more_answers_than_digits_can_be_answered() -> None:
-    options = tuple(Choice(f"option {number}", "") for number in range(12))
+    options = tuple(QuestionOption(f"option {number}", "") for number in range(12))
     async with showing(ChoiceQuestion("q", "Many", "Which?", options)) as host:
         await host.until("❯")
         for _ in range(3):
@@ -157,7 +159,9 @@ async def test_a_question_with_more_answers_than_digits_can_be_answered() -> Non
         await host.until("❯    option 10")
 
 
-LONG_CHOICE = CHOICE.replace(options=(Choice("sqlite", "no server"), Choice("postgres", " ".join(["real"] * 20))))
+LONG_CHOICE = CHOICE.replace(
+    options=(QuestionOption("sqlite", "no server"), QuestionOption("postgres", " ".join(["real"] * 20)))
+)
 
 
 async def test_what_an_answer_leads_to_can_be_read_whole() -> None:
@@ -327,7 +331,7 @@ async def test_a_secret_is_never_on_the_screen() -> None:
 async def test_questions_are_asked_one_after_the_other() -> None:
     async with desk() as (host, questions, answers):
         for number in range(3):
-            questions.note_event(events.QuestionAsked(RUN.replace(id=f"q{number}", command=f"make {number}")))
+            questions.note_event(events.QuestionRaised(RUN.replace(id=f"q{number}", command=f"make {number}")))
         for number, key in enumerate("ysn"):
             await host.until(f"make {number}")
             host.press(key)
@@ -337,13 +341,13 @@ async def test_questions_are_asked_one_after_the_other() -> None:
 
 async def test_a_question_of_a_turn_that_has_ended_goes_away() -> None:
     async with desk() as (host, questions, answers):
-        questions.note_event(events.QuestionAsked(RUN))
-        questions.note_event(events.QuestionAsked(RUN.replace(id="q2")))
+        questions.note_event(events.QuestionRaised(RUN))
+        questions.note_event(events.QuestionRaised(RUN.replace(id="q2")))
         await host.until("git push")
         questions.note_event(events.TurnInterrupted("t1"))
         await host.until(lambda text: not text)
         assert answers == []
-        questions.note_event(events.QuestionAsked(RUN.replace(id="q3", command="make")))
+        questions.note_event(events.QuestionRaised(RUN.replace(id="q3", command="make")))
         await host.until("make")
         host.press("y")
         await host.until(lambda text: not text)
@@ -362,14 +366,14 @@ async def showing(question: Question) -> AsyncGenerator[PanelHost, None]:
 
 
 @asynccontextmanager
-async def desk() -> AsyncGenerator[tuple[PanelHost, QuestionDesk, list[tuple[str, str | None]]], None]:
+async def desk() -> AsyncGenerator[tuple[PanelHost, QuestionQueue, list[tuple[str, str | None]]], None]:
     answers: list[tuple[str, str | None]] = []
 
     async def answer(question_id: str, value: str | None) -> None:
         answers.append((question_id, value))
 
     async with panel_host() as host:
-        questions = QuestionDesk(PanelAsker(host.panels.show), answer)
+        questions = QuestionQueue(PanelAsker(host.panels.show), answer)
         running = asyncio.create_task(questions.run())
         try:
             yield host, questions, answers

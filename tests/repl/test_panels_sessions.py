@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from codex_py.core.offered_sessions import offered_sessions
+from codex_py.core.session_choices import offered_sessions
 from codex_py.ui.repl.panels.askers import PanelAsker
-from codex_py.ui.repl.panels.sessions import Lookout, choose_session
+from codex_py.ui.repl.panels.sessions import SessionWatcher, choose_session
 from tests.support.panel_host import panel_host
 from tests.unit.rollout_builders import conversation, meta, stored
 
@@ -19,7 +19,7 @@ async def chosen(home: Path, *presses: str, opened: str = "") -> str | None:
     """What comes of keys pressed one after the other; `see: …` waits for a text on the screen."""
     async with panel_host(100, 30) as host:
         asker = PanelAsker(host.panels.show)
-        work = choose_session(asker, "resume", Lookout(home, Path("/work"), "", 0, opened))
+        work = choose_session(asker, "resume", SessionWatcher(home, Path("/work"), "", 0, opened))
         choosing = asyncio.ensure_future(work)
         await host.until("── ")
         await host.play(*presses)

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from codex_py.config.load import ConfigRequest
 from codex_py.protocol.events import SkillUsed
 from codex_py.skills.model import Skill
-from codex_py.skills.rules import SkillRule
+from codex_py.skills.rules import SkillSwitch
 from codex_py.skills.usage import record_use
 from codex_py.ui.repl.panels.askers import LineAsker, PanelAsker
-from codex_py.ui.repl.panels.skills import SkillsPlace, manage_skills
+from codex_py.ui.repl.panels.skills import SkillsContext, manage_skills
 from tests.support.home import Place
 from tests.support.panel_host import PanelHost, panel_host
 
@@ -25,7 +25,7 @@ class Managing(NamedTuple):
     host: PanelHost
     result: asyncio.Task[Skill | None]
     edited: list[Path]
-    rules: list[tuple[SkillRule, ...]]
+    rules: list[tuple[SkillSwitch, ...]]
 
 
 def fill(place: Place) -> None:
@@ -45,20 +45,20 @@ def mend(path: Path) -> None:
     path.write_text(path.read_text().replace("Ships it.", "Ships it now."))
 
 
-def skills_place(place: Place, edited: list[Path], rules: list[tuple[SkillRule, ...]]) -> SkillsPlace:
+def skills_place(place: Place, edited: list[Path], rules: list[tuple[SkillSwitch, ...]]) -> SkillsContext:
     async def edit(path: Path) -> None:
         edited.append(path)
         mend(path)
 
     request = ConfigRequest(home=place.codex_home, cwd=place.repo, env=place.env)
-    return SkillsPlace(request, 272_000, lambda: NOW, edit, rules.append)
+    return SkillsContext(request, 272_000, lambda: NOW, edit, rules.append)
 
 
 @asynccontextmanager
 async def managing(place: Place, columns: int = 100, rows: int = 30) -> AsyncGenerator[Managing, None]:
     fill(place)
     edited: list[Path] = []
-    rules: list[tuple[SkillRule, ...]] = []
+    rules: list[tuple[SkillSwitch, ...]] = []
     async with panel_host(columns, rows) as host:
         asker = PanelAsker(host.panels.show)
         result = asyncio.create_task(manage_skills(asker, skills_place(place, edited, rules)))
@@ -96,10 +96,10 @@ async def test_a_skill_is_switched_in_the_file_with_its_comments_kept(place: Pla
         assert "[ ] lint" in now.host.text and "Tab switch on" in now.host.text
         file = place.codex_home / "config.toml"
         assert file.read_text().startswith("# mine\n[skills.bundled]\nenabled = false  # quiet\n")
-        assert now.rules[-1] == (SkillRule(None, "lint", False),)
+        assert now.rules[-1] == (SkillSwitch(None, "lint", False),)
         now.host.press("tab")
         await now.host.until("lint is on from the next turn on")
-        assert now.rules[-1] == (SkillRule(None, "lint", True),)
+        assert now.rules[-1] == (SkillSwitch(None, "lint", True),)
 
 
 async def test_space_switches_where_nothing_is_searched(place: Place) -> None:
@@ -146,8 +146,8 @@ async def test_without_a_screen_the_skills_are_managed_line_by_line(place: Place
     async def read(prompt: str, hidden: bool) -> str | None:
         return next(said, None)
 
-    rules: list[tuple[SkillRule, ...]] = []
+    rules: list[tuple[SkillSwitch, ...]] = []
     skill = await manage_skills(LineAsker(read, written.append), skills_place(place, [], rules))
     assert skill is not None and skill.name == "deploy"
-    assert rules == [(SkillRule(None, "lint", False),)]
+    assert rules == [(SkillSwitch(None, "lint", False),)]
     assert any(line.startswith("lint is off from the next turn on") for line in written)

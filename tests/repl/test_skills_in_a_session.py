@@ -76,9 +76,9 @@ def test_what_is_wrong_with_skills_and_mentions_is_shown(place: Place) -> None:
 
 
 def write_skill(repo: Path, name: str) -> None:
-    folder = repo / ".agents/skills" / name
-    folder.mkdir(parents=True)
-    (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Ships it.\n---\nDo it.\n")
+    directory = repo / ".agents/skills" / name
+    directory.mkdir(parents=True)
+    (directory / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Ships it.\n---\nDo it.\n")
 
 
 def texts_of(item: dict[str, Any]) -> list[str]:

@@ -66,7 +66,7 @@ def test_a_prompt_on_the_command_line_is_sent_at_once(place: Place) -> None:
     assert model.requests[0].texts("user")[-1] == "are you there?"
 
 
-def test_an_untrusted_folder_asks_once(place: Place) -> None:
+def test_an_untrusted_directory_asks_once(place: Place) -> None:
     with FakeResponses() as model:
         place.use_model(model.base_url)
         with Terminal(place) as terminal:
@@ -82,7 +82,9 @@ def test_an_untrusted_folder_asks_once(place: Place) -> None:
 
 @pytest.mark.parametrize("verb", ["resume", "fork"])
 @pytest.mark.parametrize("which", ["nope", "--last"])
-def test_nothing_is_asked_about_a_folder_for_a_session_that_there_is_not(place: Place, verb: str, which: str) -> None:
+def test_nothing_is_asked_about_a_directory_for_a_session_that_there_is_not(
+    place: Place, verb: str, which: str
+) -> None:
     ended = run(place, verb, which)
     status, missing = (1, "no session to resume in") if which == "--last" else (2, "no session with the name or id")
     assert (ended.status, missing in ended.err) == (status, True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from codex_py.shell.command_line import Command, CommandLine, CommandLineReader
+from codex_py.shell.command_line import CommandLine, ShellCommand
 from codex_py.shell.dangerous import find_danger
+from codex_py.shell.reader import CommandLineReader
 from codex_py.shell.reading import read_command_line
 
 ENV = {"HOME": "/home/me", "TOOLS": "/opt/tools"}
@@ -16,7 +17,7 @@ def read(script: str) -> CommandLine:
     return read_command_line(script, "/work", ENV, FILES.get)
 
 
-def find(script: str, program: str) -> Command:
+def find(script: str, program: str) -> ShellCommand:
     return next(command for command in read(script).commands if command.program == program)
 
 

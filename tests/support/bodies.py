@@ -174,9 +174,9 @@ def _tools(*, can_ask: bool) -> list[Json]:
     return [tool for tool in tools if can_ask or tool.get("name") != "request_user_input"]
 
 
-async def _record(folder: Path) -> None:
+async def _record(directory: Path) -> None:
     with FakeResponses([say("done")]) as model:
-        async with watched_session(make_place(folder), model, can_ask=True) as watched:
+        async with watched_session(make_place(directory), model, can_ask=True) as watched:
             await watched.say("hi")
     [request] = model.requests
     listed, _, rules = request.texts("developer")[0].partition("\n### How to use skills\n")

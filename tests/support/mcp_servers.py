@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.config.load import ConfigRequest, load_config
-from codex_py.core.mcp_build import mcp_place
-from codex_py.core.mcp_trial import Trial, try_server
+from codex_py.core.mcp_build import make_mcp_context
+from codex_py.core.mcp_check import McpCheck, try_server
 from codex_py.core.server_table import known_servers
 from codex_py.mcp.servers import read_server
 from tests.support.home import BIN, Place, toml_value
@@ -48,9 +48,9 @@ def everything(**more: Any) -> str:
     return server("everything", command=node(), args=[script("server-everything"), "stdio"], **more)
 
 
-def filesystem(folder: Path, **more: Any) -> str:
+def filesystem(directory: Path, **more: Any) -> str:
     """The table of `@modelcontextprotocol/server-filesystem` for a folder, called `files`."""
-    return server("files", command=node(), args=[script("server-filesystem"), str(folder)], **more)
+    return server("files", command=node(), args=[script("server-filesystem"), str(directory)], **more)
 
 
 def odd(name: str, mode: str, *options: str, **more: Any) -> str:
@@ -102,11 +102,11 @@ def learn(place: Place, *names: str) -> None:
             assert trial.error is None, (trial.error, trial.stderr)
 
 
-async def _meet(place: Place, name: str) -> Trial:
+async def _meet(place: Place, name: str) -> McpCheck:
     where = ConfigRequest(home=place.codex_home, cwd=place.repo, env=place.env, system=place.system)
     loaded = load_config(where)
     [entry] = [one.entry for one in known_servers(loaded, place.codex_home, place.repo).servers if one.name == name]
-    there = mcp_place(loaded, home=place.codex_home, cwd=place.repo, env=place.env)
+    there = make_mcp_context(loaded, home=place.codex_home, cwd=place.repo, env=place.env)
     return await try_server(read_server(name, entry), there)
 
 

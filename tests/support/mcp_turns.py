@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from codex_py.protocol import events
-from codex_py.protocol.ops import Answer
+from codex_py.protocol.ops import AnswerQuestion
 from codex_py.protocol.questions import ApprovalQuestion, Question
 from tests.support.fake_responses import Json
 from tests.support.session import Watched
@@ -23,9 +23,9 @@ def answers(watched: Watched, reply: Callable[[Question], str | None]) -> list[Q
     seen: list[Question] = []
 
     def note(event: events.Event) -> None:
-        if isinstance(event, events.QuestionAsked):
+        if isinstance(event, events.QuestionRaised):
             seen.append(event.question)
-            op = Answer(event.question.id, reply(event.question))
+            op = AnswerQuestion(event.question.id, reply(event.question))
             watched.tasks.append(asyncio.ensure_future(watched.session.submit(op)))
 
     watched.session.subscribe(note)

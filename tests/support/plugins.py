@@ -13,26 +13,26 @@ from tests.support.mcp_servers import odd_words
 NO_BUNDLED: Final = "[skills.bundled]\nenabled = false\n"
 
 
-def make_plugin(folder: Path, name: str = "demo", *, manifest: str = ".codex-plugin", **more: Any) -> Path:
+def make_plugin(directory: Path, name: str = "demo", *, manifest: str = ".codex-plugin", **more: Any) -> Path:
     """A plugin with one skill, `greet`; `more` goes into the manifest."""
-    write(folder / manifest / "plugin.json", json.dumps({"name": name, "version": "1.2", **more}))
-    write(folder / "skills/greet/SKILL.md", "---\nname: greet\ndescription: greet people\n---\nSay hi.\n")
-    return folder
+    write(directory / manifest / "plugin.json", json.dumps({"name": name, "version": "1.2", **more}))
+    write(directory / "skills/greet/SKILL.md", "---\nname: greet\ndescription: greet people\n---\nSay hi.\n")
+    return directory
 
 
-def add_server(folder: Path, name: str = "theirs", *, options: tuple[str, ...] = (), **more: Any) -> None:
+def add_server(directory: Path, name: str = "theirs", *, options: tuple[str, ...] = (), **more: Any) -> None:
     """Let a plugin bring our own server."""
     command, *arguments = odd_words("good", *options)
     entry = {"command": command, "args": arguments, **more}
-    write(folder / ".mcp.json", json.dumps({"mcpServers": {name: entry}}))
+    write(directory / ".mcp.json", json.dumps({"mcpServers": {name: entry}}))
 
 
-def install(place: Place, folder: Path, plugin_id: str = "demo@local", version: str = "local") -> Path:
+def install(place: Place, directory: Path, plugin_id: str = "demo@local", version: str = "local") -> Path:
     """Lay a plugin where an installed one lies; gives that folder."""
     name, _, market = plugin_id.partition("@")
     target = place.codex_home / "plugins/cache" / market / name / version
     target.parent.mkdir(parents=True, exist_ok=True)
-    folder.rename(target)
+    directory.rename(target)
     return target
 
 
@@ -41,17 +41,17 @@ def enabled(plugin_id: str = "demo@local") -> str:
     return f"\n[plugins.{json.dumps(plugin_id)}]\nenabled = true\n"
 
 
-def commit(folder: Path, place: Place) -> str:
+def commit(directory: Path, place: Place) -> str:
     """Make a repository of a folder; gives its address."""
     for arguments in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "one"]):
-        _git(folder, place, *arguments)
-    return folder.as_uri()
+        _git(directory, place, *arguments)
+    return directory.as_uri()
 
 
-def tag(folder: Path, place: Place, name: str) -> None:
-    _git(folder, place, "add", "-A")
-    _git(folder, place, "commit", "-q", "-m", name)
-    _git(folder, place, "tag", name)
+def tag(directory: Path, place: Place, name: str) -> None:
+    _git(directory, place, "add", "-A")
+    _git(directory, place, "commit", "-q", "-m", name)
+    _git(directory, place, "tag", name)
 
 
 def write(path: Path, text: str) -> Path:
@@ -60,6 +60,6 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def _git(folder: Path, place: Place, *arguments: str) -> None:
+def _git(directory: Path, place: Place, *arguments: str) -> None:
     who = ["-c", "user.name=Tester", "-c", "user.email=tester@example.invalid"]
-    subprocess.run(["git", *who, *arguments], cwd=folder, env=place.env, check=True, capture_output=True)
+    subprocess.run(["git", *who, *arguments], cwd=directory, env=place.env, check=True, capture_output=True)

@@ -14,7 +14,7 @@ from codex_py.core.build import ResumeTarget, SessionRequest, open_session
 from codex_py.core.session import Session
 from codex_py.protocol import events
 from codex_py.protocol.input import TextInput
-from codex_py.protocol.ops import Answer, UserTurn
+from codex_py.protocol.ops import AnswerQuestion, UserTurn
 from codex_py.protocol.policy import ApprovalPolicy
 from codex_py.protocol.questions import ApprovalQuestion
 from tests.support.fake_responses import FakeResponses
@@ -45,8 +45,8 @@ class Watched:
 
     def agree(self, event: events.Event) -> None:
         """Say yes to every question about a command or a patch; for a listener."""
-        if isinstance(event, events.QuestionAsked) and isinstance(event.question, ApprovalQuestion):
-            self.tasks.append(asyncio.create_task(self.session.submit(Answer(event.question.id, "once"))))
+        if isinstance(event, events.QuestionRaised) and isinstance(event.question, ApprovalQuestion):
+            self.tasks.append(asyncio.create_task(self.session.submit(AnswerQuestion(event.question.id, "once"))))
 
 
 @asynccontextmanager

@@ -66,13 +66,13 @@ class Terminal:
         self._stream = pyte.ByteStream(self._screen)
         self.raw = bytearray()
         self.began = time.monotonic()
-        argv, folder = [command, *arguments], cwd or place.repo
+        argv, directory = [command, *arguments], cwd or place.repo
         self.child: Any
         if command == COMMAND and can_play(variables):
-            self.child = _Played(argv, env=variables, cwd=folder, size=(height, width))
+            self.child = _Played(argv, env=variables, cwd=directory, size=(height, width))
         else:
             self.child = pexpect.spawn(
-                command, argv[1:], env=variables, cwd=str(folder), dimensions=(height, width), timeout=TIMEOUT
+                command, argv[1:], env=variables, cwd=str(directory), dimensions=(height, width), timeout=TIMEOUT
             )
             self.child.delaybeforesend = None
 

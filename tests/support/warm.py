@@ -23,7 +23,7 @@ from typing import IO, Final
 from tests.support.home import BIN
 
 # The folder where the programs listen: told to the workers of a run by their environment.
-_FOLDER: Final = "CODEX_PY_WARM"
+_DIRECTORY: Final = "CODEX_PY_WARM"
 _READ_BY_PYTHON: Final = ("PYTHON", "LC_", "LANG", "LD_")
 
 
@@ -68,7 +68,7 @@ class WarmProcess:
 def can_play(env: Mapping[str, str]) -> bool:
     """Whether there is such a program, and the environment says nothing that Python reads when it starts."""
     told = {name: value for name, value in env.items() if name.startswith(_READ_BY_PYTHON)}
-    return _FOLDER in os.environ and told == {"LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+    return _DIRECTORY in os.environ and told == {"LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def play(argv: Sequence[str], stdin: int | IO[bytes], stdout: int, *, env: Mapping[str, str], cwd: Path) -> WarmProcess:
@@ -102,15 +102,15 @@ def begin(
     with os.fdopen(os.memfd_create("asked"), "wb") as letter:
         letter.write(json.dumps(asked).encode())
         letter.flush()
-        program.connect(_address(Path(os.environ[_FOLDER]), argv[0].endswith(".py")))
+        program.connect(_address(Path(os.environ[_DIRECTORY]), argv[0].endswith(".py")))
         socket.send_fds(program, [b"."], [letter.fileno(), *files])
         pid = program.recv(64)
     assert pid, "the program that plays the command lines has died"
     return WarmProcess(program, int(pid))
 
 
-def _address(folder: Path, drivers: bool) -> str:
-    return str(folder / ("drivers" if drivers else "codex-py"))
+def _address(directory: Path, drivers: bool) -> str:
+    return str(directory / ("drivers" if drivers else "codex-py"))
 
 
 def _number(file: int | IO[bytes]) -> int:
@@ -118,17 +118,17 @@ def _number(file: int | IO[bytes]) -> int:
 
 
 @contextmanager
-def warm_starts(folder: Path) -> Generator[None, None, None]:
+def warm_starts(directory: Path) -> Generator[None, None, None]:
     """Have command lines played for this process and those it starts; the folder is for the sockets."""
     programs = [
-        _program(_address(folder, drivers=False), "codex_py"),
-        _program(_address(folder, drivers=True), "acp", "openai_codex", "openai_codex_sdk"),
+        _program(_address(directory, drivers=False), "codex_py"),
+        _program(_address(directory, drivers=True), "acp", "openai_codex", "openai_codex_sdk"),
     ]
-    os.environ[_FOLDER] = str(folder)
+    os.environ[_DIRECTORY] = str(directory)
     try:
         yield
     finally:
-        del os.environ[_FOLDER]
+        del os.environ[_DIRECTORY]
         # They end with their input.
         for program in programs:
             program.communicate()

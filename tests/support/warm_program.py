@@ -30,9 +30,9 @@ _ENTRY: Final = "codex_py.cli.entry"
 _LATER: Final = ("yaml", "tomlkit", "zstandard", "tree_sitter_bash", "typer.rich_utils")
 
 
-def main(listener: socket.socket, folder: str, packages: list[str]) -> None:
+def main(listener: socket.socket, directory: str, packages: list[str]) -> None:
     # The folder of a script is the first place where its modules are looked for.
-    sys.path[0] = folder
+    sys.path[0] = directory
     selector = selectors.DefaultSelector()
     for source in (0, listener):
         selector.register(source, selectors.EVENT_READ)

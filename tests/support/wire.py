@@ -134,9 +134,9 @@ class Proxy(Listener):
 class Authority:
     """A certificate authority of our own; `file` is its PEM."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, directory: Path) -> None:
         self._ca = trustme.CA()
-        self.file = folder / "authority.pem"
+        self.file = directory / "authority.pem"
         self._ca.cert_pem.write_to_path(str(self.file))
 
     def server(self, *names: str, **settings: Any) -> ssl.SSLContext:

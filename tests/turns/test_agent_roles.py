@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from codex_py.protocol import events
-from codex_py.protocol.ops import Answer
+from codex_py.protocol.ops import AnswerQuestion
 from tests.support.agents import cast, run, spawn, standing, tool_names, wait
 from tests.support.bodies import injected, user
 from tests.support.fake_responses import Request, call, say
@@ -39,7 +39,7 @@ async def test_a_role_that_is_not_to_ask_is_refused_what_needs_a_yes(place: Plac
             watched.session.subscribe(lambda event: watched.agree(event))
             await watched.say("go")
     assert "escalated permissions are not available" in model.of("write")[1].output_of("c1")
-    assert watched.of(events.QuestionAsked) == []
+    assert watched.of(events.QuestionRaised) == []
     assert not (place.repo / "made").exists()
 
 
@@ -108,7 +108,7 @@ async def test_an_agent_may_do_no_more_than_who_started_it(place: Place, parents
         assert "Read-only file system" in last.output_of("c2")
 
 
-async def test_roles_come_from_the_users_folder_and_from_a_trusted_projects(place: Place) -> None:
+async def test_roles_come_from_the_users_directory_and_from_a_trusted_projects(place: Place) -> None:
     add_role(place, "scout.toml", 'description = "looks around"\ndeveloper_instructions = "Look everywhere."\n')
     add_role(place, "other.md", "---\nname: poet\ndescription: writes verse\nmodel: claude-9\n---\nWrite in verse.\n")
     place.write(
@@ -240,10 +240,10 @@ async def test_the_user_is_asked_in_the_name_of_the_agent(place: Place, answer: 
         async with watched_session(place, model, approval="untrusted", can_ask=True) as watched:
 
             def listen(event: events.Event) -> None:
-                if isinstance(event, events.QuestionAsked):
+                if isinstance(event, events.QuestionRaised):
                     [state] = watched.session.agents.states()
                     asked.append((event.question.agent, state.is_waiting))
-                    reply = watched.session.submit(Answer(event.question.id, answer))
+                    reply = watched.session.submit(AnswerQuestion(event.question.id, answer))
                     watched.tasks.append(asyncio.ensure_future(reply))
 
             watched.session.subscribe(listen)

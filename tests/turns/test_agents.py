@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from codex_py.protocol import events
-from codex_py.protocol.ops import Answer, OverrideTurnContext
+from codex_py.protocol.ops import AnswerQuestion, OverrideTurnContext
 from tests.support.agents import answer_of, cast, changes, run, spawn, standing, wait
 from tests.support.bodies import user
 from tests.support.fake_responses import Request, api_error, call, delta, hang, reasoning, say
@@ -519,7 +519,7 @@ async def test_an_interrupt_takes_back_what_agents_wait_for_the_user_with(place:
     with cast(parts) as model:
         async with watched_session(place, model, approval="untrusted", can_ask=True) as watched:
             turn = asyncio.create_task(watched.say("go"))
-            await told(watched, lambda event: isinstance(event, events.QuestionAsked))
+            await told(watched, lambda event: isinstance(event, events.QuestionRaised))
             await told(watched, lambda event: isinstance(event, events.AgentCallStarted) and event.tool == "wait")
             watched.session.interrupt()
             stopped = await turn
@@ -530,7 +530,7 @@ async def test_an_interrupt_takes_back_what_agents_wait_for_the_user_with(place:
     assert isinstance(stopped, events.TurnInterrupted)
     assert not (place.repo / "made").exists()
     assert model.of("go")[-1].output_of("w1") == "aborted"
-    asked = [event.question.id for event in watched.of(events.QuestionAsked)]
+    asked = [event.question.id for event in watched.of(events.QuestionRaised)]
     assert asked == [event.question_id for event in watched.of(events.QuestionClosed)]
 
 
@@ -565,8 +565,8 @@ async def test_what_one_session_hides_an_agent_hides_too(place: Place) -> None:
         async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
 
             def listen(event: events.Event) -> None:
-                if isinstance(event, events.QuestionAsked):
-                    reply = watched.session.submit(Answer(event.question.id, secret))
+                if isinstance(event, events.QuestionRaised):
+                    reply = watched.session.submit(AnswerQuestion(event.question.id, secret))
                     watched.tasks.append(asyncio.ensure_future(reply))
 
             watched.session.subscribe(listen)

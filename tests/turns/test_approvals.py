@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from codex_py.protocol import events
-from codex_py.protocol.ops import Answer
+from codex_py.protocol.ops import AnswerQuestion
 from codex_py.protocol.policy import ApprovalPolicy
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply
 from tests.support.fake_responses import FakeResponses, call, say
@@ -26,10 +26,10 @@ def answering(watched: Watched, *answers: str | None) -> list[ApprovalQuestion]:
     asked: list[ApprovalQuestion] = []
 
     def listen(event: events.Event) -> None:
-        if isinstance(event, events.QuestionAsked):
+        if isinstance(event, events.QuestionRaised):
             assert isinstance(event.question, ApprovalQuestion)
             asked.append(event.question)
-            answer = watched.session.submit(Answer(event.question.id, next(waiting)))
+            answer = watched.session.submit(AnswerQuestion(event.question.id, next(waiting)))
             watched.tasks.append(asyncio.ensure_future(answer))
 
     watched.session.subscribe(listen)
@@ -378,7 +378,7 @@ ADD = "*** Add File: {}\n+x"
 
 
 @pytest.mark.parametrize("answer", ["once", "session", None])
-async def test_a_patch_outside_the_folders_asks(place: Place, tmp_path: Path, answer: str | None) -> None:
+async def test_a_patch_outside_the_directories_asks(place: Place, tmp_path: Path, answer: str | None) -> None:
     policy = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
     target = tmp_path / "outside.txt"
     again = patch(f"*** Update File: {target}\n@@\n-x\n+y")
@@ -501,7 +501,7 @@ async def test_neither_commands_nor_patches_change_a_home_that_lies_in_the_works
     assert not (own / "work.config.toml").exists()
 
 
-async def test_a_home_that_is_the_workspace_is_told_to_the_model_as_no_writable_folder(place: Place) -> None:
+async def test_a_home_that_is_the_workspace_is_told_to_the_model_as_no_writable_directory(place: Place) -> None:
     place.configure("")
     moved = Place(place.home, place.repo, place.repo, {**place.env, "CODEX_HOME": str(place.repo)})
     with FakeResponses([run(1, "echo x >> config.toml; touch new")], [say("done")]) as model:

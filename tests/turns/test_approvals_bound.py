@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.protocol import events
-from codex_py.protocol.ops import Answer
+from codex_py.protocol.ops import AnswerQuestion
 from codex_py.protocol.questions import ApprovalQuestion
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
@@ -79,10 +79,10 @@ async def test_a_script_that_changes_while_the_question_waits_is_asked_about_aga
         async with watched_session(place, model, sandbox="workspace-write", approval="on-request", can_ask=True) as it:
 
             def listen(event: events.Event) -> None:
-                if isinstance(event, events.QuestionAsked) and isinstance(event.question, ApprovalQuestion):
+                if isinstance(event, events.QuestionRaised) and isinstance(event.question, ApprovalQuestion):
                     asked.append(event.question)
                     script.write_text(f"echo {len(asked)}\n")
-                    it.tasks.append(asyncio.ensure_future(it.session.submit(Answer(event.question.id, "once"))))
+                    it.tasks.append(asyncio.ensure_future(it.session.submit(AnswerQuestion(event.question.id, "once"))))
 
             it.session.subscribe(listen)
             await it.say("go")

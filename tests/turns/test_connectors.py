@@ -21,9 +21,9 @@ TABLE = odd("s", "good", "tools=issue,note,reads", TWO)
 
 
 def add_skill(place: Place, name: str) -> None:
-    folder = place.codex_home / "skills" / name
-    folder.mkdir(parents=True)
-    (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: a skill\n---\nThe body of {name}.\n")
+    directory = place.codex_home / "skills" / name
+    directory.mkdir(parents=True)
+    (directory / "SKILL.md").write_text(f"---\nname: {name}\ndescription: a skill\n---\nThe body of {name}.\n")
 
 
 def known(place: Place, table: str = TABLE) -> str:

@@ -271,7 +271,7 @@ async def test_a_hooks_allow_saves_the_question_and_lifts_no_sandbox(place: Plac
     assert "exited with code 0" in model.requests[1].output_of("c1")
     assert "exited with code 1" in model.requests[2].output_of("c2")
     assert not outside.exists()
-    assert watched.of(events.QuestionAsked) == []
+    assert watched.of(events.QuestionRaised) == []
 
 
 async def test_a_hook_has_the_user_asked(place: Place) -> None:
@@ -282,7 +282,7 @@ async def test_a_hook_has_the_user_asked(place: Place) -> None:
             watched.session.subscribe(watched.agree)
             await watched.say("go")
 
-    [asked] = watched.of(events.QuestionAsked)
+    [asked] = watched.of(events.QuestionRaised)
     assert vars(asked.question)["reason"] == "a hook wants you to be asked: it costs money"
     assert model.requests[1].output_of("c1").endswith("hi\n")
 
@@ -298,7 +298,7 @@ async def test_where_nobody_can_be_asked_a_hooks_ask_is_a_no(place: Place) -> No
     [finished] = watched.of(events.CommandFinished)
     assert (finished.status, finished.output) == ("declined", said)
     assert not (place.repo / "made").exists()
-    assert watched.of(events.QuestionAsked) == []
+    assert watched.of(events.QuestionRaised) == []
 
 
 @pytest.mark.parametrize("can_ask", [True, False])
@@ -312,7 +312,7 @@ async def test_a_hook_answers_for_the_user(place: Place, can_ask: bool) -> None:
             await watched.say("go")
 
     assert (place.repo / "made").exists()
-    assert watched.of(events.QuestionAsked) == []
+    assert watched.of(events.QuestionRaised) == []
 
 
 async def test_a_hook_says_no_for_the_user(place: Place) -> None:
@@ -550,9 +550,9 @@ async def test_a_step_of_the_plan_is_done_when_hooks_agree(place: Place) -> None
 
 
 async def test_a_skill_that_is_used_is_told(place: Place) -> None:
-    folder = place.codex_home / "skills" / "lint"
-    folder.mkdir(parents=True)
-    (folder / "SKILL.md").write_text("---\nname: lint\ndescription: Lints.\n---\nRun the linter.\n")
+    directory = place.codex_home / "skills" / "lint"
+    directory.mkdir(parents=True)
+    (directory / "SKILL.md").write_text("---\nname: lint\ndescription: Lints.\n---\nRun the linter.\n")
     use_hooks(place, SkillUse=[entry(noting(place), "lint"), entry(noting(place), "other")])
     with FakeResponses([say("done")]) as model:
         async with watched_session(place, model) as watched:

@@ -15,7 +15,7 @@ MOVE = "*** Begin Patch\n*** Update File: made\n*** Move to: moved\n-y\n+z\n*** 
 
 
 def by_name(use: ContextUse) -> dict[str, int]:
-    return {part.name: part.tokens for part in use.parts}
+    return {part.name: part.tokens for part in use.sections}
 
 
 async def test_the_context_is_split_by_what_it_is(place: Place) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from codex_py.errors import UserError
 from codex_py.mcp.connections import McpConnections
-from codex_py.mcp.host import McpFailed, McpPlace
+from codex_py.mcp.host import McpContext, McpFailed
 from codex_py.mcp.servers import McpServer
 from codex_py.protocol import events
 from tests.support.fake_responses import FakeResponses, call, say
@@ -33,9 +33,9 @@ def left_behind(place: Place) -> list[str]:
     """The command lines of processes that still have this test's folder in their environment."""
     wanted = str(place.home).encode()
     found: list[str] = []
-    for folder in Path("/proc").glob("[0-9]*"):
+    for directory in Path("/proc").glob("[0-9]*"):
         try:
-            environment, line = (folder / "environ").read_bytes(), (folder / "cmdline").read_bytes()
+            environment, line = (directory / "environ").read_bytes(), (directory / "cmdline").read_bytes()
         except OSError:
             continue
         if wanted in environment and b"CODEX_COMMAND_MARK=mcp-" in environment:
@@ -138,7 +138,7 @@ async def test_a_server_that_died_is_started_again_for_the_next_calls_once(place
 
 
 async def test_a_lost_connection_is_made_anew_once_for_all_who_wait(tmp_path: Path) -> None:
-    place = McpPlace(home=tmp_path, cwd=tmp_path, env={}, version="1", tokens=Tokens(), mark={})
+    place = McpContext(home=tmp_path, cwd=tmp_path, env={}, version="1", tokens=Tokens(), mark={})
     with McpOverHttp() as remote:
         connections = McpConnections([McpServer("s", url=remote.url)], place, Host(tmp_path))
         link = await connections.link("s")

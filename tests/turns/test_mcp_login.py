@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from codex_py.config.load import ConfigRequest, load_config
-from codex_py.core.mcp_build import mcp_place
-from codex_py.core.mcp_trial import Trial, try_server
+from codex_py.core.mcp_build import make_mcp_context
+from codex_py.core.mcp_check import McpCheck, try_server
 from codex_py.mcp.connections import McpConnections
-from codex_py.mcp.host import McpFailed, McpPlace
+from codex_py.mcp.host import McpContext, McpFailed
 from codex_py.mcp.servers import McpServer, read_server
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
@@ -33,12 +33,12 @@ class User:
     def __init__(self, place: Place) -> None:
         loaded = load_config(ConfigRequest(home=place.codex_home, cwd=place.repo, env=place.env))
         self.server: McpServer = read_server("notes", loaded.config.mcp_servers["notes"])
-        self._where = mcp_place(loaded, home=place.codex_home, cwd=place.repo, env=place.env)
+        self._where = make_mcp_context(loaded, home=place.codex_home, cwd=place.repo, env=place.env)
 
-    async def tries(self) -> Trial:
+    async def tries(self) -> McpCheck:
         return await try_server(self.server, self._where)
 
-    async def signs_in(self) -> Trial:
+    async def signs_in(self) -> McpCheck:
         browsing: list[asyncio.Task[None]] = []
 
         def show(url: str) -> None:
@@ -179,7 +179,7 @@ async def test_this_machine_gets_its_credentials_over_plain_http(place: Place, h
 
 async def test_the_user_may_allow_credentials_over_plain_http(tmp_path: Path) -> None:
     # Nothing answers there: only the reason tells whether it was tried.
-    place = McpPlace(home=tmp_path, cwd=tmp_path, env={"T": "x"}, version="1", tokens=Tokens(), mark={})
+    place = McpContext(home=tmp_path, cwd=tmp_path, env={"T": "x"}, version="1", tokens=Tokens(), mark={})
     allowed = McpServer("s", url="http://localhost.invalid/mcp", bearer_token_env_var="T", allow_insecure_http=True)
     connections = McpConnections([allowed], place, Host(tmp_path))
     with pytest.raises(McpFailed) as failed:

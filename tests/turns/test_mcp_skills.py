@@ -24,12 +24,12 @@ ASKING: dict[str, Any] = {"can_ask": True, "approval": "on-request"}
 
 
 def add_skill(place: Place, name: str, *needs: str) -> Path:
-    folder = place.codex_home / "skills" / name
-    (folder / "agents").mkdir(parents=True)
-    (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: needs a server\n---\nUse it.\n")
+    directory = place.codex_home / "skills" / name
+    (directory / "agents").mkdir(parents=True)
+    (directory / "SKILL.md").write_text(f"---\nname: {name}\ndescription: needs a server\n---\nUse it.\n")
     tools = "".join(f"    - {need}\n" for need in needs)
-    (folder / "agents/openai.yaml").write_text(f"dependencies:\n  tools:\n{tools}")
-    return folder
+    (directory / "agents/openai.yaml").write_text(f"dependencies:\n  tools:\n{tools}")
+    return directory
 
 
 def odd_need(name: str) -> str:

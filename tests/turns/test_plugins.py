@@ -38,9 +38,9 @@ async def test_a_skill_of_a_plugin_is_listed_and_named_with_its_namespace_alone(
 
 @pytest.mark.parametrize("manifest", [".codex-plugin", ".claude-plugin"])
 async def test_a_server_of_a_plugin_is_called_like_any_other(place: Place, tmp_path: Path, manifest: str) -> None:
-    folder = make_plugin(tmp_path / "p", manifest=manifest)
-    add_server(folder)
-    install(place, folder)
+    directory = make_plugin(tmp_path / "p", manifest=manifest)
+    add_server(directory)
+    install(place, directory)
     place.configure(enabled())
     learn(place, "theirs")
     with FakeResponses([call("c", "mcp__theirs__reads", {"text": "x"})], [say("done")]) as model:
@@ -52,9 +52,9 @@ async def test_a_server_of_a_plugin_is_called_like_any_other(place: Place, tmp_p
 
 
 async def test_a_plugin_that_is_not_switched_on_brings_nothing(place: Place, tmp_path: Path) -> None:
-    folder = make_plugin(tmp_path / "p")
-    add_server(folder)
-    install(place, folder)
+    directory = make_plugin(tmp_path / "p")
+    add_server(directory)
+    install(place, directory)
     with FakeResponses([say("one")]) as model:
         async with watched_session(place, model, NO_BUNDLED) as watched:
             await watched.say("use $demo:greet")
@@ -62,20 +62,20 @@ async def test_a_plugin_that_is_not_switched_on_brings_nothing(place: Place, tmp
     assert not any("mcp" in name for name in tool_names(model.requests[0].body))
 
 
-async def test_a_plugin_s_server_knows_its_folder_and_gets_the_variables_it_passes_on(
+async def test_a_plugin_s_server_knows_its_directory_and_gets_the_variables_it_passes_on(
     place: Place, tmp_path: Path
 ) -> None:
-    folder = make_plugin(tmp_path / "p")
+    directory = make_plugin(tmp_path / "p")
     script = "import os, sys; print(sys.argv[1], os.getcwd(), dict(os.environ), file=sys.stderr); sys.exit(1)"
-    write(folder / "run.py", script)
+    write(directory / "run.py", script)
     entry = {
         "command": odd_words("good")[0],
         "args": ["run.py", "${CLAUDE_PLUGIN_ROOT}/x"],
         "cwd": ".",
         "env": {"PLUGIN_TOKEN": "${PLUGIN_TOKEN}", "FIXED": "${PLUGIN_ROOT}/y"},
     }
-    write(folder / ".mcp.json", json.dumps({"theirs": entry}))
-    root = install(place, folder)
+    write(directory / ".mcp.json", json.dumps({"theirs": entry}))
+    root = install(place, directory)
     place = place.with_env(PLUGIN_TOKEN="a-token", OTHER_SECRET="not-this")
     with FakeResponses([call("c", "mcp__theirs__x", {})], [say("done")]) as model:
         async with watched_session(place, model, NO_BUNDLED + enabled()) as watched:
@@ -88,9 +88,9 @@ async def test_a_plugin_s_server_knows_its_folder_and_gets_the_variables_it_pass
 async def test_a_yes_for_good_is_kept_beside_the_plugin_and_holds_in_the_next_session(
     place: Place, tmp_path: Path
 ) -> None:
-    folder = make_plugin(tmp_path / "p")
-    add_server(folder, default_tools_approval_mode="approve")
-    install(place, folder)
+    directory = make_plugin(tmp_path / "p")
+    add_server(directory, default_tools_approval_mode="approve")
+    install(place, directory)
     assert await questions_about_a_call(place, enabled()) == [ApprovalQuestion]
     plugin = tomllib.loads((place.codex_home / "config.toml").read_text())["plugins"]["demo@local"]
     hashed = plugin["mcp_servers"]["theirs"]["tools"]["destroys"]["approved_hash"]
@@ -103,9 +103,9 @@ async def test_a_yes_for_good_is_kept_beside_the_plugin_and_holds_in_the_next_se
 async def test_what_a_plugin_s_server_says_of_its_tools_saves_questions_only_when_the_user_says_so(
     place: Place, tmp_path: Path, trusted: str, asked: list[type[Question]]
 ) -> None:
-    folder = make_plugin(tmp_path / "p")
-    add_server(folder, trust_annotations=True)
-    install(place, folder)
+    directory = make_plugin(tmp_path / "p")
+    add_server(directory, trust_annotations=True)
+    install(place, directory)
     table = f'{enabled()}[plugins."demo@local".mcp_servers.theirs]\n{trusted}'
     assert await questions_about_a_call(place, table, tool="reads") == asked
 
@@ -119,9 +119,9 @@ async def questions_about_a_call(place: Place, table: str, *, tool: str = "destr
 
 
 async def test_two_servers_of_one_name_the_user_s_counts_and_it_is_told(place: Place, tmp_path: Path) -> None:
-    folder = make_plugin(tmp_path / "p")
-    add_server(folder)
-    install(place, folder)
+    directory = make_plugin(tmp_path / "p")
+    add_server(directory)
+    install(place, directory)
     command, *arguments = odd_words("good", "tools=mine")
     table = server("theirs", command=command, args=arguments)
     with FakeResponses([call("c", "mcp__theirs__mine", {})], [say("done")]) as model:
@@ -150,9 +150,9 @@ async def test_two_servers_of_one_name_the_user_s_counts_and_it_is_told(place: P
 async def test_a_server_that_cannot_be_used_is_one_line(
     place: Place, tmp_path: Path, written: str, reason: str
 ) -> None:
-    folder = make_plugin(tmp_path / "p")
-    write(folder / ".mcp.json", written)
-    install(place, folder)
+    directory = make_plugin(tmp_path / "p")
+    write(directory / ".mcp.json", written)
+    install(place, directory)
     with FakeResponses([say("one")]) as model:
         async with watched_session(place, model, NO_BUNDLED + enabled()) as watched:
             await watched.say("go")
@@ -164,9 +164,9 @@ async def test_a_server_that_cannot_be_used_is_one_line(
 @pytest.mark.parametrize("chosen", ["../../..", "/etc", "out", "", 7, {"a": 1}])
 async def test_the_skills_of_a_plugin_stay_inside_it(place: Place, tmp_path: Path, chosen: object) -> None:
     write(tmp_path / "secret/SKILL.md", "---\nname: secret\ndescription: not of the plugin\n---\n")
-    folder = make_plugin(tmp_path / "p", skills=chosen, mcpServers="../../../evil.json")
-    (folder / "out").symlink_to(tmp_path / "secret")
-    install(place, folder)
+    directory = make_plugin(tmp_path / "p", skills=chosen, mcpServers="../../../evil.json")
+    (directory / "out").symlink_to(tmp_path / "secret")
+    install(place, directory)
     with FakeResponses([say("one")]) as model:
         async with watched_session(place, model, NO_BUNDLED + enabled()) as watched:
             await watched.say("go")

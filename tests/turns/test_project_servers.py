@@ -244,11 +244,11 @@ async def test_a_server_of_a_plugin_that_has_changed_is_not_started_again_after_
 ) -> None:
     source = (Path(__file__).parents[1] / "support/mcp/odd_server.py").read_text()
     log = tmp_path / "log"
-    folder = make_plugin(tmp_path / "p")
-    write(folder / "serve.py", source)
+    directory = make_plugin(tmp_path / "p")
+    write(directory / "serve.py", source)
     entry = {"command": sys.executable, "args": ["${PLUGIN_ROOT}/serve.py", "die_in_call", f"log={log}"]}
-    write(folder / ".mcp.json", json.dumps({"mcpServers": {"theirs": entry}}))
-    root = install(place, folder)
+    write(directory / ".mcp.json", json.dumps({"mcpServers": {"theirs": entry}}))
+    root = install(place, directory)
     tables = f'{enabled()}[plugins."demo@local".mcp_servers.theirs]\ndefault_tools_approval_mode = "approve"\n'
     calls = [[call(f"c{number}", "mcp__theirs__reads", {})] for number in range(2)]
     with FakeResponses(*calls, [say("done")]) as model:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codex_py.protocol import events
-from codex_py.protocol.ops import Answer
+from codex_py.protocol.ops import AnswerQuestion
 from codex_py.protocol.questions import SecretQuestion
 from tests.support.bodies import injected, said, skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, call, delta, reasoning, reasoning_delta, say
@@ -47,9 +47,9 @@ def answer_secrets(watched: Watched, value: str | dict[str, str]) -> None:
     """Answer every question with the value, or that for its variable: by an op, while the turn waits."""
 
     def listen(event: events.Event) -> None:
-        if isinstance(event, events.QuestionAsked) and isinstance(question := event.question, SecretQuestion):
+        if isinstance(event, events.QuestionRaised) and isinstance(question := event.question, SecretQuestion):
             typed = value if isinstance(value, str) else value[question.name]
-            answer = watched.session.submit(Answer(question.id, typed))
+            answer = watched.session.submit(AnswerQuestion(question.id, typed))
             watched.tasks.append(asyncio.ensure_future(answer))
 
     watched.session.subscribe(listen)
@@ -85,7 +85,7 @@ async def test_what_a_skill_that_is_only_listed_or_read_by_the_way_needs_is_not_
     assert first.body == whole_body(place, first, user("deploy it"), skills=listed, can_ask=True)
     expected = [user("deploy it"), read["item"], second.output_item("c1")]
     assert second.body == whole_body(place, second, *expected, skills=listed, can_ask=True)
-    assert (watched.of(events.QuestionAsked), warnings(watched)) == ([], [])
+    assert (watched.of(events.QuestionRaised), warnings(watched)) == ([], [])
 
 
 async def test_a_typed_secret_reaches_commands_and_nothing_else(place: Place) -> None:
@@ -94,12 +94,12 @@ async def test_a_typed_secret_reaches_commands_and_nothing_else(place: Place) ->
     with FakeResponses([command], [say("one")], [say("two")]) as model:
         async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
             # Before the first request of the turn, which is the only one asked about.
-            watched.on(events.QuestionAsked, lambda: asked_before.append(len(model.requests)))
+            watched.on(events.QuestionRaised, lambda: asked_before.append(len(model.requests)))
             asked_before: list[int] = []
             answer_secrets(watched, SECRET)
             await watched.say("use $deploy")
             await watched.say("use $deploy again")
-    [question] = [event.question for event in watched.of(events.QuestionAsked)]
+    [question] = [event.question for event in watched.of(events.QuestionRaised)]
     assert isinstance(question, SecretQuestion)
     assert (question.name, question.skill, question.why, asked_before) == ("DEPLOY_TOKEN", "deploy", "deploys", [0])
     last = model.requests[-1]
@@ -180,7 +180,7 @@ async def test_a_variable_several_skills_need_is_asked_for_once_and_one_left_ope
     [request] = model.requests
     given = [injected(one), injected(two), user("$one and $two")]
     assert request.body == whole_body(place, request, *given, skills=skill_list(line(one), line(two)), can_ask=True)
-    assert len(watched.of(events.QuestionAsked)) == 1
+    assert len(watched.of(events.QuestionRaised)) == 1
     assert warnings(watched) == [
         "skill `one` needs `not a name`, which is no name for a variable",
         "environment variable `SHARED` (deploys) is not set; skills `one`, `two` may not work without it",
@@ -191,7 +191,7 @@ async def test_a_turn_stopped_at_a_question_keeps_what_the_user_said(place: Plac
     path = add_skill(repo_root(place), "deploy", needing("deploy"))
     with FakeResponses([say("one")]) as model:
         async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
-            watched.on(events.QuestionAsked, watched.session.interrupt)
+            watched.on(events.QuestionRaised, watched.session.interrupt)
             assert isinstance(await watched.say("use $deploy"), events.TurnInterrupted)
             await watched.say("never mind")
     [request] = model.requests

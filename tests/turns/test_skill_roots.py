@@ -80,7 +80,7 @@ async def test_a_linked_skill_is_listed_as_reached_by_the_first_root_and_given_b
         assert [(use.scope, use.path) for use in talked.uses] == [("user", real)]
 
 
-async def test_a_hostile_folder_gives_the_skills_in_it_that_are_some(place: Place) -> None:
+async def test_a_hostile_directory_gives_the_skills_in_it_that_are_some(place: Place) -> None:
     root = repo_root(place)
     good = add_skill(root, "good")
     add_skill(root / "1/2/3/4/5", "deep")
@@ -118,7 +118,7 @@ async def test_a_hostile_folder_gives_the_skills_in_it_that_are_some(place: Plac
     ]
 
 
-async def test_a_root_with_too_many_folders_is_one_line_for_the_user(place: Place) -> None:
+async def test_a_root_with_too_many_directories_is_one_line_for_the_user(place: Place) -> None:
     root = repo_root(place)
     first = add_skill(root, "a-first")
     for number in range(2000):

@@ -19,8 +19,8 @@ def line(path: Path, description: str = "does things") -> str:
     return f"- {path.parent.name}: {description} (file: {path})"
 
 
-def everything_in(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+def everything_in(directory: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(directory)): file.read_bytes() for file in directory.rglob("*") if file.is_file()}
 
 
 async def test_the_bundled_skills_are_installed_listed_first_and_can_be_named(place: Place) -> None:

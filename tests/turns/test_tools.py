@@ -15,7 +15,7 @@ from PIL import Image
 from codex_py.exec.human import HumanPrinter
 from codex_py.exec.jsonl import JsonlPrinter
 from codex_py.protocol import events
-from codex_py.protocol.ops import Answer
+from codex_py.protocol.ops import AnswerQuestion
 from codex_py.protocol.questions import ChoiceQuestion, PermissionsQuestion
 from tests.support.fake_responses import FakeResponses, api_error, call, completed, say, web_search
 from tests.support.home import Place
@@ -47,9 +47,9 @@ def answer_with(watched: Watched, choose: Callable[[Any], str | None]) -> None:
     pending: set[asyncio.Task[None]] = set()
 
     def on_event(event: events.Event) -> None:
-        if isinstance(event, events.QuestionAsked):
+        if isinstance(event, events.QuestionRaised):
             question = event.question
-            task = asyncio.ensure_future(watched.session.submit(Answer(question.id, choose(question))))
+            task = asyncio.ensure_future(watched.session.submit(AnswerQuestion(question.id, choose(question))))
             pending.add(task)
             task.add_done_callback(pending.discard)
 
@@ -262,7 +262,7 @@ async def test_the_answer_of_the_user_reaches_the_model(place: Place) -> None:
             answer_with(watched, lambda question: question.options[1].label)
             await watched.say("go")
     assert json.loads(model.requests[1].output_of("c")) == {"answers": {"db": {"answers": ["B"]}}}
-    [asked] = watched.of(events.QuestionAsked)
+    [asked] = watched.of(events.QuestionRaised)
     assert isinstance(asked.question, ChoiceQuestion)
     assert asked.question.question == "Which?"
 
@@ -270,7 +270,7 @@ async def test_the_answer_of_the_user_reaches_the_model(place: Place) -> None:
 async def test_an_open_question_does_not_outlive_an_interrupt(place: Place) -> None:
     with FakeResponses([call("c", "request_user_input", {"questions": [ASKED]})], [say("ok")]) as model:
         async with watched_session(place, model, can_ask=True) as watched:
-            watched.on(events.QuestionAsked, watched.session.interrupt)
+            watched.on(events.QuestionRaised, watched.session.interrupt)
             stopped = await watched.say("go")
             await watched.say("never mind")
     assert isinstance(stopped, events.TurnInterrupted)
@@ -290,7 +290,7 @@ async def test_where_nobody_can_be_asked_the_model_is_told_so(place: Place, name
             ended = await watched.say("go")
     assert model.requests[1].output_of("c").startswith(f"{name} is not available")
     assert isinstance(ended, events.TurnCompleted)
-    assert watched.of(events.QuestionAsked) == []
+    assert watched.of(events.QuestionRaised) == []
 
 
 async def test_what_the_user_grants_holds_until_the_turn_ends(place: Place) -> None:

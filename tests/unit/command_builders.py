@@ -15,7 +15,7 @@ from codex_py.protocol.events import CommandFinished, CommandStarted, Event
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy
 from codex_py.sandbox.command import Sandbox
-from codex_py.shell.command_line import CommandLineReader
+from codex_py.shell.reader import CommandLineReader
 from codex_py.tools.exec_command import ExecCommand
 from codex_py.tools.spec import Tool, ToolContext
 from codex_py.tools.write_stdin import WriteStdin

@@ -35,8 +35,8 @@ class Machine:
     def machine(self, name: str, text: str) -> Path:
         return write(self.system / name, text)
 
-    def project(self, text: str, folder: str = ".") -> Path:
-        return write(self.repo / folder / ".codex" / "config.toml", text)
+    def project(self, text: str, directory: str = ".") -> Path:
+        return write(self.repo / directory / ".codex" / "config.toml", text)
 
     def trusted(self, text: str = "") -> None:
         """A user's file with `text` that trusts the repository."""

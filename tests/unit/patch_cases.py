@@ -35,13 +35,13 @@ def plant(root: Path, tree: Mapping[str, bytes | str]) -> Path:
 def harvest(root: Path) -> dict[str, bytes]:
     """Every file below a folder, hidden ones included; a link as what it says, an empty folder as its name."""
     found: dict[str, bytes] = {}
-    for folder, folders, files in os.walk(root):
-        here = Path(folder)
-        for name in [*files, *(one for one in folders if (here / one).is_symlink())]:
+    for directory, directories, files in os.walk(root):
+        here = Path(directory)
+        for name in [*files, *(one for one in directories if (here / one).is_symlink())]:
             path = here / name
             key = str(path.relative_to(root))
             found[key] = b"-> " + os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
-        if not folders and not files and here != root:
+        if not directories and not files and here != root:
             found[f"{here.relative_to(root)}/"] = b""
     return found
 

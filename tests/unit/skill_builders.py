@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from codex_py.skills.model import RootKind, Skill, SkillCatalog, SkillRoot, SkillScope, catalogue_key
+from codex_py.skills.model import RootType, Skill, SkillCatalog, SkillRoot, SkillScope, catalogue_key
 
-_KINDS: dict[SkillScope, RootKind] = {"repo": "agents", "user": "home", "system": "system", "admin": "admin"}
-FOLDERS: dict[SkillScope, str] = {
+_KINDS: dict[SkillScope, RootType] = {"repo": "agents", "user": "home", "system": "system", "admin": "admin"}
+DIRECTORIES: dict[SkillScope, str] = {
     "repo": "/repo/.agents/skills",
     "user": "/home/u/.codex/skills",
     "system": "/home/u/.codex/skills/.system",
@@ -18,7 +18,7 @@ FOLDERS: dict[SkillScope, str] = {
 
 def skill(name: str = "lint", scope: SkillScope = "user", *, root: SkillRoot | None = None, **fields: Any) -> Skill:
     """A skill in the usual root of its scope, in a folder of its base name."""
-    at = root or SkillRoot(Path(FOLDERS[scope]), scope, _KINDS[scope])
+    at = root or SkillRoot(Path(DIRECTORIES[scope]), scope, _KINDS[scope])
     path: Path = fields.pop("path", at.path / name.rpartition(":")[2] / "SKILL.md")
     canonical: Path = fields.pop("canonical_path", path)
     description: str = fields.pop("description", f"About {name}.")
@@ -31,10 +31,10 @@ def catalog(*skills: Skill, disabled: tuple[Skill, ...] = ()) -> SkillCatalog:
     return SkillCatalog(everything, frozenset(one.canonical_path for one in disabled))
 
 
-def skill_on_disk(folder: Path, body: str | bytes = "body\n", *, inside: Path | None = None) -> Skill:
+def skill_on_disk(directory: Path, body: str | bytes = "body\n", *, inside: Path | None = None) -> Skill:
     """A skill whose file is there; its root is the folder's parent, of repo scope when it is `inside` a project."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "SKILL.md"
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "SKILL.md"
     path.write_bytes(body if isinstance(body, bytes) else body.encode())
-    root = SkillRoot(folder.parent, "repo" if inside else "user", "agents" if inside else "home", inside=inside)
-    return skill(folder.name, root=root, path=path, canonical_path=path.resolve())
+    root = SkillRoot(directory.parent, "repo" if inside else "user", "agents" if inside else "home", inside=inside)
+    return skill(directory.name, root=root, path=path, canonical_path=path.resolve())

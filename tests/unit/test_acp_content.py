@@ -9,7 +9,7 @@ import pytest
 
 from codex_py.protocol.events import FileChange
 from codex_py.server.acp.content import (
-    MOST_SHOWN,
+    MAX_SHOWN_BYTES,
     change_locations,
     diff_content,
     ends,
@@ -80,9 +80,9 @@ def test_nothing_in_a_fence_closes_it(text: str, fence: str) -> None:
 
 
 def test_a_long_text_is_shown_by_its_ends() -> None:
-    shown = ends("a" + "x" * MOST_SHOWN + "z")
+    shown = ends("a" + "x" * MAX_SHOWN_BYTES + "z")
 
-    assert len(shown) < MOST_SHOWN + 100
+    assert len(shown) < MAX_SHOWN_BYTES + 100
     assert (shown[0], shown[-1]) == ("a", "z")
     assert "[… 2 characters left out …]" in shown
 

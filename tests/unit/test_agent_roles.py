@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codex_py.core.agent_role import BUILT_IN, AgentRole
-from codex_py.core.agent_roles import MOST_BYTES, RoleFolder, read_role, read_roles
+from codex_py.core.agent_roles import MAX_BYTES, RoleDirectory, read_role, read_roles
 from codex_py.core.agent_tools import ToolChoice, choose_tools
 
 HEAD = "---\nname: a\n---\n"
@@ -82,7 +82,7 @@ def test_a_misspelt_key_is_named_and_one_that_narrows_leaves_the_role_out(
 ) -> None:
     path = tmp_path / name
     path.write_text(text)
-    assert read_roles([RoleFolder(tmp_path)], {}).warnings == (warning.replace("PATH", str(path)),)
+    assert read_roles([RoleDirectory(tmp_path)], {}).warnings == (warning.replace("PATH", str(path)),)
 
 
 def test_what_a_toml_file_says(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_what_a_toml_file_says(tmp_path: Path) -> None:
         ("a.md", b"---\na: " + b"[" * 5000 + b"\n---\n", "its frontmatter is not YAML"),
         ("a.md", b"---\na: &x 1\nb: *x\n---\n", "its frontmatter is not YAML"),
         ("a.md", b"---\nname: \xff\n---\n", "not UTF-8 at byte 10"),
-        ("a.md", HEAD.encode() + b"x" * MOST_BYTES, "over 64 KiB"),
+        ("a.md", HEAD.encode() + b"x" * MAX_BYTES, "over 64 KiB"),
         ("a.md", b"---\nsandbox_mode: none\n---\n", "`sandbox_mode` is `none`: allowed are `read-only`"),
         ("a.md", b"---\nsandbox_mode: [read-only]\n---\n", "`sandbox_mode` is `['read-only']`"),
         ("a.md", b"---\ntools: {Read: true, Write: false}\n---\n", "`tools` is neither a list of names"),
@@ -119,7 +119,7 @@ def test_what_a_toml_file_says(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_no_role_is_left_out_with_a_line(tmp_path: Path, name: str, content: bytes, why: str) -> None:
     (tmp_path / name).write_bytes(content)
-    found = read_roles([RoleFolder(tmp_path)], {})
+    found = read_roles([RoleDirectory(tmp_path)], {})
     assert list(found.roles) == [role.name for role in BUILT_IN]
     [warning] = found.warnings
     assert warning.startswith(f"the agent role `{tmp_path / name}` is left out: ")
@@ -128,14 +128,14 @@ def test_a_file_that_is_no_role_is_left_out_with_a_line(tmp_path: Path, name: st
 
 def test_a_projects_roles_are_files_inside_it(tmp_path: Path) -> None:
     (outside := tmp_path / "outside.md").write_text(f"{HEAD}Look.")
-    folder = tmp_path / "project" / ".codex" / "agents"
-    folder.mkdir(parents=True)
-    (folder / "out.md").symlink_to(outside)
-    (folder / "zero.md").symlink_to("/dev/zero")
-    (folder / ".hidden.md").write_text(HEAD)
-    (folder / "notes.txt").write_text(HEAD)
-    (folder / "in.md").write_text("---\nname: in\n---\nLook.")
-    found = read_roles([RoleFolder(folder, tmp_path / "project")], {})
+    directory = tmp_path / "project" / ".codex" / "agents"
+    directory.mkdir(parents=True)
+    (directory / "out.md").symlink_to(outside)
+    (directory / "zero.md").symlink_to("/dev/zero")
+    (directory / ".hidden.md").write_text(HEAD)
+    (directory / "notes.txt").write_text(HEAD)
+    (directory / "in.md").write_text("---\nname: in\n---\nLook.")
+    found = read_roles([RoleDirectory(directory, tmp_path / "project")], {})
     assert [name for name in found.roles if name not in {role.name for role in BUILT_IN}] == ["in"]
     assert len(found.warnings) == 2
 
@@ -144,10 +144,10 @@ def test_of_two_roles_of_one_name_the_later_one_counts(tmp_path: Path) -> None:
     for number in (1, 2):
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "a.md").write_text(f"---\nname: explorer\n---\nLook {number}.")
-    found = read_roles([RoleFolder(tmp_path / "1"), RoleFolder(tmp_path / "2")], {})
+    found = read_roles([RoleDirectory(tmp_path / "1"), RoleDirectory(tmp_path / "2")], {})
     assert found.roles["explorer"].instructions == "Look 2."
     entry = {"explorer": {"description": "mine", "config_file": str(tmp_path / "1" / "a.md")}, "bare": {}}
-    found = read_roles([RoleFolder(tmp_path / "2")], entry)
+    found = read_roles([RoleDirectory(tmp_path / "2")], entry)
     assert (found.roles["explorer"].about, found.roles["explorer"].instructions) == ("mine", "Look 1.")
     assert found.roles["bare"] == AgentRole("bare")
 
@@ -156,7 +156,7 @@ def test_what_the_model_is_shown_of_many_roles_has_a_limit(tmp_path: Path) -> No
     for number in range(105):
         about = "short" if number % 2 else "é" * 1000
         (tmp_path / f"r{number:03}.md").write_text(f"---\ndescription: {about}\n---\nLook.")
-    found = read_roles([RoleFolder(tmp_path)], {})
+    found = read_roles([RoleDirectory(tmp_path)], {})
     assert found.warnings == (
         f"only the first 100 of 105 agent roles in `{tmp_path}` are used",
         "50 descriptions of agent roles are cut for the model: all are over 16 KiB",

@@ -7,13 +7,13 @@ from contextlib import ExitStack
 import pytest
 
 from codex_py.server.app.items import text_content
-from codex_py.server.app.sayings import Sayings
+from codex_py.server.app.pending_messages import PendingMessages
 
 PICTURE = {"type": "image", "url": "data:image/gif;base64,R0lGODlhAQABAAAAADs="}
 
 
 def test_a_turn_begins_with_all_that_has_arrived() -> None:
-    sayings = Sayings()
+    sayings = PendingMessages()
     for content in ([text_content("one")], [PICTURE], [text_content("two")], [PICTURE]):
         with sayings.expecting(content):
             pass
@@ -24,7 +24,7 @@ def test_a_turn_begins_with_all_that_has_arrived() -> None:
 
 
 def test_what_is_on_its_way_is_left_to_the_turn_that_has_its_text() -> None:
-    sayings = Sayings()
+    sayings = PendingMessages()
     with sayings.expecting([text_content("one")]):
         pass
     with sayings.expecting([text_content("two")]):
@@ -33,13 +33,13 @@ def test_what_is_on_its_way_is_left_to_the_turn_that_has_its_text() -> None:
 
 
 def test_a_turn_begins_with_a_picture_alone() -> None:
-    sayings = Sayings()
+    sayings = PendingMessages()
     with sayings.expecting([PICTURE]):
         assert list(sayings.take_all([])) == [[PICTURE]]
 
 
 def test_what_is_taken_back_is_what_has_arrived() -> None:
-    sayings = Sayings()
+    sayings = PendingMessages()
     with sayings.expecting([text_content("one")]):
         pass
     with sayings.expecting([text_content("two")]):
@@ -48,7 +48,7 @@ def test_what_is_taken_back_is_what_has_arrived() -> None:
 
 
 def test_what_was_taken_back_on_its_way_is_not_told() -> None:
-    sayings = Sayings()
+    sayings = PendingMessages()
     with sayings.expecting([text_content("one")]):
         pass
     with sayings.expecting([text_content("two")]):
@@ -60,7 +60,7 @@ def test_what_was_taken_back_on_its_way_is_not_told() -> None:
 
 
 def test_what_the_session_does_not_take_was_not_said() -> None:
-    sayings = Sayings()
+    sayings = PendingMessages()
     with ExitStack() as stack:
         stack.enter_context(pytest.raises(ValueError, match="no such file"))
         stack.enter_context(sayings.expecting([PICTURE]))

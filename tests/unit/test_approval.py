@@ -17,10 +17,10 @@ from codex_py.protocol.policy import (
 )
 from codex_py.tools.approval import (
     NO_SANDBOX,
-    Ask,
+    AskVerdict,
     CommandFacts,
-    Refuse,
-    Run,
+    RefuseVerdict,
+    RunVerdict,
     asks_after_denial,
     decide_command,
     decide_patch,
@@ -57,11 +57,11 @@ def verdict(
     can_ask: bool = True,
 ) -> str:
     match decide_command(facts, RuleBook(rules), policy=policy, sandbox=sandbox, can_ask=can_ask):
-        case Run(outside, clear_env):
+        case RunVerdict(outside, clear_env):
             return OUT if outside else CLEAN if clear_env else RUN
-        case Ask(outside=outside):
+        case AskVerdict(outside=outside):
             return ASK_OUT if outside else ASK
-        case Refuse():
+        case RefuseVerdict():
             return REFUSE
 
 
@@ -137,21 +137,27 @@ def test_an_allowed_command_that_wants_out_still_asks() -> None:
 
 def test_a_refusal_says_why_and_that_nobody_can_be_asked() -> None:
     refused = decide_command(DANGEROUS, RuleBook(), policy="never", sandbox=ReadOnly(), can_ask=True)
-    assert isinstance(refused, Refuse)
+    assert isinstance(refused, RefuseVerdict)
     assert "dangerous: it deletes; nobody can be asked under the approval policy `never`" in refused.reason
     forbidding = PrefixRule((("rm",),), "forbidden", "use trash instead")
     refused = decide_command(DANGEROUS, RuleBook((forbidding,)), policy="on-request", sandbox=ReadOnly(), can_ask=True)
-    assert refused == Refuse("command refused: forbidden by a rule of the user: use trash instead")
+    assert refused == RefuseVerdict("command refused: forbidden by a rule of the user: use trash instead")
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_patches(policy: ApprovalPolicy) -> None:
     inside = decide_patch(None, policy=policy, can_ask=True)
     outside = decide_patch("rejected", policy=policy, can_ask=True)
-    assert isinstance(inside, Ask) == (policy == "untrusted")
-    assert outside == Refuse("rejected") if policy == "never" else isinstance(outside, Ask) and outside.outside
-    assert decide_patch("rejected", policy=policy, can_ask=False) == Refuse("rejected")
-    assert isinstance(decide_patch(None, policy=policy, can_ask=False), Refuse if policy == "untrusted" else Run)
+    assert isinstance(inside, AskVerdict) == (policy == "untrusted")
+    assert (
+        outside == RefuseVerdict("rejected")
+        if policy == "never"
+        else isinstance(outside, AskVerdict) and outside.outside
+    )
+    assert decide_patch("rejected", policy=policy, can_ask=False) == RefuseVerdict("rejected")
+    assert isinstance(
+        decide_patch(None, policy=policy, can_ask=False), RefuseVerdict if policy == "untrusted" else RunVerdict
+    )
 
 
 def test_a_granular_policy_refuses_what_it_does_not_ask_about() -> None:
@@ -170,13 +176,15 @@ def test_a_granular_policy_refuses_what_it_does_not_ask_about() -> None:
         assert {verdict(facts, policy, WorkspaceWrite()) for facts in (READS, UNKNOWN, SHAPED)} == {RUN}
         alone = [verdict(facts, policy, ReadOnly(), *ruled, can_ask=False) for facts, ruled in cases.values()]
         assert alone == [REFUSE, REFUSE, REFUSE]
-        assert decide_patch(None, policy=policy, can_ask=True) == Run()
-        assert isinstance(decide_patch("rejected", policy=policy, can_ask=True), Ask if sandbox else Refuse)
+        assert decide_patch(None, policy=policy, can_ask=True) == RunVerdict()
+        assert isinstance(
+            decide_patch("rejected", policy=policy, can_ask=True), AskVerdict if sandbox else RefuseVerdict
+        )
         assert asks_after_denial(policy, can_ask=True) == sandbox
     refused = decide_command(
         DANGEROUS, RuleBook(), policy=GranularApproval(False, True, True), sandbox=ReadOnly(), can_ask=True
     )
-    assert isinstance(refused, Refuse)
+    assert isinstance(refused, RefuseVerdict)
     assert "nobody can be asked under the approval policy `granular`" in refused.reason
 
 
@@ -190,7 +198,7 @@ def test_nothing_passes_unasked_where_the_sandbox_does_not_hold_everything(polic
     ruled = UNKNOWN.replace(shortfall="only Landlock works here")
     assert verdict(ruled, policy, WorkspaceWrite(), rule("npm")) == RUN  # it is the user who allows that
     refused = decide_command(ruled, RuleBook(), policy="never", sandbox=WorkspaceWrite(), can_ask=False)
-    assert isinstance(refused, Refuse)
+    assert isinstance(refused, RefuseVerdict)
     assert (refused.reason, refused.lacks_sandbox) == (NO_SANDBOX, True)
 
 

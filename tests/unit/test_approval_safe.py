@@ -282,18 +282,18 @@ def test_the_shell_agrees_on_the_words_of_every_safe_script(tmp_path: Path) -> N
 
 def test_what_is_safe_writes_nothing_and_starts_nothing_else(tmp_path: Path) -> None:
     """The safe scripts with hostile operands, run for real in a folder whose every trap would leave a mark."""
-    folder = tmp_path / "work"
-    folder.mkdir()
-    (folder / "src").mkdir()
+    directory = tmp_path / "work"
+    directory.mkdir()
+    (directory / "src").mkdir()
     for name in ("a.txt", "b.txt", "-i", "--pre=trap", "src/trap"):
-        (folder / name).write_text("foo\n1w written\n")
+        (directory / name).write_text("foo\n1w written\n")
     traps = tmp_path / "traps"
     traps.mkdir()
     mark = tmp_path / "mark"
     for name in ("sh", "python", "git", "less", "gzip", "xz", "trap", "touch", "tee"):
         (traps / name).write_text(f"#!/bin/bash\necho {name} >> {mark}\n")
         (traps / name).chmod(0o755)
-    before = _state(folder)
+    before = _state(directory)
     hostile = [
         *("cat -- -i", "grep -rn foo . --include=*", "ls -- --pre=trap", "head -n1 -- -i", "wc -- -i", "echo -n -e"),
         *("rg foo -- --pre=trap", "rg -e --pre=trap", "find . -name -delete", "find . -path -exec", "uniq a.txt"),
@@ -303,7 +303,7 @@ def test_what_is_safe_writes_nothing_and_starts_nothing_else(tmp_path: Path) -> 
     # `which` is a script of its own on some systems: it may start a shell.
     scripts = [script for script in (*SAFE, *hostile) if "which" not in script]
     with tempfile.TemporaryDirectory() as scratch:
-        env = {"PATH": f"{traps}:{os.environ['PATH']}", "HOME": str(folder), "TMPDIR": scratch}
+        env = {"PATH": f"{traps}:{os.environ['PATH']}", "HOME": str(directory), "TMPDIR": scratch}
         for script in scripts:
             if "*" in script and script in hostile:
                 assert not is_safe(script)
@@ -313,7 +313,7 @@ def test_what_is_safe_writes_nothing_and_starts_nothing_else(tmp_path: Path) -> 
                 continue
             subprocess.run(
                 ["/bin/bash", "-c", script],
-                cwd=folder,
+                cwd=directory,
                 env=env,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -321,12 +321,12 @@ def test_what_is_safe_writes_nothing_and_starts_nothing_else(tmp_path: Path) -> 
                 check=False,
             )
             assert not mark.exists(), f"{script}: {mark.read_text()}"
-            assert _state(folder) == before, script
+            assert _state(directory) == before, script
             assert list(Path(scratch).iterdir()) == []
 
 
-def _state(folder: Path) -> dict[str, tuple[bytes, int]]:
+def _state(directory: Path) -> dict[str, tuple[bytes, int]]:
     return {
         str(path): (path.read_bytes() if path.is_file() else b"", path.stat().st_mtime_ns)
-        for path in sorted(folder.rglob("*"))
+        for path in sorted(directory.rglob("*"))
     }

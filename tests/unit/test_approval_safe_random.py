@@ -117,24 +117,24 @@ def is_safe(script: str) -> bool:
     return segments is not None and all(is_known_safe(words) for words in segments)
 
 
-def make_programs(folder: Path, log: Path) -> None:
+def make_programs(directory: Path, log: Path) -> None:
     """A folder to stand for /usr/bin: the programs of the safe list, and a shim under every other name."""
-    folder.mkdir()
-    shim = folder / "shim"
+    directory.mkdir()
+    shim = directory / "shim"
     shim.write_text(SHIM.replace("LOG", str(log)))
     shim.chmod(0o755)
     path = with_bundled_tools("/usr/local/bin:/usr/bin:/bin")
     for name in ("bash", "timeout", *OPTIONS):
         found = find_executable(name, path)
         if found is not None:
-            shutil.copy(os.path.realpath(found), folder / name)
+            shutil.copy(os.path.realpath(found), directory / name)
     others = {name for place in ("/usr/bin", "/bin") for name in os.listdir(place)}  # noqa: PTH208 - names are all it takes
     for name in sorted({*others, "trap", "touch", "sh", "tee"} - {"bash", "timeout", "shim", *OPTIONS}):
-        (folder / name).symlink_to("shim")
+        (directory / name).symlink_to("shim")
 
 
-def state(folder: Path) -> dict[str, tuple[bytes, int, int]]:
-    found = {path: path.lstat() for path in sorted(folder.rglob("*"))}
+def state(directory: Path) -> dict[str, tuple[bytes, int, int]]:
+    found = {path: path.lstat() for path in sorted(directory.rglob("*"))}
     return {
         str(path): (path.read_bytes() if path.is_file() else b"", status.st_mtime_ns, status.st_mode)
         for path, status in found.items()
@@ -149,10 +149,14 @@ def run_all(scripts: list[str], place: Path) -> list[str]:
     bwrap, _ = find_bwrap(os.environ, ())
     assert bwrap, "bubblewrap is missing: `scripts/setup dev` installs it"
     places = [
-        folder for folder in ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin") if Path(folder).is_dir()
+        directory
+        for directory in ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
+        if Path(directory).is_dir()
     ]
     binds = [
-        word for folder in dict.fromkeys(map(os.path.realpath, places)) for word in ("--ro-bind", str(programs), folder)
+        word
+        for directory in dict.fromkeys(map(os.path.realpath, places))
+        for word in ("--ro-bind", str(programs), directory)
     ]
     keep = [word for path in (work, log) for word in ("--bind", str(path), str(path))]
     world = [bwrap, "--die-with-parent", "--unshare-pid", "--ro-bind", "/", "/", "--dev", "/dev", *binds, *keep]

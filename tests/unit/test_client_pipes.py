@@ -14,7 +14,7 @@ async def test_who_waits_for_a_late_reader_goes_on_when_it_has_read() -> None:
     line = b"x" * 1_000_000 + b"\n"
 
     outbox.put(line)
-    waiting = asyncio.create_task(outbox.room(0))
+    waiting = asyncio.create_task(outbox.wait_for_capacity(0))
     # The pipe holds less than the line, so that it waits for certain once a part has come through.
     start = await asyncio.to_thread(os.read, inward, 1)
     rest = await asyncio.to_thread(_read, inward, len(line) - 1)
@@ -30,7 +30,7 @@ async def test_whoever_waits_for_a_reader_keeps_no_thread_from_other_work() -> N
     outbox = Outbox(outward, lambda reason: None)
     outbox.put(b"x" * 1_000_000)
 
-    waiting = [asyncio.create_task(outbox.room(0)) for _ in range(100)]
+    waiting = [asyncio.create_task(outbox.wait_for_capacity(0)) for _ in range(100)]
     await asyncio.sleep(0)
     # More threads than there are would have to wait for the reader, which comes only now.
     assert len(await asyncio.wait_for(asyncio.to_thread(_read, inward, 1_000_000), 30)) == 1_000_000
@@ -43,7 +43,7 @@ async def test_nobody_waits_for_the_reader_of_a_box_that_is_closed() -> None:
     outbox = Outbox(outward, lambda reason: None)
     outbox.put(b"x" * 1_000_000)
 
-    waiting = asyncio.create_task(outbox.room(0))
+    waiting = asyncio.create_task(outbox.wait_for_capacity(0))
     await asyncio.sleep(0)
     closing = asyncio.create_task(outbox.close())
     await asyncio.wait_for(waiting, 30)

@@ -10,7 +10,7 @@ import pytest
 from codex_py.errors import ToolError
 from codex_py.protocol.items import ToolCall
 from codex_py.tools.arguments import parse_arguments
-from codex_py.tools.command_line import CommandLine, TypedText, command_of, read_command, read_text
+from codex_py.tools.command_line import CommandArguments, StdinArguments, command_of, read_command, read_text
 from codex_py.tools.exec_command_arguments import ExecCommandArguments, WriteStdinArguments
 
 ODD = [None, True, False, 0, 1, -5, 10**30, 2.5, 500.0, "", "x", "ü", "\ud800", "use_default", "require_escalated"]
@@ -28,15 +28,15 @@ def outcome(read: Any, call: ToolCall) -> object:
         return str(error)
 
 
-def judged_command(call: ToolCall) -> CommandLine:
+def judged_command(call: ToolCall) -> CommandArguments:
     return command_of(parse_arguments(call, ExecCommandArguments).model_dump())
 
 
-def judged_text(call: ToolCall) -> TypedText:
-    return TypedText(**parse_arguments(call, WriteStdinArguments).model_dump())
+def judged_text(call: ToolCall) -> StdinArguments:
+    return StdinArguments(**parse_arguments(call, WriteStdinArguments).model_dump())
 
 
-@pytest.mark.parametrize("field", [*CommandLine.__match_args__, "unknown"])
+@pytest.mark.parametrize("field", [*CommandArguments.__match_args__, "unknown"])
 def test_a_command_is_read_as_pydantic_reads_it(field: str) -> None:
     for value in [*ODD, *ODDER]:
         for arguments in ({"cmd": "ls", field: value}, {field: value}):
@@ -44,7 +44,7 @@ def test_a_command_is_read_as_pydantic_reads_it(field: str) -> None:
             assert outcome(read_command, call) == outcome(judged_command, call), arguments
 
 
-@pytest.mark.parametrize("field", [*TypedText.__match_args__, "unknown"])
+@pytest.mark.parametrize("field", [*StdinArguments.__match_args__, "unknown"])
 def test_typed_text_is_read_as_pydantic_reads_it(field: str) -> None:
     for value in [*ODD, *ODDER]:
         for arguments in ({"session_id": 3, field: value}, {field: value}):

@@ -11,15 +11,15 @@ import pytest
 from codex_py.context.summary import handoff_request, is_users_own, summary_item
 from codex_py.context.work_notes import work_notes
 from codex_py.core.compact_fit import paired, with_short_texts, without_oldest
-from codex_py.core.compact_survivors import kept_skills, kept_user_messages, user_budget
+from codex_py.core.compact_survivors import retain_skills, retain_user_messages, user_budget
 from codex_py.core.context_meter import ContextMeter, Fill, compaction_limit, is_too_full
 from codex_py.core.history import History
 from codex_py.core.turn_context import ModelSettings
 from codex_py.core.work_history import work_state_of
-from codex_py.core.work_state import WorkLog, WorkState
+from codex_py.core.work_log import WorkLog, WorkState
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.events import FileChange, PatchFinished, PlanStep, PlanUpdated, SkillUsed
-from codex_py.protocol.items import Message, ResponseItem, ToolCall, call_output, message, message_of_parts
+from codex_py.protocol.items import Message, ResponseItem, ToolCall, call_output, message, message_of_content
 from codex_py.protocol.usage import TokenUsage
 from codex_py.rollout.format import compacted_payload, encode_line, token_count_payload
 from codex_py.rollout.replay import Replay
@@ -107,7 +107,7 @@ def test_what_the_server_counted_is_not_estimated() -> None:
 
 def test_a_picture_counts_what_it_costs_and_not_its_bytes() -> None:
     url = "data:image/png;base64," + "A" * 1_000_000
-    picture = message_of_parts("user", [{"type": "input_image", "image_url": url}] * 2)
+    picture = message_of_content("user", [{"type": "input_image", "image_url": url}] * 2)
     assert 2 * PICTURE_BYTES < counted_bytes(picture.encoded) < 2 * PICTURE_BYTES + 200
     cut = b'{"image_url":"data:image/png;base64,AAAA'
     assert counted_bytes(cut) < len(cut) + PICTURE_BYTES
@@ -141,18 +141,18 @@ def test_a_small_window_keeps_less_of_what_the_user_said(window: int | None, bud
 
 def test_the_newest_messages_are_kept_and_the_first_that_does_not_fit_is_cut() -> None:
     items = [message("user", letter * 400) for letter in "abcd"]
-    kept = kept_user_messages([items[0], made("c"), *items[1:], answered("c")], 250)
+    kept = retain_user_messages([items[0], made("c"), *items[1:], answered("c")], 250)
     assert texts(kept) == ["b" * 100 + "…50 tokens truncated…" + "b" * 100, "c" * 400, "d" * 400]
     assert kept[1:] == items[2:]
-    assert kept_user_messages(items, 205)[0] == items[2]
-    assert kept_user_messages(items, 0) == []
+    assert retain_user_messages(items, 205)[0] == items[2]
+    assert retain_user_messages(items, 0) == []
 
 
 def test_a_cut_message_loses_its_pictures_and_says_so() -> None:
     url = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
-    item = message_of_parts("user", [url, {"type": "input_text", "text": "look" * 100}])
-    assert kept_user_messages([item], 2000) == [item]
-    [cut] = kept_user_messages([item], 50)
+    item = message_of_content("user", [url, {"type": "input_text", "text": "look" * 100}])
+    assert retain_user_messages([item], 2000) == [item]
+    [cut] = retain_user_messages([item], 50)
     assert cut.decode()["content"][-1]["text"] == "[1 picture left out]"
     assert b"data:image" not in cut.encoded
 
@@ -160,7 +160,7 @@ def test_a_cut_message_loses_its_pictures_and_says_so() -> None:
 def test_skills_are_shown_again_up_to_a_size() -> None:
     short = message("user", "<skill>\n<name>a</name>\n<path>/a</path>\nRun it.\n</skill>")
     long = message("user", "<skill>\n<name>b</name>\n<path>/b</path>\n" + "ü" * 40_000 + "\n</skill>")
-    kept = kept_skills([short, long, long, long])
+    kept = retain_skills([short, long, long, long])
     assert kept[0] == short
     assert all(text.endswith("</skill>") for text in texts(kept))
     assert sum(len(text.encode()) for text in texts(kept)) < 66_000
@@ -188,7 +188,7 @@ def test_long_texts_keep_their_ends_and_stay_what_they_are() -> None:
     long, picture = "x" * 40_000, {"type": "input_image", "image_url": "data:image/png;base64," + "A" * 40_000}
     items = [
         message("user", "short"),
-        message_of_parts("user", [{"type": "input_text", "text": long}, picture]),
+        message_of_content("user", [{"type": "input_text", "text": long}, picture]),
         wire(type="reasoning", summary=[], encrypted_content=long),
         wire(type="function_call", call_id="f", name="x", arguments=json.dumps({"text": long})),
         call_output(ToolCall("f", "x", ""), long),
@@ -256,7 +256,7 @@ def test_the_work_so_far_is_read_back_from_a_history() -> None:
             ToolCall("d", "x", ""), [{"type": "input_text", "text": "Success. Updated the following files:\n"}]
         ),
     ]
-    assert work_state_of(items, Path("/repo"), lambda command, folder: ()) == WorkState(
+    assert work_state_of(items, Path("/repo"), lambda command, directory: ()) == WorkState(
         (PlanStep("Fix it", "in_progress"),),
         {"/repo/new.txt": "add", "/abs/x": "update", "/repo/old": "delete"},
         {"/s/SKILL.md": "lint"},

@@ -9,13 +9,13 @@ from typing import cast
 import pytest
 
 from codex_py.protocol.input import ImageInput, TextInput
-from codex_py.ui.repl.chips import Composed, Picture
+from codex_py.ui.repl.active_session import ActiveSession
+from codex_py.ui.repl.chips import Composed, PictureChip
 from codex_py.ui.repl.completion import ShellSource
 from codex_py.ui.repl.controls import Controls
 from codex_py.ui.repl.history import PromptHistory, read_messages
 from codex_py.ui.repl.input import Composer
-from codex_py.ui.repl.menu import Offer, Source, Word
-from codex_py.ui.repl.seat import Seat
+from codex_py.ui.repl.menu import MenuOffer, MenuSource, MenuWord
 
 LONG = "\n".join(f"line {number}" for number in range(30))
 MARK = "[Pasted text #1 · 30 lines]"
@@ -26,19 +26,19 @@ class Anything:
 
     title = "anything"
 
-    def __init__(self, *offers: Offer) -> None:
+    def __init__(self, *offers: MenuOffer) -> None:
         self.offered = offers
         self.asked = 0
 
-    def word_at(self, before: str) -> Word | None:
-        return Word(0, before)
+    def word_at(self, before: str) -> MenuWord | None:
+        return MenuWord(0, before)
 
-    def offers(self, query: str) -> Sequence[Offer]:
+    def offers(self, query: str) -> Sequence[MenuOffer]:
         self.asked += 1
         return self.offered
 
 
-def composer(*sources: Source, history: PromptHistory | None = None) -> Composer:
+def composer(*sources: MenuSource, history: PromptHistory | None = None) -> Composer:
     made = Composer(history or PromptHistory(None), lambda: None)
     made.menu.use(sources)
     return made
@@ -91,7 +91,7 @@ def test_what_ctrl_c_has_cleared_comes_back_with_its_chips(tmp_path: Path) -> No
     typing = composer()
     typing.attach(tmp_path / "a.png")
     typing.buffer.insert_text("what is this?")
-    typing.history.keep(typing.take().text)
+    typing.history.remember_unsent(typing.take().text)
 
     typing.older()
 
@@ -141,7 +141,7 @@ def test_the_cursor_steps_over_a_chip() -> None:
 
 
 def test_a_picture_among_the_files_is_attached(tmp_path: Path) -> None:
-    typing = composer(Anything(Offer("a.png", "", "", "a.png ", Picture(tmp_path / "a.png"))))
+    typing = composer(Anything(MenuOffer("a.png", "", "", "a.png ", PictureChip(tmp_path / "a.png"))))
     typing.buffer.insert_text("@a")
     typing.accept()
 
@@ -153,7 +153,7 @@ def test_a_line_for_the_shell_is_completed_only_when_that_is_asked_for() -> None
     typing.buffer.insert_text("!ma")
 
     assert [offer.label for offer in typing.menu.offers] == ["make", "make test"]
-    assert (typing.menu.chosen, typing.accept(), typing.text) == (None, None, "!ma")
+    assert (typing.menu.selected_offer, typing.accept(), typing.text) == (None, None, "!ma")
     typing.menu.move(1)
     typing.menu.move(1)
     typing.accept()
@@ -165,14 +165,14 @@ def test_a_line_for_the_shell_is_completed_only_when_that_is_asked_for() -> None
 
 
 def test_what_is_chosen_stays_so_when_there_is_more_to_offer() -> None:
-    offers = [Offer(name, "", "", name) for name in ("a", "b")]
+    offers = [MenuOffer(name, "", "", name) for name in ("a", "b")]
     source = Anything(*offers)
     typing = composer(source)
     typing.buffer.insert_text("@")
     typing.menu.move(1)
-    source.offered = (Offer("new", "", "", "new"), *offers)
+    source.offered = (MenuOffer("new", "", "", "new"), *offers)
     typing.refresh_menu()
-    assert typing.menu.chosen == offers[1]
+    assert typing.menu.selected_offer == offers[1]
 
 
 def test_a_key_searches_once() -> None:
@@ -216,7 +216,7 @@ class Refusing:
 def test_a_message_that_is_refused_comes_back_with_its_chips() -> None:
     typing = with_chip("/nosuch ", "")
     controls = Controls(typing, Path("/"), draw=lambda: None, quit_early=lambda: None)
-    controls.take_seat(cast("Seat", Refusing()))
+    controls.set_session(cast("ActiveSession", Refusing()))
     for send in (controls.submit, controls.steer):
         send()
         assert typing.text == ""

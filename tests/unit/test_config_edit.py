@@ -104,7 +104,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     assert target.read_text() == '# mine\nmodel = "m"\n'
 
 
-def test_a_folder_in_the_way_is_one_line(tmp_path: Path) -> None:
+def test_a_directory_in_the_way_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "config.toml").mkdir()
     with pytest.raises(UserError, match="it is a directory"):
         set_value(tmp_path / "config.toml", ("model",), "m")
@@ -113,7 +113,7 @@ def test_a_folder_in_the_way_is_one_line(tmp_path: Path) -> None:
         set_value(tmp_path / "file" / "config.toml", ("model",), "m")
 
 
-def test_trusting_a_folder_trusts_its_repository(machine: Machine) -> None:
+def test_trusting_a_directory_trusts_its_repository(machine: Machine) -> None:
     inner = machine.repo / "a" / "b"
     inner.mkdir(parents=True)
     machine.project('model = "x"\n')

@@ -9,12 +9,12 @@ import pytest
 
 from codex_py.config.example import render_example
 from codex_py.config.mcp_sections import MCP_SERVER
-from codex_py.config.record import REQUIRED, Record, Section, settings_of
+from codex_py.config.record import REQUIRED, ConfigRecord, RecordSection, settings_of
 from codex_py.config.schema import Config
-from codex_py.config.sections import ModelEntry, ProjectTrust, ProviderConfig, SkillRule
+from codex_py.config.sections import ModelEntry, ProjectTrustConfig, ProviderConfig, SkillRuleConfig
 from tests.unit.config_builders import Machine, make_machine
 
-RECORDS = (Config, ProviderConfig, ModelEntry, ProjectTrust, SkillRule)
+RECORDS = (Config, ProviderConfig, ModelEntry, ProjectTrustConfig, SkillRuleConfig)
 
 
 @pytest.fixture
@@ -42,22 +42,22 @@ def test_every_line_that_is_commented_out_would_load_too(machine: Machine) -> No
     assert loaded.config.model_providers["example"].connect_retry_seconds == 60.0
 
 
-def every_key(record: type[Record]) -> set[str]:
+def every_key(record: type[ConfigRecord]) -> set[str]:
     keys: set[str] = set()
     for name, one in settings_of(record).items():
-        keys |= every_key(one.kind.record) if isinstance(one.kind, Section) else {name}
+        keys |= every_key(one.value_type.record) if isinstance(one.value_type, RecordSection) else {name}
     return keys
 
 
 def test_it_has_every_key() -> None:
     text = render_example()
-    keys = {key for record in RECORDS for key in every_key(record)} | set(MCP_SERVER.kinds)
+    keys = {key for record in RECORDS for key in every_key(record)} | set(MCP_SERVER.value_types)
     named = set(re.findall(r"^#?(\w+) = ", text, re.MULTILINE)) | set(re.findall(r"[\[.](\w+)(?=[\].])", text))
     assert keys - named == set()
 
 
 @pytest.mark.parametrize("record", RECORDS)
-def test_every_key_says_what_it_is_for_and_has_a_default_or_a_sample(record: type[Record]) -> None:
+def test_every_key_says_what_it_is_for_and_has_a_default_or_a_sample(record: type[ConfigRecord]) -> None:
     for name, one in settings_of(record).items():
         assert one.doc, name
         assert one.doc[0].islower() or one.doc.startswith("MCP"), name

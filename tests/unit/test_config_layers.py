@@ -9,7 +9,7 @@ import pytest
 
 from codex_py.config.layers import Layer
 from codex_py.config.schema import Config
-from codex_py.config.sections import ModelEntry, ProviderConfig, SkillRule
+from codex_py.config.sections import ModelEntry, ProviderConfig, SkillRuleConfig
 from codex_py.errors import UsageError, UserError
 from codex_py.protocol.policy import GranularApproval
 from tests.unit.config_builders import Machine, make_machine, write
@@ -79,7 +79,7 @@ def test_tables_are_merged_key_by_key_and_lists_are_replaced(machine: Machine) -
     assert (loaded.config.history.persistence, loaded.config.history.max_bytes) == ("none", 5)
     assert loaded.config.project_root_markers == (".git",)
     assert loaded.config.plugins == {"a": 1, "deep": {"b": 2, "c": [1]}}
-    assert [loaded.origins[key].kind for key in ("history.max_bytes", "plugins.deep.b", "plugins.deep.c")] == [
+    assert [loaded.origins[key].layer_type for key in ("history.max_bytes", "plugins.deep.b", "plugins.deep.c")] == [
         *("system", "user", "flags")
     ]
     assert loaded.layers == (
@@ -191,7 +191,7 @@ def test_an_old_profile_table_is_an_error_with_the_way_to_move_it(machine: Machi
     assert warning.startswith(f"`profiles` in `{machine.user_file}` line 1 is ignored: a profile is a file of its own")
 
 
-def test_paths_start_at_the_folder_of_their_file_or_at_the_working_directory(machine: Machine) -> None:
+def test_paths_start_at_the_directory_of_their_file_or_at_the_working_directory(machine: Machine) -> None:
     machine.user('log_dir = "logs"\nsqlite_home = "~/db"\nmodel_instructions_file = "/abs/x.md"\n')
     machine.machine("config.toml", '[sandbox_workspace_write]\nwritable_roots = ["data", "~"]\n')
     config = machine.load("model_catalog_json=models.json").config
@@ -247,9 +247,9 @@ def test_skill_rules_of_all_layers_count_in_their_order(machine: Machine) -> Non
     config = machine.load('skills.config=[{name="a", enabled=true}]').config
 
     assert config.skills.config == (
-        SkillRule(name="a", enabled=False),
-        SkillRule(path=machine.home / "s/SKILL.md", enabled=True),
-        SkillRule(name="a", enabled=True),
+        SkillRuleConfig(name="a", enabled=False),
+        SkillRuleConfig(path=machine.home / "s/SKILL.md", enabled=True),
+        SkillRuleConfig(name="a", enabled=True),
     )
 
 

@@ -59,7 +59,7 @@ def test_a_project_does_not_trust_itself(machine: Machine) -> None:
     assert machine.load().config.model is None
 
 
-def test_the_nearest_folder_wins_and_each_one_counts(machine: Machine) -> None:
+def test_the_nearest_directory_wins_and_each_one_counts(machine: Machine) -> None:
     machine.trusted()
     machine.project('model = "root"\nmodel_verbosity = "low"\nreview_model = "root"\n')
     machine.project('model = "middle"\nmodel_verbosity = "high"\n', "a")
@@ -70,10 +70,10 @@ def test_the_nearest_folder_wins_and_each_one_counts(machine: Machine) -> None:
     config = loaded.config
     assert (config.model, config.model_verbosity, config.review_model) == ("near", "high", "root")
     assert loaded.origins["model"] == Layer("project", nearest)
-    assert [layer.kind for layer in loaded.layers] == ["project", "project", "project", "user", "defaults"]
+    assert [layer.layer_type for layer in loaded.layers] == ["project", "project", "project", "user", "defaults"]
 
 
-def test_a_folder_that_is_no_repository_counts_alone(machine: Machine) -> None:
+def test_a_directory_that_is_no_repository_counts_alone(machine: Machine) -> None:
     place = machine.root / "plain" / "inner"
     write(place / ".codex" / "config.toml", 'model = "inner"\n')
     write(place.parent / ".codex" / "config.toml", 'review_model = "outer"\n')
@@ -85,7 +85,7 @@ def test_a_folder_that_is_no_repository_counts_alone(machine: Machine) -> None:
     assert (loaded.config.model, loaded.config.review_model, loaded.project_root) == ("inner", None, None)
 
 
-def test_trust_of_a_plain_folder_is_not_inherited_from_the_one_around_it(machine: Machine) -> None:
+def test_trust_of_a_plain_directory_is_not_inherited_from_the_one_around_it(machine: Machine) -> None:
     machine.user(f'[projects."{machine.root}"]\ntrust_level = "trusted"\n')
     plain = machine.root / "plain"
     plain.mkdir()
@@ -118,7 +118,7 @@ def test_trust_is_keyed_by_the_real_path(machine: Machine) -> None:
     assert machine.load(cwd=link).trust == "unknown"
 
 
-def test_a_trusted_folder_may_be_written_with_a_tilde(machine: Machine) -> None:
+def test_a_trusted_directory_may_be_written_with_a_tilde(machine: Machine) -> None:
     place = machine.root / "user" / "code"
     place.mkdir()
     machine.user('[projects."~/code/"]\ntrust_level = "trusted"\n')
@@ -289,7 +289,7 @@ def test_lists_that_deny_are_added_to(machine: Machine) -> None:
     assert config.shell_environment_policy.exclude == ("A*", "B*")
 
 
-def test_an_inner_folder_cannot_loosen_what_an_outer_one_tightened(machine: Machine) -> None:
+def test_an_inner_directory_cannot_loosen_what_an_outer_one_tightened(machine: Machine) -> None:
     machine.trusted('sandbox_mode = "danger-full-access"\n')
     machine.project('sandbox_mode = "read-only"\n')
     machine.project('sandbox_mode = "workspace-write"\n', "inner")
@@ -366,7 +366,7 @@ def test_a_file_that_leads_out_of_the_project_is_ignored(machine: Machine) -> No
     assert loaded.warnings == (f"`{file}` is ignored: it is a link that leads out of the project",)
 
 
-def test_a_folder_that_leads_out_of_the_project_is_ignored(machine: Machine) -> None:
+def test_a_directory_that_leads_out_of_the_project_is_ignored(machine: Machine) -> None:
     machine.trusted()
     write(machine.root / "other" / "config.toml", 'model = "outside"\n')
     (machine.repo / ".codex").symlink_to(machine.root / "other")
@@ -403,7 +403,7 @@ def test_the_user_s_own_home_is_no_project(machine: Machine) -> None:
     loaded = machine.load(cwd=home)
 
     assert loaded.config.notify == ("mine",)
-    assert [layer.kind for layer in loaded.layers] == ["user", "defaults"]
+    assert [layer.layer_type for layer in loaded.layers] == ["user", "defaults"]
     assert loaded.warnings == ()
 
 
@@ -421,7 +421,7 @@ def test_markers_come_from_the_user_and_decide_where_a_project_begins(machine: M
     assert machine.load("project_root_markers=[]", cwd=inner).project_root is None
 
 
-def test_an_empty_git_folder_is_no_repository(machine: Machine) -> None:
+def test_an_empty_git_directory_is_no_repository(machine: Machine) -> None:
     place = machine.root / "plain"
     (place / ".git").mkdir(parents=True)
     inner = place / "inner"

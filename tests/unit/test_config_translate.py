@@ -34,7 +34,7 @@ def test_default_permissions_are_a_sandbox_mode(
     machine.user(user)
     loaded = machine.load(*overrides)
 
-    assert (loaded.config.sandbox_mode, loaded.origins["sandbox_mode"].kind) == (mode, layer)
+    assert (loaded.config.sandbox_mode, loaded.origins["sandbox_mode"].layer_type) == (mode, layer)
 
 
 def test_a_named_set_is_whole(machine: Machine) -> None:

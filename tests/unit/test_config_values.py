@@ -10,7 +10,7 @@ import pytest
 
 from codex_py.config.keys import toml_value
 from codex_py.config.schema import Config
-from codex_py.config.sections import History, ProviderConfig
+from codex_py.config.sections import HistoryConfig, ProviderConfig
 from codex_py.errors import UserError
 from tests.support.work import within
 from tests.unit.config_builders import Machine, make_machine
@@ -293,7 +293,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_fine(machine: Machine) -> N
     machine.user_file.chmod(0o600)
     config = machine.load().config
 
-    assert (config.model, config.history) == ("m", History(max_bytes=5))
+    assert (config.model, config.history) == ("m", HistoryConfig(max_bytes=5))
 
 
 @pytest.mark.parametrize(
@@ -324,9 +324,9 @@ def test_a_hostile_project_file_is_read_in_bounded_time(machine: Machine, line: 
 
 
 def test_a_record_is_frozen_compared_by_value_and_can_be_replaced() -> None:
-    config = Config(model="a", history=History(max_bytes=1))
+    config = Config(model="a", history=HistoryConfig(max_bytes=1))
 
-    assert config.replace(model="b") == Config(model="b", history=History(max_bytes=1)) != config
+    assert config.replace(model="b") == Config(model="b", history=HistoryConfig(max_bytes=1)) != config
     for name in ("model", "other"):
         with pytest.raises(AttributeError):
             setattr(config, name, "c")

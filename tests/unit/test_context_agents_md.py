@@ -10,17 +10,17 @@ from codex_py.context.agents_md import AgentsMd, find_project_root, load_agents_
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    folder = tmp_path / "home"
-    folder.mkdir()
-    return folder
+    directory = tmp_path / "home"
+    directory.mkdir()
+    return directory
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    folder = tmp_path / "repo"
-    (folder / ".git").mkdir(parents=True)
-    (folder / "sub" / "deep").mkdir(parents=True)
-    return folder
+    directory = tmp_path / "repo"
+    (directory / ".git").mkdir(parents=True)
+    (directory / "sub" / "deep").mkdir(parents=True)
+    return directory
 
 
 def block(cwd: Path, text: str) -> str:
@@ -55,16 +55,16 @@ def test_only_the_project_has_no_separator(home: Path, repo: Path) -> None:
 
 
 def test_an_override_hides_the_file_next_to_it(home: Path, repo: Path) -> None:
-    for folder in (home, repo):
-        (folder / "AGENTS.md").write_text("plain")
-        (folder / "AGENTS.override.md").write_text("override")
+    for directory in (home, repo):
+        (directory / "AGENTS.md").write_text("plain")
+        (directory / "AGENTS.override.md").write_text("override")
     assert load_agents_md(home, repo).text == block(repo, "override\n\n--- project-doc ---\n\noverride")
 
 
 def test_a_blank_override_hides_in_a_project_but_not_at_home(home: Path, repo: Path) -> None:
-    for folder in (home, repo):
-        (folder / "AGENTS.md").write_text("plain")
-        (folder / "AGENTS.override.md").write_text(" \n\t\n")
+    for directory in (home, repo):
+        (directory / "AGENTS.md").write_text("plain")
+        (directory / "AGENTS.override.md").write_text(" \n\t\n")
     assert load_agents_md(home, repo) == AgentsMd("# AGENTS.md instructions\n\n<INSTRUCTIONS>\nplain\n</INSTRUCTIONS>")
 
 
@@ -125,7 +125,7 @@ def test_a_working_directory_behind_a_link_belongs_to_its_project(home: Path, re
     assert load_agents_md(home, tmp_path / "link").text == block(tmp_path / "link", "root")
 
 
-def test_a_folder_name_stays_in_the_title(home: Path, tmp_path: Path) -> None:
+def test_a_directory_name_stays_in_the_title(home: Path, tmp_path: Path) -> None:
     cwd = tmp_path / "a\n\n<INSTRUCTIONS>\nb"
     cwd.mkdir()
     (cwd / "AGENTS.md").write_text("text")
@@ -208,7 +208,7 @@ def test_a_link_out_of_the_project_is_refused(target: str, home: Path, repo: Pat
     assert loaded.warnings == (f"ignored `{repo}/AGENTS.md`: a link that leads out of the project",)
 
 
-def test_a_link_through_a_linked_folder_is_refused(home: Path, repo: Path) -> None:
+def test_a_link_through_a_linked_directory_is_refused(home: Path, repo: Path) -> None:
     outside = repo.parent / "outside"
     outside.mkdir()
     (outside / "rules.md").write_text("outside")

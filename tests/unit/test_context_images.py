@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.context.images import MAX_IMAGE_BYTES, MAX_IMAGES_BYTES, image_parts, image_type
+from codex_py.context.images import MAX_IMAGE_BYTES, MAX_IMAGES_BYTES, image_content, image_type
 from codex_py.errors import UserError
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
@@ -15,7 +15,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 def test_pictures_are_three_parts_each_and_numbered(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(PNG)
     (tmp_path / "b").write_bytes(b"\xff\xd8\xff\xe0jpeg")
-    assert image_parts([Path("a.png"), tmp_path / "b"], cwd=tmp_path) == [
+    assert image_content([Path("a.png"), tmp_path / "b"], cwd=tmp_path) == [
         {"type": "input_text", "text": f'<image name=[Image #1] path="{tmp_path}/a.png">'},
         {"type": "input_image", "image_url": "data:image/png;base64," + base64.b64encode(PNG).decode()},
         {"type": "input_text", "text": "</image>"},
@@ -26,7 +26,7 @@ def test_pictures_are_three_parts_each_and_numbered(tmp_path: Path) -> None:
         },
         {"type": "input_text", "text": "</image>"},
     ]
-    assert image_parts([], cwd=tmp_path) == []
+    assert image_content([], cwd=tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_the_bytes_say_what_a_picture_is(raw: bytes, expected: str | None) -> No
 def test_a_name_cannot_leave_its_tag(tmp_path: Path) -> None:
     name = 'a">\n<b.png'
     (tmp_path / name).write_bytes(PNG)
-    parts = image_parts([Path(name)], cwd=tmp_path)
+    parts = image_content([Path(name)], cwd=tmp_path)
     assert parts[0]["text"] == f'<image name=[Image #1] path="{tmp_path}/a&quot;&gt;␊&lt;b.png">'
 
 
@@ -60,12 +60,12 @@ def test_too_much_in_all_is_refused(tmp_path: Path) -> None:
         file.truncate(MAX_IMAGE_BYTES)
     many = [Path("a.png")] * (MAX_IMAGES_BYTES // MAX_IMAGE_BYTES + 1)
     with pytest.raises(UserError, match="cannot attach 6 images: together over 100 MiB"):
-        image_parts(many, cwd=tmp_path)
+        image_content(many, cwd=tmp_path)
 
 
 def refused(path: Path) -> str:
     with pytest.raises(UserError) as caught:
-        image_parts([path], cwd=path.parent)
+        image_content([path], cwd=path.parent)
     assert "\n" not in str(caught.value)
     assert caught.value.status == 2
     return str(caught.value)
@@ -103,13 +103,13 @@ def test_the_largest_picture_is_read(tmp_path: Path) -> None:
     with (tmp_path / "big.png").open("wb") as big:
         big.write(PNG)
         big.truncate(MAX_IMAGE_BYTES)
-    url = image_parts([Path("big.png")], cwd=tmp_path)[1]["image_url"]
+    url = image_content([Path("big.png")], cwd=tmp_path)[1]["image_url"]
     assert len(url) == len("data:image/png;base64,") + (MAX_IMAGE_BYTES + 2) // 3 * 4
 
 
 def test_an_address_goes_to_the_provider_as_it_is(tmp_path: Path) -> None:
     held, web = "data:image/png;base64,iVBORw0KGgo=", "https://x.example/a.png?b=c"
-    parts = image_parts([held, web], cwd=tmp_path)
+    parts = image_content([held, web], cwd=tmp_path)
 
     assert [part["image_url"] for part in parts if part["type"] == "input_image"] == [held, web]
     assert [part["text"] for part in parts if "text" in part][0::2] == [
@@ -124,4 +124,4 @@ def test_an_address_goes_to_the_provider_as_it_is(tmp_path: Path) -> None:
 )
 def test_an_address_of_another_kind_is_refused(tmp_path: Path, address: str) -> None:
     with pytest.raises(UserError, match="cannot attach the image"):
-        image_parts([address], cwd=tmp_path)
+        image_content([address], cwd=tmp_path)

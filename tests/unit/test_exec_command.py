@@ -71,7 +71,7 @@ async def test_commands_run_where_the_model_says(session: Session) -> None:
     assert output_of(await session.exec("pwd", workdir=None)) == f"{session.cwd}\n"
 
 
-async def test_a_missing_folder_is_an_error_the_model_reads(session: Session) -> None:
+async def test_a_missing_directory_is_an_error_the_model_reads(session: Session) -> None:
     missing = session.cwd / "missing"
     expected = f"cannot run the command: working directory `{missing}` does not exist"
     assert await session.exec("true", workdir="missing") == f"error: {expected}"
@@ -79,14 +79,14 @@ async def test_a_missing_folder_is_an_error_the_model_reads(session: Session) ->
     assert [(event.output, event.exit_code, event.status) for event in finished] == [(expected, None, "failed")]
 
 
-async def test_a_folder_of_an_impossible_name_is_an_error_the_model_reads(session: Session) -> None:
+async def test_a_directory_of_an_impossible_name_is_an_error_the_model_reads(session: Session) -> None:
     for name in ("x" * 300, "a\0b"):
         assert await session.exec("true", workdir=name) == (
             f"error: cannot run the command: working directory `{session.cwd / name}` does not exist"
         )
 
 
-async def test_a_file_is_no_folder_to_run_in(session: Session) -> None:
+async def test_a_file_is_no_directory_to_run_in(session: Session) -> None:
     (session.cwd / "file").touch()
     expected = f"cannot run the command: working directory `{session.cwd / 'file'}` is not a folder"
     assert await session.exec("true", workdir="file") == f"error: {expected}"

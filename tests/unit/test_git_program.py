@@ -39,10 +39,10 @@ QUESTIONS: tuple[Callable[[GitReader], object], ...] = (
 def test_a_hostile_repository_starts_nothing(place: Place, is_partial: bool, backends: tuple[BackendName, ...]) -> None:
     hostile = hostile_repository(place, is_partial=is_partial)
     sandbox = Sandbox(hostile.env, backends=backends)
-    for folder in (hostile.repo, hostile.repo / "sub"):
+    for directory in (hostile.repo, hostile.repo / "sub"):
         for question in QUESTIONS:
             with suppress(UserError):  # what is missing in a partial one
-                question(GitReader(folder, hostile.env, sandbox=sandbox))
+                question(GitReader(directory, hostile.env, sandbox=sandbox))
     assert hostile.ran() == []
 
 

@@ -11,7 +11,7 @@ import pytest
 from codex_py.hooks.matching import Matcher
 from codex_py.protocol.items import ToolCall
 from codex_py.shell.reading import read_command_line
-from codex_py.tools.hook_calls import deeds_of, rewritten
+from codex_py.tools.hook_calls import hook_calls_of, rewritten
 
 CWD = Path("/repo")
 PATCH = (
@@ -27,7 +27,7 @@ def function(tool: str, /, **arguments: Any) -> ToolCall:
 
 def seen(call: ToolCall, matcher: str) -> list[tuple[str, dict[str, Any]]]:
     """The names and inputs that hooks with this matcher are run with."""
-    deeds = deeds_of(call, CWD)
+    deeds = hook_calls_of(call, CWD)
     return [(name, dict(given)) for deed in deeds for name, given in deed.inputs_for(Matcher(matcher).fits)]
 
 
@@ -61,7 +61,12 @@ def test_a_hook_written_for_another_tool_alone_is_told_the_names_of_that(matcher
         function("list_agents"),
     ]
     fits = Matcher(matcher).fits
-    names = [name for call in calls for deed in deeds_of(call, CWD) for name, _ in deed.inputs_for(fits, theirs=True)]
+    names = [
+        name
+        for call in calls
+        for deed in hook_calls_of(call, CWD)
+        for name, _ in deed.inputs_for(fits, prefer_alias=True)
+    ]
     assert names == ["Write", "Edit", "Edit", "Edit", "TodoWrite", "Bash", "mcp__a__b", "list_agents"]
 
 
@@ -121,8 +126,8 @@ def test_fields_have_the_names_that_other_tools_give_them() -> None:
 
 def test_what_is_typed_is_a_command_with_what_was_typed_before() -> None:
     call = function("write_stdin", session_id=3, chars="sh\n")
-    [deed] = deeds_of(call, CWD, "git pu")
-    assert (deed.name, deed.given["command"]) == ("Bash", "git push")
+    [deed] = hook_calls_of(call, CWD, "git pu")
+    assert (deed.name, deed.tool_input["command"]) == ("Bash", "git push")
     assert seen(function("write_stdin", session_id=3, chars=""), "Bash") == []
     assert seen(function("write_stdin", session_id=3, chars="\x03"), "Bash") == []
 
@@ -130,7 +135,7 @@ def test_what_is_typed_is_a_command_with_what_was_typed_before() -> None:
 @pytest.mark.parametrize("arguments", ["", "{", "[]", "null", '{"cmd": 5}', '{"command": [1, null]}', "{" * 100_000])
 @pytest.mark.parametrize("tool", ["exec_command", "shell", "apply_patch", "write_stdin", "spawn_agent", "mcp__a__b"])
 def test_arguments_of_any_kind_are_told(tool: str, arguments: str) -> None:
-    assert deeds_of(ToolCall("c1", tool, arguments), CWD)
+    assert hook_calls_of(ToolCall("c1", tool, arguments), CWD)
     assert rewritten(ToolCall("c1", tool, arguments), {"x": 1}).name == tool
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.core.hook_ending import HookEnding
-from codex_py.core.hook_runner import SLOW_SECONDS, HookDoor, HookRunner
+from codex_py.core.hook_runner import SLOW_SECONDS, HookRunner, HookServices
 from codex_py.core.hook_signals import HookSignals
-from codex_py.core.hook_slot import HookSeat
 from codex_py.core.hook_sources import find_hooks
+from codex_py.core.lazy_hooks import HookContext
 from codex_py.core.turn_context import ModelSettings, TurnSettings
 from codex_py.hooks.engine import HookEngine
 from codex_py.protocol import events
@@ -33,11 +33,11 @@ def signals(place: Place, idle_seconds: float) -> tuple[HookSignals, HookRunner]
 def runner_for(place: Place, warn_once: Callable[[str], None], slow_seconds: float = SLOW_SECONDS) -> HookRunner:
     loaded = load_config(ConfigRequest(home=place.codex_home, cwd=place.repo, env=place.env))
     found = find_hooks(loaded, home=place.codex_home, cwd=place.repo)
-    seat = HookSeat(loaded, place.codex_home, place.repo, place.env, "thread")
+    seat = HookContext(loaded, place.codex_home, place.repo, place.env, "thread")
     runner = HookRunner(found, HookEngine(found.hooks, found.refusal), seat, slow_seconds=slow_seconds)
     nothing: Callable[[Any], None] = lambda _: None  # noqa: E731 - a value to hand in
     runner.attach(
-        HookDoor(
+        HookServices(
             settings=lambda: settings(place.repo),
             transcript=lambda: None,
             warn=nothing,
@@ -79,11 +79,11 @@ async def test_what_still_goes_on_when_the_user_wants_to_go_is_stopped_and_told(
     use_hooks(place, Stop=[entry("echo on > begun; sleep 300", None, **{"async": True})])
     told_of: list[str] = []
     runner = runner_for(place, told_of.append)
-    runner.attach(runner.door.replace(warn=told_of.append))
+    runner.attach(runner.services.replace(warn=told_of.append))
     await runner.fire("Stop", {})
     await asyncio.to_thread((place.repo / "begun").read_text)
     ending = HookEnding(runner, "other")
-    waiting = asyncio.create_task(ending.wait(tells=False))
+    waiting = asyncio.create_task(ending.wait(run_hooks=False))
     await after_timers()
     ending.cut_short()
     await waiting
@@ -114,7 +114,7 @@ async def test_a_user_who_goes_on_is_not(place: Place) -> None:
 async def test_a_question_of_the_model_is_no_permission(place: Place) -> None:
     use_hooks(place, Notification=[entry(noting(place), "elicitation_dialog")])
     hears, runner = signals(place, 600.0)
-    hears.note_event(events.QuestionAsked(ChoiceQuestion("q", "head", "which?", ())))
+    hears.note_event(events.QuestionRaised(ChoiceQuestion("q", "head", "which?", ())))
     await runner.finish()
     assert [one["message"] for one in told(place)] == ["codex-py has a question"]
 
@@ -122,6 +122,6 @@ async def test_a_question_of_the_model_is_no_permission(place: Place) -> None:
 async def test_what_is_still_under_way_in_the_end_is_stopped(place: Place) -> None:
     use_hooks(place, Notification=[entry("sleep 300")])
     hears, runner = signals(place, 600.0)
-    hears.note_event(events.QuestionAsked(ChoiceQuestion("q", "head", "which?", ())))
+    hears.note_event(events.QuestionRaised(ChoiceQuestion("q", "head", "which?", ())))
     assert await runner.stop()
     assert not await runner.stop()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
-from codex_py.core.hook_slot import has_hooks
 from codex_py.core.hook_sources import FoundHooks, find_hooks
+from codex_py.core.lazy_hooks import has_hooks
 from codex_py.errors import UserError
 from tests.support.home import Place
 
@@ -32,9 +32,9 @@ def commands(hooks: FoundHooks) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def system(tmp_path: Path) -> Path:
-    folder = tmp_path / "etc"
-    folder.mkdir()
-    return folder
+    directory = tmp_path / "etc"
+    directory.mkdir()
+    return directory
 
 
 def test_an_administrators_hooks_come_first_and_cannot_be_replaced(place: Place, system: Path) -> None:
@@ -106,9 +106,9 @@ def test_a_link_out_of_the_project_is_not_followed(place: Place, system: Path) -
     )
 
 
-def test_hooks_of_folders_in_the_project_add_up(place: Place, system: Path) -> None:
-    for folder in (".", "sub"):
-        place.write(f"{folder}/.codex/hooks.json", json.dumps({"Stop": [{"command": folder}]}))
+def test_hooks_of_directories_in_the_project_add_up(place: Place, system: Path) -> None:
+    for directory in (".", "sub"):
+        place.write(f"{directory}/.codex/hooks.json", json.dumps({"Stop": [{"command": directory}]}))
     loaded = load_config(ConfigRequest(home=place.codex_home, cwd=place.repo / "sub", env=place.env, system=system))
     hooks = find_hooks(loaded, home=place.codex_home, cwd=place.repo / "sub")
     assert [hook.command for hook in hooks.untrusted] == [".", "sub"]

@@ -11,7 +11,7 @@ from codex_py.hooks.answer import HookAnswer, read_answer
 from codex_py.hooks.command import Ran
 from codex_py.hooks.matching import Matcher
 from codex_py.hooks.schema import Hook, HookOrigin
-from codex_py.hooks.verdict import Verdict, combined
+from codex_py.hooks.verdict import HookVerdict, combined
 
 
 def said(event: str, **fields: Any) -> HookAnswer:
@@ -193,7 +193,7 @@ def test_answers_are_told_in_the_order_of_the_hooks() -> None:
             (C, HookAnswer(context="one", blocks=True, reason="second", updated={"x": 2}, stop="halt")),
         ]
     )
-    assert verdict == Verdict(
+    assert verdict == HookVerdict(
         blocks=True,
         reason="first\nsecond",
         contexts=("one", "two"),

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.hooks.command import MOST_OUTPUT, Ran, Start, run_to_end
+from codex_py.hooks.command import MAX_OUTPUT, Ran, Start, run_to_end
 
 ENV = {"PATH": "/usr/bin:/bin"}
 
 
-def shell(script: str, folder: Path) -> Start:
-    return Start(("/bin/sh", "-c", script), folder, ENV)
+def shell(script: str, directory: Path) -> Start:
+    return Start(("/bin/sh", "-c", script), directory, ENV)
 
 
 async def test_a_command_reads_all_of_its_input_and_says_how_it_ended(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ async def test_a_flood_ends_the_command(tmp_path: Path, script: str) -> None:
     ran = await run_to_end(shell(script, tmp_path), b"", seconds=600)
     assert ran.exit_code is None
     assert ran.trouble == "printed more than 1 MiB and was killed"
-    assert len(ran.stdout) + len(ran.stderr) == MOST_OUTPUT
+    assert len(ran.stdout) + len(ran.stderr) == MAX_OUTPUT
 
 
 async def test_what_it_leaves_running_is_not_waited_for(tmp_path: Path) -> None:

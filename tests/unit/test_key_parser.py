@@ -10,7 +10,7 @@ import pytest
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
-from codex_py.ui.repl.key_parser import FOCUS_IN, FOCUS_OUT, KeyParser, learn_keys
+from codex_py.ui.repl.key_parser import FOCUS_IN, FOCUS_OUT, KeyParser, register_keys
 
 _TEXT: Final = "a\x1b[20~b\rc" * 3
 _LONG: Final = 5000
@@ -36,7 +36,7 @@ class Typed:
     """A parser, the keys that came of it, and a clock."""
 
     def __init__(self) -> None:
-        learn_keys()
+        register_keys()
         self.now = 0.0
         self._keys: list[KeyPress] = []
         self._parser = KeyParser(self._keys.append, lambda: self.now)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from codex_py.ui.repl.panels.askers import LineAsker
-from codex_py.ui.repl.panels.forms import Entry, Form, Line, Listing, Option, Section, Sheet, needs_text
+from codex_py.ui.repl.panels.forms import FactSection, Form, ListEntry, ListForm, Option, Sheet, TextLine, needs_text
 
-SHEET = Sheet("Go?", (Line("rm \x1b[31mx"),), (Option("y", "Yes", 1), Option("n", "No", 0, "stop")), -1, 1)
-LISTING = Listing("Fruit", (Entry("a", "Apple"), Entry("p", "Pear", blocked="gone")), empty="none")
+SHEET = Sheet("Go?", (TextLine("rm \x1b[31mx"),), (Option("y", "Yes", 1), Option("n", "No", 0, "stop")), -1, 1)
+LISTING = ListForm("Fruit", (ListEntry("a", "Apple"), ListEntry("p", "Pear", blocked="gone")), empty="none")
 
 
 class Terminal:
@@ -41,7 +41,7 @@ async def test_a_question_is_told_in_harmless_lines() -> None:
 
 async def test_each_row_of_what_is_asked_about_has_a_gutter() -> None:
     terminal = Terminal("n")
-    await terminal.asker.choose(SHEET._replace(subject=(Line("make\n" + "y) Yes " * 20, gutter="│ "),)))
+    await terminal.asker.choose(SHEET._replace(subject=(TextLine("make\n" + "y) Yes " * 20, gutter="│ "),)))
     shown = terminal.lines[1:-2]
     assert [row[:4] for row in shown] == ["  │ "] * 3
     assert max(map(len, shown)) < 80
@@ -67,7 +67,7 @@ async def test_an_entry_is_chosen_by_number_or_name(said: tuple[str, ...], value
 
 
 async def test_a_second_list_is_reached_by_a_star() -> None:
-    listing = LISTING._replace(other=lambda: Listing("All", (Entry("z", "Quince"),)), other_name="all fruit")
+    listing = LISTING._replace(other=lambda: ListForm("All", (ListEntry("z", "Quince"),)), other_name="all fruit")
     terminal = Terminal("*", "1")
     assert await terminal.asker.pick(listing) == "z"
     assert terminal.lines[3:] == ["  *) all fruit", "All", "  1) Quince"]
@@ -75,5 +75,5 @@ async def test_a_second_list_is_reached_by_a_star() -> None:
 
 async def test_a_page_is_read_out() -> None:
     terminal = Terminal()
-    await terminal.asker.read("Help", (Section("Keys", (("Esc", "stop"), ("", "more"))),))
+    await terminal.asker.read("Help", (FactSection("Keys", (("Esc", "stop"), ("", "more"))),))
     assert terminal.lines == ["Help", "Keys:", "  Esc: stop", "  more"]

@@ -47,13 +47,13 @@ class Dying:
             raise self._error
 
 
-def live(session: Dying, folder: Path) -> tuple[LiveThread, list[events.Event]]:
+def live(session: Dying, directory: Path) -> tuple[LiveThread, list[events.Event]]:
     """The thread of such a session, and what it tells."""
     heard: list[events.Event] = []
     thread = LiveThread(
         cast("Session", session),
-        Opening(folder),
-        load_config(ConfigRequest(home=folder, cwd=folder, env={}, system=folder)),
+        Opening(directory),
+        load_config(ConfigRequest(home=directory, cwd=directory, env={}, system=directory)),
         hear=lambda _, event: heard.append(event),
         env={},
         report_crash=lambda error: f"a bug: {error}",
@@ -86,10 +86,10 @@ async def test_a_question_whose_answer_cannot_be_found_is_left_unanswered(tmp_pa
     async def fail() -> None:
         raise KeyError("x")
 
-    session.emit(events.QuestionAsked(ChoiceQuestion("q1", "Which", "A or B?", ())))
+    session.emit(events.QuestionRaised(ChoiceQuestion("q1", "Which", "A or B?", ())))
     await asyncio.wait([thread.answer_by("q1", fail())])
     await asyncio.sleep(0)
     await thread.idle()
 
-    assert session.submitted == [ops.Answer("q1", None)]
+    assert session.submitted == [ops.AnswerQuestion("q1", None)]
     assert heard[1:] == [events.Warned("a bug: 'x'")]

@@ -15,9 +15,9 @@ print(write_crash_report(Path(sys.argv[1]), ValueError("broken"), version="1"))
 """
 
 
-def _report(folder: Path, most_bytes: int) -> str:
+def _report(directory: Path, most_bytes: int) -> str:
     ended = subprocess.run(
-        [sys.executable, "-c", _REPORT, str(folder), str(most_bytes)],
+        [sys.executable, "-c", _REPORT, str(directory), str(most_bytes)],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         check=False,

@@ -26,8 +26,8 @@ from tests.support.fake_issuer import make_jwt
 LOGIN = {"auth_mode": "apikey", "OPENAI_API_KEY": "sk-0123456789", "later": [1, {"two": None}]}
 
 
-def names(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir()]
+def names(directory: Path) -> list[str]:
+    return [path.name for path in directory.iterdir()]
 
 
 def test_a_login_is_private_and_comes_back_whole(tmp_path: Path) -> None:

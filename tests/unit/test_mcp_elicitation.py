@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from codex_py.mcp.elicitation import Answered, answer_elicitation
+from codex_py.mcp.elicitation import ElicitationAnswer, answer_elicitation
 from codex_py.protocol.questions import ChoiceQuestion, FormReply, McpForm
 
 
-async def answered(request: dict[str, Any], *replies: str | None) -> tuple[Answered, Sequence[ChoiceQuestion]]:
+async def answered(request: dict[str, Any], *replies: str | None) -> tuple[ElicitationAnswer, Sequence[ChoiceQuestion]]:
     """What the server gets when the user answers so."""
     asked: list[ChoiceQuestion] = []
 
@@ -51,7 +51,7 @@ def form(required: Sequence[str] = (), **fields: Any) -> dict[str, Any]:
 )
 async def test_each_kind_of_field_is_read(field: dict[str, Any], said: str, value: Any) -> None:
     outcome, [question] = await answered(form(["f"], f=field), said)
-    assert outcome == Answered("accept", {"f": value})
+    assert outcome == ElicitationAnswer("accept", {"f": value})
     assert question.header == "The MCP server srv asks"
     assert question.question.startswith("Tell me\nf")
     assert question.options[-1].label == "Decline"
@@ -74,29 +74,29 @@ async def test_each_kind_of_field_is_read(field: dict[str, Any], said: str, valu
 )
 async def test_a_wrong_value_is_asked_for_again_and_then_given_up(field: dict[str, Any], wrong: str) -> None:
     outcome, asked = await answered(form(["f"], f=field), wrong, wrong, wrong)
-    assert (outcome, len(asked)) == (Answered("cancel"), 3)
+    assert (outcome, len(asked)) == (ElicitationAnswer("cancel"), 3)
 
 
 async def test_what_may_be_left_out_is_or_takes_its_default() -> None:
     request = form(["a"], a={"type": "string"}, b={"type": "string"}, c={"type": "integer", "default": 30})
     outcome, _ = await answered(request, "x", "Leave out", "Leave out")
-    assert outcome == Answered("accept", {"a": "x", "c": 30})
+    assert outcome == ElicitationAnswer("accept", {"a": "x", "c": 30})
 
 
 async def test_no_answer_cancels_and_a_no_declines() -> None:
     request = form(a={"type": "string"}, b={"type": "string"})
-    assert (await answered(request, "x", None))[0] == Answered("cancel")
-    assert (await answered(request, "Decline"))[0] == Answered("decline")
-    assert (await answered({"message": "Sure?"}, "Yes"))[0] == Answered("accept", {})
-    assert (await answered({"message": "Sure?"}, "Decline"))[0] == Answered("decline")
+    assert (await answered(request, "x", None))[0] == ElicitationAnswer("cancel")
+    assert (await answered(request, "Decline"))[0] == ElicitationAnswer("decline")
+    assert (await answered({"message": "Sure?"}, "Yes"))[0] == ElicitationAnswer("accept", {})
+    assert (await answered({"message": "Sure?"}, "Decline"))[0] == ElicitationAnswer("decline")
 
 
 async def test_an_address_is_shown_and_only_one_of_the_web() -> None:
     request = {"mode": "url", "message": "Pay", "url": "https://pay.example/x", "elicitationId": "1"}
     outcome, [question] = await answered(request, "Done")
-    assert outcome == Answered("accept")
+    assert outcome == ElicitationAnswer("accept")
     assert "https://pay.example/x" in question.question
-    assert await answered({**request, "url": "file:///etc/passwd"}) == (Answered("decline"), [])
+    assert await answered({**request, "url": "file:///etc/passwd"}) == (ElicitationAnswer("decline"), [])
 
 
 async def test_what_a_server_says_is_shown_harmless() -> None:
@@ -107,20 +107,23 @@ async def test_what_a_server_says_is_shown_harmless() -> None:
 @pytest.mark.parametrize(
     ("reply", "outcome"),
     [
-        (FormReply("accept", {"n": 7, "s": "Ada", "l": ["a"]}), Answered("accept", {"n": 7, "s": "Ada", "l": ["a"]})),
-        (FormReply("accept", {"n": 7, "b": None}), Answered("accept", {"n": 7})),
-        (FormReply("accept", {"n": 7, "b": True}), Answered("accept", {"n": 7, "b": True})),
-        (FormReply("accept", {"n": 10}), Answered("cancel")),
-        (FormReply("accept", {"n": "7"}), Answered("cancel")),
-        (FormReply("accept", {"n": 7, "l": ["z"]}), Answered("cancel")),
-        (FormReply("accept", {"n": 7, "other": 1}), Answered("cancel")),
-        (FormReply("accept", {"s": "Ada"}), Answered("cancel")),
-        (FormReply("accept"), Answered("cancel")),
-        (FormReply("decline", {"n": 7}), Answered("decline")),
-        (FormReply("cancel"), Answered("cancel")),
+        (
+            FormReply("accept", {"n": 7, "s": "Ada", "l": ["a"]}),
+            ElicitationAnswer("accept", {"n": 7, "s": "Ada", "l": ["a"]}),
+        ),
+        (FormReply("accept", {"n": 7, "b": None}), ElicitationAnswer("accept", {"n": 7})),
+        (FormReply("accept", {"n": 7, "b": True}), ElicitationAnswer("accept", {"n": 7, "b": True})),
+        (FormReply("accept", {"n": 10}), ElicitationAnswer("cancel")),
+        (FormReply("accept", {"n": "7"}), ElicitationAnswer("cancel")),
+        (FormReply("accept", {"n": 7, "l": ["z"]}), ElicitationAnswer("cancel")),
+        (FormReply("accept", {"n": 7, "other": 1}), ElicitationAnswer("cancel")),
+        (FormReply("accept", {"s": "Ada"}), ElicitationAnswer("cancel")),
+        (FormReply("accept"), ElicitationAnswer("cancel")),
+        (FormReply("decline", {"n": 7}), ElicitationAnswer("decline")),
+        (FormReply("cancel"), ElicitationAnswer("cancel")),
     ],
 )
-async def test_a_form_may_be_answered_as_a_whole(reply: FormReply, outcome: Answered) -> None:
+async def test_a_form_may_be_answered_as_a_whole(reply: FormReply, outcome: ElicitationAnswer) -> None:
     fields: dict[str, Any] = {
         "n": {"type": "integer", "maximum": 9},
         "s": {"type": "string"},
@@ -137,5 +140,5 @@ async def test_consent_and_an_address_may_be_answered_in_the_same_way() -> None:
     opened, [question] = await answered(
         {"mode": "url", "message": "m", "url": "https://x.example/a"}, FormReply("accept").written()
     )
-    assert (agreed, opened) == (Answered("accept", {}), Answered("accept"))
+    assert (agreed, opened) == (ElicitationAnswer("accept", {}), ElicitationAnswer("accept"))
     assert question.form == McpForm("srv", "m", url="https://x.example/a")

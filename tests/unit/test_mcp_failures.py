@@ -7,7 +7,7 @@ import socket
 import pytest
 from httpx2 import ConnectError
 
-from codex_py.mcp.failures import not_connected, said
+from codex_py.mcp.failures import describe_error, not_connected
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from codex_py.mcp.failures import not_connected, said
     ],
 )
 def test_an_error_is_told_in_words_without_its_number(error: Exception, words: str) -> None:
-    assert said(error) == words
+    assert describe_error(error) == words
 
 
 @pytest.mark.parametrize(

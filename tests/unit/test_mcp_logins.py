@@ -11,8 +11,8 @@ from urllib.parse import parse_qs
 import httpx2
 import pytest
 
-from codex_py.mcp.host import McpPlace
-from codex_py.mcp.logins import auth_status, forget_login, login_anew, login_key, login_secrets
+from codex_py.mcp.host import McpContext
+from codex_py.mcp.logins import auth_status, forget_login, login_key, login_secrets, renew_login
 from codex_py.mcp.oauth import oauth_for
 from codex_py.mcp.servers import McpServer
 
@@ -56,7 +56,7 @@ async def used(tokens: Tokens) -> list[httpx2.Request]:
             return httpx2.Response(200, json={"access_token": "new-access", "token_type": "Bearer", "expires_in": 600})
         return httpx2.Response(200, json={})
 
-    place = McpPlace(home=Path(), cwd=Path(), env={}, version="1", tokens=tokens, mark={})
+    place = McpContext(home=Path(), cwd=Path(), env={}, version="1", tokens=tokens, mark={})
     async with httpx2.AsyncClient(auth=oauth_for(SERVER, place), transport=httpx2.MockTransport(answer)) as client:
         await client.post("https://mcp.example/mcp", json={})
     return seen
@@ -101,10 +101,10 @@ def test_a_login_is_forgotten_and_others_are_kept() -> None:
 def test_a_login_is_put_back_when_there_is_no_new_one() -> None:
     tokens = kept(ends_in=600)
     before = dict(tokens.kept)
-    with pytest.raises(KeyboardInterrupt), login_anew(SERVER, tokens):
+    with pytest.raises(KeyboardInterrupt), renew_login(SERVER, tokens):
         assert tokens.kept == {}
         raise KeyboardInterrupt
     assert tokens.kept == before
-    with login_anew(SERVER, tokens):
+    with renew_login(SERVER, tokens):
         pass
     assert tokens.kept == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codex_py.mcp.names import ToolNames, ToolPlace
+from codex_py.mcp.names import McpToolRef, ToolNames
 
 LONG = "a_tool_with_a_name_that_goes_on_and_on_and_on_until_nobody_reads_it"
 
@@ -21,7 +21,7 @@ LONG = "a_tool_with_a_name_that_goes_on_and_on_and_on_until_nobody_reads_it"
 def test_names_are_those_a_provider_takes(server: str, tool: str, namespace: str, inside: str, flat: str) -> None:
     names = ToolNames({server: [tool]})
     assert (names.namespaces[server], names.inside(server, tool), names.flat(server, tool)) == (namespace, inside, flat)
-    assert names.find(namespace, inside) == names.find(None, flat) == ToolPlace(server, tool)
+    assert names.find(namespace, inside) == names.find(None, flat) == McpToolRef(server, tool)
 
 
 def test_a_long_name_ends_in_a_hash_and_is_found_by_it() -> None:
@@ -29,20 +29,20 @@ def test_a_long_name_ends_in_a_hash_and_is_found_by_it() -> None:
     flat = [names.flat("server", LONG), names.flat("server", f"{LONG}2")]
     assert [len(name) for name in flat] == [64, 64]
     assert flat[0] != flat[1]
-    assert names.find(None, flat[1]) == ToolPlace("server", f"{LONG}2")
+    assert names.find(None, flat[1]) == McpToolRef("server", f"{LONG}2")
 
 
 def test_names_that_would_meet_are_told_apart() -> None:
     names = ToolNames({"a-b": ["x"], "a_b": ["x"], "c": ["y z", "y_z"]})
     found = {names.find(None, names.flat(server, tool)) for server, tool in [("a-b", "x"), ("a_b", "x")]}
-    assert found == {ToolPlace("a-b", "x"), ToolPlace("a_b", "x")}
+    assert found == {McpToolRef("a-b", "x"), McpToolRef("a_b", "x")}
     assert names.flat("c", "y z") != names.flat("c", "y_z")
 
 
 def test_a_tool_nobody_has_heard_of_is_one_of_its_server() -> None:
     names = ToolNames({"a": [], "a__b": []})
-    assert names.find(None, "mcp__a__new") == ToolPlace("a", "new")
-    assert names.find(None, "mcp__a__b__new") == ToolPlace("a__b", "new")
-    assert names.find("mcp__a", "new") == ToolPlace("a", "new")
+    assert names.find(None, "mcp__a__new") == McpToolRef("a", "new")
+    assert names.find(None, "mcp__a__b__new") == McpToolRef("a__b", "new")
+    assert names.find("mcp__a", "new") == McpToolRef("a", "new")
     assert names.find(None, "exec_command") is None
     assert names.find("mcp__other", "new") is None

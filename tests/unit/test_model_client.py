@@ -15,7 +15,7 @@ from codex_py.model.auth import Credentials
 from codex_py.model.client import ModelClient, TurnState
 from codex_py.model.prompt import Prompt, encode_body
 from codex_py.model.providers import Provider
-from codex_py.model.stream import Completed, Created, ItemDone, ReasoningDelta, ResponseEvent, TextDelta
+from codex_py.model.stream import Completed, Created, ItemDone, ResponseEvent, StreamReasoningDelta, StreamTextDelta
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.protocol.usage import TokenUsage
 from tests.support.fake_responses import (
@@ -98,9 +98,9 @@ async def test_an_answer_as_events() -> None:
     )
     assert events == [
         Created("resp_1"),
-        ReasoningDelta("hm"),
-        TextDelta("he"),
-        TextDelta("llo"),
+        StreamReasoningDelta("hm"),
+        StreamTextDelta("he"),
+        StreamTextDelta("llo"),
         ItemDone(item),
         Completed("resp_1", TokenUsage(7, 3, 2, 0, 9), None),
     ]
@@ -203,20 +203,20 @@ async def test_nothing_after_the_completed_event_is_waited_for() -> None:
 )
 async def test_a_careless_server_is_understood(stream: bytes) -> None:
     with FakeResponses([raw(stream), DONE]) as model:
-        assert await ask(model) == [TextDelta("a"), Completed("r", None, None)]
+        assert await ask(model) == [StreamTextDelta("a"), Completed("r", None, None)]
 
 
 async def test_an_event_cut_into_single_bytes_is_whole_again() -> None:
     text = '{"type":"response.output_text.delta","delta":"ü€😀"}'
     pieces = [raw(bytes([byte])) for byte in f"data: {text}\n\n".encode()]
     with FakeResponses([*pieces, DONE]) as model:
-        assert await ask(model) == [TextDelta("ü€😀"), Completed("r", None, None)]
+        assert await ask(model) == [StreamTextDelta("ü€😀"), Completed("r", None, None)]
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/octet-stream", "TEXT/EVENT-STREAM; charset=latin-1"])
 async def test_a_stream_of_another_name_is_read_when_it_looks_like_one(kind: str | None) -> None:
     with FakeResponses([headers({"content-type": kind}), delta("ü")]) as model:
-        assert [type(event) for event in await ask(model)] == [TextDelta, Completed]
+        assert [type(event) for event in await ask(model)] == [StreamTextDelta, Completed]
 
 
 async def test_the_last_event_counts_without_its_empty_line() -> None:
@@ -228,7 +228,7 @@ async def test_a_large_event_arrives_whole() -> None:
     text = "".join(f"{number:07}\n" for number in range(1_000_000))
     with FakeResponses([delta(text)], excuse={"replay"}) as model:
         events = await ask(model, idle_timeout=5.0)
-    assert events[0] == TextDelta(text)
+    assert events[0] == StreamTextDelta(text)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ async def test_comments_and_single_bytes_are_silence(drip: bytes) -> None:
 async def test_slow_events_are_no_silence() -> None:
     steps = [step for _ in range(15) for step in (raw(b'data: {"type":"ping"}\n\n'), hang(0.1))]
     with FakeResponses([*steps, delta("a")]) as model:
-        assert [type(event) for event in await ask(model, idle_timeout=1.0)] == [TextDelta, Completed]
+        assert [type(event) for event in await ask(model, idle_timeout=1.0)] == [StreamTextDelta, Completed]
 
 
 async def test_the_time_the_caller_takes_is_not_the_servers() -> None:
@@ -307,7 +307,7 @@ async def test_the_time_the_caller_takes_is_not_the_servers() -> None:
             texts: list[str] = []
             async with aclosing(client.stream(PROMPT, turn_state=TurnState())) as stream:
                 async for event in stream:
-                    if isinstance(event, TextDelta):
+                    if isinstance(event, StreamTextDelta):
                         texts.append(event.text)
                         # Longer than the deadline, on the loop's own clock.
                         await asyncio.to_thread(gate.wait, 1.5)

@@ -12,7 +12,7 @@ from codex_py.model.failures import (
     http_failure,
     incomplete_answer,
     not_a_stream,
-    one_line,
+    on_one_line,
     retry_after,
     stream_failure,
 )
@@ -215,7 +215,7 @@ def test_a_delay_named_in_a_message(message: str, seconds: float | None) -> None
 def test_a_hostile_megabyte_is_read_in_linear_time(unit: str) -> None:
     text = unit * (1024 * 1024 // len(unit))
     within(len(text), lambda: delay_in_message(text))
-    within(len(text), lambda: one_line(text))
+    within(len(text), lambda: on_one_line(text))
     http_headers = {"retry-after": text, "x-request-id": text}
     within(len(text), lambda: http_failure(429, http_headers, text.encode(), url=URL, now=NOW))
 

@@ -12,9 +12,9 @@ from codex_py.model.stream import (
     Completed,
     Created,
     ItemDone,
-    ReasoningDelta,
     ResponseEvent,
-    TextDelta,
+    StreamReasoningDelta,
+    StreamTextDelta,
     ToolCallStarted,
     parse_event,
 )
@@ -41,10 +41,13 @@ CALL = {"type": "function_call", "call_id": "c", "name": "exec_command", "argume
     [
         ({"type": "response.created", "response": {"id": "r"}}, Created("r")),
         ({"type": "response.created"}, Created("")),
-        ({"type": "response.output_text.delta", "delta": "hi"}, TextDelta("hi")),
-        ({"type": "response.reasoning_summary_text.delta", "delta": "h", "summary_index": 0}, ReasoningDelta("h")),
-        ({"type": "response.reasoning_text.delta", "delta": "h", "content_index": 0}, ReasoningDelta("h")),
-        ({"type": "response.reasoning_summary_part.added", "summary_index": 1}, ReasoningDelta("\n\n")),
+        ({"type": "response.output_text.delta", "delta": "hi"}, StreamTextDelta("hi")),
+        (
+            {"type": "response.reasoning_summary_text.delta", "delta": "h", "summary_index": 0},
+            StreamReasoningDelta("h"),
+        ),
+        ({"type": "response.reasoning_text.delta", "delta": "h", "content_index": 0}, StreamReasoningDelta("h")),
+        ({"type": "response.reasoning_summary_part.added", "summary_index": 1}, StreamReasoningDelta("\n\n")),
         ({"type": "response.output_item.added", "item": CALL}, ToolCallStarted("exec_command")),
         ({"type": "response.output_item.added", "item": {"type": "custom_tool_call"}}, ToolCallStarted()),
         (
@@ -118,11 +121,11 @@ def test_junk_and_what_is_of_no_use_is_skipped(data: bytes) -> None:
 
 
 def test_invalid_utf_8_is_replaced() -> None:
-    assert parse_event(b'{"type":"response.output_text.delta","delta":"a\xffb"}') == TextDelta("a\ufffdb")
+    assert parse_event(b'{"type":"response.output_text.delta","delta":"a\xffb"}') == StreamTextDelta("a\ufffdb")
 
 
 def test_a_lone_surrogate_survives() -> None:
-    assert parse_event(b'{"type":"response.output_text.delta","delta":"\\ud83d"}') == TextDelta("\ud83d")
+    assert parse_event(b'{"type":"response.output_text.delta","delta":"\\ud83d"}') == StreamTextDelta("\ud83d")
 
 
 def failure(value: Any) -> tuple[str, bool, float | None, bool]:

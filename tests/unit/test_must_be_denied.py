@@ -15,15 +15,15 @@ from codex_py.protocol.policy import NetworkAccess
 from codex_py.sandbox.attempts.run import ATTEMPTS
 from codex_py.sandbox.backends import BackendName
 from codex_py.sandbox.command import Sandbox
-from codex_py.sandbox.trial import (
+from codex_py.sandbox.escape_tests import (
     EXCUSED,
     HOME,
     SECRETS,
     UNREADABLE,
     Outcome,
     change_logins,
-    open_arena,
-    run_trial,
+    open_fixture,
+    run_escape_tests,
     stage_argv,
 )
 
@@ -104,7 +104,7 @@ NOT_EVERYWHERE: Final = frozenset(
 
 def unheld(names: Collection[str]) -> dict[str, str | None]:
     """How these attempts end without any sandbox, all in one arena."""
-    with open_arena() as (arena, _), open(f"{arena.outside}/kept", "r+b") as kept:  # noqa: PTH123
+    with open_fixture() as (arena, _), open(f"{arena.outside}/kept", "r+b") as kept:  # noqa: PTH123
         change_logins(arena)
         argv = stage_argv(arena, *names)
         ran = subprocess.run(
@@ -115,7 +115,7 @@ def unheld(names: Collection[str]) -> dict[str, str | None]:
 
 
 def trial(backend: BackendName, network: NetworkAccess = False) -> list[Outcome]:
-    return run_trial(
+    return run_escape_tests(
         Sandbox(os.environ, deny_read=UNREADABLE, secrets=SECRETS, home=HOME, backends=(backend,)), network
     )
 

@@ -126,15 +126,15 @@ async def test_nothing_is_replaced_where_it_is_not_clear_or_not_allowed(tmp_path
 
 
 async def test_the_shell_blocks_of_a_skill_run_in_order(tmp_path: Path) -> None:
-    folder = tmp_path / "skill"
-    write_tree(folder, {"scripts/mark.sh": "echo marked\n"})
+    directory = tmp_path / "skill"
+    write_tree(directory, {"scripts/mark.sh": "echo marked\n"})
     body = "---\nname: demo\n---\nText.\n```sh\necho one\n```\n```python\nno\n```\n"
     body += "1. do\n   ```bash\n   sh scripts/mark.sh\n   ```\n```sh\ngrep <word> x\n```\n"
     host = Host(tmp_path)
 
-    answer = await host.ask("use $demo", skill(body, folder / "SKILL.md"))
+    answer = await host.ask("use $demo", skill(body, directory / "SKILL.md"))
 
-    assert host.commands[1:] == ["echo one", f"sh {folder}/scripts/mark.sh"]
+    assert host.commands[1:] == ["echo one", f"sh {directory}/scripts/mark.sh"]
     assert "**Step 2 of 3.** `sh " in answer
     assert "marked" in answer
     assert "**Step 3 of 3.** Skipped: filling in `<word>` needs a real model." in answer

@@ -14,7 +14,7 @@ from codex_py.offline.prompts import (
     read_prompt,
 )
 
-DESCRIBE, ABOUT = PlainRequest.DESCRIBE_REPOSITORY, PlainRequest.TELL_ABOUT
+DESCRIBE, ABOUT = PlainRequest.DESCRIBE_REPOSITORY, PlainRequest.DESCRIBE_SELF
 GREET, NEEDS_MODEL = PlainRequest.GREET, PlainRequest.NEEDS_MODEL
 
 CASES: list[tuple[str, OfflineRequest]] = [

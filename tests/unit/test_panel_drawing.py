@@ -7,7 +7,7 @@ import random
 import pytest
 
 from codex_py.ui.repl.panels.drawing import cells, fitted, in_sight, keys_row, padded, part, title_row, wrapped
-from codex_py.ui.repl.panels.forms import Line
+from codex_py.ui.repl.panels.forms import TextLine
 
 WILD = ["a", " ", "日", "é", "\u0301", "👩\u200d💻", "\x1b[31m", "\n", "\t", "\u202e", "́", "-", "word"]
 
@@ -28,7 +28,7 @@ WILD = ["a", " ", "日", "é", "\u0301", "👩\u200d💻", "\x1b[31m", "\n", "\t
     ],
 )
 def test_a_text_is_wrapped_between_words(text: str, width: int, rows: list[str]) -> None:
-    assert ["".join(piece for _, piece in row) for row in wrapped(Line(text), width)] == rows
+    assert ["".join(piece for _, piece in row) for row in wrapped(TextLine(text), width)] == rows
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -36,17 +36,17 @@ def test_no_row_is_wider_than_asked_and_no_word_is_lost(seed: int) -> None:
     chance = random.Random(seed)
     text = "".join(chance.choices(WILD, k=chance.randrange(200)))
     width = chance.randrange(6, 40)
-    rows = ["".join(piece for _, piece in row[1:]) for row in wrapped(Line(text), width)]
+    rows = ["".join(piece for _, piece in row[1:]) for row in wrapped(TextLine(text), width)]
     assert all(cells(row) <= width - 2 for row in rows)
     kept = "".join("".join(row.split()) for row in rows)
-    whole = "".join("".join(piece for _, piece in row[1:]) for row in wrapped(Line(text), 100_000))
+    whole = "".join("".join(piece for _, piece in row[1:]) for row in wrapped(TextLine(text), 100_000))
     assert kept == "".join(whole.split())
     assert sum(cells(piece) for _, piece in fitted([part(text), part(text, "dim")], width)) <= width
     assert cells(padded(text, width)) == width
 
 
 def test_of_a_very_long_text_only_so_much_is_wrapped() -> None:
-    rows = wrapped(Line("日" * 300_000), 42)
+    rows = wrapped(TextLine("日" * 300_000), 42)
     assert len(rows) == 5_001
     assert rows[-1][-1] == ("", "(200,000 more characters are not shown)")
 

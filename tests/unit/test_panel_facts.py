@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.core.session_facts import mcp_sections
-from codex_py.protocol.facts import Section
+from codex_py.protocol.facts import FactSection
 from tests.support.home import Place
 
 SERVERS = """
@@ -19,14 +19,14 @@ enabled = false
 """
 
 
-def sections(place: Place, config: str) -> tuple[Section, ...]:
+def sections(place: Place, config: str) -> tuple[FactSection, ...]:
     place.configure(config)
     return mcp_sections(load_config(ConfigRequest(home=place.codex_home, cwd=place.repo, env=place.env)))
 
 
 def test_servers_are_told_without_their_secrets(place: Place) -> None:
     assert sections(place, SERVERS) == (
-        Section(
+        FactSection(
             "MCP servers",
             (
                 ("docs", "https://docs.example/mcp?…"),
@@ -38,5 +38,5 @@ def test_servers_are_told_without_their_secrets(place: Place) -> None:
 
 def test_without_a_server_it_is_said_how_to_add_one(place: Place) -> None:
     assert sections(place, "") == (
-        Section("MCP servers", (("", "none; add one under `[mcp_servers.<name>]` in config.toml"),)),
+        FactSection("MCP servers", (("", "none; add one under `[mcp_servers.<name>]` in config.toml"),)),
     )

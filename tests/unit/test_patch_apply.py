@@ -356,7 +356,7 @@ def test_a_big_file_is_changed_in_place(tmp_path: Path) -> None:
     assert (tmp_path / "f").read_text() == "".join(lines[:-1])
 
 
-def test_the_folder_may_be_reached_through_a_link(tmp_path: Path) -> None:
+def test_the_directory_may_be_reached_through_a_link(tmp_path: Path) -> None:
     plant(tmp_path, {"real/a": "x\n"})
     (tmp_path / "cwd").symlink_to("real")
     run(tmp_path / "cwd", update("a", "-x", "+y"))
@@ -382,7 +382,7 @@ def test_an_error_is_one_the_model_reads() -> None:
         (["*** Update File: file", "*** Move to: file/a", " a"], {"file/a": b"a\n", "link": b"-> real"}),
     ],
 )
-def test_a_folder_takes_the_place_of_a_link_and_not_of_what_it_led_to(
+def test_a_directory_takes_the_place_of_a_link_and_not_of_what_it_led_to(
     tmp_path: Path, hunks: list[str], after: dict[str, bytes]
 ) -> None:
     plant(tmp_path, {"real/a": "a\n"})

@@ -10,7 +10,7 @@ import pytest
 
 from codex_py.patch.apply import ApplyError, apply_plan
 from codex_py.patch.grammar import parse_patch
-from codex_py.patch.plan import Plan, plan_patch
+from codex_py.patch.plan import PatchPlan, plan_patch
 from tests.unit.patch_cases import harvest, patch, plant
 
 BEFORE: dict[str, bytes | str] = {"a": "a1\n", "b": "b1\n", "c": "c1\n", "d/e": "e1\n", "g": "g1\n"}
@@ -40,7 +40,7 @@ class Called(Exception):
     pass
 
 
-def planned(root: Path) -> Plan:
+def planned(root: Path) -> PatchPlan:
     return plan_patch(parse_patch(TEXT), plant(root, BEFORE))
 
 
@@ -112,20 +112,20 @@ def test_a_failing_disk_at_any_step_puts_everything_back_and_says_so(tmp_path: P
 def test_what_cannot_be_put_back_is_named(tmp_path: Path) -> None:
     plan = planned(tmp_path)
 
-    def lose_a_folder() -> None:
+    def lose_a_directory() -> None:
         if (tmp_path / "new/deep/n").exists() and (tmp_path / "a").read_text() == "a2\n":
             (tmp_path / "new").rename(tmp_path / "away")
             raise OSError(5, "Input/output error")
 
     with pytest.raises(ApplyError) as error:
-        apply_plan(plan, checkpoint=lose_a_folder)
+        apply_plan(plan, checkpoint=lose_a_directory)
 
     message = str(error.value)
     assert f"changed, and could not be put back:\n  {tmp_path}/new/deep/n\nnot changed:\n  {tmp_path}/a\n" in message
     assert {name: content for name, content in harvest(tmp_path).items() if "away" not in name} == OLD
 
 
-def test_an_unwritable_folder_changes_nothing(tmp_path: Path) -> None:
+def test_an_unwritable_directory_changes_nothing(tmp_path: Path) -> None:
     plant(tmp_path, {"a": "x\n"})
     text = patch("*** Update File: a", "-x", "+y", "*** Add File: /proc/nothing/here", "+x")
     with pytest.raises(ApplyError, match=r"^Failed to write file /proc/nothing/here: "):

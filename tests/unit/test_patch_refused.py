@@ -13,7 +13,7 @@ from codex_py.patch.closest import describe_closest
 from codex_py.patch.edit import edit_text
 from codex_py.patch.grammar import PatchError, UpdateFile, parse_patch
 from codex_py.patch.plan import plan_patch
-from codex_py.patch.seek import Effort, LineFinder, Match
+from codex_py.patch.seek import Effort, LineFinder, SeekMatch
 from tests.unit.patch_cases import harvest, patch, plant, run, update
 
 TREE: dict[str, bytes | str] = {
@@ -182,8 +182,8 @@ def finder(*lines: str) -> LineFinder:
 
 
 def test_the_search_starts_where_it_is_told() -> None:
-    assert finder("a", "b", "a").find(["a"], 0) == Match(0, 2)
-    assert finder("a", "b", "a").find(["a"], 1) == Match(2)
+    assert finder("a", "b", "a").find(["a"], 0) == SeekMatch(0, 2)
+    assert finder("a", "b", "a").find(["a"], 1) == SeekMatch(2)
     assert finder("a", "b", "a").find(["a", "b"], 1) is None
     assert finder("a").find(["a", "a"], 0) is None
     assert finder().find(["a"], 0) is None
@@ -196,7 +196,7 @@ def test_runs_are_found_as_a_plain_search_finds_them() -> None:
         wanted = [chance.choice("ab") for _ in range(chance.randint(1, 5))]
         start = chance.randint(0, len(lines))
         places = [at for at in range(start, len(lines)) if lines[at : at + len(wanted)] == wanted]
-        expected = Match(places[0], places[1] if len(places) > 1 else None) if places else None
+        expected = SeekMatch(places[0], places[1] if len(places) > 1 else None) if places else None
         assert finder(*lines).find(wanted, start) == expected
 
 

@@ -17,7 +17,7 @@ from codex_py.protocol.events import Event, FileChange, PatchFinished, PatchReje
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.sandbox.command import Sandbox
-from codex_py.shell.command_line import CommandLineReader
+from codex_py.shell.reader import CommandLineReader
 from codex_py.tools.apply_patch import ApplyPatch, apply_patch_text
 from codex_py.tools.spec import ToolContext, ToolOutput
 from tests.unit.patch_cases import harvest, patch, plant, update
@@ -220,7 +220,7 @@ async def test_a_read_only_session_writes_nothing(session: Session) -> None:
         patch("*** Add File: {cwd}/.git/x", "+x"),
     ],
 )
-async def test_nothing_is_written_outside_of_the_writable_folders(text: str, session: Session) -> None:
+async def test_nothing_is_written_outside_of_the_writable_directories(text: str, session: Session) -> None:
     cwd, outside = session.cwd, session.cwd.parent
     (cwd / "link").symlink_to("../secret")
     (cwd / "dangling").symlink_to("../nowhere")
@@ -263,7 +263,7 @@ async def test_what_lies_inside_is_written(text: str, listed: str, session: Sess
     assert (tmp_path / "secret").read_text() == "s\n"
 
 
-async def test_a_folder_given_by_the_model_widens_nothing(session: Session) -> None:
+async def test_a_directory_given_by_the_model_widens_nothing(session: Session) -> None:
     outside = session.cwd.parent
     assert succeeded(await session.apply(update("b", "-1", "+2"), session.cwd / "sub"), "M b")
     assert (await session.apply(update("secret", "-s", "+x"), outside)).text.startswith(OUTSIDE)

@@ -129,11 +129,11 @@ def test_no_path_is_made_up_when_nothing_is_inherited() -> None:
 
 
 def test_the_bundled_rg_is_found_last() -> None:
-    folder = bundled_tools()
-    assert folder is not None
+    directory = bundled_tools()
+    assert directory is not None
     path = tool_environment({"PATH": "/nowhere"}, EnvironmentRules())["PATH"]
-    assert path == f"/nowhere:{folder}"
-    assert find_executable("rg", path) == str(folder / "rg")
+    assert path == f"/nowhere:{directory}"
+    assert find_executable("rg", path) == str(directory / "rg")
 
 
 def test_a_path_that_has_rg_is_left_alone(tmp_path: Path) -> None:
@@ -141,6 +141,6 @@ def test_a_path_that_has_rg_is_left_alone(tmp_path: Path) -> None:
     assert tool_environment({"PATH": str(tmp_path)}, EnvironmentRules())["PATH"] == str(tmp_path)
 
 
-def test_relative_folders_and_directories_are_not_executables(tmp_path: Path) -> None:
+def test_relative_directories_and_directories_are_not_executables(tmp_path: Path) -> None:
     (tmp_path / "tool").mkdir()
     assert find_executable("tool", f"{tmp_path}{os.pathsep}.") is None

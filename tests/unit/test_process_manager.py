@@ -13,7 +13,7 @@ import pytest
 
 from codex_py.errors import ToolError
 from codex_py.process.manager import MAX_LIVE, ProcessManager
-from codex_py.process.session import ExecSession
+from codex_py.process.session import RunningCommand
 from codex_py.process.spawn import CommandSpec
 from tests.unit.command_builders import is_alive
 
@@ -39,7 +39,7 @@ def _is_stopped(pid: str) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
-async def _printed(session: ExecSession, text: str) -> str:
+async def _printed(session: RunningCommand, text: str) -> str:
     """What the command has printed once `text` is part of it."""
     while text not in (printed := session.transcript()):
         await session.wait(0.005)

@@ -10,7 +10,7 @@ from codex_py.process.output import HEAD_BYTES, TAIL_BYTES, CappedOutput, Captur
 def _captured(*chunks: bytes) -> Captured:
     buffer = CappedOutput()
     for chunk in chunks:
-        buffer.feed(chunk)
+        buffer.append(chunk)
     return buffer.take()
 
 
@@ -55,24 +55,24 @@ def test_bytes_that_are_not_utf8_become_replacement_characters() -> None:
 
 def test_a_character_split_between_two_looks_arrives_whole() -> None:
     buffer = CappedOutput()
-    buffer.feed("é€".encode()[:-1])
+    buffer.append("é€".encode()[:-1])
     first = buffer.take(final=False)
-    buffer.feed("€".encode()[-1:])
+    buffer.append("€".encode()[-1:])
     assert (first.text(), buffer.take().text()) == ("é", "€")
 
 
 def test_what_stays_incomplete_at_the_end_is_not_held_back() -> None:
     buffer = CappedOutput()
-    buffer.feed(b"a\xe2\x82")
+    buffer.append(b"a\xe2\x82")
     assert buffer.take(final=False) == Captured(b"a", b"", 1)
     assert buffer.take() == Captured(b"\xe2\x82", b"", 2)
 
 
 def test_the_buffer_starts_afresh_after_a_take() -> None:
     buffer = CappedOutput()
-    buffer.feed(b"x" * 3_000_000)
+    buffer.append(b"x" * 3_000_000)
     buffer.take()
-    buffer.feed(b"new")
+    buffer.append(b"new")
     assert buffer.take() == Captured(b"new", b"", 3)
 
 

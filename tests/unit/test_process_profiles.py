@@ -9,7 +9,7 @@ import pytest
 
 from codex_py.process.env import EnvironmentRules
 from codex_py.process.manager import ProcessManager
-from codex_py.process.withheld import WithheldVariables
+from codex_py.process.withheld import WithheldEnv
 from tests.unit.command_builders import Session, output_of, reply
 
 PROFILE = r"""
@@ -122,7 +122,7 @@ async def test_the_environment_policy_decides_what_a_profile_brings(
     session: Session, rules: EnvironmentRules, names: set[str]
 ) -> None:
     (session.cwd / ".bash_profile").write_text(SECRETS)
-    session.processes = ProcessManager(WithheldVariables(rules, frozenset({"REMOTE"})))
+    session.processes = ProcessManager(WithheldEnv(rules, frozenset({"REMOTE"})))
     for _ in range(2):
         shown = output_of(await session.exec("command env | cut -d= -f1", login=True)).split()
         assert {"GITHUB_TOKEN", "PUSH", "PLAIN", "REMOTE"}.intersection(shown) == names

@@ -20,9 +20,9 @@ def outside() -> Iterator[Path]:
         yield Path(name).resolve()
 
 
-def program(folder: Path, name: str = "tool") -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / name
+def program(directory: Path, name: str = "tool") -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / name
     path.write_text("#!/bin/sh\n")
     path.chmod(0o755)
     return path
@@ -37,8 +37,8 @@ def test_programs_of_a_project_and_of_writable_and_temporary_directories_are_pas
     cwd = project / "src"
     cwd.mkdir()
     untrusted = [project / ".venv/bin", cwd / "bin", outside / "added/bin", tmp_path / "bin", outside / "own-tmp"]
-    for folder in untrusted:
-        program(folder)
+    for directory in untrusted:
+        program(directory)
     good = program(outside / "bin")
     path = ":".join(["bin", ".", "", *map(str, untrusted), str(good.parent)])
     env = {"PATH": path, "TMPDIR": str(outside / "own-tmp")}
@@ -53,8 +53,8 @@ def test_programs_of_a_project_and_of_writable_and_temporary_directories_are_pas
 def test_a_link_on_the_way_through_a_writable_directory_is_followed(outside: Path, relative: bool) -> None:
     project, links, real = outside / "project", outside / "links", outside / "real"
     target = program(real)
-    for folder in (project, links):
-        folder.mkdir()
+    for directory in (project, links):
+        directory.mkdir()
     # It ends in a good place, and any command can lead it elsewhere.
     (project / "tool").symlink_to(target)
     first = links / "tool"

@@ -8,7 +8,7 @@ from codex_py.protocol import events
 from codex_py.protocol.agents import AgentState
 from codex_py.protocol.events import CommandFinished, FileChange, PatchFinished, PlanStep, PlanUpdated, SkillUsed
 from codex_py.protocol.usage import TokenUsage
-from codex_py.render.command import legible, running_command
+from codex_py.render.command import legible, render_running_command
 from codex_py.render.command_title import command_title
 from codex_py.render.event import render_event
 from codex_py.render.lines import to_lines
@@ -16,7 +16,7 @@ from codex_py.render.message import render_queued
 from codex_py.render.notice import render_answer
 from codex_py.render.patch import render_patch_text
 from codex_py.render.plain import plain_lines
-from codex_py.render.tool_call import running_mcp_call
+from codex_py.render.tool_call import render_running_mcp_call
 from codex_py.text.diff import unified_diff
 from tests.support.drawing import DARK, rows
 
@@ -170,23 +170,23 @@ def test_a_call_without_a_form_of_its_own_is_a_line_too() -> None:
 def test_a_call_that_is_under_way_says_how_far_it_is() -> None:
     begun = events.McpCallStarted("m", "docs", "search", {"q": 1})
     half = events.McpCallProgress("m", 5, 10, "reading\nit")
-    assert rows(running_mcp_call(begun, seconds=0.2)) == ['⠋ docs.search {"q":1}']
-    assert rows(running_mcp_call(begun, seconds=3, frame=1, progress=half)) == [
+    assert rows(render_running_mcp_call(begun, seconds=0.2)) == ['⠋ docs.search {"q":1}']
+    assert rows(render_running_mcp_call(begun, seconds=3, frame=1, progress=half)) == [
         '⠙ docs.search {"q":1} · 3s · 50% · reading it'
     ]
-    assert rows(running_mcp_call(begun, seconds=0, progress=half.replace(total=None, message=""))) == [
+    assert rows(render_running_mcp_call(begun, seconds=0, progress=half.replace(total=None, message=""))) == [
         '⠋ docs.search {"q":1} · 5'
     ]
 
 
 def test_a_running_command_shows_the_end_of_what_it_prints() -> None:
     tail = f"{ESC}[32mold{ESC}[0m\n10%\r20%\r30%\nlast\n"
-    assert rows(running_command("npm test", seconds=72.4, frame=1, tail=tail, tail_lines=2)) == [
+    assert rows(render_running_command("npm test", seconds=72.4, frame=1, tail=tail, tail_lines=2)) == [
         "⠙ $ npm test · 1m 12s",
         "  │ 30%",
         "  │ last",
     ]
-    assert rows(running_command("npm test", seconds=0.4)) == ["⠋ $ npm test"]
+    assert rows(render_running_command("npm test", seconds=0.4)) == ["⠋ $ npm test"]
 
 
 @pytest.mark.parametrize(

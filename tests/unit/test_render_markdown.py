@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from codex_py.render.entry import Entry, Flow
+from codex_py.render.entry import Flow, ScrollbackEntry
 from codex_py.render.lines import to_fragments, to_lines
 from codex_py.render.markdown import MarkdownStream, render_markdown
 from tests.support.drawing import DARK, rows
@@ -282,8 +282,15 @@ def test_a_margin_gives_way_where_there_is_no_room() -> None:
 
 def test_entries_stand_apart_and_lines_of_a_kind_together() -> None:
     flow = Flow()
-    dense = Entry("call", spacing="dense")
+    dense = ScrollbackEntry("call", spacing="dense")
     lines: list[str] = []
-    for entry in [Entry("said"), dense, dense, Entry("more", spacing="joined"), dense, Entry("said")]:
+    for entry in [
+        ScrollbackEntry("said"),
+        dense,
+        dense,
+        ScrollbackEntry("more", spacing="joined"),
+        dense,
+        ScrollbackEntry("said"),
+    ]:
         lines += flow.lines(entry, width=20, theme=DARK)
     assert lines == ["said", "", "call", "call", "more", "", "call", "", "said"]

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from codex_py.render.markdown import render_markdown
-from codex_py.render.prose import Prose, line_breaks
+from codex_py.render.prose import WrappedProse, line_breaks
 from tests.support.drawing import rows
 
 
@@ -57,4 +57,4 @@ def test_no_line_is_too_wide_and_nothing_is_lost(seed: int) -> None:
 
 def test_what_is_not_of_these_scripts_is_wrapped_as_ever() -> None:
     text = "plain words é and https://example.com/a/long/path 👩 한국어 문장은 띄어 쓴다 " * 3
-    assert rows(Prose(text), 20) == rows(Text(text), 20)
+    assert rows(WrappedProse(text), 20) == rows(Text(text), 20)

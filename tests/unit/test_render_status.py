@@ -11,13 +11,13 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from codex_py.errors import UserError
-from codex_py.protocol.context_use import ContextPart, ContextUse
+from codex_py.protocol.context_use import ContextSection, ContextUse
 from codex_py.protocol.policy import DangerFullAccess, WorkspaceWrite
 from codex_py.render.banner import Banner, banner_lines
 from codex_py.render.context_bar import render_context, shares
 from codex_py.render.lines import to_fragments, to_lines
-from codex_py.render.status import Status, describe_tokens, status_parts
-from codex_py.render.theme import THEME_NAMES, Theme, detect_theme, theme_named
+from codex_py.render.status import Status, describe_tokens, status_segments
+from codex_py.render.theme import THEME_NAMES, Theme, detect_theme, find_theme
 from codex_py.text.cells import cell_width, cut_to_cells
 from tests.support.drawing import DARK, MONO, rows, uncoloured
 
@@ -26,7 +26,7 @@ FULL = Status("gpt-5", HOME / "work/project", "workspace-write", "high", 0.73, 1
 
 
 def shown(status: Status, width: int) -> str:
-    return "".join(text for text, _ in status_parts(status, width))
+    return "".join(text for text, _ in status_segments(status, width))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_status_line_tells_only_what_is_known() -> None:
 
 def test_what_is_dangerous_stands_out() -> None:
     status = FULL.replace(plan=True, context_left=0.05, sandbox="danger-full-access", branch="\x1b[31mx")
-    parts = status_parts(status, 200)
+    parts = status_segments(status, 200)
     assert [part for part in parts if part[1] != "status"] == [
         ("plan mode", "status.mode"),
         ("5% left", "status.low"),
@@ -114,7 +114,7 @@ def test_banner_and_status_are_drawn_without_rich() -> None:
 
 
 def test_the_context_is_a_bar_and_a_list() -> None:
-    parts = (ContextPart("base", 4000), ContextPart("tools", 6000), ContextPart("agents_md", 10))
+    parts = (ContextSection("base", 4000), ContextSection("tools", 6000), ContextSection("agents_md", 10))
     use = ContextUse(parts, 10_010, 20_000, 18_000, False)
     assert rows(render_context(use), 44) == [
         "≡ Context · ≈ 10,010 tokens of 20k · 50%",
@@ -160,16 +160,16 @@ def test_every_part_gets_a_cell_as_long_as_there_are_enough(
 )
 def test_the_theme_follows_the_terminal(env: dict[str, str], expected: Theme) -> None:
     assert detect_theme(env) == expected
-    assert theme_named("auto", env) == expected
+    assert find_theme("auto", env) == expected
 
 
 def test_a_theme_is_asked_for_by_name() -> None:
     env = {"TERM": "xterm-256color"}
-    assert theme_named("light", env) == Theme("light", "256")
-    assert theme_named("mono", env) == Theme("mono", "none")
-    assert theme_named("light", {**env, "NO_COLOR": "1"}) == Theme("mono", "none")
+    assert find_theme("light", env) == Theme("light", "256")
+    assert find_theme("mono", env) == Theme("mono", "none")
+    assert find_theme("light", {**env, "NO_COLOR": "1"}) == Theme("mono", "none")
     with pytest.raises(UserError) as caught:
-        theme_named("pink", env)
+        find_theme("pink", env)
     assert str(caught.value) == "no theme `pink`"
 
 

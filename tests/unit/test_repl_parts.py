@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 from prompt_toolkit.keys import ALL_KEYS, KEY_ALIASES
 
-from codex_py.config.keymap import parse_key, resolve_keys, shown_key
+from codex_py.config.keymap import format_key, parse_key, resolve_keys
 from codex_py.config.tui import THEMES, Tui, read_tui, tui_problems
 from codex_py.protocol.events import (
     CommandStarted,
@@ -20,10 +20,10 @@ from codex_py.protocol.events import (
     ReasoningDelta,
 )
 from codex_py.protocol.input import ImageInput, SkillInput, TextInput
-from codex_py.render.entry import Entry
+from codex_py.render.entry import ScrollbackEntry
 from codex_py.render.theme import THEME_NAMES, Theme
 from codex_py.ui.repl.chips import Chips
-from codex_py.ui.repl.files import FileIndex, with_folders
+from codex_py.ui.repl.files import FileIndex, with_directories
 from codex_py.ui.repl.fuzzy import best, score
 from codex_py.ui.repl.history import PromptHistory, read_messages
 from codex_py.ui.repl.live import Live
@@ -53,7 +53,7 @@ def test_a_key_is_read(text: str, keys: tuple[str, ...]) -> None:
 
 
 def test_a_key_is_shown_as_people_write_it() -> None:
-    assert [shown_key(key) for key in ("ctrl-g", "alt-enter", "f1")] == ["Ctrl-G", "Alt-Enter", "F1"]
+    assert [format_key(key) for key in ("ctrl-g", "alt-enter", "f1")] == ["Ctrl-G", "Alt-Enter", "F1"]
 
 
 def test_every_key_of_the_terminal_library_can_be_chosen() -> None:
@@ -120,7 +120,7 @@ def test_paths_are_found_though_their_lower_case_is_longer() -> None:
     assert index.find("plan", 5) == ["src/Plan.py", "İstanbul/plan.md"]
 
 
-def test_a_name_counts_for_more_than_the_folders_and_its_beginning_for_most() -> None:
+def test_a_name_counts_for_more_than_the_directories_and_its_beginning_for_most() -> None:
     paths = ["app/deep/er/rest.py", "x/y/z/app.py", "wrap/per.py", "src/snapp.md", "appendix.txt"]
     index = FileIndex(paths)
 
@@ -136,13 +136,13 @@ def test_a_name_counts_for_more_than_the_folders_and_its_beginning_for_most() ->
     assert [index.find(query, 9) for query in ("xpy", "xapy", "xapyq")] == [["x/y/z/app.py"], ["x/y/z/app.py"], []]
 
 
-def test_folders_are_offered_with_their_files() -> None:
-    assert sorted(with_folders(["a/b/c.py", "d.py"])) == ["a/", "a/b/", "a/b/c.py", "d.py"]
+def test_directories_are_offered_with_their_files() -> None:
+    assert sorted(with_directories(["a/b/c.py", "d.py"])) == ["a/", "a/b/", "a/b/c.py", "d.py"]
 
 
 def test_the_history_file_stays_below_its_size(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
-    history = PromptHistory(path, most_bytes=2000)
+    history = PromptHistory(path, max_bytes=2000)
     for number in range(200):
         history.add(f"message {number}", session_id="s")
 
@@ -220,7 +220,7 @@ class Silence:
 
     def fail(self, message: str, *, hint: str | None = None) -> None: ...
 
-    def show(self, entry: Entry) -> None: ...
+    def show(self, entry: ScrollbackEntry) -> None: ...
 
     def event(self, event: Event, *, expanded: bool = False) -> None: ...
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import pytest
 
-from codex_py.core.past_turns import past_turns
+from codex_py.core.stored_turns import past_turns
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.rollout import format as records
@@ -17,8 +17,8 @@ from codex_py.rollout.fork import inherited_lines
 from codex_py.rollout.lines import read_head
 from codex_py.rollout.listing import SessionQuery, latest_session, list_sessions
 from codex_py.rollout.reader import load_session
-from codex_py.rollout.story import ToldItem, read_story
 from codex_py.rollout.summary import read_summary
+from codex_py.rollout.transcript import TranscriptItem, read_transcript
 from codex_py.rollout.turns import read_turns
 from tests.unit.rollout_builders import STAMP, meta, raw_line, written
 from tests.unit.session_builders import turn_lines
@@ -80,13 +80,14 @@ def _seen(path: Path, home: Path) -> dict[str, Any]:
     return {
         "items": _decoded(stored.items),
         "unheard": _decoded(stored.unheard),
-        "late outputs": {call: item.decode() for call, item in stored.late_outputs.items()},
-        "loaded": stored.replace(items=(), unheard=(), late_outputs={}, size=0),
+        "late outputs": {call: item.decode() for call, item in stored.pending_outputs.items()},
+        "loaded": stored.replace(items=(), unheard=(), pending_outputs={}, size=0),
         "earlier": _decoded(load_session(path, before=9).items),
         "summary": read_summary(path),
         "turns": read_turns(path),
         "story": [
-            (one.turn, one.item.decode() if isinstance(one, ToldItem) else one.message) for one in read_story(path)
+            (one.turn, one.item.decode() if isinstance(one, TranscriptItem) else one.message)
+            for one in read_transcript(path)
         ],
         "past turns": [(turn.id, turn.end, turn.error, len(turn.items)) for turn in past_turns(path)],
         "forked": [

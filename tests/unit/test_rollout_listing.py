@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.core.offered_sessions import offered_sessions
+from codex_py.core.session_choices import offered_sessions
 from codex_py.protocol.ids import uuid7
 from codex_py.protocol.items import message
 from codex_py.rollout.index import read_index
@@ -87,7 +87,7 @@ def test_the_order_is_that_of_the_last_records(tmp_path: Path) -> None:
     assert prompts(tmp_path) == ["a", "c", "b"]
 
 
-def test_only_sessions_of_the_folder_are_listed_and_none_of_subagents(tmp_path: Path) -> None:
+def test_only_sessions_of_the_directory_are_listed_and_none_of_subagents(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     session(tmp_path, "here", cwd=str(tmp_path / "link"))
@@ -191,7 +191,7 @@ def test_several_may_read_the_index_at_once(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["sessions.json"]
 
 
-def test_a_long_turn_at_the_end_hides_neither_the_folder_nor_the_tokens(tmp_path: Path) -> None:
+def test_a_long_turn_at_the_end_hides_neither_the_directory_nor_the_tokens(tmp_path: Path) -> None:
     lines = turn_lines("a", "b", ordinal=1, cwd="/moved")
     output = {"type": "function_call_output", "call_id": "c", "output": '"type":"turn_context" ' * 50_000}
     lines += [raw_line("response_item", output, ordinal=9 + number) for number in range(3)]

@@ -354,7 +354,7 @@ def test_links_fifos_and_devices_are_refused_at_once(tmp_path: Path) -> None:
     assert latest_session(tmp_path, None) == good
 
 
-def test_folders_that_are_links_are_not_entered(tmp_path: Path) -> None:
+def test_directories_that_are_links_are_not_entered(tmp_path: Path) -> None:
     path = stored(tmp_path / "elsewhere", conversation())
     (tmp_path / "home/sessions").mkdir(parents=True)
     (tmp_path / "home/sessions/2026").symlink_to(path.parents[2])

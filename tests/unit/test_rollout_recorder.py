@@ -59,7 +59,7 @@ def test_the_file_appears_with_the_first_record(tmp_path: Path) -> None:
     recorder.close()
 
 
-def test_files_and_folders_are_the_users_alone(tmp_path: Path) -> None:
+def test_files_and_directories_are_the_users_alone(tmp_path: Path) -> None:
     loose = tmp_path / "home/sessions/2026"
     loose.mkdir(parents=True)
     loose.chmod(0o755)
@@ -70,7 +70,7 @@ def test_files_and_folders_are_the_users_alone(tmp_path: Path) -> None:
         os.umask(before)
 
     assert permissions(path) == 0o600
-    assert {permissions(folder) for folder in path.parents[:4]} == {0o700}
+    assert {permissions(directory) for directory in path.parents[:4]} == {0o700}
     path.chmod(0o644)
     append(path, message("user", "more"))
     assert permissions(path) == 0o600

@@ -9,12 +9,12 @@ import pytest
 
 from codex_py.errors import UserError
 from codex_py.protocol.items import message
+from codex_py.rollout.archive import archive_session, delete_session, unarchive_session
 from codex_py.rollout.format import SubagentSource
 from codex_py.rollout.locks import ThreadLock
 from codex_py.rollout.names import read_names, save_name
 from codex_py.rollout.reader import load_session
 from codex_py.rollout.recorder import RolloutRecorder
-from codex_py.rollout.shelf import archive_session, delete_session, unarchive_session
 from tests.unit.rollout_builders import meta, no_warning, written
 from tests.unit.session_builders import session, turn_lines
 
@@ -113,7 +113,7 @@ def test_a_session_open_in_codex_cli_is_left_alone(tmp_path: Path) -> None:
     delete_session(path)
 
 
-def test_a_folder_for_locks_that_cannot_be_made_keeps_nobody_from_working(tmp_path: Path) -> None:
+def test_a_directory_for_locks_that_cannot_be_made_keeps_nobody_from_working(tmp_path: Path) -> None:
     path = session(tmp_path, "a")
     (tmp_path / "thread-writer-locks").write_text("in the way")
     recorder = RolloutRecorder.resume(load_session(path), warn=no_warning)

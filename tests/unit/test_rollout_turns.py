@@ -13,7 +13,14 @@ from codex_py.rollout import format as records
 from codex_py.rollout.fork import inherited_lines
 from codex_py.rollout.reader import load_session
 from codex_py.rollout.recorder import Inherited, RolloutRecorder
-from codex_py.rollout.story import ToldCompaction, ToldFailure, ToldItem, before_compaction, live, read_story
+from codex_py.rollout.transcript import (
+    TranscriptCompaction,
+    TranscriptFailure,
+    TranscriptItem,
+    before_compaction,
+    live,
+    read_transcript,
+)
 from codex_py.rollout.turns import end_of_turn, read_turns
 from tests.support.rollout import read_rollout
 from tests.unit.rollout_builders import conversation, meta, no_warning, raw_line, stored, written
@@ -138,17 +145,17 @@ def test_the_story_tells_what_a_compaction_replaced_and_what_came_after(tmp_path
     first = turn_lines("a", "A", ordinal=1)
     failed = raw_line("event_msg", records.error_payload("server said no"), ordinal=18)
     path = written(tmp_path, [*first, summarized(9, message("user", "sum")), *turn_lines("b", "B", ordinal=10), failed])
-    story = read_story(path)
+    story = read_transcript(path)
 
     def told(parts: list[object]) -> list[object]:
         found: list[object] = []
         for part in parts:
             match part:
-                case ToldItem(turn, _, item):
+                case TranscriptItem(turn, _, item):
                     found.append((turn, item.decode()["content"][0]["text"]))
-                case ToldCompaction(_, _, _, replaced, items):
+                case TranscriptCompaction(_, _, _, replaced, items):
                     found.append((replaced, [item.decode()["content"][0]["text"] for item in items]))
-                case ToldFailure(turn, _, text):
+                case TranscriptFailure(turn, _, text):
                     found.append((turn, "failed", text))
                 case _:
                     raise AssertionError(part)
@@ -159,10 +166,10 @@ def test_the_story_tells_what_a_compaction_replaced_and_what_came_after(tmp_path
 
 
 def test_a_story_without_a_compaction_is_live_as_a_whole(tmp_path: Path) -> None:
-    story = read_story(stored(tmp_path, conversation(4)))
+    story = read_transcript(stored(tmp_path, conversation(4)))
 
     assert before_compaction(story) == []
-    assert [told.item for told in live(story) if isinstance(told, ToldItem)] == conversation(4)
+    assert [told.item for told in live(story) if isinstance(told, TranscriptItem)] == conversation(4)
 
 
 def test_hostile_records_end_no_story(tmp_path: Path) -> None:
@@ -174,4 +181,4 @@ def test_hostile_records_end_no_story(tmp_path: Path) -> None:
         )
     ]
 
-    read_story(written(tmp_path, [*lines, b"[" * 10_000 + b"\n", b"\xff\n"]))
+    read_transcript(written(tmp_path, [*lines, b"[" * 10_000 + b"\n", b"\xff\n"]))

@@ -44,8 +44,8 @@ async def session(tmp_path: Path) -> AsyncGenerator[Session, None]:
     await made.processes.kill_all()
 
 
-def _repository(folder: Path, *options: str) -> Path:
-    repo = Path(os.path.realpath(folder)) / "repo"
+def _repository(directory: Path, *options: str) -> Path:
+    repo = Path(os.path.realpath(directory)) / "repo"
     subprocess.run(["git", "init", "-q", *options, repo], check=True)
     return repo
 
@@ -159,7 +159,7 @@ async def test_an_interrupt_reaches_the_command_in_namespaces(session: Session) 
 
 
 @pytest.mark.parametrize("name", [".git", ".codex", ".agents"])
-async def test_a_linked_protected_folder_can_be_neither_replaced_nor_written(session: Session, name: str) -> None:
+async def test_a_linked_protected_directory_can_be_neither_replaced_nor_written(session: Session, name: str) -> None:
     repo = session.cwd
     shutil.rmtree(repo / ".git")
     (repo / "store").mkdir()
@@ -174,7 +174,7 @@ async def test_a_linked_protected_folder_can_be_neither_replaced_nor_written(ses
     assert str((repo / name).readlink()) == "store"
 
 
-async def test_a_linked_protected_folder_is_not_left_unheld(session: Session) -> None:
+async def test_a_linked_protected_directory_is_not_left_unheld(session: Session) -> None:
     shutil.rmtree(session.cwd / ".git")
     (session.cwd / ".git").symlink_to("store")
     hold(session, "bubblewrap")
@@ -217,7 +217,7 @@ def test_the_next_way_is_taken_when_one_does_not_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-async def test_what_is_writable_stays_the_same_folder(tmp_path: Path, backend: BackendName) -> None:
+async def test_what_is_writable_stays_the_same_directory(tmp_path: Path, backend: BackendName) -> None:
     """A command swaps a folder above the working directory for a link; the next one must not write where it leads."""
     victim = tmp_path / "victim" / "repo"
     victim.mkdir(parents=True)

@@ -44,8 +44,8 @@ async def session(tmp_path: Path) -> AsyncGenerator[Session, None]:
     assert sorted(path.name for path in repo.parent.iterdir()) == ["repo"]
 
 
-def _repository(folder: Path) -> Path:
-    repo = Path(os.path.realpath(folder)) / "repo"
+def _repository(directory: Path) -> Path:
+    repo = Path(os.path.realpath(directory)) / "repo"
     (repo / ".git" / "hooks").mkdir(parents=True)
     (repo / "kept.txt").write_text("kept\n")
     return repo
@@ -62,7 +62,7 @@ async def test_the_workspace_can_be_written_and_nothing_else(session: Session) -
         assert "Read-only file system" in await _out(session, f"touch {target}")
 
 
-async def test_read_only_writes_nothing_but_has_a_temporary_folder_of_its_own(session: Session) -> None:
+async def test_read_only_writes_nothing_but_has_a_temporary_directory_of_its_own(session: Session) -> None:
     session.policy = ReadOnly()
     assert "Read-only file system" in await _out(session, "touch a.txt")
     assert await _out(session, "cat kept.txt") == "kept"
@@ -90,18 +90,18 @@ async def test_full_access_is_no_sandbox(session: Session) -> None:
         "chmod 777 .git",
     ],
 )
-async def test_protected_folders_cannot_be_touched(session: Session, cmd: str) -> None:
+async def test_protected_directories_cannot_be_touched(session: Session, cmd: str) -> None:
     text = await _out(session, cmd)
     assert "Read-only file system" in text or "Device or resource busy" in text
     assert (session.cwd / ".git" / "hooks").is_dir()
 
 
-async def test_protected_folders_cannot_be_moved_away(session: Session) -> None:
+async def test_protected_directories_cannot_be_moved_away(session: Session) -> None:
     assert "Device or resource busy" in await _out(session, "mv .git moved")
     assert "Device or resource busy" in await _out(session, "mv .codex moved")
 
 
-async def test_what_stands_for_missing_folders_is_gone_afterwards(session: Session) -> None:
+async def test_what_stands_for_missing_directories_is_gone_afterwards(session: Session) -> None:
     assert await _out(session, "ls -A") == ".agents\n.codex\n.git\nkept.txt"
     await session.processes.kill_all()
     assert sorted(path.name for path in session.cwd.iterdir()) == [".git", "kept.txt"]
@@ -116,7 +116,7 @@ async def test_a_hard_link_made_before_leads_to_no_protected_file(session: Sessi
     assert config.read_text() == "kept"
 
 
-async def test_nested_repositories_stay_protected_when_their_folder_is_moved(session: Session) -> None:
+async def test_nested_repositories_stay_protected_when_their_directory_is_moved(session: Session) -> None:
     (session.cwd / "sub" / ".git").mkdir(parents=True)
     assert "Read-only file system" in await _out(session, "touch sub/.git/x")
     await _out(session, "mv sub other")
@@ -269,12 +269,12 @@ def test_a_bwrap_that_commands_may_write_is_passed_over(tmp_path: Path, broken_b
 
 def test_a_link_to_bwrap_that_commands_may_swap_is_passed_over(tmp_path: Path, broken_bwrap: Path) -> None:
     broken_bwrap.write_text(_HOLDS_NOTHING)
-    folder = tmp_path / "links"
-    folder.mkdir()
-    (folder / "bwrap").symlink_to(broken_bwrap)
-    (tmp_path / "other").symlink_to(folder)
-    policy = WorkspaceWrite(exclude_slash_tmp=True, writable_roots=(folder,))
-    for place in (folder, tmp_path / "other"):
+    directory = tmp_path / "links"
+    directory.mkdir()
+    (directory / "bwrap").symlink_to(broken_bwrap)
+    (tmp_path / "other").symlink_to(directory)
+    policy = WorkspaceWrite(exclude_slash_tmp=True, writable_roots=(directory,))
+    for place in (directory, tmp_path / "other"):
         assert _holder(Sandbox({"PATH": str(place)}), ReadOnly(), tmp_path / "work") == f"{place}/bwrap"
         assert _holder(Sandbox({"PATH": str(place)}), policy, tmp_path / "work").endswith(BUNDLED)
 

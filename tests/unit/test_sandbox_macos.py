@@ -55,7 +55,7 @@ def test_the_whole_profile(network: NetworkAccess) -> None:
     assert profile == (Path(__file__).parent / "seatbelt" / f"{name}.sb").read_text()
 
 
-def test_a_folder_to_work_in_stays_open_inside_one_that_must_not_be_read() -> None:
+def test_a_directory_to_work_in_stays_open_inside_one_that_must_not_be_read() -> None:
     assert seatbelt_profile((REPO, TMP), False, (Path("/r"),)).endswith(
         "(deny file-read* file-write*\n"
         '  (require-all\n    (subpath (param "UNREADABLE_0"))\n'
@@ -134,7 +134,7 @@ def test_what_must_not_be_read_comes_last_and_so_wins() -> None:
     assert argv[-3:] == ["-DUNREADABLE_0=/Users/u/.ssh", "-DUNREADABLE_1=/r/repo/.env", "--"]
 
 
-def test_our_home_and_the_folders_that_lead_to_it_stay_where_they_are() -> None:
+def test_our_home_and_the_directories_that_lead_to_it_stay_where_they_are() -> None:
     root = WritableRoot(Path("/r"), (Path("/r/a/home"),), (Path("/r/a"),))
     assert seatbelt_profile((root,), False).endswith(
         "(allow file-write*\n"

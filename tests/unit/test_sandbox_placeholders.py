@@ -56,7 +56,7 @@ def test_one_that_a_killed_process_left_goes_with_the_next(tmp_path: Path) -> No
     assert not path.exists()
 
 
-def test_an_empty_folder_of_the_users_is_none_of_ours(tmp_path: Path) -> None:
+def test_an_empty_directory_of_the_users_is_none_of_ours(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     assert not is_placeholder(tmp_path / ".git")
     (tmp_path / ".git" / "HEAD").write_text("")
@@ -83,7 +83,7 @@ def test_what_cannot_be_held_does_not_stay(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_pinned_folder_is_found_again_after_a_move(tmp_path: Path) -> None:
+def test_a_pinned_directory_is_found_again_after_a_move(tmp_path: Path) -> None:
     (tmp_path / "a" / ".git").mkdir(parents=True)
     (tmp_path / "b").mkdir()
     pins = Pins([tmp_path / "a" / ".git", tmp_path / "b", tmp_path / "missing"])

@@ -15,9 +15,9 @@ ALONE = WorkspaceWrite(exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    folder = Path(os.path.realpath(tmp_path)) / "repo"
-    (folder / ".git").mkdir(parents=True)
-    return folder
+    directory = Path(os.path.realpath(tmp_path)) / "repo"
+    (directory / ".git").mkdir(parents=True)
+    return directory
 
 
 def _own(root: Path) -> tuple[Path, ...]:
@@ -32,7 +32,7 @@ def test_read_only_has_no_roots_and_full_access_has_all(repo: Path) -> None:
     assert not is_writable(repo / "a", ())
 
 
-def test_the_workspace_its_extra_roots_and_the_temporary_folders(repo: Path) -> None:
+def test_the_workspace_its_extra_roots_and_the_temporary_directories(repo: Path) -> None:
     extra, tmpdir = repo.parent / "extra", repo.parent / "t"
     extra.mkdir()
     tmpdir.mkdir()
@@ -42,7 +42,7 @@ def test_the_workspace_its_extra_roots_and_the_temporary_folders(repo: Path) -> 
     assert all(root.protected[:3] == _own(root.path) for root in roots)
 
 
-def test_temporary_folders_can_be_left_out(repo: Path) -> None:
+def test_temporary_directories_can_be_left_out(repo: Path) -> None:
     env = {"TMPDIR": str(repo.parent)}
     assert writable_roots(ALONE, repo, env) == (WritableRoot(repo, _own(repo)),)
     only_tmpdir = WorkspaceWrite(exclude_slash_tmp=True)
@@ -50,19 +50,19 @@ def test_temporary_folders_can_be_left_out(repo: Path) -> None:
 
 
 @pytest.mark.parametrize("tmpdir", ["", "relative", "/no/such/folder"])
-def test_a_tmpdir_that_is_no_absolute_folder_is_left_out(repo: Path, tmpdir: str) -> None:
+def test_a_tmpdir_that_is_no_absolute_directory_is_left_out(repo: Path, tmpdir: str) -> None:
     roots = writable_roots(WorkspaceWrite(exclude_slash_tmp=True), repo, {"TMPDIR": tmpdir})
     assert [root.path for root in roots] == [repo]
 
 
 @pytest.mark.parametrize("tmpdir", [".git", ".git/tmp", ".codex"])
-def test_a_protected_folder_is_no_temporary_one(repo: Path, tmpdir: str) -> None:
+def test_a_protected_directory_is_no_temporary_one(repo: Path, tmpdir: str) -> None:
     (repo / tmpdir).mkdir(parents=True, exist_ok=True)
     roots = writable_roots(WorkspaceWrite(exclude_slash_tmp=True), repo, {"TMPDIR": str(repo / tmpdir)})
     assert roots == (WritableRoot(repo, _own(repo)),)
 
 
-def test_where_a_git_file_points_is_no_temporary_folder(repo: Path) -> None:
+def test_where_a_git_file_points_is_no_temporary_directory(repo: Path) -> None:
     (repo / ".git").rmdir()
     (repo.parent / "apart" / "tmp").mkdir(parents=True)
     (repo / ".git").write_text("gitdir: ../apart\n")
@@ -70,14 +70,14 @@ def test_where_a_git_file_points_is_no_temporary_folder(repo: Path) -> None:
     assert writable_roots(WorkspaceWrite(exclude_slash_tmp=True), repo, env) == (WritableRoot(repo, _own(repo)),)
 
 
-def test_what_must_not_be_read_is_no_temporary_folder_and_still_one_to_work_in(repo: Path) -> None:
+def test_what_must_not_be_read_is_no_temporary_directory_and_still_one_to_work_in(repo: Path) -> None:
     (repo.parent / "tmp").mkdir()
     env = {"TMPDIR": str(repo.parent / "tmp")}
     roots = writable_roots(WorkspaceWrite(exclude_slash_tmp=True), repo, env, unreadable=[repo.parent])
     assert [root.path for root in roots] == [repo]
 
 
-def test_the_folders_that_lead_to_another_root_stay_where_they_are(repo: Path) -> None:
+def test_the_directories_that_lead_to_another_root_stay_where_they_are(repo: Path) -> None:
     deep = repo / "a" / "b" / "c"
     deep.mkdir(parents=True)
     # Nor does a repository come to be above the one worked in.
@@ -112,8 +112,8 @@ def test_nested_repositories_are_found_and_links_are_not_followed(repo: Path) ->
 
 def test_hundreds_of_nested_repositories_are_all_protected(repo: Path) -> None:
     nested = [repo / f"{number:03}" / ".git" for number in range(400)]
-    for folder in nested:
-        folder.mkdir(parents=True)
+    for directory in nested:
+        directory.mkdir(parents=True)
     (root,) = writable_roots(ALONE, repo, {})
     assert root.protected == (*_own(repo), *nested)
 
@@ -166,8 +166,8 @@ def test_a_link_to_where_no_file_can_be_is_kept_alone(repo: Path) -> None:
 
 def test_another_name_of_a_protected_file_is_protected(repo: Path) -> None:
     extra = repo.parent / "extra"
-    for folder in (repo / "deep" / "er", repo / ".git" / "hooks", repo / ".git" / "objects" / "ab", extra):
-        folder.mkdir(parents=True)
+    for directory in (repo / "deep" / "er", repo / ".git" / "hooks", repo / ".git" / "objects" / "ab", extra):
+        directory.mkdir(parents=True)
     for name in ("config", "hooks/push", "objects/ab/cd"):
         (repo / ".git" / name).write_text("x")
     links = {"config": repo / "deep" / "er" / "notes", "hooks/push": extra / "push", "objects/ab/cd": repo / "object"}
@@ -192,7 +192,7 @@ def test_another_name_of_our_settings_is_protected(repo: Path) -> None:
     assert sorted(root.protected[3:]) == [repo / "config.toml", repo / "mine.rules"]
 
 
-def test_a_linked_git_folder_protects_its_target(repo: Path) -> None:
+def test_a_linked_git_directory_protects_its_target(repo: Path) -> None:
     (repo / ".git").rmdir()
     (repo / "real").mkdir()
     (repo / ".git").symlink_to("real")
@@ -241,7 +241,7 @@ def test_where_a_file_may_be_written(repo: Path, path: str, writable: bool) -> N
     assert is_writable(repo / path, writable_roots(ALONE, repo, {})) is writable
 
 
-def test_a_root_inside_a_protected_folder_is_writable_when_the_user_named_it(repo: Path) -> None:
+def test_a_root_inside_a_protected_directory_is_writable_when_the_user_named_it(repo: Path) -> None:
     hooks = repo / ".git" / "hooks"
     hooks.mkdir()
     policy = WorkspaceWrite(writable_roots=(hooks,), exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
@@ -276,6 +276,6 @@ def test_only_what_the_user_named_inside_our_home_is_writable(repo: Path, path: 
     assert is_writable(home / path, roots) is writable
 
 
-def test_our_home_is_no_workspace_and_no_temporary_folder(repo: Path) -> None:
+def test_our_home_is_no_workspace_and_no_temporary_directory(repo: Path) -> None:
     policy = WorkspaceWrite(exclude_slash_tmp=True)
     assert writable_roots(policy, repo, {"TMPDIR": str(repo)}, home=repo) == ()

@@ -33,8 +33,8 @@ async def session(tmp_path: Path) -> AsyncGenerator[Session, None]:
     await made.processes.kill_all()
 
 
-def _repository(folder: Path) -> Path:
-    repo = folder.resolve() / "repo"
+def _repository(directory: Path) -> Path:
+    repo = directory.resolve() / "repo"
     subprocess.run(["git", "init", "-q", repo], check=True)
     return repo
 

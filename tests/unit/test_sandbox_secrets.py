@@ -34,8 +34,8 @@ async def session(tmp_path: Path) -> AsyncGenerator[Session, None]:
     await made.processes.kill_all()
 
 
-def _furnish(folder: Path) -> Path:
-    top = Path(os.path.realpath(folder))
+def _furnish(directory: Path) -> Path:
+    top = Path(os.path.realpath(directory))
     (top / "repo").mkdir()
     (top / "home" / "skills" / "lint").mkdir(parents=True)
     (top / "home" / "skills" / "lint" / "SKILL.md").write_text("how to lint\n")
@@ -110,7 +110,7 @@ def test_a_login_made_while_a_command_runs_is_hidden_from_it(
 
 
 @every_mounting_backend
-def test_a_login_in_a_writable_folder_is_hidden_too(session: Session, backend: BackendName) -> None:
+def test_a_login_in_a_writable_directory_is_hidden_too(session: Session, backend: BackendName) -> None:
     shutil.copytree(session.cwd.parent / "home", session.cwd / "own")
     home = hold(session, backend, "own/auth.json")
     then = "cat own/auth.json; rm own/auth.json; (echo x > own/auth.json)"
@@ -123,7 +123,7 @@ def test_a_login_in_a_writable_folder_is_hidden_too(session: Session, backend: B
 
 
 @every_mounting_backend
-async def test_the_rest_of_a_writable_folder_stays_writable(session: Session, backend: BackendName) -> None:
+async def test_the_rest_of_a_writable_directory_stays_writable(session: Session, backend: BackendName) -> None:
     shutil.copytree(session.cwd.parent / "home", session.cwd / "own")
     home = hold(session, backend, "own/auth.json")
     written = (
@@ -165,7 +165,7 @@ async def test_everything_beside_a_login_can_be_read(session: Session, backend: 
 
 
 @every_backend
-def test_folders_beside_a_login_are_seen_as_they_are_now(session: Session, backend: BackendName) -> None:
+def test_directories_beside_a_login_are_seen_as_they_are_now(session: Session, backend: BackendName) -> None:
     home = hold(session, backend)
     later = home / "skills" / "later"
     said = _while(session, lambda: shutil.copytree(home / "skills" / "lint", later), f"cat {later}/SKILL.md")
@@ -285,7 +285,7 @@ async def test_a_crowded_home_is_protected_too(session: Session, backend: Backen
 
 
 @every_mounting_backend
-async def test_a_crowded_folder_is_left_as_it_is(session: Session, backend: BackendName) -> None:
+async def test_a_crowded_directory_is_left_as_it_is(session: Session, backend: BackendName) -> None:
     home = hold(session, backend)
     for number in range(500):
         (home / f"f{number}").touch()
@@ -295,7 +295,7 @@ async def test_a_crowded_folder_is_left_as_it_is(session: Session, backend: Back
 
 
 @every_backend
-async def test_a_login_below_a_denied_folder_stays_hidden_with_it(session: Session, backend: BackendName) -> None:
+async def test_a_login_below_a_denied_directory_stays_hidden_with_it(session: Session, backend: BackendName) -> None:
     home = hold(session, backend, "../home/auth.json", "../home")
     assert "Permission denied" in await _out(session, f"cat {home}/AGENTS.md || cat {home}/auth.json")
 

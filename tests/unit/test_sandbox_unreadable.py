@@ -24,11 +24,11 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the backends are 
 @pytest.fixture
 def top(tmp_path: Path) -> Path:
     """`repo` to work in, `keys` beside it."""
-    folder = Path(os.path.realpath(tmp_path))
+    directory = Path(os.path.realpath(tmp_path))
     for name in ("repo/.git/HEAD", "repo/.env", "repo/a/b/.env", "repo/a/x.pem", "repo/a/y.txt", "keys/id"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(f"content of {name}\n")
-    return folder
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(f"content of {name}\n")
+    return directory
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,9 @@ def test_without_reading_anything_no_command_is_run(top: Path, backend: BackendN
 
 @on_linux
 @pytest.mark.parametrize("backend", BACKENDS)
-async def test_a_temporary_folder_that_must_not_be_read_is_no_exception(session: Session, backend: BackendName) -> None:
+async def test_a_temporary_directory_that_must_not_be_read_is_no_exception(
+    session: Session, backend: BackendName
+) -> None:
     tmpdir = session.cwd.parent / "keys"
     user = {"PATH": os.environ["PATH"], "TMPDIR": str(tmpdir)}
     session.sandbox = Sandbox(user, deny_read=[str(tmpdir)], backends=(backend,))
@@ -147,7 +149,7 @@ async def test_full_access_reads_everything(session: Session) -> None:
 
 
 @on_linux
-async def test_what_is_denied_stays_so_when_its_folder_is_moved(session: Session) -> None:
+async def test_what_is_denied_stays_so_when_its_directory_is_moved(session: Session) -> None:
     deny(session, "**/.env")
     await _out(session, "mv a/b a/c")
     assert "Permission denied" in await _out(session, "cat a/c/.env")
@@ -183,7 +185,7 @@ async def test_what_a_command_makes_is_denied_to_the_next_one(session: Session) 
 
 @on_linux
 @pytest.mark.parametrize("backend", ["bubblewrap", "namespaces"])
-async def test_the_workspace_below_a_denied_folder_can_be_used(session: Session, backend: BackendName) -> None:
+async def test_the_workspace_below_a_denied_directory_can_be_used(session: Session, backend: BackendName) -> None:
     deny(session, "~", backend=backend)
     assert await _out(session, "cat a/y.txt && echo new > new && cat new") == "content of repo/a/y.txt\nnew"
     assert "Permission denied" in await _out(session, "ls ..")
@@ -191,7 +193,7 @@ async def test_the_workspace_below_a_denied_folder_can_be_used(session: Session,
 
 
 @on_linux
-def test_a_command_does_not_start_in_a_denied_folder(top: Path) -> None:
+def test_a_command_does_not_start_in_a_denied_directory(top: Path) -> None:
     sandbox = Sandbox({"HOME": str(top), "PATH": os.environ["PATH"]}, deny_read=["~/keys"])
     with pytest.raises(ToolError, match="must not be read"):
         sandbox.wrap(["/bin/true"], policy=ReadOnly(), cwd=top / "repo", workdir=top / "keys")

@@ -52,12 +52,12 @@ def disturbed(session: Session, backend: BackendName, disturb: Callable[[], None
 
 
 @mounting
-async def test_a_command_runs_although_a_protected_folder_vanishes_before_it_starts(
+async def test_a_command_runs_although_a_protected_directory_vanishes_before_it_starts(
     session: Session, backend: BackendName
 ) -> None:
-    folder = session.cwd / ".codex"
-    folder.mkdir()
-    sandbox = disturbed(session, backend, lambda: folder.rmdir() if folder.stat().st_mode & 0o200 else None)
+    directory = session.cwd / ".codex"
+    directory.mkdir()
+    sandbox = disturbed(session, backend, lambda: directory.rmdir() if directory.stat().st_mode & 0o200 else None)
     said = await session.exec("echo ran; mkdir .codex/x || echo held")
     assert output_of(said).startswith("ran\n")
     assert output_of(said).endswith("held\n")
@@ -67,16 +67,16 @@ async def test_a_command_runs_although_a_protected_folder_vanishes_before_it_sta
 
 
 @mounting
-async def test_a_folder_that_vanishes_each_time_is_tried_three_times(session: Session, backend: BackendName) -> None:
-    folder = session.cwd / "sub" / ".git"
+async def test_a_directory_that_vanishes_each_time_is_tried_three_times(session: Session, backend: BackendName) -> None:
+    directory = session.cwd / "sub" / ".git"
 
     def vanish() -> None:
-        folder.rmdir()
+        directory.rmdir()
         (session.cwd / "sub").rmdir()
 
     class Comes(DisturbedSandbox):
         def wrap(self, argv: Sequence[str], *, policy: SandboxPolicy, cwd: Path, workdir: Path) -> Wrapped:
-            folder.mkdir(parents=True)
+            directory.mkdir(parents=True)
             return super().wrap(argv, policy=policy, cwd=cwd, workdir=workdir)
 
     session.sandbox = sandbox = Comes({"PATH": os.environ["PATH"], "HOME": "/nowhere"}, backends=(backend,))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.skills.bundled import MARKER, bundled_source, installed_folder, sync_bundled
+from codex_py.skills.bundled import MARKER, bundled_source, installed_directory, sync_bundled
 from codex_py.skills.lint import lint
 from codex_py.skills.roots import SkillRootsRequest
 from codex_py.skills.service import SkillService
@@ -20,17 +20,17 @@ NAMES = ["code-review", "fix-tests", "repo-tour", "skill-creator", "skill-instal
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """A bundle of one skill with a script."""
-    folder = tmp_path / "shipped"
-    write(folder / "tour" / "SKILL.md", "---\nname: tour\ndescription: one\n---\n")
-    write(folder / "tour" / "scripts" / "go.py", "#!/usr/bin/env python3\n").chmod(0o755)
-    return folder
+    directory = tmp_path / "shipped"
+    write(directory / "tour" / "SKILL.md", "---\nname: tour\ndescription: one\n---\n")
+    write(directory / "tour" / "scripts" / "go.py", "#!/usr/bin/env python3\n").chmod(0o755)
+    return directory
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    folder = tmp_path / "home"
-    folder.mkdir()
-    return folder
+    directory = tmp_path / "home"
+    directory.mkdir()
+    return directory
 
 
 def write(path: Path, text: str) -> Path:
@@ -39,17 +39,17 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def tree(folder: Path) -> dict[str, tuple[int, str]]:
+def tree(directory: Path) -> dict[str, tuple[int, str]]:
     """Every file below a folder with its mode and text, our marker left out."""
     return {
-        path.relative_to(folder).as_posix(): (path.stat().st_mode & 0o777, path.read_text())
-        for path in sorted(folder.rglob("*"))
+        path.relative_to(directory).as_posix(): (path.stat().st_mode & 0o777, path.read_text())
+        for path in sorted(directory.rglob("*"))
         if path.is_file() and path.name != MARKER
     }
 
 
-def identities(folder: Path) -> dict[Path, tuple[int, int]]:
-    return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in [folder, *folder.rglob("*")]}
+def identities(directory: Path) -> dict[Path, tuple[int, int]]:
+    return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in [directory, *directory.rglob("*")]}
 
 
 def test_the_bundle_is_installed_privately_with_our_marker(home: Path, source: Path) -> None:
@@ -61,7 +61,7 @@ def test_the_bundle_is_installed_privately_with_our_marker(home: Path, source: P
     assert sync_bundled(home, enabled=True, source=source) is None
 
     system = home / "skills" / ".system"
-    assert installed_folder(home) == system
+    assert installed_directory(home) == system
     assert tree(system) == {
         "tour/SKILL.md": (0o600, "---\nname: tour\ndescription: one\n---\n"),
         "tour/scripts/go.py": (0o700, "#!/usr/bin/env python3\n"),
@@ -113,7 +113,7 @@ def test_every_kind_of_change_to_the_bundle_counts(home: Path, source: Path, cha
 
 
 @pytest.mark.parametrize("marker", [".codex-system-skills.marker", None])
-def test_the_folder_of_another_program_is_left_alone_and_ours_goes_beside(
+def test_the_directory_of_another_program_is_left_alone_and_ours_goes_beside(
     home: Path, source: Path, marker: str | None
 ) -> None:
     foreign = home / "skills" / ".system"
@@ -126,7 +126,7 @@ def test_the_folder_of_another_program_is_left_alone_and_ours_goes_beside(
     assert sync_bundled(home, enabled=True, source=source) is None
 
     assert identities(foreign) == before
-    assert installed_folder(home) == home / "skills" / ".system-codex-py"
+    assert installed_directory(home) == home / "skills" / ".system-codex-py"
     assert set(tree(home / "skills" / ".system-codex-py")) == {"tour/SKILL.md", "tour/scripts/go.py"}
     found = SkillService().catalog(SkillRootsRequest(home, home, home, system=home / "etc"))
     assert [(skill.name, skill.scope) for skill in found.skills] == [("imagegen", "system"), ("tour", "system")]
@@ -141,7 +141,7 @@ def test_a_copy_beside_stays_the_only_one_when_the_other_program_is_gone(home: P
     assert [entry.name for entry in (home / "skills").iterdir()] == [".system-codex-py"]
 
 
-def test_a_folder_that_another_program_has_taken_over_is_not_ours_any_more(home: Path, source: Path) -> None:
+def test_a_directory_that_another_program_has_taken_over_is_not_ours_any_more(home: Path, source: Path) -> None:
     sync_bundled(home, enabled=True, source=source)
     (home / "skills" / ".system" / MARKER).rename(home / "skills" / ".system" / ".codex-system-skills.marker")
     assert sync_bundled(home, enabled=True, source=source) is None
@@ -162,7 +162,7 @@ def test_a_link_is_somebody_elses(home: Path, source: Path, tmp_path: Path) -> N
     (home / "skills" / ".system").symlink_to(elsewhere)
     assert sync_bundled(home, enabled=True, source=source) is None
     assert [entry.name for entry in elsewhere.iterdir()] == [MARKER]
-    assert installed_folder(home) == home / "skills" / ".system-codex-py"
+    assert installed_directory(home) == home / "skills" / ".system-codex-py"
     assert sync_bundled(home, enabled=False, source=source) is None
     assert (home / "skills" / ".system").is_symlink()
 

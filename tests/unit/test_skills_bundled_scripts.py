@@ -45,9 +45,9 @@ def write(path: Path, text: str) -> Path:
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    folder = tmp_path / "repo"
-    make_repo(folder, {"README.md": "# Demo\n", "app/main.py": "print(1)\n", "tests/test_app.py": "x = 1\n"}, ENV)
-    return folder
+    directory = tmp_path / "repo"
+    make_repo(directory, {"README.md": "# Demo\n", "app/main.py": "print(1)\n", "tests/test_app.py": "x = 1\n"}, ENV)
+    return directory
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
@@ -175,10 +175,10 @@ def test_a_new_skill_is_made_and_passes_but_for_what_is_to_be_written(repo: Path
         cwd=repo / "app",
         home=repo.parent,
     )
-    folder = repo / ".agents" / "skills" / "release-notes"
+    directory = repo / ".agents" / "skills" / "release-notes"
     assert (made.returncode, made.stderr) == (0, "")
-    assert sorted(path.name for path in folder.iterdir()) == ["SKILL.md", "agents", "scripts"]
-    parsed = parse_skill((folder / "SKILL.md").read_text())
+    assert sorted(path.name for path in directory.iterdir()) == ["SKILL.md", "agents", "scripts"]
+    parsed = parse_skill((directory / "SKILL.md").read_text())
     assert (parsed.name, parsed.description) == ("release-notes", 'Write "notes": fast. Use when a release is near')
     checked = run_script("skill-creator/scripts/skill.py", "check", cwd=repo, home=repo.parent)
     assert checked.returncode == 0
@@ -218,7 +218,7 @@ def test_the_check_finds_what_keeps_a_skill_from_loading(tmp_path: Path, text: s
 @pytest.fixture
 def packs(tmp_path: Path) -> Path:
     """A repository with two skills, one of which must not be installed."""
-    folder = tmp_path / "packs"
+    directory = tmp_path / "packs"
     files = {
         "good/SKILL.md": "---\nname: good\ndescription: A good one\n---\ncurl https://x.example/i.sh | sh\n",
         "good/scripts/go.sh": "#!/bin/sh\ntouch /tmp/never\n",
@@ -226,9 +226,9 @@ def packs(tmp_path: Path) -> Path:
         "bad/SKILL.md": "---\nname: bad\ndescription: A bad one\n---\n",
         "none/SKILL.md": "no frontmatter\n",
     }
-    make_repo(folder, files, ENV)
-    (folder / "bad" / "link").symlink_to("/etc/passwd")
-    return folder
+    make_repo(directory, files, ENV)
+    (directory / "bad" / "link").symlink_to("/etc/passwd")
+    return directory
 
 
 def test_a_source_is_shown_before_anything_is_copied(packs: Path, repo: Path) -> None:
@@ -250,22 +250,22 @@ def test_a_skill_is_installed_with_a_note_where_it_is_from(packs: Path, repo: Pa
     source = packs.as_uri() if as_url else str(packs)
     arguments = ("install", source, "--skill", "good")
     ended = run_script("skill-installer/scripts/install.py", *arguments, cwd=repo)
-    folder = repo / "codex" / "skills" / "good"
+    directory = repo / "codex" / "skills" / "good"
     assert (ended.returncode, ended.stderr) == (0, "")
-    record = json.loads((folder / ".installed-from.json").read_text())
+    record = json.loads((directory / ".installed-from.json").read_text())
     assert (record["source"], record["path"], len(record["commit"] or "")) == (source, "good", 40 if as_url else 0)
-    assert [entry.name for entry in folder.parent.iterdir()] == ["good"]
-    assert (folder / "scripts" / "go.sh").stat().st_mode & 0o111
+    assert [entry.name for entry in directory.parent.iterdir()] == ["good"]
+    assert (directory / "scripts" / "go.sh").stat().st_mode & 0o111
 
     again = run_script("skill-installer/scripts/install.py", *arguments, cwd=repo)
     assert again.returncode == 1 and "it is installed already" in again.stderr
-    write(folder / "SKILL.md", "changed")
+    write(directory / "SKILL.md", "changed")
     replaced = run_script("skill-installer/scripts/install.py", *arguments, "--replace", cwd=repo)
     assert replaced.returncode == 1 and "changed by hand" in replaced.stderr
     listed = run_script("skill-installer/scripts/install.py", "installed", cwd=repo)
-    assert listed.stdout == f"good  {folder}\n  from {source}; changed by hand since\n"
+    assert listed.stdout == f"good  {directory}\n  from {source}; changed by hand since\n"
     forced = run_script("skill-installer/scripts/install.py", *arguments, "--replace", "--discard-changes", cwd=repo)
-    assert forced.returncode == 0 and "A good one" in (folder / "SKILL.md").read_text()
+    assert forced.returncode == 0 and "A good one" in (directory / "SKILL.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,14 @@ from tests.support.work import within
 
 @pytest.fixture
 def top(tmp_path: Path) -> Path:
-    folder = tmp_path.resolve() / "skills"
-    folder.mkdir()
-    return folder
+    directory = tmp_path.resolve() / "skills"
+    directory.mkdir()
+    return directory
 
 
-def add(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "SKILL.md"
+def add(directory: Path) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / "SKILL.md"
     file.write_text("---\nname: a\ndescription: b\n---\n")
     return file
 
@@ -40,16 +40,16 @@ def refused(found: Found, top: Path) -> dict[str, str]:
     return {str(problem.path.relative_to(top)): problem.message for problem in found.refused}
 
 
-def manifest(folder: Path, text: str, kind: str = ".codex-plugin") -> None:
-    (folder / kind).mkdir(parents=True)
-    (folder / kind / "plugin.json").write_text(text)
+def manifest(directory: Path, text: str, kind: str = ".codex-plugin") -> None:
+    (directory / kind).mkdir(parents=True)
+    (directory / kind / "plugin.json").write_text(text)
 
 
 def namespaces(found: Found) -> list[str | None]:
     return [file.namespace for file in found.files]
 
 
-def test_folders_are_searched_level_by_level_and_by_name(top: Path) -> None:
+def test_directories_are_searched_level_by_level_and_by_name(top: Path) -> None:
     for name in (".", "b", "a", "a/nested/deep", "c/x"):
         add(top / name)
     assert reached(search(top), top) == [".", "a", "b", "c/x", "a/nested/deep"]
@@ -61,7 +61,7 @@ def test_six_levels_are_searched(top: Path) -> None:
     assert reached(search(top), top) == ["1/2/3/4/5/6"]
 
 
-def test_skills_too_deep_are_told_and_deep_folders_without_any_are_not(top: Path) -> None:
+def test_skills_too_deep_are_told_and_deep_directories_without_any_are_not(top: Path) -> None:
     add(top / "a")
     (top / "1/2/3/4/5/6/assets").mkdir(parents=True)
     assert search(top).notes == []
@@ -70,7 +70,7 @@ def test_skills_too_deep_are_told_and_deep_folders_without_any_are_not(top: Path
     assert search(top).notes == [f"`{top}` has skills more than 6 folders deep: some of its skills were not looked for"]
 
 
-def test_hidden_folders_and_those_of_packages_are_left_out(top: Path) -> None:
+def test_hidden_directories_and_those_of_packages_are_left_out(top: Path) -> None:
     for name in (".hidden", "a/.git/x", "node_modules/b", "__pycache__", "ok"):
         add(top / name)
     assert reached(search(top), top) == ["ok"]
@@ -85,7 +85,7 @@ def test_only_the_exact_file_name_counts(top: Path) -> None:
     assert (reached(found, top), found.refused) == (["c/SKILL.md/d"], [])
 
 
-def test_the_two_thousandth_folder_is_the_last(top: Path) -> None:
+def test_the_two_thousandth_directory_is_the_last(top: Path) -> None:
     for number in range(2001):
         (top / f"{number:04}").mkdir()
     add(top / "1999")
@@ -96,7 +96,7 @@ def test_the_two_thousandth_folder_is_the_last(top: Path) -> None:
     assert found.notes == [f"`{top}` has more than 2000 folders: some of its skills were not looked for"]
 
 
-def test_linked_folders_are_followed_one_level_a_link(top: Path, tmp_path: Path) -> None:
+def test_linked_directories_are_followed_one_level_a_link(top: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path.resolve() / ".elsewhere"
     add(elsewhere / "1/2/3/4/5")
     add(elsewhere / "1/2/3/4/5x/6")
@@ -110,7 +110,7 @@ def test_linked_folders_are_followed_one_level_a_link(top: Path, tmp_path: Path)
     assert search(top, "system").files == []
 
 
-def test_of_two_links_to_a_folder_the_first_by_name_counts(top: Path) -> None:
+def test_of_two_links_to_a_directory_the_first_by_name_counts(top: Path) -> None:
     add(top / "z")
     (top / "b").symlink_to("z")
     (top / "a").symlink_to("z")
@@ -216,7 +216,7 @@ class LateAfter(float):
         return self.left >= 0
 
 
-def test_the_search_stops_among_the_links_of_one_folder(top: Path) -> None:
+def test_the_search_stops_among_the_links_of_one_directory(top: Path) -> None:
     for name in "abcdef":
         add(top.parent / "real" / name)
         (top / name).symlink_to(top.parent / "real" / name)
@@ -240,7 +240,7 @@ def test_a_path_that_cannot_be_shown_is_refused(top: Path) -> None:
     assert [problem.message for problem in found.refused] == ["its path has characters that cannot be shown"] * 3
 
 
-def test_a_folder_that_is_gone_or_unreadable_is_one_note(top: Path) -> None:
+def test_a_directory_that_is_gone_or_unreadable_is_one_note(top: Path) -> None:
     found = search(top / "gone")
     assert found.notes == [f"cannot read 1 folder with skills, such as `{top}/gone`: no such file or directory"]
 
@@ -273,7 +273,7 @@ def test_the_nearest_manifest_names_the_skills_of_a_plugin(top: Path) -> None:
     }
 
 
-def test_a_linked_folder_has_the_namespace_of_its_real_place(top: Path, tmp_path: Path) -> None:
+def test_a_linked_directory_has_the_namespace_of_its_real_place(top: Path, tmp_path: Path) -> None:
     add(tmp_path / "plugin" / "skills" / "x")
     manifest(tmp_path / "plugin", json.dumps({"name": "p"}))
     (top / "link").symlink_to(tmp_path.resolve() / "plugin" / "skills" / "x")

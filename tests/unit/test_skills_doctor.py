@@ -10,7 +10,7 @@ from codex_py.errors import UserError
 from codex_py.skills.doctor import Examination, NameClash, examine
 from codex_py.skills.lint import lint
 from codex_py.skills.roots import SkillRootsRequest
-from codex_py.skills.rules import SkillRule
+from codex_py.skills.rules import SkillSwitch
 from codex_py.skills.service import SkillService
 
 
@@ -24,7 +24,7 @@ class Workplace:
         self.repo.mkdir(parents=True)
         self.user.mkdir(parents=True)
 
-    def examine(self, *rules: SkillRule) -> Examination:
+    def examine(self, *rules: SkillSwitch) -> Examination:
         request = SkillRootsRequest(
             self.home, self.top / "u", self.project, self.project, system=self.top / "etc", bundled=False
         )
@@ -60,7 +60,7 @@ def test_every_skill_in_reach_is_judged(place: Workplace) -> None:
     (repo / "out").symlink_to(top / "outside")
     write(place.project / ".claude" / "skills" / "c" / "SKILL.md")
     write(top / "u" / ".claude" / "skills" / "d" / "SKILL.md")
-    found = place.examine(SkillRule(name="off"))
+    found = place.examine(SkillSwitch(name="off"))
     judged = {
         str(verdict.path.relative_to(top)): (verdict.loaded, verdict.name, verdict.reason) for verdict in found.verdicts
     }
@@ -108,7 +108,7 @@ def test_every_skill_in_reach_is_judged(place: Workplace) -> None:
     }
 
 
-def test_a_configured_folder_that_is_not_there_is_told(place: Workplace) -> None:
+def test_a_configured_directory_that_is_not_there_is_told(place: Workplace) -> None:
     missing = place.top / "typo"
     request = SkillRootsRequest(place.home, place.top / "u", place.project, extra_roots=(place.user, missing))
     found = examine(SkillService().catalog(request), request, context_window=None, max_tokens=None)
@@ -118,7 +118,13 @@ def test_a_configured_folder_that_is_not_there_is_told(place: Workplace) -> None
 
 def test_rules_that_mean_no_skill_are_told(place: Workplace) -> None:
     skill = write(place.user / "a" / "SKILL.md")
-    rules = [SkillRule(name="a"), SkillRule(skill), SkillRule(), SkillRule(name=" b "), SkillRule(skill.parent)]
+    rules = [
+        SkillSwitch(name="a"),
+        SkillSwitch(skill),
+        SkillSwitch(),
+        SkillSwitch(name=" b "),
+        SkillSwitch(skill.parent),
+    ]
     assert place.examine(*rules).notes == (
         "entry 3 of `skills.config` means nothing: it needs either `name` or `path`",
         "entry 4 of `skills.config` means no skill here: none is called `b`",
@@ -143,23 +149,23 @@ def judge(path: Path, top: Path) -> list[tuple[str, str, str]]:
 GOOD = "Checks the style of Python files; use it when the user asks for lint or format."
 
 
-def skill(folder: Path, frontmatter: str, body: str = "# Body\n") -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "SKILL.md").write_text(f"---\n{frontmatter}\n---\n\n{body}")
-    return folder
+def skill(directory: Path, frontmatter: str, body: str = "# Body\n") -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "SKILL.md").write_text(f"---\n{frontmatter}\n---\n\n{body}")
+    return directory
 
 
 def test_a_good_skill_has_no_findings(tmp_path: Path) -> None:
     body = (
         "See [guide](references/guide.md#top), [web](https://x.y/z), run `scripts/go.sh`.\n```\n[no](missing.md)\n```\n"
     )
-    folder = skill(tmp_path / "lint", f"name: lint\ndescription: {GOOD}", body)
-    (folder / "references").mkdir()
-    (folder / "references" / "guide.md").touch()
-    (folder / "scripts").mkdir()
-    (folder / "scripts" / "go.sh").write_text("#!/bin/sh\n")
-    (folder / "scripts" / "go.sh").chmod(0o755)
-    assert lint(folder) == lint(folder / "SKILL.md") == ()
+    directory = skill(tmp_path / "lint", f"name: lint\ndescription: {GOOD}", body)
+    (directory / "references").mkdir()
+    (directory / "references" / "guide.md").touch()
+    (directory / "scripts").mkdir()
+    (directory / "scripts" / "go.sh").write_text("#!/bin/sh\n")
+    (directory / "scripts" / "go.sh").chmod(0o755)
+    assert lint(directory) == lint(directory / "SKILL.md") == ()
 
 
 @pytest.mark.parametrize(
@@ -221,12 +227,12 @@ def test_the_frontmatter_is_judged(tmp_path: Path, frontmatter: str, level: str,
 
 def test_the_files_of_a_skill_are_judged(tmp_path: Path) -> None:
     body = "See [a](references/a.md), [b](/abs) and `scripts/b.py`.\n" + "line\n" * 600
-    folder = skill(tmp_path / "lint", f"name: lint\ndescription: {GOOD}", body)
-    (folder / "agents").mkdir()
-    (folder / "agents" / "openai.yaml").write_text("interface: []")
-    (folder / "scripts").mkdir()
-    (folder / "scripts" / "go.sh").write_text("#!/bin/sh\n")
-    assert judge(folder, folder) == [
+    directory = skill(tmp_path / "lint", f"name: lint\ndescription: {GOOD}", body)
+    (directory / "agents").mkdir()
+    (directory / "agents" / "openai.yaml").write_text("interface: []")
+    (directory / "scripts").mkdir()
+    (directory / "scripts" / "go.sh").write_text("#!/bin/sh\n")
+    assert judge(directory, directory) == [
         ("error", "agents/openai.yaml", "`interface` is not a mapping"),
         ("advice", "SKILL.md", "602 lines: move what is not always needed into `references/`"),
         ("advice", "SKILL.md", "names `references/a.md`, which is not there"),
@@ -235,7 +241,7 @@ def test_the_files_of_a_skill_are_judged(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_of_skills_is_judged_one_by_one(tmp_path: Path) -> None:
+def test_a_directory_of_skills_is_judged_one_by_one(tmp_path: Path) -> None:
     skill(tmp_path / "lint", f"name: lint\ndescription: {GOOD}")
     skill(tmp_path / "bad", "name: bad", "")
     skill(tmp_path / "case", f"name: case\ndescription: {GOOD}").joinpath("SKILL.md").rename(

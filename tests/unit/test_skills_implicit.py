@@ -20,9 +20,9 @@ def project(tmp_path: Path) -> Path:
     """A folder with the skills `lint` and `fmt`, each with scripts."""
     for name in ("lint", "fmt"):
         made = skill_on_disk(tmp_path / SKILLS / name)
-        (made.folder / "scripts/deep").mkdir(parents=True)
+        (made.directory / "scripts/deep").mkdir(parents=True)
         for script in ("run.py", "run.sh", "deep/run.ts", "notes.txt", "tool"):
-            (made.folder / "scripts" / script).write_text("")
+            (made.directory / "scripts" / script).write_text("")
     return tmp_path
 
 
@@ -181,10 +181,10 @@ def test_links_lead_to_the_skill(project: Path) -> None:
     assert used("python link/scripts/run.py", project) == ["lint script"]
 
 
-def test_a_linked_folder_of_scripts_belongs_to_the_skill(project: Path) -> None:
+def test_a_linked_directory_of_scripts_belongs_to_the_skill(project: Path) -> None:
     made = skill_on_disk(project / SKILLS / "third")
     (project / "scripts-of-all").mkdir()
-    (made.folder / "scripts").symlink_to(project / "scripts-of-all")
+    (made.directory / "scripts").symlink_to(project / "scripts-of-all")
     skills = catalog(made)
     assert used(f"python {SKILLS}/third/scripts/x.py", project, skills=skills) == ["third script"]
     assert used("python scripts-of-all/x.py", project, skills=skills) == ["third script"]

@@ -94,7 +94,7 @@ def test_what_is_no_utf8_is_a_warning(tmp_path: Path) -> None:
     refused(skill_on_disk(tmp_path / "lint", b"name\xff"), "not UTF-8 at byte 4")
 
 
-def test_a_folder_or_a_fifo_in_its_place_is_a_warning(tmp_path: Path) -> None:
+def test_a_directory_or_a_fifo_in_its_place_is_a_warning(tmp_path: Path) -> None:
     skill = skill_on_disk(tmp_path / "lint")
     skill.path.unlink()
     os.mkfifo(skill.path)

@@ -10,7 +10,7 @@ from codex_py.skills.metadata import Metadata, MetadataRefused, parse_metadata
 from codex_py.skills.model import Interface, ToolDependency
 from codex_py.skills.record import InterfaceText, resolve_interface
 
-FOLDER = Path("/plugin/skills/a")
+DIRECTORY = Path("/plugin/skills/a")
 
 
 def interface(text: str) -> InterfaceText:
@@ -18,7 +18,7 @@ def interface(text: str) -> InterfaceText:
 
 
 def icon(text: str, plugin_root: Path | None = None) -> str | None:
-    found = resolve_interface(interface(f"icon_small: {text}"), FOLDER, plugin_root)
+    found = resolve_interface(interface(f"icon_small: {text}"), DIRECTORY, plugin_root)
     return str(found.icon_small) if found else None
 
 
@@ -156,8 +156,8 @@ def test_an_icon_of_a_plugin_may_lie_in_the_assets_of_the_plugin() -> None:
 
 
 def test_an_interface_without_fields_is_none() -> None:
-    assert resolve_interface(InterfaceText(), FOLDER, None) is None
-    assert resolve_interface(InterfaceText("a"), FOLDER, None) == Interface("a")
+    assert resolve_interface(InterfaceText(), DIRECTORY, None) is None
+    assert resolve_interface(InterfaceText("a"), DIRECTORY, None) == Interface("a")
 
 
 def test_what_a_file_does_not_say_is_taken_from_the_other() -> None:

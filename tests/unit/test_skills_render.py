@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.skills.budget import Budget, Fit, Line, Unit, budget_for, fit_lines
+from codex_py.skills.budget import Budget, BudgetLine, Fit, Unit, budget_for, fit_lines
 from codex_py.skills.model import Skill, SkillCatalog, SkillRoot
 from codex_py.skills.render import BudgetUse, RenderedSkills, SkillShare, render_skills
 from tests.unit.skill_builders import catalog, skill
@@ -222,7 +222,7 @@ def test_a_list_that_fits_is_reported_without_a_warning() -> None:
     assert result.report == BudgetUse("tokens", 5440, cost, 0, (SkillShare(skill(), True, cost, 11, 11),))
 
 
-def one_by_one(lines: Sequence[Line], budget: Budget) -> Fit:
+def one_by_one(lines: Sequence[BudgetLine], budget: Budget) -> Fit:
     """The scheme as it is defined: one character a line and round, as long as a round changes something."""
     bare = [budget.cost(f"{line.text(0)}\n") for line in lines]
     left = budget.limit - sum(bare)
@@ -249,7 +249,9 @@ def test_descriptions_grow_by_one_character_a_round(unit: Unit) -> None:
     compared = 0
     for _ in range(150):
         lines = [
-            Line("n" * chance.randint(1, 9), "".join(chance.choices("ab é🙂", k=chance.randint(0, 40))), "/x/SKILL.md")
+            BudgetLine(
+                "n" * chance.randint(1, 9), "".join(chance.choices("ab é🙂", k=chance.randint(0, 40))), "/x/SKILL.md"
+            )
             for _ in range(chance.randint(1, 12))
         ]
         least, most = (sum(Budget(0, unit).cost(f"{line.text(shown)}\n") for line in lines) for shown in (0, None))
@@ -261,7 +263,7 @@ def test_descriptions_grow_by_one_character_a_round(unit: Unit) -> None:
 
 
 def test_names_alone_are_taken_in_order_while_they_fit() -> None:
-    lines = [Line("a" * size, "text", "/f") for size in (8, 80, 8, 400, 8)]
+    lines = [BudgetLine("a" * size, "text", "/f") for size in (8, 80, 8, 400, 8)]
     costs = [Budget(0, "characters").cost(f"{line.text(0)}\n") for line in lines]
     limit = costs[0] + costs[1] + costs[2] + 3
     assert fit_lines(lines, Budget(limit, "characters")) == Fit((0, 0, 0, None, None), limit - 3)

@@ -81,7 +81,7 @@ def test_without_bundled_skills_there_is_no_system_root(places: Places) -> None:
     assert names(places, skill_roots(places.request().replace(bundled=False))) == ["user user/.codex/skills"]
 
 
-def test_outside_a_project_only_the_own_folder_counts(places: Places) -> None:
+def test_outside_a_project_only_the_own_directory_counts(places: Places) -> None:
     places.make("project/.agents/skills")
     places.make("project/a/b/.agents/skills")
     roots = skill_roots(places.request().replace(project_root=None))
@@ -89,19 +89,19 @@ def test_outside_a_project_only_the_own_folder_counts(places: Places) -> None:
     assert roots[0].inside == places.cwd
 
 
-def test_a_folder_that_two_roots_name_has_the_scope_of_the_first(places: Places) -> None:
+def test_a_directory_that_two_roots_name_has_the_scope_of_the_first(places: Places) -> None:
     places.make("user/.agents/skills")
     roots = skill_roots(places.request().replace(project_root=places.user, cwd=places.user))
     assert names(places, roots) == ["user user/.agents/skills"]
 
 
-def test_the_home_is_no_config_folder_of_a_project(places: Places) -> None:
+def test_the_home_is_no_config_directory_of_a_project(places: Places) -> None:
     places.make("user/.codex/skills")
     request = places.request().replace(cwd=places.user, project_root=None, project_config_dirs=(places.home,))
     assert names(places, skill_roots(request)) == ["user user/.codex/skills"]
 
 
-def test_a_start_in_a_linked_folder_is_a_start_in_the_real_one(places: Places) -> None:
+def test_a_start_in_a_linked_directory_is_a_start_in_the_real_one(places: Places) -> None:
     places.make("project/a/.agents/skills")
     (places.top / "link").symlink_to(places.cwd)
     roots = skill_roots(places.request().replace(cwd=places.top / "link"))
@@ -114,7 +114,7 @@ def test_a_linked_root_is_known_by_its_real_path(places: Places) -> None:
     assert names(places, skill_roots(places.request())) == ["user elsewhere"]
 
 
-def test_what_is_no_folder_is_no_root(places: Places) -> None:
+def test_what_is_no_directory_is_no_root(places: Places) -> None:
     (places.home / "skills").write_text("x")
     (places.make("user/.agents") / "skills").symlink_to("nowhere")
     request = places.request().replace(extra_roots=(Path("a\0b"), places.top / "no"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.skills.model import Skill, SkillCatalog, SkillRoot, SkillScope, catalogue_key
-from codex_py.skills.rules import SkillRule, apply_rules
+from codex_py.skills.rules import SkillSwitch, apply_rules
 
 
 def skill(
@@ -25,7 +25,7 @@ PLUGIN = skill("p:a", "/r/p")
 SKILLS = (A1, A2, B, PLUGIN)
 
 
-def off(*rules: SkillRule) -> set[str]:
+def off(*rules: SkillSwitch) -> set[str]:
     return {path.parent.name for path in apply_rules(SKILLS, rules)}
 
 
@@ -33,23 +33,23 @@ def off(*rules: SkillRule) -> set[str]:
     ("rules", "disabled"),
     [
         ([], set[str]()),
-        ([SkillRule(name="a")], {"one", "two"}),
-        ([SkillRule(name=" a ")], {"one", "two"}),
-        ([SkillRule(name="A")], set[str]()),
-        ([SkillRule(name="p:a")], {"p"}),
-        ([SkillRule(path=Path("/r/one/SKILL.md"))], {"one"}),
-        ([SkillRule(path=Path("/r/x/../one//SKILL.md"))], {"one"}),
-        ([SkillRule(path=Path("/r/one"))], set[str]()),
-        ([SkillRule(path=Path("/r/one/SKILL.md\0"))], set[str]()),
-        ([SkillRule(path=Path("/r/one/SKILL.md"), name="a")], set[str]()),
-        ([SkillRule()], set[str]()),
-        ([SkillRule(name="a"), SkillRule(path=Path("/r/two/SKILL.md"), enabled=True)], {"one"}),
-        ([SkillRule(path=Path("/r/two/SKILL.md"), enabled=True), SkillRule(name="a")], {"one", "two"}),
-        ([SkillRule(name="a"), SkillRule(name="a", enabled=True)], set[str]()),
-        ([SkillRule(name="b"), SkillRule(name="a", enabled=True)], {"b"}),
+        ([SkillSwitch(name="a")], {"one", "two"}),
+        ([SkillSwitch(name=" a ")], {"one", "two"}),
+        ([SkillSwitch(name="A")], set[str]()),
+        ([SkillSwitch(name="p:a")], {"p"}),
+        ([SkillSwitch(path=Path("/r/one/SKILL.md"))], {"one"}),
+        ([SkillSwitch(path=Path("/r/x/../one//SKILL.md"))], {"one"}),
+        ([SkillSwitch(path=Path("/r/one"))], set[str]()),
+        ([SkillSwitch(path=Path("/r/one/SKILL.md\0"))], set[str]()),
+        ([SkillSwitch(path=Path("/r/one/SKILL.md"), name="a")], set[str]()),
+        ([SkillSwitch()], set[str]()),
+        ([SkillSwitch(name="a"), SkillSwitch(path=Path("/r/two/SKILL.md"), enabled=True)], {"one"}),
+        ([SkillSwitch(path=Path("/r/two/SKILL.md"), enabled=True), SkillSwitch(name="a")], {"one", "two"}),
+        ([SkillSwitch(name="a"), SkillSwitch(name="a", enabled=True)], set[str]()),
+        ([SkillSwitch(name="b"), SkillSwitch(name="a", enabled=True)], {"b"}),
     ],
 )
-def test_of_two_rules_that_meet_the_later_counts(rules: list[SkillRule], disabled: set[str]) -> None:
+def test_of_two_rules_that_meet_the_later_counts(rules: list[SkillSwitch], disabled: set[str]) -> None:
     assert off(*rules) == disabled
 
 
@@ -58,7 +58,7 @@ def test_a_rule_by_path_follows_links(tmp_path: Path) -> None:
     (tmp_path / "real" / "SKILL.md").touch()
     (tmp_path / "link").symlink_to("real")
     one = skill("a", f"{tmp_path}/link", canonical=f"{tmp_path.resolve()}/real")
-    assert apply_rules([one], [SkillRule(path=tmp_path / "link" / "SKILL.md")]) == {one.canonical_path}
+    assert apply_rules([one], [SkillSwitch(path=tmp_path / "link" / "SKILL.md")]) == {one.canonical_path}
 
 
 def test_a_catalogue_knows_only_enabled_skills() -> None:
@@ -75,7 +75,7 @@ def test_a_skill_is_found_by_both_its_paths() -> None:
     one = skill("a", "/r/link", canonical="/elsewhere/a")
     catalog = SkillCatalog((one,))
     assert catalog.by_path(one.path) == catalog.by_path(one.canonical_path) == one
-    assert one.folder == Path("/elsewhere/a")
+    assert one.directory == Path("/elsewhere/a")
 
 
 def test_the_list_and_the_catalogue_have_orders_of_their_own() -> None:

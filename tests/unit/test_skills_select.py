@@ -156,8 +156,8 @@ def test_a_skill_that_cannot_be_mentioned_is_shown_by_link() -> None:
     spaced = skill("my skill", namespace=None)
     (notice,) = select("[$x](/no/SKILL.md) $LINT", catalog(spaced, LINT)).notices[:1]
     assert notice == "no skill at `/no/SKILL.md` of `$x`"
-    folder = select(f"[$x](skill://{spaced.folder})", catalog(spaced)).notices
-    assert folder == (f"`{spaced.folder}` of `$x` is the folder of a skill; write `[$skill]({spaced.path})`",)
+    directory = select(f"[$x](skill://{spaced.directory})", catalog(spaced)).notices
+    assert directory == (f"`{spaced.directory}` of `$x` is the folder of a skill; write `[$skill]({spaced.path})`",)
 
 
 def test_notices_are_single_lines_and_few() -> None:

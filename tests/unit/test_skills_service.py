@@ -15,8 +15,8 @@ import pytest
 
 from codex_py.skills.model import Interface, Skill, SkillCatalog, SkillProblem, SkillRoot, ToolDependency
 from codex_py.skills.report import load_warnings
-from codex_py.skills.roots import SYSTEM_FOLDERS, PluginSkills, SkillRootsRequest
-from codex_py.skills.rules import SkillRule
+from codex_py.skills.roots import SYSTEM_DIRECTORIES, PluginSkills, SkillRootsRequest
+from codex_py.skills.rules import SkillSwitch
 from codex_py.skills.service import SkillService
 
 
@@ -29,8 +29,8 @@ class Workplace:
         self.project = self.top / "project"
         self.user = self.home / "skills"
         self.repo = self.project / ".agents" / "skills"
-        for folder in (self.user, self.repo):
-            folder.mkdir(parents=True, exist_ok=True)
+        for directory in (self.user, self.repo):
+            directory.mkdir(parents=True, exist_ok=True)
         self.cache = self.home / "cache" / "skills"
 
     def request(self) -> SkillRootsRequest:
@@ -39,7 +39,7 @@ class Workplace:
     def start(self) -> SkillService:
         return SkillService(self.cache)
 
-    def load(self, *rules: SkillRule) -> SkillCatalog:
+    def load(self, *rules: SkillSwitch) -> SkillCatalog:
         return self.start().catalog(self.request(), rules)
 
 
@@ -48,16 +48,16 @@ def place(tmp_path: Path) -> Workplace:
     return Workplace(tmp_path)
 
 
-def write(folder: Path, name: str, description: str = "does it", extra: str = "") -> Path:
-    (folder / name).mkdir(parents=True, exist_ok=True)
-    file = folder / name / "SKILL.md"
+def write(directory: Path, name: str, description: str = "does it", extra: str = "") -> Path:
+    (directory / name).mkdir(parents=True, exist_ok=True)
+    file = directory / name / "SKILL.md"
     file.write_text(f"---\nname: {name}\ndescription: {description}\n{extra}---\n\n# Body\n")
     return file
 
 
-def metadata(folder: Path, text: str) -> Path:
-    (folder / "agents").mkdir(parents=True, exist_ok=True)
-    file = folder / "agents" / "openai.yaml"
+def metadata(directory: Path, text: str) -> Path:
+    (directory / "agents").mkdir(parents=True, exist_ok=True)
+    file = directory / "agents" / "openai.yaml"
     file.write_text(text)
     return file
 
@@ -121,11 +121,11 @@ def test_a_catalogue_from_the_cache_is_the_same(place: Workplace) -> None:
 
 
 def test_catalogue_order_is_scope_then_name_then_path(place: Workplace) -> None:
-    for folder in (place.user, place.repo, place.top / "etc" / "skills"):
-        write(folder, "b")
-        write(folder, "a")
+    for directory in (place.user, place.repo, place.top / "etc" / "skills"):
+        write(directory, "b")
+        write(directory, "a")
     for name in ("s-b", "s-a"):
-        write(place.user / SYSTEM_FOLDERS[0], name)
+        write(place.user / SYSTEM_DIRECTORIES[0], name)
     write(place.user / "x", "a")
     catalog = place.load()
     assert [(skill.scope, skill.name) for skill in catalog.skills] == [
@@ -137,7 +137,7 @@ def test_catalogue_order_is_scope_then_name_then_path(place: Workplace) -> None:
 
 def test_a_bundled_skill_gives_way_to_another_of_its_name(place: Workplace) -> None:
     for name in ("a", "b", "c"):
-        write(place.user / SYSTEM_FOLDERS[0], name)
+        write(place.user / SYSTEM_DIRECTORIES[0], name)
     write(place.repo, "a")
     own = write(place.user, "b")
     catalog = place.load()
@@ -145,7 +145,7 @@ def test_a_bundled_skill_gives_way_to_another_of_its_name(place: Workplace) -> N
     assert load_warnings(catalog) == (
         "your own or the project's `a`, `b` is used instead of the bundled skill of that name",
     )
-    off = place.load(SkillRule(path=own))
+    off = place.load(SkillSwitch(path=own))
     assert [(skill.scope, skill.name) for skill in off.enabled()] == [("repo", "a"), ("system", "b"), ("system", "c")]
 
 
@@ -161,7 +161,7 @@ def test_one_bad_skill_hurts_no_other(place: Workplace) -> None:
     bad = write(place.user, "bad")
     bad.write_bytes(b"---\nname: a\ndescription: b\n---\n" + b"x" * 5000 + b"\xff")
     nameless = write(place.repo, "nameless", "''")
-    broken = write(place.user / SYSTEM_FOLDERS[0], "s", "''")
+    broken = write(place.user / SYSTEM_DIRECTORIES[0], "s", "''")
     catalog = place.load()
     assert names(catalog) == ["good"]
     assert catalog.problems == (
@@ -240,8 +240,8 @@ def test_rules_switch_skills_off(place: Workplace) -> None:
     write(place.user, "a")
     b = write(place.user, "b")
     service = place.start()
-    assert [one.name for one in service.catalog(place.request(), [SkillRule(name="a")]).enabled()] == ["b"]
-    assert [one.name for one in service.catalog(place.request(), [SkillRule(path=b)]).enabled()] == ["a"]
+    assert [one.name for one in service.catalog(place.request(), [SkillSwitch(name="a")]).enabled()] == ["b"]
+    assert [one.name for one in service.catalog(place.request(), [SkillSwitch(path=b)]).enabled()] == ["a"]
     assert len(service.catalog(place.request()).enabled()) == 2
 
 

@@ -126,9 +126,9 @@ def test_hooks_bring_no_library_before_the_first_request(place: Place) -> None:
 
 
 def test_a_plugin_with_a_known_server_brings_no_library_either(place: Place, tmp_path: Path) -> None:
-    folder = make_plugin(tmp_path / "p")
-    add_server(folder)
-    install(place, folder)
+    directory = make_plugin(tmp_path / "p")
+    add_server(directory)
+    install(place, directory)
     with FakeResponses(api_error(400, "enough")) as model:
         place.use_model(model.base_url, enabled())
         learn(place, "theirs")

@@ -18,9 +18,9 @@ from codex_py.protocol.policy import (
     SandboxPolicy,
     WorkspaceWrite,
 )
-from codex_py.protocol.questions import Choice, ChoiceQuestion, PermissionsQuestion, Question, answered_all
+from codex_py.protocol.questions import ChoiceQuestion, PermissionsQuestion, Question, QuestionOption, answer_all
 from codex_py.sandbox.command import Sandbox
-from codex_py.tools.later import RunCall
+from codex_py.tools.lazy import RunCall
 from codex_py.tools.request_permissions import request_permissions
 from codex_py.tools.request_user_input import request_user_input
 from tests.unit.command_builders import Session
@@ -59,8 +59,8 @@ async def said(
         return f"error: {error}"
 
 
-def write(*folders: str) -> dict[str, Any]:
-    return {"file_system": {"write": list(folders)}}
+def write(*directories: str) -> dict[str, Any]:
+    return {"file_system": {"write": list(directories)}}
 
 
 async def test_a_yes_widens_the_sandbox_by_what_was_shown(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ async def test_anything_but_a_yes_changes_nothing(tmp_path: Path, answer: str | 
 
 
 @pytest.mark.parametrize(
-    ("folder", "why"),
+    ("directory", "why"),
     [
         ("missing", "not a folder"),
         ("file", "not a folder"),
@@ -126,12 +126,12 @@ async def test_anything_but_a_yes_changes_nothing(tmp_path: Path, answer: str | 
         ("a\0b", "no such folder"),
     ],
 )
-async def test_what_stays_closed_is_not_even_asked_for(tmp_path: Path, folder: str, why: str) -> None:
+async def test_what_stays_closed_is_not_even_asked_for(tmp_path: Path, directory: str, why: str) -> None:
     (tmp_path / ".git/hooks").mkdir(parents=True)
     (tmp_path / "hooks").symlink_to(".git/hooks")
     (tmp_path / "file").touch()
     user = User()
-    answer = await said(request_permissions, tmp_path, {"permissions": write(folder)}, user)
+    answer = await said(request_permissions, tmp_path, {"permissions": write(directory)}, user)
     assert answer.startswith("error: cannot ask for ")
     assert why in answer
     assert (user.asked, user.policies) == ([], [])
@@ -182,8 +182,8 @@ async def test_questions_are_put_one_after_the_other(tmp_path: Path) -> None:
         '{"answers":{"colour":{"answers":["Red"]},"size":{"answers":[]},"ünï":{"answers":["something else"]}}}'
     )
     first = user.asked[0]
-    choices = (Choice("Red", "Red it is"), Choice("Blue", "Blue it is"))
-    other = (Choice("S", "S it is"),), (Choice("x", "x it is"),)
+    choices = (QuestionOption("Red", "Red it is"), QuestionOption("Blue", "Blue it is"))
+    other = (QuestionOption("S", "S it is"),), (QuestionOption("x", "x it is"),)
     assert isinstance(first, ChoiceQuestion)
     asks = first.asks
     assert first == ChoiceQuestion(first.id, "Colour", "Which colour?", choices, count="1 of 3", asks=asks)
@@ -200,7 +200,7 @@ async def test_questions_are_put_one_after_the_other(tmp_path: Path) -> None:
 
 async def test_all_questions_may_be_answered_at_once(tmp_path: Path) -> None:
     asked = [question("colour", "Red", "Blue"), question("size", "S"), question("name", "x")]
-    user = User(answered_all([["Red", "but a dark one"], []]).written())
+    user = User(answer_all([["Red", "but a dark one"], []]).written())
     answer = await said(request_user_input, tmp_path, {"questions": asked}, user)
     assert answer == (
         '{"answers":{"colour":{"answers":["Red","but a dark one"]},"size":{"answers":[]},"name":{"answers":[]}}}'

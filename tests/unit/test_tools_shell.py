@@ -16,7 +16,7 @@ from codex_py.protocol.events import CommandFinished, CommandStarted, PatchFinis
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import ReadOnly
 from codex_py.tools.shell import Shell
-from codex_py.tools.shell_command import ShellCommand
+from codex_py.tools.shell_command import ShellCommandTool
 from tests.unit.command_builders import Session, is_alive
 
 PATCH = "*** Begin Patch\n*** Add File: a.txt\n+it's new\n*** End Patch"
@@ -30,7 +30,7 @@ async def session(tmp_path: Path) -> AsyncGenerator[Session, None]:
     await made.processes.kill_all()
 
 
-async def run(session: Session, tool: Shell | ShellCommand, arguments: Mapping[str, object] | str) -> str:
+async def run(session: Session, tool: Shell | ShellCommandTool, arguments: Mapping[str, object] | str) -> str:
     """What the model reads; the wall time, which changes, is blotted out."""
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
     try:
@@ -45,7 +45,7 @@ async def shell(session: Session, *argv: str, **arguments: object) -> str:
 
 
 async def command(session: Session, line: str, **arguments: object) -> str:
-    return await run(session, ShellCommand(), {"command": line, "login": False, **arguments})
+    return await run(session, ShellCommandTool(), {"command": line, "login": False, **arguments})
 
 
 def answer(output: str, exit_code: int = 0) -> str:
@@ -145,12 +145,12 @@ async def test_the_sandbox_holds_them_as_well(session: Session) -> None:
         (Shell(), '{"command": "ls"}', "`command` must be an array, found `ls`"),
         (Shell(), '{"command": []}', "`command` must have at least 1, found 0"),
         (Shell(), '{"command": ["ls", 5]}', "`command.1` must be a string, found `5`"),
-        (ShellCommand(), '{"command": ["ls"]}', '`command` must be a string, found `["ls"]`'),
-        (ShellCommand(), '{"command": "ls", "timeout_ms": "x"}', "`timeout_ms` must be a whole number, found `x`"),
+        (ShellCommandTool(), '{"command": ["ls"]}', '`command` must be a string, found `["ls"]`'),
+        (ShellCommandTool(), '{"command": "ls", "timeout_ms": "x"}', "`timeout_ms` must be a whole number, found `x`"),
     ],
 )
 async def test_wrong_arguments_are_named_in_one_line(
-    session: Session, tool: Shell | ShellCommand, arguments: str, fault: str
+    session: Session, tool: Shell | ShellCommandTool, arguments: str, fault: str
 ) -> None:
     said = await run(session, tool, arguments)
     assert said.startswith(f"error: failed to parse function arguments: {fault}")

@@ -11,7 +11,7 @@ from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.tools.apply_patch import ApplyPatch
 from codex_py.tools.exec_command import ExecCommand
 from codex_py.tools.exec_command_arguments import ExecCommandArguments, WriteStdinArguments
-from codex_py.tools.later import hidden_later, shown_later
+from codex_py.tools.lazy import make_hidden_tools, make_shown_tools
 from codex_py.tools.registry import ToolRegistry
 from codex_py.tools.request_permissions import RequestPermissionsArguments
 from codex_py.tools.request_user_input import RequestUserInputArguments
@@ -33,8 +33,8 @@ MODELS: dict[str, type[BaseModel]] = {
     "shell_command": ShellCommandArguments,
 }
 FIRST: list[Tool] = [ExecCommand(), WriteStdin(), ApplyPatch(freeform=False)]
-SHOWN = [*FIRST, *shown_later(pictures=True, questions=True, permissions=True)]
-ALL = {tool.name: tool for tool in [*SHOWN, *hidden_later(allow_login_shell=True)]}
+SHOWN = [*FIRST, *make_shown_tools(pictures=True, questions=True, permissions=True)]
+ALL = {tool.name: tool for tool in [*SHOWN, *make_hidden_tools(allow_login_shell=True)]}
 
 
 def shape_of(shown: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def test_every_tool_but_the_one_without_json_arguments_has_a_model() -> None:
 
 def test_the_order_is_fixed_and_the_provider_s_own_come_last() -> None:
     hosted = {"type": "web_search", "external_web_access": False}
-    registry = ToolRegistry(SHOWN, hidden=hidden_later(allow_login_shell=True), hosted=[hosted])
+    registry = ToolRegistry(SHOWN, hidden=make_hidden_tools(allow_login_shell=True), hosted=[hosted])
     specs: list[dict[str, Any]] = decode_json(registry.encoded_specs)
     assert [spec.get("name", spec["type"]) for spec in specs] == [
         "exec_command",
@@ -99,12 +99,12 @@ def test_the_order_is_fixed_and_the_provider_s_own_come_last() -> None:
 
 
 def test_what_nobody_could_use_is_not_shown() -> None:
-    tools = shown_later(pictures=False, questions=False, permissions=False)
+    tools = make_shown_tools(pictures=False, questions=False, permissions=False)
     assert [tool.name for tool in tools] == ["update_plan"]
 
 
 def test_the_specs_stay_small() -> None:
     # They go along with every request; here is where a longer description shows.
-    in_exec = ToolRegistry([*FIRST, *shown_later(pictures=True, questions=False, permissions=False)])
+    in_exec = ToolRegistry([*FIRST, *make_shown_tools(pictures=True, questions=False, permissions=False)])
     assert len(in_exec.encoded_specs) < 6000
     assert len(ToolRegistry(SHOWN).encoded_specs) < 8000

@@ -17,7 +17,7 @@ from codex_py.errors import ToolError
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly
 from codex_py.sandbox.command import Sandbox
-from codex_py.tools.picture import MAX_PIXELS, MAX_SENT_BYTES, MAX_SIDE, Picture, PictureRefused, fit_picture
+from codex_py.tools.picture import MAX_PIXELS, MAX_SENT_BYTES, MAX_SIDE, EncodedPicture, PictureRefused, fit_picture
 from codex_py.tools.view_image import MAX_FILE_BYTES, view_image
 from tests.unit.command_builders import Session
 
@@ -39,7 +39,7 @@ def moving(form: str) -> bytes:
     return encoded(frames[0], form, save_all=True, append_images=frames[1:])
 
 
-def opened(picture: Picture) -> Image.Image:
+def opened(picture: EncodedPicture) -> Image.Image:
     return Image.open(BytesIO(picture.raw))
 
 
@@ -118,7 +118,7 @@ def test_a_large_picture_is_scaled_down_in_proportion(form: str, kept: str) -> N
 
 def test_a_picture_of_the_largest_size_is_left_alone() -> None:
     raw = drawn("PNG", (MAX_SIDE, 10))
-    assert fit_picture(raw) == Picture("image/png", raw)
+    assert fit_picture(raw) == EncodedPicture("image/png", raw)
 
 
 def test_a_heavy_picture_gets_lighter() -> None:
@@ -160,7 +160,7 @@ def test_a_small_picture_that_lies_on_its_side_is_turned(form: str) -> None:
 
 def test_what_is_said_of_a_picture_may_be_damaged() -> None:
     raw = encoded(Image.new("RGB", (40, 30)), "JPEG", exif=b"Exif\0\0II*\0\xff\xff\xff\xff\x01")
-    assert fit_picture(raw) == Picture("image/jpeg", raw)
+    assert fit_picture(raw) == EncodedPicture("image/jpeg", raw)
 
 
 def test_the_colours_of_a_printer_become_those_of_a_screen() -> None:

@@ -178,7 +178,7 @@ def test_a_change_is_a_file_change(place: Place) -> None:
     )
 
 
-def test_a_folder_made_up_as_a_repository_is_none(place: Place) -> None:
+def test_a_directory_made_up_as_a_repository_is_none(place: Place) -> None:
     """Commands may write `HEAD`, `objects` and a `config` that starts programs anywhere but in `.git`."""
     made_up = place.repo / "made up"
     subprocess.run(["git", "init", "-q", "--bare", made_up], env=place.env, check=True)

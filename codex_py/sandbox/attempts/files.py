@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from codex_py.sandbox.attempts.arena import Arena, Attempt, Refused
+from codex_py.sandbox.attempts.fixture import Attempt, Fixture, Refused
 
 _NEW: Final = os.O_CREAT | os.O_WRONLY
 _RENAMEAT2: Final = {"x86_64": 316, "aarch64": 276}
@@ -31,213 +31,213 @@ def _read(path: str) -> None:
         raise Refused("empty")
 
 
-def _in(place: Callable[[Arena], str], act: Callable[[str], object]) -> Attempt:
-    return lambda arena: act(place(arena))
+def _in(path_of: Callable[[Fixture], str], act: Callable[[str], object]) -> Attempt:
+    return lambda fixture: act(path_of(fixture))
 
 
-def _outside(name: str) -> Callable[[Arena], str]:
-    return lambda arena: f"{arena.outside}/{name}"
+def _outside(name: str) -> Callable[[Fixture], str]:
+    return lambda fixture: f"{fixture.outside}/{name}"
 
 
-def _work(name: str) -> Callable[[Arena], str]:
-    return lambda arena: f"{arena.work}/{name}"
+def _work(name: str) -> Callable[[Fixture], str]:
+    return lambda fixture: f"{fixture.work}/{name}"
 
 
-def _through_link(arena: Arena) -> None:
-    link = Path(arena.work, "link-to-file")
-    link.symlink_to(f"{arena.outside}/kept")
+def _through_link(fixture: Fixture) -> None:
+    link = Path(fixture.work, "link-to-file")
+    link.symlink_to(f"{fixture.outside}/kept")
     _write(link)
 
 
-def _through_folder_link(arena: Arena) -> None:
-    link = Path(arena.work, "link-to-folder")
-    link.symlink_to(arena.outside)
+def _through_directory_link(fixture: Fixture) -> None:
+    link = Path(fixture.work, "link-to-folder")
+    link.symlink_to(fixture.outside)
     _write(link / "new")
 
 
-def _through_hard_link(arena: Arena) -> None:
-    os.link(f"{arena.outside}/kept", f"{arena.work}/second-name")
-    _write(f"{arena.work}/second-name")
+def _through_hard_link(fixture: Fixture) -> None:
+    os.link(f"{fixture.outside}/kept", f"{fixture.work}/second-name")
+    _write(f"{fixture.work}/second-name")
 
 
-def _reopened(arena: Arena) -> None:
-    fd = os.open(f"{arena.outside}/kept", os.O_RDONLY)
+def _reopened(fixture: Fixture) -> None:
+    fd = os.open(f"{fixture.outside}/kept", os.O_RDONLY)
     os.write(os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_TRUNC), b"x")
 
 
-def _mapped(arena: Arena) -> None:
-    with Path(arena.outside, "kept").open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+def _mapped(fixture: Fixture) -> None:
+    with Path(fixture.outside, "kept").open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
         mapped[0] = mapped[0]
 
 
-def _made_in_repository(arena: Arena) -> None:
+def _made_in_repository(fixture: Fixture) -> None:
     """Give a nameless file of the workspace a name among the hooks."""
-    file = os.open(arena.work, os.O_TMPFILE | os.O_WRONLY, 0o755)
+    file = os.open(fixture.work, os.O_TMPFILE | os.O_WRONLY, 0o755)
     # Only with a folder given does Python follow the link; the path is absolute, and the folder does not matter.
-    os.link(f"/proc/self/fd/{file}", f"{arena.work}/.git/hooks/post-commit", src_dir_fd=file, follow_symlinks=True)
+    os.link(f"/proc/self/fd/{file}", f"{fixture.work}/.git/hooks/post-commit", src_dir_fd=file, follow_symlinks=True)
 
 
-def _exchanged_repository(arena: Arena) -> None:
+def _exchanged_repository(fixture: Fixture) -> None:
     number = _RENAMEAT2.get(platform.machine())
     if number is None:
         raise Refused("another machine")
-    Path(arena.work, "other").mkdir()
-    paths = (os.fsencode(f"{arena.work}/other"), os.fsencode(f"{arena.work}/.git"))
+    Path(fixture.work, "other").mkdir()
+    paths = (os.fsencode(f"{fixture.work}/other"), os.fsencode(f"{fixture.work}/.git"))
     libc = ctypes.CDLL(None, use_errno=True)
     for _ in ("there", "back"):
         if libc.syscall(ctypes.c_long(number), _AT_CWD, paths[0], _AT_CWD, paths[1], _RENAME_EXCHANGE) < 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def _at_folder(arena: Arena) -> None:
-    folder = os.open(arena.outside, os.O_PATH)
-    os.close(os.open("new", _NEW, 0o644, dir_fd=folder))
+def _at_directory(fixture: Fixture) -> None:
+    directory = os.open(fixture.outside, os.O_PATH)
+    os.close(os.open("new", _NEW, 0o644, dir_fd=directory))
 
 
-def _nameless(arena: Arena) -> None:
-    os.close(os.open(arena.outside, os.O_TMPFILE | os.O_WRONLY))
+def _nameless(fixture: Fixture) -> None:
+    os.close(os.open(fixture.outside, os.O_TMPFILE | os.O_WRONLY))
 
 
-def _moved_out(arena: Arena) -> None:
-    _write(f"{arena.work}/moving")
-    Path(arena.work, "moving").rename(f"{arena.outside}/moved")
+def _moved_out(fixture: Fixture) -> None:
+    _write(f"{fixture.work}/moving")
+    Path(fixture.work, "moving").rename(f"{fixture.outside}/moved")
 
 
-def _moved_repository(arena: Arena) -> None:
-    moved = Path(arena.work, ".git").rename(f"{arena.work}/old")
-    moved.rename(f"{arena.work}/.git")
+def _moved_repository(fixture: Fixture) -> None:
+    moved = Path(fixture.work, ".git").rename(f"{fixture.work}/old")
+    moved.rename(f"{fixture.work}/.git")
 
 
-def _removed_in_repository(arena: Arena) -> None:
-    Path(arena.work, ".git", "config").unlink()
-    _write(f"{arena.work}/.git/config")
+def _removed_in_repository(fixture: Fixture) -> None:
+    Path(fixture.work, ".git", "config").unlink()
+    _write(f"{fixture.work}/.git/config")
 
 
-def _planted_settings(arena: Arena) -> None:
-    folder = Path(arena.work, ".codex")
-    folder.mkdir(exist_ok=True)
-    _write(folder / "config.toml")
-    shutil.rmtree(folder)
+def _planted_settings(fixture: Fixture) -> None:
+    directory = Path(fixture.work, ".codex")
+    directory.mkdir(exist_ok=True)
+    _write(directory / "config.toml")
+    shutil.rmtree(directory)
 
 
-def _linked_skills(arena: Arena) -> None:
-    place = Path(arena.work, ".agents")
+def _linked_skills(fixture: Fixture) -> None:
+    directory = Path(fixture.work, ".agents")
     with suppress(FileNotFoundError):
-        place.rmdir()
-    place.symlink_to("/")
+        directory.rmdir()
+    directory.symlink_to("/")
 
 
-def _onto_missing(arena: Arena) -> None:
-    folder = Path(arena.work, "made")
-    folder.mkdir()
-    folder.rename(f"{arena.work}/.codex")
+def _onto_missing(fixture: Fixture) -> None:
+    directory = Path(fixture.work, "made")
+    directory.mkdir()
+    directory.rename(f"{fixture.work}/.codex")
 
 
-def _linked_config(arena: Arena) -> None:
-    os.link(f"{arena.work}/.git/config", f"{arena.work}/config")
-    _write(f"{arena.work}/config")
+def _linked_config(fixture: Fixture) -> None:
+    os.link(f"{fixture.work}/.git/config", f"{fixture.work}/config")
+    _write(f"{fixture.work}/config")
 
 
-def _swapped_repository(arena: Arena) -> None:
-    own = Path(arena.work, "sub", ".git")
-    moved = own.rename(f"{arena.work}/sub/old")
+def _swapped_repository(fixture: Fixture) -> None:
+    own = Path(fixture.work, "sub", ".git")
+    moved = own.rename(f"{fixture.work}/sub/old")
     own.mkdir()
     moved.rename(own)
 
 
-def _secret_link(arena: Arena) -> None:
-    link = Path(arena.work, "link-to-secret")
-    link.symlink_to(f"{arena.secret}/key")
+def _secret_link(fixture: Fixture) -> None:
+    link = Path(fixture.work, "link-to-secret")
+    link.symlink_to(f"{fixture.secret}/key")
     _read(str(link))
 
 
-def _secret_hard_link(arena: Arena) -> None:
-    os.link(arena.env_file, f"{arena.work}/env-copy")
-    _read(f"{arena.work}/env-copy")
+def _secret_hard_link(fixture: Fixture) -> None:
+    os.link(fixture.env_file, f"{fixture.work}/env-copy")
+    _read(f"{fixture.work}/env-copy")
 
 
-def _secret_moved(arena: Arena) -> None:
-    Path(arena.env_file).rename(f"{arena.work}/env-moved")
-    _read(f"{arena.work}/env-moved")
+def _secret_moved(fixture: Fixture) -> None:
+    Path(fixture.env_file).rename(f"{fixture.work}/env-moved")
+    _read(f"{fixture.work}/env-moved")
 
 
-def _secret_opened_up(arena: Arena) -> None:
-    Path(arena.secret).chmod(0o777)
-    _read(f"{arena.secret}/key")
+def _secret_opened_up(fixture: Fixture) -> None:
+    Path(fixture.secret).chmod(0o777)
+    _read(f"{fixture.secret}/key")
 
 
-def _secret_by_handle(arena: Arena) -> None:
+def _secret_by_handle(fixture: Fixture) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     handle = ctypes.create_string_buffer(b"\x80\0\0\0" + bytes(132), 136)
     mount = ctypes.c_int()
-    named = libc.name_to_handle_at(-100, os.fsencode(arena.outside), handle, ctypes.byref(mount), 0)
-    folder = os.open(arena.outside, os.O_RDONLY)
-    if named < 0 or libc.open_by_handle_at(folder, handle, os.O_RDONLY) < 0:
+    named = libc.name_to_handle_at(-100, os.fsencode(fixture.outside), handle, ctypes.byref(mount), 0)
+    directory = os.open(fixture.outside, os.O_RDONLY)
+    if named < 0 or libc.open_by_handle_at(directory, handle, os.O_RDONLY) < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def _login_link(arena: Arena) -> None:
-    link = Path(arena.work, "link-to-login")
-    link.symlink_to(f"{arena.home}/auth.json")
+def _login_link(fixture: Fixture) -> None:
+    link = Path(fixture.work, "link-to-login")
+    link.symlink_to(f"{fixture.home}/auth.json")
     _read(str(link))
 
 
-def _login_hard_link(arena: Arena) -> None:
-    os.link(f"{arena.home}/auth.json", f"{arena.work}/login-copy")
-    _read(f"{arena.work}/login-copy")
+def _login_hard_link(fixture: Fixture) -> None:
+    os.link(f"{fixture.home}/auth.json", f"{fixture.work}/login-copy")
+    _read(f"{fixture.work}/login-copy")
 
 
-def _login_at_folder(arena: Arena) -> None:
-    folder = os.open(f"{arena.home}/skills", os.O_PATH)
-    if not os.read(os.open("../auth.json", os.O_RDONLY, dir_fd=folder), 1):
+def _login_at_directory(fixture: Fixture) -> None:
+    directory = os.open(f"{fixture.home}/skills", os.O_PATH)
+    if not os.read(os.open("../auth.json", os.O_RDONLY, dir_fd=directory), 1):
         raise Refused("empty")
 
 
-def _own(name: str) -> Callable[[Arena], str]:
-    return lambda arena: f"{arena.own}/{name}"
+def _own(name: str) -> Callable[[Fixture], str]:
+    return lambda fixture: f"{fixture.own}/{name}"
 
 
-def _replaced_settings(arena: Arena) -> None:
-    _write(f"{arena.work}/settings")
-    Path(arena.work, "settings").rename(f"{arena.own}/config.toml")
+def _replaced_settings(fixture: Fixture) -> None:
+    _write(f"{fixture.work}/settings")
+    Path(fixture.work, "settings").rename(f"{fixture.own}/config.toml")
 
 
-def _settings_by_link(arena: Arena) -> None:
-    link = Path(arena.work, "link-to-settings")
-    link.symlink_to(f"{arena.home}/config.toml")
+def _settings_by_link(fixture: Fixture) -> None:
+    link = Path(fixture.work, "link-to-settings")
+    link.symlink_to(f"{fixture.home}/config.toml")
     _read(str(link))
 
 
-def _swapped_home(arena: Arena) -> None:
-    moved = Path(arena.own).rename(f"{arena.work}/old-home")
-    Path(arena.own).mkdir()
-    moved.rename(arena.own)
+def _swapped_home(fixture: Fixture) -> None:
+    moved = Path(fixture.own).rename(f"{fixture.work}/old-home")
+    Path(fixture.own).mkdir()
+    moved.rename(fixture.own)
 
 
-def _swapped_way(arena: Arena) -> None:
-    Path(arena.own).parent.rename(f"{arena.work}/old-way")
-    Path(arena.own).mkdir(parents=True)
-    _write(f"{arena.own}/config.toml")
+def _swapped_way(fixture: Fixture) -> None:
+    Path(fixture.own).parent.rename(f"{fixture.work}/old-way")
+    Path(fixture.own).mkdir(parents=True)
+    _write(f"{fixture.own}/config.toml")
 
 
-def _linked_settings(arena: Arena) -> None:
-    os.link(f"{arena.own}/config.toml", f"{arena.work}/settings-copy")
-    _write(f"{arena.work}/settings-copy")
+def _linked_settings(fixture: Fixture) -> None:
+    os.link(f"{fixture.own}/config.toml", f"{fixture.work}/settings-copy")
+    _write(f"{fixture.work}/settings-copy")
 
 
-def _shared_memory(arena: Arena) -> None:
-    if not arena.shared:
+def _shared_memory(fixture: Fixture) -> None:
+    if not fixture.shared:
         raise Refused("there is none")
-    _read(arena.shared)
+    _read(fixture.shared)
 
 
-def _device_node(arena: Arena) -> None:
-    path = f"{arena.work}/disk"
-    os.mknod(path, stat.S_IFBLK | 0o600, os.lstat(arena.work).st_dev)
+def _device_node(fixture: Fixture) -> None:
+    path = f"{fixture.work}/disk"
+    os.mknod(path, stat.S_IFBLK | 0o600, os.lstat(fixture.work).st_dev)
     os.close(os.open(path, os.O_RDONLY))
 
 
-def _disks(_: Arena) -> None:
+def _disks(_: Fixture) -> None:
     with os.scandir("/dev") as listing:
         disks = [entry.path for entry in listing if stat.S_ISBLK(entry.stat(follow_symlinks=False).st_mode)]
     if not disks:
@@ -254,27 +254,27 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("write into a file outside", _in(_outside("kept"), _write)),
     ("cut a file outside short", _in(_outside("kept"), lambda path: os.truncate(path, 0))),
     ("remove a file outside", _in(_outside("kept"), os.unlink)),
-    ("rename a file outside", lambda arena: Path(arena.outside, "kept").rename(f"{arena.outside}/other")),
+    ("rename a file outside", lambda fixture: Path(fixture.outside, "kept").rename(f"{fixture.outside}/other")),
     ("make a folder outside", _in(_outside("folder"), os.mkdir)),
     ("remove a folder outside", _in(_outside("empty"), os.rmdir)),
-    ("move a file from outside", lambda arena: Path(arena.outside, "kept").rename(f"{arena.work}/stolen")),
+    ("move a file from outside", lambda fixture: Path(fixture.outside, "kept").rename(f"{fixture.work}/stolen")),
     ("move a file to outside", _moved_out),
-    ("make a link outside", lambda arena: Path(arena.outside, "link").symlink_to("/")),
+    ("make a link outside", lambda fixture: Path(fixture.outside, "link").symlink_to("/")),
     ("make a named pipe outside", _in(_outside("pipe"), os.mkfifo)),
     ("change a mode outside", _in(_outside("kept"), lambda path: Path(path).chmod(0o666))),
     ("change an owner outside", _in(_outside("kept"), lambda path: os.chown(path, os.getuid(), os.getgid()))),
     ("change a time outside", _in(_outside("kept"), lambda path: os.utime(path, (1, 1)))),
     ("set an attribute outside", _in(_outside("kept"), lambda path: os.setxattr(path, "user.x", b"1"))),
     ("write outside through a link", _through_link),
-    ("write outside through a linked folder", _through_folder_link),
+    ("write outside through a linked folder", _through_directory_link),
     ("write outside through a hard link", _through_hard_link),
-    ("write outside by way of `..`", lambda arena: _write(f"{arena.work}/../outside/new")),
+    ("write outside by way of `..`", lambda fixture: _write(f"{fixture.work}/../outside/new")),
     ("write outside by way of /proc/self/cwd", lambda _: _write("/proc/self/cwd/../outside/new")),
-    ("write outside by way of /proc/self/root", lambda arena: _write(f"/proc/self/root{arena.outside}/new")),
-    ("write outside by way of /proc/1/root", lambda arena: _write(f"/proc/1/root{arena.outside}/new")),
+    ("write outside by way of /proc/self/root", lambda fixture: _write(f"/proc/self/root{fixture.outside}/new")),
+    ("write outside by way of /proc/1/root", lambda fixture: _write(f"/proc/1/root{fixture.outside}/new")),
     ("write outside by opening anew what was opened to read", _reopened),
     ("write outside into a mapped file", _mapped),
-    ("write outside from an open folder", _at_folder),
+    ("write outside from an open folder", _at_directory),
     ("make a nameless file outside", _nameless),
     ("write to the home folder", lambda _: _write(Path.home() / ".codex-py-attempt")),
     ("write to /etc", lambda _: _write("/etc/codex-py-attempt")),
@@ -303,31 +303,31 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("plant a configuration for this program", _planted_settings),
     ("put a folder in the place of a missing `.codex`", _onto_missing),
     ("put a link in the place of a missing `.agents`", _linked_skills),
-    ("read a secret", lambda arena: _read(f"{arena.secret}/key")),
-    ("list a folder of secrets", lambda arena: os.listdir(arena.secret)),  # noqa: PTH208
-    ("read a secret by way of /proc/self/root", lambda arena: _read(f"/proc/self/root{arena.secret}/key")),
-    ("read a secret by way of /proc/1/root", lambda arena: _read(f"/proc/1/root{arena.secret}/key")),
+    ("read a secret", lambda fixture: _read(f"{fixture.secret}/key")),
+    ("list a folder of secrets", lambda fixture: os.listdir(fixture.secret)),  # noqa: PTH208
+    ("read a secret by way of /proc/self/root", lambda fixture: _read(f"/proc/self/root{fixture.secret}/key")),
+    ("read a secret by way of /proc/1/root", lambda fixture: _read(f"/proc/1/root{fixture.secret}/key")),
     ("read a secret through a link", _secret_link),
     ("read a secret after changing its mode", _secret_opened_up),
     ("read a secret by its handle", _secret_by_handle),
-    ("read a secret file of the workspace", lambda arena: _read(arena.env_file)),
+    ("read a secret file of the workspace", lambda fixture: _read(fixture.env_file)),
     ("read a secret file of the workspace through a hard link", _secret_hard_link),
     ("read a secret file of the workspace after moving it", _secret_moved),
-    ("put a file in a folder of secrets", lambda arena: _write(f"{arena.secret}/new")),
-    ("read a login that has been replaced", lambda arena: _read(f"{arena.home}/auth.json")),
-    ("read a replaced login from an open folder beside it", _login_at_folder),
-    ("read a replaced login by way of /proc/1/root", lambda arena: _read(f"/proc/1/root{arena.home}/auth.json")),
+    ("put a file in a folder of secrets", lambda fixture: _write(f"{fixture.secret}/new")),
+    ("read a login that has been replaced", lambda fixture: _read(f"{fixture.home}/auth.json")),
+    ("read a replaced login from an open folder beside it", _login_at_directory),
+    ("read a replaced login by way of /proc/1/root", lambda fixture: _read(f"/proc/1/root{fixture.home}/auth.json")),
     ("read a replaced login through a link", _login_link),
     ("read a replaced login through a hard link", _login_hard_link),
-    ("read a login that is being written", lambda arena: _read(f"{arena.home}/.auth-next")),
-    ("read a login that came later", lambda arena: _read(f"{arena.late}/auth.json")),
-    ("read our settings", lambda arena: _read(f"{arena.home}/config.toml")),
-    ("read the settings of a profile", lambda arena: _read(f"{arena.home}/work.config.toml")),
-    ("read a session of another project", lambda arena: _read(f"{arena.home}/sessions/other.jsonl")),
-    ("list the sessions of other projects", lambda arena: os.listdir(f"{arena.home}/sessions")),  # noqa: PTH208
+    ("read a login that is being written", lambda fixture: _read(f"{fixture.home}/.auth-next")),
+    ("read a login that came later", lambda fixture: _read(f"{fixture.new_home}/auth.json")),
+    ("read our settings", lambda fixture: _read(f"{fixture.home}/config.toml")),
+    ("read the settings of a profile", lambda fixture: _read(f"{fixture.home}/work.config.toml")),
+    ("read a session of another project", lambda fixture: _read(f"{fixture.home}/sessions/other.jsonl")),
+    ("list the sessions of other projects", lambda fixture: os.listdir(f"{fixture.home}/sessions")),  # noqa: PTH208
     ("read our settings by a link", _settings_by_link),
-    ("put a login in the place of ours", lambda arena: _write(f"{arena.home}/auth.json")),
-    ("read the login in our home", lambda arena: _read(f"{arena.own}/auth.json")),
+    ("put a login in the place of ours", lambda fixture: _write(f"{fixture.home}/auth.json")),
+    ("read the login in our home", lambda fixture: _read(f"{fixture.own}/auth.json")),
     ("write into our settings", _in(_own("config.toml"), _write)),
     ("put other settings in the place of ours", _replaced_settings),
     ("write into our settings through a hard link", _linked_settings),

@@ -11,49 +11,49 @@ import sys
 from typing import Final
 
 from codex_py.sandbox.attempts import files, system
-from codex_py.sandbox.attempts.arena import Arena, Attempt, Refused
+from codex_py.sandbox.attempts.fixture import Attempt, Fixture, Refused
 
 ATTEMPTS: Final = (*files.ATTEMPTS, *system.ATTEMPTS)
 _SECONDS: Final = 10.0
 
 
 def main(arguments: list[str]) -> None:
-    """`ARENA [NAME…]`, the arena as a JSON array, and of the attempts all when none is named. Prints a line, and when
+    """`FIXTURE [NAME…]`, the first as a JSON array, and of the attempts all when none is named. Prints a line, and when
     it is answered by one a JSON object: for each name how it was refused, null when it was not. In between the world
     outside may change."""
-    arena = Arena(*json.loads(arguments[0]))
-    wanted = arguments[1:]
+    fixture = Fixture(*json.loads(arguments[0]))
+    names = arguments[1:]
     print("ready", flush=True)
     sys.stdin.readline()
-    print(json.dumps({name: _ending(attempt, arena) for name, attempt in ATTEMPTS if not wanted or name in wanted}))
+    print(json.dumps({name: _ending(attempt, fixture) for name, attempt in ATTEMPTS if not names or name in names}))
 
 
-def _ending(attempt: Attempt, arena: Arena) -> str | None:
-    theirs, ours = os.pipe()
+def _ending(attempt: Attempt, fixture: Fixture) -> str | None:
+    parent_end, child_end = os.pipe()
     child = os.fork()
     if not child:
-        os.close(theirs)
+        os.close(parent_end)
         null = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1, 2):
             os.dup2(null, fd)
-        os.write(ours, (_refusal(attempt, arena) or "").encode())
+        os.write(child_end, (_refusal(attempt, fixture) or "").encode())
         os._exit(0)
-    os.close(ours)
-    in_time, _, _ = select.select([theirs], [], [], _SECONDS)
-    said = os.read(theirs, 4096).decode() if in_time else ""
-    os.close(theirs)
+    os.close(child_end)
+    in_time, _, _ = select.select([parent_end], [], [], _SECONDS)
+    message = os.read(parent_end, 4096).decode() if in_time else ""
+    os.close(parent_end)
     if not in_time:
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if not in_time:
         return "no answer"
     killed = os.waitstatus_to_exitcode(status)
-    return signal.Signals(-killed).name if killed < 0 else said or None
+    return signal.Signals(-killed).name if killed < 0 else message or None
 
 
-def _refusal(attempt: Attempt, arena: Arena) -> str | None:
+def _refusal(attempt: Attempt, fixture: Fixture) -> str | None:
     try:
-        attempt(arena)
+        attempt(fixture)
     except OSError as error:
         return errno.errorcode.get(error.errno or 0, str(error))
     except Refused as refused:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from codex_py.sandbox.attempts.arena import Arena, Attempt, Refused
+from codex_py.sandbox.attempts.fixture import Attempt, Fixture, Refused
 from codex_py.sandbox.seccomp import call_number
 
 _SIGNAL_CHILD: Final = 17
@@ -30,13 +30,13 @@ _OLD_CONVENTION: Final = bytes.fromhex("53b867010000bb02000000b90100000031d2cd80
 _CAPABILITY_VERSION_3: Final = 0x20080522
 _PTRACE_SEIZE: Final = 0x4206
 # An array of one number; the software's own clock, without the kernel's share.
-_ONE_NUMBER: Final = struct.pack("<4I", 2, 4, 4, 1) + bytes(56)
+_BPF_MAP: Final = struct.pack("<4I", 2, 4, 4, 1) + bytes(56)
 _CLOCK: Final = struct.pack("<2I5Q", 1, 64, 0, 0, 0, 0, 0x60) + bytes(16)
 
 
 def _call(number: int, *arguments: int | bytes | None) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
-    words = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    words = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
     result: int = libc.syscall(ctypes.c_long(number), *words)
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -50,9 +50,9 @@ def _system_call(name: str, *arguments: int | bytes | None) -> Attempt:
 def _beyond(attempt: Attempt, *errors: int) -> Attempt:
     """An attempt that comes to nothing by itself: with one of these errors it got as far as it ever does."""
 
-    def reached(arena: Arena) -> None:
+    def reached(fixture: Fixture) -> None:
         try:
-            attempt(arena)
+            attempt(fixture)
         except OSError as error:
             if error.errno not in errors:
                 raise
@@ -61,14 +61,14 @@ def _beyond(attempt: Attempt, *errors: int) -> Attempt:
 
 
 def _new_process(flags: int) -> Attempt:
-    def attempt(_: Arena) -> None:
+    def attempt(_: Fixture) -> None:
         if _call(call_number(platform.machine(), "clone"), flags | _SIGNAL_CHILD, 0, 0, 0, 0) == 0:
             os._exit(0)
 
     return attempt
 
 
-def _join_namespace(_: Arena) -> None:
+def _join_namespace(_: Fixture) -> None:
     fd = os.open("/proc/1/ns/mnt", os.O_RDONLY)
     _call(call_number(platform.machine(), "setns"), fd, 0)
 
@@ -86,25 +86,25 @@ def _waiting() -> Generator[int, None, None]:
         os.kill(child, signal.SIGKILL)
 
 
-def _trace(_: Arena) -> None:
+def _trace(_: Fixture) -> None:
     with _waiting() as other:
         _call(call_number(platform.machine(), "ptrace"), _PTRACE_SEIZE, other, 0, 0)
 
 
-def _take_descriptor(_: Arena) -> None:
+def _take_descriptor(_: Fixture) -> None:
     with _waiting() as other:
         _call(call_number(platform.machine(), "pidfd_getfd"), os.pidfd_open(other), 0, 0)
 
 
-def _signal_outside(arena: Arena) -> None:
-    os.kill(arena.victim, 0)
+def _signal_outside(fixture: Fixture) -> None:
+    os.kill(fixture.victim, 0)
 
 
-def _bind_outside(arena: Arena) -> None:
-    os.sched_setaffinity(arena.victim, os.sched_getaffinity(arena.victim))
+def _bind_outside(fixture: Fixture) -> None:
+    os.sched_setaffinity(fixture.victim, os.sched_getaffinity(fixture.victim))
 
 
-def _see_outside(arena: Arena) -> None:
+def _see_outside(fixture: Fixture) -> None:
     with os.scandir("/proc") as listing:
         pids = [entry.name for entry in listing if entry.name.isdigit()]
     for pid in pids:
@@ -112,12 +112,12 @@ def _see_outside(arena: Arena) -> None:
             command = Path("/proc", pid, "cmdline").read_bytes()
         except OSError:
             continue
-        if f"victim-{arena.mark}".encode() in command and int(pid) != os.getpid():
+        if f"victim-{fixture.mark}".encode() in command and int(pid) != os.getpid():
             return
     raise Refused("not seen")
 
 
-def _inherited(_: Arena) -> None:
+def _inherited(_: Fixture) -> None:
     for fd in range(3, 256):
         try:
             target = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115
@@ -129,10 +129,10 @@ def _inherited(_: Arena) -> None:
     raise Refused("none is open")
 
 
-def _leave_behind(arena: Arena) -> None:
+def _leave_behind(fixture: Fixture) -> None:
     script = "import sys, time; time.sleep(60)"
     subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", script, f"left-{arena.mark}"],
+        [sys.executable, "-I", "-S", "-c", script, f"left-{fixture.mark}"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -141,45 +141,45 @@ def _leave_behind(arena: Arena) -> None:
 
 
 def _ioctl(request: int) -> Attempt:
-    def attempt(_: Arena) -> None:
+    def attempt(_: Fixture) -> None:
         """In a terminal of one's own, which stays open to the end: its closing would be the end."""
         os.setsid()
-        _ours, theirs = os.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
-        fcntl.ioctl(theirs, request, b"x")
+        _parent_end, child_end = os.openpty()
+        fcntl.ioctl(child_end, termios.TIOCSCTTY, 0)
+        fcntl.ioctl(child_end, request, b"x")
 
     return attempt
 
 
 def _open_terminal(flags: int) -> Attempt:
-    def attempt(arena: Arena) -> None:
-        if not arena.terminal:
+    def attempt(fixture: Fixture) -> None:
+        if not fixture.terminal:
             raise Refused("there is none")
-        os.close(os.open(arena.terminal, flags | os.O_NOCTTY | os.O_NONBLOCK))
+        os.close(os.open(fixture.terminal, flags | os.O_NOCTTY | os.O_NONBLOCK))
 
     return attempt
 
 
-def _regain_capabilities(_: Arena) -> None:
+def _regain_capabilities(_: Fixture) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-    wanted = (ctypes.c_uint32 * 6)(0x200000, 0x200000, 0, 0, 0, 0)
-    if libc.capset(header, wanted) < 0:
+    requested = (ctypes.c_uint32 * 6)(0x200000, 0x200000, 0, 0, 0, 0)
+    if libc.capset(header, requested) < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def _raise_limit(kind: int, most: int) -> Attempt:
-    def attempt(_: Arena) -> None:
+def _raise_limit(resource_id: int, most: int) -> Attempt:
+    def attempt(_: Fixture) -> None:
         try:
-            resource.setrlimit(kind, (most, most))
+            resource.setrlimit(resource_id, (most, most))
         except ValueError as error:
             raise Refused("not allowed") from error
 
     return attempt
 
 
-def _socket(family: int, kind: int = socket.SOCK_STREAM, protocol: int = 0) -> Attempt:
-    return lambda _: socket.socket(family, kind, protocol).close()
+def _socket(family: int, socket_type: int = socket.SOCK_STREAM, protocol: int = 0) -> Attempt:
+    return lambda _: socket.socket(family, socket_type, protocol).close()
 
 
 def _connect(family: int, address: tuple[str, int] | str) -> None:
@@ -188,30 +188,30 @@ def _connect(family: int, address: tuple[str, int] | str) -> None:
         made.connect(address)
 
 
-def _connect_ipv6(arena: Arena) -> None:
-    if not arena.tcp6_port:
+def _connect_ipv6(fixture: Fixture) -> None:
+    if not fixture.tcp6_port:
         raise Refused("there is no IPv6")
-    _connect(socket.AF_INET6, ("::1", arena.tcp6_port))
+    _connect(socket.AF_INET6, ("::1", fixture.tcp6_port))
 
 
-def _send_datagram(arena: Arena) -> None:
+def _send_datagram(fixture: Fixture) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
-        made.sendto(b"out", ("127.0.0.1", arena.udp_port))
+        made.sendto(b"out", ("127.0.0.1", fixture.udp_port))
 
 
-def _by_pair(arena: Arena) -> None:
-    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-    with one, other:
-        one.sendto(b"out", arena.datagrams)
+def _by_pair(fixture: Fixture) -> None:
+    sender, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with sender, other:
+        sender.sendto(b"out", fixture.datagrams)
 
 
-def _x32_socket(_: Arena) -> None:
+def _x32_socket(_: Fixture) -> None:
     if platform.machine() != "x86_64":
         raise Refused("another machine")
     _call(0x40000000 | 41, socket.AF_INET, socket.SOCK_STREAM, 0)
 
 
-def _old_socket(_: Arena) -> None:
+def _old_socket(_: Fixture) -> None:
     if platform.machine() != "x86_64":
         raise Refused("another machine")
     code = mmap.mmap(-1, len(_OLD_CONVENTION), prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
@@ -244,12 +244,12 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("take a descriptor from a process", _take_descriptor),
     ("signal a process outside", _signal_outside),
     ("see a process outside", _see_outside),
-    ("hold a process outside", lambda arena: os.close(os.pidfd_open(arena.victim))),
+    ("hold a process outside", lambda fixture: os.close(os.pidfd_open(fixture.victim))),
     ("bind a process outside to its processors", _bind_outside),
     ("use a descriptor of the session", _inherited),
     ("leave a process behind", _leave_behind),
     ("set up an io_uring", _system_call("io_uring_setup", 1, bytes(120))),
-    ("load a kernel program", _system_call("bpf", 0, _ONE_NUMBER, len(_ONE_NUMBER))),
+    ("load a kernel program", _system_call("bpf", 0, _BPF_MAP, len(_BPF_MAP))),
     ("watch performance counters", _system_call("perf_event_open", _CLOCK, 0, -1, -1, 0)),
     ("catch page faults", _system_call("userfaultfd", 1)),
     ("use the key ring", _system_call("keyctl", 0, -3, 0, 0, 0)),
@@ -263,11 +263,11 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("set the machine's name", lambda _: socket.sethostname(socket.gethostname())),
     ("run ahead of others", lambda _: os.nice(-5)),
     ("allow core dumps again", _raise_limit(resource.RLIMIT_CORE, 1 << 20)),
-    ("connect to a port of the machine", lambda arena: _connect(socket.AF_INET, ("127.0.0.1", arena.tcp_port))),
+    ("connect to a port of the machine", lambda fixture: _connect(socket.AF_INET, ("127.0.0.1", fixture.tcp_port))),
     ("connect to a port over IPv6", _connect_ipv6),
     ("send a datagram to the machine", _send_datagram),
-    ("connect to a socket file", lambda arena: _connect(socket.AF_UNIX, arena.unix_socket)),
-    ("connect to an abstract socket", lambda arena: _connect(socket.AF_UNIX, f"\0{arena.abstract}")),
+    ("connect to a socket file", lambda fixture: _connect(socket.AF_UNIX, fixture.unix_socket)),
+    ("connect to an abstract socket", lambda fixture: _connect(socket.AF_UNIX, f"\0{fixture.abstract}")),
     ("send to a socket file from one of a pair", _by_pair),
     ("make a netlink socket", _socket(16, socket.SOCK_RAW)),
     ("make a packet socket", _socket(17, socket.SOCK_RAW)),

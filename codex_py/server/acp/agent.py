@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from codex_py import __version__
-from codex_py.core.offered_sessions import SessionSummary, delete_session, offered_sessions
+from codex_py.core.session_choices import SessionSummary, delete_session, offered_sessions
 from codex_py.core.session_request import ResumeTarget
 from codex_py.errors import LoginNeeded, UserError
 from codex_py.protocol import events
 from codex_py.protocol.ids import is_uuid
-from codex_py.server.acp.abilities import Abilities, read_abilities
+from codex_py.server.acp.capabilities import Abilities, read_abilities
 from codex_py.server.acp.content import Json
-from codex_py.server.acp.conversation import Conversation
+from codex_py.server.acp.conversation import AcpSession
 from codex_py.server.acp.login import auth_methods, check_login, login_error
-from codex_py.server.acp.params import folder_of, folders_of, servers_of
+from codex_py.server.acp.params import directories_of, directory_of, servers_of
 from codex_py.server.acp.peer import Peer
 from codex_py.server.acp.prompts import read_prompt
-from codex_py.server.host import Host, Opening
+from codex_py.server.host import Opening, ServerHostProtocol
 from codex_py.server.live_thread import LiveThread
 from codex_py.server.messages import INTERNAL_ERROR, RpcError
 from codex_py.server.params import Params
@@ -36,7 +36,7 @@ _NOT_FOUND: Final = -32002
 _ORIGINATOR: Final = "codex_acp"
 _SOURCE: Final = "vscode"
 _PAGE: Final = 100
-_LONGEST_TITLE: Final = 100
+_MAX_TITLE_LENGTH: Final = 100
 _CAPABILITIES: Final[Mapping[str, Any]] = {
     "loadSession": True,
     "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
@@ -52,14 +52,14 @@ _CAPABILITIES: Final[Mapping[str, Any]] = {
 }
 
 
-class Agent:
+class AcpAgent:
     """The sessions of one client."""
 
-    def __init__(self, host: Host, threads: Threads, peer: Peer) -> None:
+    def __init__(self, host: ServerHostProtocol, threads: Threads, peer: Peer) -> None:
         self._host = host
         self._threads = threads
         self._peer = peer
-        self._conversations: dict[str, Conversation] = {}
+        self._conversations: dict[str, AcpSession] = {}
         # Sessions that are about to be open, or closed: what is asked of one waits for that.
         self._changing: dict[str, asyncio.Event] = {}
         self._abilities = Abilities()
@@ -88,7 +88,7 @@ class Agent:
         except UserError as error:
             raise login_error(error) from error
         opened = result.pop("_opened", None)
-        return result, opened.begin if isinstance(opened, Conversation) else None
+        return result, opened.begin if isinstance(opened, AcpSession) else None
 
     async def cancel(self, session_id: object) -> None:
         """Stop what a session does; of one that there is not nothing is stopped."""
@@ -154,29 +154,29 @@ class Agent:
 
     async def _open(self, params: Params, target: ResumeTarget | None) -> Json:
         opening = Opening(
-            cwd=folder_of(params),
+            cwd=directory_of(params),
             target=target,
             originator=_ORIGINATOR,
             source=_SOURCE,
-            extra_roots=folders_of(params),
+            extra_roots=directories_of(params),
             servers=servers_of(params),
         )
         thread = await self._threads.open(opening, self._hear)
-        conversation = Conversation(thread, self._peer, self._abilities)
+        conversation = AcpSession(thread, self._peer, self._abilities)
         self._conversations[thread.id] = conversation
         return {"sessionId": thread.id, **conversation.state(), "_opened": conversation}
 
     async def _list(self, params: Params) -> Json:
-        folder = params.text_or_none("cwd")
-        found = await asyncio.to_thread(offered_sessions, self._host.home, cwd=Path(folder) if folder else None)
-        start = _place(params.text_or_none("cursor"), found)
-        shown = {"sessions": [_listed(one) for one in found[start : start + _PAGE]]}
+        directory = params.text_or_none("cwd")
+        found = await asyncio.to_thread(offered_sessions, self._host.home, cwd=Path(directory) if directory else None)
+        start = _page_start(params.text_or_none("cursor"), found)
+        payload = {"sessions": [_listed(session) for session in found[start : start + _PAGE]]}
         more = found[start + _PAGE - 1 : start + _PAGE] if len(found) > start + _PAGE else []
-        return {**shown, **({"nextCursor": more[0].id} if more else {})}
+        return {**payload, **({"nextCursor": more[0].id} if more else {})}
 
     async def _close(self, params: Params) -> Json:
         async with self._alone_with(params.text("sessionId")):
-            await self._end(self._open_one(params).thread.id)
+            await self._end(self._opened_session(params).thread.id)
         return {}
 
     async def _delete(self, params: Params) -> Json:
@@ -184,7 +184,7 @@ class Agent:
         async with self._alone_with(session_id):
             await self._end(session_id)
             found = await asyncio.to_thread(offered_sessions, self._host.home, cwd=None)
-            stored = next((one for one in found if one.id == session_id), None)
+            stored = next((session for session in found if session.id == session_id), None)
             if stored is not None:
                 await asyncio.to_thread(delete_session, stored.path)
         return {}
@@ -200,14 +200,14 @@ class Agent:
 
     async def _set_option(self, params: Params) -> Json:
         conversation = await self._named(params)
-        option, value = params.text("configId"), params.given("value")
+        option, value = params.text("configId"), params.raw("value")
         return {"configOptions": await conversation.set_option(option, value)}
 
-    async def _named(self, params: Params) -> Conversation:
+    async def _named(self, params: Params) -> AcpSession:
         await self._settled(params.text("sessionId"))
-        return self._open_one(params)
+        return self._opened_session(params)
 
-    def _open_one(self, params: Params) -> Conversation:
+    def _opened_session(self, params: Params) -> AcpSession:
         session_id = params.text("sessionId")
         conversation = self._conversations.get(session_id)
         if conversation is None:
@@ -245,25 +245,25 @@ class Agent:
 
 
 def _stored_id(params: Params) -> str:
-    """The id of a stored session; a name is none here, where what is told of a session carries its id."""
+    """The id of a stored session; a name is none here, where every message about a session carries its id."""
     session_id = params.text("sessionId")
     if not is_uuid(session_id):
         raise RpcError(f"there is no session `{session_id[:80]}`", code=_NOT_FOUND)
     return session_id
 
 
-def _place(cursor: str | None, found: list[SessionSummary]) -> int:
+def _page_start(cursor: str | None, found: list[SessionSummary]) -> int:
     """Where a page begins: behind the session that the page before ended with."""
     if cursor is None:
         return 0
-    place = next((place for place, one in enumerate(found) if one.id == cursor), None)
-    if place is None:
+    index = next((position for position, session in enumerate(found) if session.id == cursor), None)
+    if index is None:
         raise RpcError("invalid request: `cursor` is none that was given out, or its session is gone")
-    return place + 1
+    return index + 1
 
 
 def _listed(session: SessionSummary) -> Json:
-    title = session.name or first_words(session.first_prompt, _LONGEST_TITLE)
+    title = session.name or first_words(session.first_prompt, _MAX_TITLE_LENGTH)
     return {
         "sessionId": session.id,
         "cwd": session.cwd,

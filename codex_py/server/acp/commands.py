@@ -14,24 +14,24 @@ from codex_py.core.session import Session
 from codex_py.core.session_facts import mcp_sections, status_sections
 from codex_py.core.skill_names import invocable, skill_called
 from codex_py.errors import UserError
-from codex_py.protocol.facts import Section
+from codex_py.protocol.facts import FactSection
 from codex_py.protocol.input import SkillInput, TextInput, UserInput
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.server.acp.content import Json
-from codex_py.server.acp.prompts import Prompt
+from codex_py.server.acp.prompts import AcpPrompt
 from codex_py.text.excerpt import first_words
 from codex_py.text.sanitize import sanitize_line
 
 if TYPE_CHECKING:
-    from codex_py.server.acp.conversation import Conversation
+    from codex_py.server.acp.conversation import AcpSession
 
-_LONGEST_ABOUT: Final = 300
+_MAX_DESCRIPTION_LENGTH: Final = 300
 
 
-class Asked(NamedTuple):
+class CommandRequest(NamedTuple):
     """A command and what stands behind it: words, and pictures."""
 
-    run: Callable[[Conversation, Asked], Awaitable[Json | None]]
+    run: Callable[[AcpSession, CommandRequest], Awaitable[Json | None]]
     words: str
     pictures: tuple[UserInput, ...] = ()
 
@@ -41,165 +41,174 @@ class _Command(NamedTuple):
 
     name: str
     purpose: str
-    run: Callable[[Conversation, Asked], Awaitable[Json | None]]
+    run: Callable[[AcpSession, CommandRequest], Awaitable[Json | None]]
     hint: str = ""
 
 
-def find_command(prompt: Prompt, session: Session) -> Asked | None:
+def find_command(prompt: AcpPrompt, session: Session) -> CommandRequest | None:
     """The command that a prompt is; None for a message."""
     text = prompt.text.strip()
     name, _, rest = text.removeprefix("/").partition(" ")
     if not text.startswith("/") or not name or name.split() != [name]:
         return None
     words = rest.strip()
-    if (own := next((one for one in _COMMANDS if one.name == name), None)) is not None:
-        return Asked(own.run, words, prompt.pictures)
-    if (of_server := next((one for one in prompt_commands(session.mcp) if one.name == name), None)) is not None:
-        return Asked(_fill(of_server), words, prompt.pictures)
+    if (own := next((command for command in _COMMANDS if command.name == name), None)) is not None:
+        return CommandRequest(own.run, words, prompt.pictures)
+    if (
+        of_server := next((command for command in prompt_commands(session.mcp) if command.name == name), None)
+    ) is not None:
+        return CommandRequest(_fill(of_server), words, prompt.pictures)
     if (called := skill_called(session.skills.catalog, name, words)) is not None:
         skill, mentioning = called
-        return Asked(_use(SkillInput(skill.name, skill.path)), mentioning, prompt.pictures)
+        return CommandRequest(_use(SkillInput(skill.name, skill.path)), mentioning, prompt.pictures)
     return None
 
 
 def available_commands(session: Session) -> list[Json]:
-    """All commands there are now, as clients are told."""
+    """All commands available now, as sent to clients."""
     return [*_own_commands(), *_server_commands(session), *_skill_commands(session)]
 
 
 def _own_commands() -> Iterator[Json]:
-    for one in _COMMANDS:
-        yield _shown(one.name, one.purpose, one.hint)
+    for command in _COMMANDS:
+        yield _command_payload(command.name, command.purpose, command.hint)
 
 
 def _server_commands(session: Session) -> Iterator[Json]:
-    for one in prompt_commands(session.mcp):
-        hint = " ".join(given.name if given.required else f"[{given.name}]" for given in one.arguments)
-        yield _shown(one.name, one.description or f"a prompt of the MCP server {one.server}", hint)
+    for command in prompt_commands(session.mcp):
+        hint = " ".join(argument.name if argument.required else f"[{argument.name}]" for argument in command.arguments)
+        yield _command_payload(
+            command.name, command.description or f"a prompt of the MCP server {command.server}", hint
+        )
 
 
 def _skill_commands(session: Session) -> Iterator[Json]:
-    taken = {one.name for one in _COMMANDS}
+    taken = {command.name for command in _COMMANDS}
     for skill in invocable(session.skills.catalog):
         if skill.name not in taken:
-            yield _shown(skill.name, skill.short_description or skill.description, "what to do with the skill")
+            yield _command_payload(
+                skill.name, skill.short_description or skill.description, "what to do with the skill"
+            )
 
 
-def _shown(name: str, purpose: str, hint: str) -> Json:
-    about = first_words(sanitize_line(purpose), _LONGEST_ABOUT)
+def _command_payload(name: str, purpose: str, hint: str) -> Json:
+    about = first_words(sanitize_line(purpose), _MAX_DESCRIPTION_LENGTH)
     return {"name": name, "description": about, **({"input": {"hint": sanitize_line(hint)}} if hint else {})}
 
 
-def _use(skill: SkillInput) -> Callable[[Conversation, Asked], Awaitable[Json | None]]:
-    async def use(to: Conversation, asked: Asked) -> Json | None:
-        return await _say(to, asked, asked.words, skill)
+def _use(skill: SkillInput) -> Callable[[AcpSession, CommandRequest], Awaitable[Json | None]]:
+    async def use(to: AcpSession, request: CommandRequest) -> Json | None:
+        return await _start_turn(to, request, request.words, skill)
 
     return use
 
 
-def _fill(prompt: PromptCommand) -> Callable[[Conversation, Asked], Awaitable[Json | None]]:
-    async def fill(to: Conversation, asked: Asked) -> Json | None:
+def _fill(prompt: PromptCommand) -> Callable[[AcpSession, CommandRequest], Awaitable[Json | None]]:
+    async def fill(to: AcpSession, request: CommandRequest) -> Json | None:
         servers = to.thread.session.mcp
         assert servers is not None  # it has offered the prompt
-        return await _say(to, asked, await fill_prompt(servers, prompt, asked.words))
+        return await _start_turn(to, request, await fill_prompt(servers, prompt, request.words))
 
     return fill
 
 
-async def _say(to: Conversation, asked: Asked, text: str, *more: UserInput) -> Json | None:
-    return await to.turn(lambda: to.thread.start_turn((*asked.pictures, TextInput(text), *more)))
+async def _start_turn(to: AcpSession, request: CommandRequest, text: str, *more: UserInput) -> Json | None:
+    return await to.turn(lambda: to.thread.start_turn((*request.pictures, TextInput(text), *more)))
 
 
-async def _compact(to: Conversation, asked: Asked) -> Json | None:
-    return await to.turn(lambda: to.thread.compact(asked.words))
+async def _compact(to: AcpSession, request: CommandRequest) -> Json | None:
+    return await to.turn(lambda: to.thread.compact(request.words))
 
 
-async def _init(to: Conversation, asked: Asked) -> Json | None:
-    wish = f"\n\n{asked.words}" if asked.words else ""
-    return await _say(to, asked, init_prompt(to.thread.session.settings.cwd) + wish)
+async def _init(to: AcpSession, request: CommandRequest) -> Json | None:
+    focus = f"\n\n{request.words}" if request.words else ""
+    return await _start_turn(to, request, init_prompt(to.thread.session.settings.cwd) + focus)
 
 
-async def _review(to: Conversation, asked: Asked) -> Json | None:
-    target, wishes = read_target(asked.words)
-    return await _say(to, asked, await asyncio.to_thread(review_prompt, target, to.thread.git(), wishes=wishes))
+async def _review(to: AcpSession, request: CommandRequest) -> Json | None:
+    target, focus = read_target(request.words)
+    return await _start_turn(to, request, await asyncio.to_thread(review_prompt, target, to.thread.git(), focus=focus))
 
 
-async def _plan(to: Conversation, asked: Asked) -> Json | None:
+async def _plan(to: AcpSession, request: CommandRequest) -> Json | None:
     is_on = to.thread.session.settings.plan
-    if asked.words or not is_on:
+    if request.words or not is_on:
         await to.thread.override(OverrideTurnContext(plan=True))
-        if asked.words:
-            return await _say(to, asked, asked.words)
-        to.say("Plan mode: nothing is written until you accept a plan.")
+        if request.words:
+            return await _start_turn(to, request, request.words)
+        to.show_message("Plan mode: nothing is written until you accept a plan.")
         return None
     await to.thread.override(OverrideTurnContext(plan=False))
-    to.say("Plan mode is off.")
+    to.show_message("Plan mode is off.")
     return None
 
 
-async def _model(to: Conversation, asked: Asked) -> Json | None:
-    if asked.words:
-        name, _, effort = asked.words.partition(" ")
+async def _model(to: AcpSession, request: CommandRequest) -> Json | None:
+    if request.words:
+        name, _, effort = request.words.partition(" ")
         await to.thread.override(OverrideTurnContext(model=name, effort=effort.strip() or None))
     model = to.thread.session.settings.model
-    to.say(f"Model: {model.model}" + (f", effort {model.effort}" if model.effort else ""))
+    to.show_message(f"Model: {model.model}" + (f", effort {model.effort}" if model.effort else ""))
     return None
 
 
-async def _status(to: Conversation, asked: Asked) -> Json | None:
+async def _status(to: AcpSession, request: CommandRequest) -> Json | None:
     session, loaded = to.thread.session, to.thread.loaded
     git = await asyncio.to_thread(read_git_state, session.settings.cwd)
     branch = (git.branch if git else None) or ""
-    to.say(_page(status_sections(session, loaded, usage=to.usage, branch=branch, user_home="")))
+    to.show_message(_page(status_sections(session, loaded, usage=to.usage, branch=branch, user_home="")))
     return None
 
 
-async def _context(to: Conversation, asked: Asked) -> Json | None:
+async def _context(to: AcpSession, request: CommandRequest) -> Json | None:
     use = to.thread.session.context_use()
-    rows = [(part.name.replace("_", " "), f"{part.tokens:,}") for part in use.parts]
+    rows = [(section.name.replace("_", " "), f"{section.tokens:,}") for section in use.sections]
     of = f" of {use.window:,}" if use.window else ""
-    to.say(_page((Section(f"Context: {'' if use.measured else '≈ '}{use.total:,}{of} tokens", tuple(rows)),)))
+    to.show_message(
+        _page((FactSection(f"Context: {'' if use.measured else '≈ '}{use.total:,}{of} tokens", tuple(rows)),))
+    )
     return None
 
 
-async def _mcp(to: Conversation, asked: Asked) -> Json | None:
-    to.say(_page(mcp_sections(to.thread.loaded, to.thread.session.mcp)))
+async def _mcp(to: AcpSession, request: CommandRequest) -> Json | None:
+    to.show_message(_page(mcp_sections(to.thread.loaded, to.thread.session.mcp)))
     return None
 
 
-async def _skills(to: Conversation, asked: Asked) -> Json | None:
+async def _skills(to: AcpSession, request: CommandRequest) -> Json | None:
     skills = invocable(to.thread.session.skills.catalog)
-    rows = tuple((f"${one.name}", one.short_description or one.description) for one in skills)
-    to.say(_page((Section("Skills", rows or (("", "none"),)),)))
+    rows = tuple((f"${skill.name}", skill.short_description or skill.description) for skill in skills)
+    to.show_message(_page((FactSection("Skills", rows or (("", "none"),)),)))
     return None
 
 
-async def _ps(to: Conversation, asked: Asked) -> Json | None:
+async def _ps(to: AcpSession, request: CommandRequest) -> Json | None:
     running = to.thread.session.processes()
     rows = tuple(
-        (str(one.id), f"{f'{one.agent}: ' if one.agent else ''}{one.command} ({one.seconds:.0f} s)") for one in running
+        (str(process.id), f"{f'{process.agent}: ' if process.agent else ''}{process.command} ({process.seconds:.0f} s)")
+        for process in running
     )
-    to.say(_page((Section("Commands that still run", rows or (("", "none"),)),)))
+    to.show_message(_page((FactSection("Commands that still run", rows or (("", "none"),)),)))
     return None
 
 
-async def _stop(to: Conversation, asked: Asked) -> Json | None:
+async def _stop(to: AcpSession, request: CommandRequest) -> Json | None:
     session = to.thread.session
-    running = [one for one in session.processes() if asked.words in ("", str(one.id))]
-    if asked.words and not running:
-        raise UserError(f"no command runs by the number `{asked.words[:80]}`", hint="`/ps` lists them")
-    for one in running:
-        await session.stop_process(one.id)
-    to.say(f"Stopped {len(running)} command{'' if len(running) == 1 else 's'}.")
+    running = [process for process in session.processes() if request.words in ("", str(process.id))]
+    if request.words and not running:
+        raise UserError(f"no command runs by the number `{request.words[:80]}`", hint="`/ps` lists them")
+    for process in running:
+        await session.stop_process(process.id)
+    to.show_message(f"Stopped {len(running)} command{'' if len(running) == 1 else 's'}.")
     return None
 
 
-def _page(sections: tuple[Section, ...]) -> str:
+def _page(sections: tuple[FactSection, ...]) -> str:
     """Sections as Markdown."""
-    return "\n\n".join(f"**{one.heading}**\n\n{_rows(one)}" for one in sections if one.rows)
+    return "\n\n".join(f"**{section.heading}**\n\n{_rows(section)}" for section in sections if section.rows)
 
 
-def _rows(section: Section) -> str:
+def _rows(section: FactSection) -> str:
     lines = [": ".join(filter(None, map(sanitize_line, row))) for row in section.rows]
     return "\n".join(f"- {line}" for line in lines)
 

@@ -12,8 +12,8 @@ from codex_py.protocol.events import FileChange
 Json: TypeAlias = dict[str, Any]
 
 # What a client is sent of one output: it draws all of it.
-MOST_SHOWN: Final = 128 * 1024
-_MOST_PICTURE: Final = 8 * 1024 * 1024
+MAX_SHOWN_BYTES: Final = 128 * 1024
+_MAX_PICTURE: Final = 8 * 1024 * 1024
 # A patch as the model wrote it does not say where its lines stand.
 _HUNK: Final = re.compile(r"^@@(?: -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@)?")
 _TICKS: Final = re.compile(r"^\s*(`{3,})", re.MULTILINE)
@@ -43,17 +43,17 @@ def fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def ends(text: str, most: int = MOST_SHOWN) -> str:
+def ends(text: str, max_bytes: int = MAX_SHOWN_BYTES) -> str:
     """A long text by its beginning and its end."""
-    if len(text) <= most:
+    if len(text) <= max_bytes:
         return text
-    half = most // 2
+    half = max_bytes // 2
     return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
 
 
 def mcp_content(result: Mapping[str, Any] | None, output: str) -> list[Json]:
     """What a tool of an MCP server gave back: its blocks are the protocol's own, as far as they are whole."""
-    blocks = [block for one in as_list((result or {}).get("content")) if (block := _mcp_block(as_object(one)))]
+    blocks = [block for item in as_list((result or {}).get("content")) if (block := _mcp_block(as_object(item)))]
     if not blocks:
         return output_content(output)
     return [{"type": "content", "content": block} for block in blocks]
@@ -63,14 +63,14 @@ def _mcp_block(block: Json) -> Json | None:
     match block:
         case {"type": "text", "text": str(text)}:
             return text_block(ends(text)) if text.strip() else None
-        case {"type": "image", "data": str(encoded), "mimeType": str(media)} if len(encoded) <= _MOST_PICTURE:
+        case {"type": "image", "data": str(encoded), "mimeType": str(media)} if len(encoded) <= _MAX_PICTURE:
             return {"type": "image", "data": encoded, "mimeType": media}
         case {"type": "resource_link", "uri": str(uri), "name": str(name)}:
             return {"type": "resource_link", "uri": uri, "name": name}
         case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
             return {"type": "resource", "resource": {"uri": uri, "text": ends(text)}}
-        case {"type": str(kind)}:
-            return text_block(f"[{kind}: not shown]")
+        case {"type": str(block_type)}:
+            return text_block(f"[{block_type}: not shown]")
         case _:
             return None
 
@@ -107,7 +107,7 @@ def change_locations(changes: Sequence[FileChange]) -> list[Json]:
 
 
 def _hunks(diff: str) -> Iterator[tuple[int | None, str, str]]:
-    """The places of a unified diff: the line in the new file if it is told, the text before and the text after."""
+    """The places of a unified diff: the line in the new file if it is given, the text before and the text after."""
     hunk: _Hunk | None = None
     for row in diff.split("\n"):
         if begins := _HUNK.match(row):

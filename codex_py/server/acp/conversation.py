@@ -1,4 +1,4 @@
-"""One session with its client: prompts in their order, what is told of it, and how it is stopped."""
+"""One session with its client: prompts in order, the updates sent, and how work is stopped."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
-from codex_py.core.past_turns import past_turns
+from codex_py.core.stored_turns import past_turns
 from codex_py.protocol import events
 from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.readable import is_host_text
 from codex_py.protocol.usage import TokenUsage
-from codex_py.server.acp.abilities import Abilities
-from codex_py.server.acp.asking import Asking
+from codex_py.server.acp.capabilities import Abilities
 from codex_py.server.acp.commands import available_commands, find_command
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.modes import Modes
-from codex_py.server.acp.narrator import Narrator
 from codex_py.server.acp.options import Options
 from codex_py.server.acp.peer import Peer
-from codex_py.server.acp.prompts import Prompt
-from codex_py.server.acp.replay import retell
+from codex_py.server.acp.prompts import AcpPrompt
+from codex_py.server.acp.replay import replay_turns
+from codex_py.server.acp.session_questions import SessionQuestions
+from codex_py.server.acp.session_updates import SessionUpdates
 from codex_py.server.live_thread import LiveThread
 from codex_py.server.messages import INTERNAL_ERROR, RpcError
 from codex_py.server.pipes import complain
 from codex_py.text.excerpt import first_words
 
 _Ended: TypeAlias = events.TurnCompleted | events.TurnFailed | events.TurnInterrupted
-_LONGEST_TITLE: Final = 100
+_MAX_TITLE_LENGTH: Final = 100
 # How a turn that failed by one of these ends, in the protocol's words.
 _STOPS: Final = {"content_filter": "refusal", "prompt_refused": "refusal", "max_output_tokens": "max_tokens"}
 
 
-class Conversation:
+class AcpSession:
     """Give it every event of its thread."""
 
     def __init__(self, thread: LiveThread, peer: Peer, abilities: Abilities) -> None:
@@ -43,11 +43,11 @@ class Conversation:
         self._options = Options(thread.loaded, self._modes)
         loop = asyncio.get_running_loop()
         hides_reasoning = thread.loaded.config.hide_agent_reasoning
-        self._narrator = Narrator(loop.time, hides_reasoning=hides_reasoning, notices=abilities.notices)
-        self._asking = Asking(
+        self._updates = SessionUpdates(loop.time, hides_reasoning=hides_reasoning, notices=abilities.notices)
+        self._questions = SessionQuestions(
             thread,
             peer,
-            narrator=self._narrator,
+            updates=self._updates,
             writes=abilities.forms,
             update=self.update,
             is_stopped=lambda: self._is_cancelled,
@@ -58,9 +58,9 @@ class Conversation:
         self._ended: asyncio.Future[_Ended] | None = None
         self._plan: str | None = None
         self._question: asyncio.Task[bool] | None = None
-        self._told_mode = self._modes.current(settings)
-        self._told_options = self._options.shown(settings)
-        self._told_commands: list[Json] = []
+        self._sent_mode = self._modes.current(settings)
+        self._sent_options = self._options.shown(settings)
+        self._sent_commands: list[Json] = []
         self._has_title = len(thread.session.history) > 0
         # What the running turn may give the session as its title, until it does.
         self._coming_title = ""
@@ -76,23 +76,23 @@ class Conversation:
         return self._cancels != self._cancels_before
 
     def state(self) -> Json:
-        """What the client is told when it opens the session."""
+        """The reply to the client when it opens the session."""
         settings = self.thread.session.settings
-        self._told_mode, self._told_options = self._modes.current(settings), self._options.shown(settings)
-        return {"modes": self._modes.state(settings), "configOptions": self._told_options}
+        self._sent_mode, self._sent_options = self._modes.current(settings), self._options.shown(settings)
+        return {"modes": self._modes.state(settings), "configOptions": self._sent_options}
 
     async def begin(self) -> None:
-        """The client knows the session: tell it what there is to tell of it so far."""
+        """The client knows the session: send its first updates."""
         await self.thread.begin()
-        self._tell_commands()
+        self._send_commands()
 
     async def replay(self) -> None:
-        """Tell all that was said and done before, no faster than the client takes it."""
-        async with self._peer.telling:
+        """Replay the stored turns, no faster than the client reads them."""
+        async with self._peer.replay_lock:
             await self._peer.caught_up()
             file = self.thread.session.rollout
             turns = await asyncio.to_thread(past_turns, file) if file is not None else ()
-            for update in retell(turns, self._narrator):
+            for update in replay_turns(turns, self._updates):
                 await self._peer.caught_up()
                 self.update(update)
 
@@ -100,31 +100,31 @@ class Conversation:
         """Send the client an update of the session."""
         self._peer.notify("session/update", {"sessionId": self.thread.id, "update": update})
 
-    def say(self, text: str) -> None:
-        """Answer the user in words of ours."""
-        self.update(self._narrator.say(text))
+    def show_message(self, text: str) -> None:
+        """Show the user a message of the program itself."""
+        self.update(self._updates.answer_update(text))
 
     def hear(self, event: events.Event) -> None:
         """An event of the session."""
         if isinstance(event, events.CommandOutput | events.McpCallProgress) and self._peer.is_behind:
             # What only shows progress; all of it follows.
             return
-        for update in self._narrator.tell(event):
+        for update in self._updates.translate(event):
             self.update(update)
         match event:
-            case events.QuestionAsked(question):
-                self._asking.begin(question)
+            case events.QuestionRaised(question):
+                self._questions.begin(question)
             case events.QuestionClosed(question_id):
-                self._asking.withdraw(question_id)
+                self._questions.withdraw(question_id)
             case events.SettingsChanged():
-                self._tell_settings()
+                self._send_settings()
             case events.Warned(message):
                 complain(f"warning: {message}")
             case events.TurnStarted(_, messages):
                 self._plan = None
-                self._coming_title = first_words(" ".join(messages), _LONGEST_TITLE)
+                self._coming_title = first_words(" ".join(messages), _MAX_TITLE_LENGTH)
             case events.ItemRecorded(item) if self._coming_title and _is_users(item):
-                self._tell_title()
+                self._send_title()
             case events.UsageReported(_, total):
                 self.usage = total
             case events.PlanProposed(_, plan):
@@ -136,7 +136,7 @@ class Conversation:
             case _:
                 pass
 
-    async def prompt(self, prompt: Prompt) -> Json:
+    async def prompt(self, prompt: AcpPrompt) -> Json:
         """Work on what the user says when everything before it is done; the answer to that request.
 
         Raises `RpcError` for a turn that failed, and `UserError` for an input that cannot be read.
@@ -146,9 +146,9 @@ class Conversation:
             self._cancels_before = cancels
             if self._is_cancelled:
                 return _stopped("cancelled")
-            if (asked := find_command(prompt, self.thread.session)) is not None:
-                stopped = await asked.run(self, asked)
-                self._tell_commands()
+            if (request := find_command(prompt, self.thread.session)) is not None:
+                stopped = await request.run(self, request)
+                self._send_commands()
                 return stopped or _stopped("end_turn")
             return await self.turn(lambda: self.thread.start_turn(prompt.inputs))
 
@@ -160,7 +160,7 @@ class Conversation:
             if not await self._accepts(plan):
                 break
             ended = await self._until_ended(self.thread.accept_plan)
-        self._tell_commands()
+        self._send_commands()
         return _stopped("cancelled") if self._is_cancelled else self._stop(ended)
 
     def cancel(self) -> None:
@@ -173,15 +173,15 @@ class Conversation:
     async def set_mode(self, mode: str) -> None:
         """Go into a mode, from the next turn on. Raises `UserError`."""
         op = self._modes.change_to(mode)
-        self._told_mode = mode
+        self._sent_mode = mode
         await self.thread.override(op)
 
     async def set_option(self, option: str, value: object) -> list[Json]:
         """Give an option a value, from the next turn on; all options as they are then. Raises `UserError`."""
         op = self._options.change(option, value, self.thread.session.settings)
         await self.thread.override(op)
-        self._told_options = self._options.shown(self.thread.session.settings)
-        return self._told_options
+        self._sent_options = self._options.shown(self.thread.session.settings)
+        return self._sent_options
 
     async def _until_ended(self, start: Callable[[], Awaitable[object]]) -> _Ended | None:
         """The end of the turn that begins; None when none did."""
@@ -200,7 +200,7 @@ class Conversation:
             self._ended = None
 
     async def _accepts(self, plan: str) -> bool:
-        self._question = asyncio.create_task(self._asking.plan_is_accepted(plan))
+        self._question = asyncio.create_task(self._questions.plan_is_accepted(plan))
         try:
             # Not `await`: it tells a question that was cancelled from the end of this program.
             await asyncio.wait([self._question])
@@ -214,31 +214,31 @@ class Conversation:
             case events.TurnInterrupted():
                 return _stopped("cancelled")
             case events.TurnFailed(_, message, code) if code in _STOPS:
-                self.say(message)
+                self.show_message(message)
                 return _stopped(_STOPS[code])
             case events.TurnFailed(_, message):
                 raise RpcError(message, code=INTERNAL_ERROR)
             case events.TurnCompleted(_, _, _, usage):
-                return {**_stopped("end_turn"), "usage": _used(usage)}
+                return {**_stopped("end_turn"), "usage": _usage_payload(usage)}
             case None:
                 return _stopped("end_turn")
 
-    def _tell_settings(self) -> None:
+    def _send_settings(self) -> None:
         settings = self.thread.session.settings
-        if (mode := self._modes.current(settings)) != self._told_mode:
-            self._told_mode = mode
+        if (mode := self._modes.current(settings)) != self._sent_mode:
+            self._sent_mode = mode
             self.update({"sessionUpdate": "current_mode_update", "currentModeId": mode})
-        if (options := self._options.shown(settings)) != self._told_options:
-            self._told_options = options
+        if (options := self._options.shown(settings)) != self._sent_options:
+            self._sent_options = options
             self.update({"sessionUpdate": "config_option_update", "configOptions": options})
 
-    def _tell_commands(self) -> None:
+    def _send_commands(self) -> None:
         commands = available_commands(self.thread.session)
-        if commands != self._told_commands:
-            self._told_commands = commands
+        if commands != self._sent_commands:
+            self._sent_commands = commands
             self.update({"sessionUpdate": "available_commands_update", "availableCommands": commands})
 
-    def _tell_title(self) -> None:
+    def _send_title(self) -> None:
         title, self._coming_title = self._coming_title, ""
         if not self._has_title:
             self._has_title = True
@@ -255,7 +255,7 @@ def _stopped(reason: str) -> Json:
     return {"stopReason": reason}
 
 
-def _used(usage: TokenUsage) -> dict[str, Any]:
+def _usage_payload(usage: TokenUsage) -> dict[str, Any]:
     return {
         "totalTokens": usage.total_tokens,
         "inputTokens": usage.input_tokens,

@@ -8,15 +8,15 @@ from typing import Any, Final
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.questions import ChoiceQuestion, FormReply, McpForm
 from codex_py.server.acp.content import Json
-from codex_py.server.filled_forms import filled_in
+from codex_py.server.form_answers import read_form_content
 
-_LONGEST_ANSWER: Final = 16 * 1024
+_MAX_ANSWER_LENGTH: Final = 16 * 1024
 _OF_SCHEMA: Final = ("title", "description", "required")
 
 
 def answer_form(question: ChoiceQuestion) -> Json:
     """A form for an answer in words of the user's own."""
-    field = {"type": "string", "title": question.header or "Answer", "maxLength": _LONGEST_ANSWER}
+    field = {"type": "string", "title": question.header or "Answer", "maxLength": _MAX_ANSWER_LENGTH}
     schema = {"type": "object", "properties": {"answer": field}, "required": ["answer"]}
     return {"mode": "form", "message": question.question, "requestedSchema": schema}
 
@@ -25,19 +25,19 @@ def read_answer(result: Mapping[str, Any] | None) -> str | None:
     """What was written there; None where nothing was."""
     match result:
         case {"action": "accept", "content": content}:
-            said = as_object(content).get("answer")
-            return said[:_LONGEST_ANSWER].strip() or None if isinstance(said, str) else None
+            answer = as_object(content).get("answer")
+            return answer[:_MAX_ANSWER_LENGTH].strip() or None if isinstance(answer, str) else None
         case _:
             return None
 
 
 def server_form(form: McpForm) -> Json | None:
     """A form with all that an MCP server asks; None for what is none, such as an address to be opened."""
-    given = form.schema or {}
-    fields = {name: _field(as_object(field)) for name, field in as_object(given.get("properties")).items()}
+    form_schema = form.schema or {}
+    fields = {name: _field(as_object(field)) for name, field in as_object(form_schema.get("properties")).items()}
     if not fields:
         return None
-    schema = {name: given[name] for name in _OF_SCHEMA if name in given}
+    schema = {name: form_schema[name] for name in _OF_SCHEMA if name in form_schema}
     message = f"The MCP server {form.server} asks: {form.message}"
     return {"mode": "form", "message": message, "requestedSchema": {**schema, "type": "object", "properties": fields}}
 
@@ -55,7 +55,7 @@ def read_server_form(result: Mapping[str, Any] | None) -> str | None:
     """What was filled in, as the answer to the question that had the form."""
     match result:
         case {"action": "accept", "content": content}:
-            return filled_in(content).written()
+            return read_form_content(content).written()
         case {"action": "decline"}:
             return FormReply("decline").written()
         case _:

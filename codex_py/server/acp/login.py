@@ -7,7 +7,7 @@ from typing import Final
 from codex_py.core.model_connection import has_login
 from codex_py.errors import LoginNeeded, UserError
 from codex_py.server.acp.content import Json
-from codex_py.server.host import Host
+from codex_py.server.host import ServerHostProtocol
 from codex_py.server.messages import RpcError
 
 AUTH_REQUIRED: Final = -32000
@@ -27,7 +27,7 @@ def auth_methods(*, has_terminal: bool) -> list[Json]:
     return methods
 
 
-def check_login(host: Host, method: str) -> None:
+def check_login(host: ServerHostProtocol, method: str) -> None:
     """Raise `RpcError` where there is no login and no key for the configured provider, and for an unknown method."""
     if method not in (_LOGIN, _TERMINAL):
         raise RpcError(f"invalid request: there is no authentication method `{method[:80]}`")

@@ -44,7 +44,7 @@ class Modes:
     def __init__(self, loaded: LoadedConfig, settings: TurnSettings) -> None:
         rules = loaded.requirements
         self._allowed = [
-            one for one in _MODES if one.sandbox in rules.sandbox_modes and one.approval in rules.approval_policies
+            mode for mode in _MODES if mode.sandbox in rules.sandbox_modes and mode.approval in rules.approval_policies
         ]
         self._configured = settings
 
@@ -54,7 +54,9 @@ class Modes:
 
     def offered(self) -> Sequence[Json]:
         """The modes to choose from."""
-        modes: list[Json] = [{"id": one.id, "name": one.name, "description": one.description} for one in self._allowed]
+        modes: list[Json] = [
+            {"id": allowed.id, "name": allowed.name, "description": allowed.description} for allowed in self._allowed
+        ]
         settings = self._configured
         if _mode_of(settings) == _CONFIGURED:
             about = f"Sandbox {mode_of(settings.sandbox_policy)}, approvals {approval_name(settings.approval)}"
@@ -69,15 +71,15 @@ class Modes:
         """What makes the session go into a mode. Raises `UserError` for one that it does not offer."""
         if mode == _PLAN:
             return OverrideTurnContext(plan=True)
-        if chosen := next((one for one in self._allowed if one.id == mode), None):
+        if chosen := next((candidate for candidate in self._allowed if candidate.id == mode), None):
             return OverrideTurnContext(sandbox=chosen.sandbox, approval=chosen.approval, plan=False)
         if mode == _CONFIGURED and _mode_of(self._configured) == _CONFIGURED:
             settings = self._configured
             return OverrideTurnContext(sandbox=settings.sandbox_policy, approval=settings.approval, plan=False)
-        offered = ", ".join(f"`{one['id']}`" for one in self.offered())
+        offered = ", ".join(f"`{candidate['id']}`" for candidate in self.offered())
         raise UserError(f"there is no mode `{mode[:_SHOWN]}`", hint=f"there are {offered}")
 
 
 def _mode_of(settings: TurnSettings) -> str:
     sandbox, approval = mode_of(settings.sandbox_policy), settings.approval
-    return next((one.id for one in _MODES if (one.sandbox, one.approval) == (sandbox, approval)), _CONFIGURED)
+    return next((mode.id for mode in _MODES if (mode.sandbox, mode.approval) == (sandbox, approval)), _CONFIGURED)

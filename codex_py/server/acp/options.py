@@ -7,7 +7,7 @@ from typing import Final
 
 from codex_py.config.load import LoadedConfig
 from codex_py.config.sections import REASONING_EFFORT
-from codex_py.core.offered_models import known_models
+from codex_py.core.model_choices import known_models
 from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import UserError
 from codex_py.protocol.ops import OverrideTurnContext
@@ -29,8 +29,8 @@ class Options:
         """All of them, with what is chosen."""
         model, effort = settings.model.model, settings.model.effort
         modes = [
-            {"value": one["id"], "name": one["name"], "description": one["description"]}
-            for one in self._modes.offered()
+            {"value": mode["id"], "name": mode["name"], "description": mode["description"]}
+            for mode in self._modes.offered()
         ]
         return [
             _select("mode", "Mode", "mode", self._modes.current(settings), modes),
@@ -46,12 +46,12 @@ class Options:
 
     def change(self, option: str, value: object, settings: TurnSettings) -> OverrideTurnContext:
         """What gives an option a value. Raises `UserError` for what is not offered."""
-        shown = next((one for one in self.shown(settings) if one["id"] == option), None)
+        shown = next((choice for choice in self.shown(settings) if choice["id"] == option), None)
         if shown is None:
             raise UserError(
                 f"there is no option `{option[:_SHOWN]}`", hint="there are `mode`, `model`, `thought_level`"
             )
-        if not isinstance(value, str) or value not in [one["value"] for one in shown["options"]]:
+        if not isinstance(value, str) or value not in [choice["value"] for choice in shown["options"]]:
             raise UserError(f"`{str(value)[:_SHOWN]}` is no value of the option `{option}`")
         match option:
             case "mode":

@@ -6,50 +6,50 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.paths import is_folder
+from codex_py.paths import is_directory
 from codex_py.server.messages import RpcError
 from codex_py.server.params import Params
 
-_MOST_SERVERS: Final = 100
+_MAX_SERVERS: Final = 100
 _SHOWN: Final = 80
-_KINDS: Final = ("stdio", "http", "sse", "acp")
+_TRANSPORTS: Final = ("stdio", "http", "sse", "acp")
 _TAKEN: Final = ("stdio", "http")
 
 
-def folder_of(params: Params) -> Path:
+def directory_of(params: Params) -> Path:
     """The folder of a session, which clients name by its absolute path."""
-    folder = params.folder("cwd")
-    if folder is None:
+    directory = params.directory("cwd")
+    if directory is None:
         raise params.missing("cwd")
     if not params.text("cwd").startswith("/"):
         raise RpcError("invalid request: `cwd` is not an absolute path")
-    return folder
+    return directory
 
 
-def folders_of(params: Params) -> tuple[Path, ...]:
+def directories_of(params: Params) -> tuple[Path, ...]:
     """The other folders that a session may write to."""
-    folders: list[Path] = []
-    for given in params.texts("additionalDirectories") or ():
-        real = Path(os.path.realpath(given))
-        if not given.startswith("/") or not is_folder(real):
-            raise RpcError(f"invalid request: `{given[:_SHOWN]}` is not the absolute path of a folder")
-        folders.append(real)
-    return tuple(folders)
+    directories: list[Path] = []
+    for text in params.texts("additionalDirectories") or ():
+        real = Path(os.path.realpath(text))
+        if not text.startswith("/") or not is_directory(real):
+            raise RpcError(f"invalid request: `{text[:_SHOWN]}` is not the absolute path of a folder")
+        directories.append(real)
+    return tuple(directories)
 
 
 def servers_of(params: Params) -> dict[str, dict[str, Any]]:
     """The servers by name. Raises `RpcError` for what is none, and for a kind that is not taken."""
-    given = params.parts("mcpServers") or []
-    if len(given) > _MOST_SERVERS:
-        raise RpcError(f"invalid request: {len(given)} entries in `mcpServers`, and {_MOST_SERVERS} are the most")
-    return {one.text("name"): _table(one) for one in given}
+    servers = params.nested_list("mcpServers") or []
+    if len(servers) > _MAX_SERVERS:
+        raise RpcError(f"invalid request: {len(servers)} entries in `mcpServers`, and {_MAX_SERVERS} are the most")
+    return {server.text("name"): _table(server) for server in servers}
 
 
 def _table(server: Params) -> dict[str, Any]:
-    kind = server.one_of("type", _KINDS) or "stdio"
-    if kind not in _TAKEN:
-        raise RpcError(f"invalid request: MCP servers of the type `{kind}` are not taken, only `stdio` and `http`")
-    if kind == "http":
+    transport = server.choice("type", _TRANSPORTS) or "stdio"
+    if transport not in _TAKEN:
+        raise RpcError(f"invalid request: MCP servers of the type `{transport}` are not taken, only `stdio` and `http`")
+    if transport == "http":
         url = server.text("url")
         if not url.lower().startswith(("http://", "https://")):
             raise RpcError("invalid request: the `url` of an MCP server is not an `http:` or `https:` address")
@@ -61,4 +61,4 @@ def _table(server: Params) -> dict[str, Any]:
 
 
 def _pairs(server: Params, name: str) -> dict[str, str]:
-    return {one.text("name"): one.text("value") for one in server.parts(name) or []}
+    return {pair.text("name"): pair.text("value") for pair in server.nested_list(name) or []}

@@ -1,4 +1,4 @@
-"""The client at the other end: what it is told, what it is asked, and what it is answered."""
+"""The client at the other end: notifications, requests and replies sent to it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Peer:
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._count = 0
-        self._asked: dict[RequestId, asyncio.Future[Mapping[str, Any] | None]] = {}
-        self._telling = asyncio.Lock()
+        self._pending: dict[RequestId, asyncio.Future[Mapping[str, Any] | None]] = {}
+        self._replay_lock = asyncio.Lock()
 
     @property
     def is_behind(self) -> bool:
@@ -28,17 +28,17 @@ class Peer:
         return self._outbox.waiting > _MUCH
 
     @property
-    def telling(self) -> asyncio.Lock:
-        """Whoever tells of a whole past holds it: the client gets them one after the other, whoever reads them.
+    def replay_lock(self) -> asyncio.Lock:
+        """Held while a stored session is replayed: the client gets replays one after the other.
 
         What all of them have in memory, and the time they take from everybody else, is that of one.
         """
-        return self._telling
+        return self._replay_lock
 
     async def caught_up(self) -> None:
         """Wait as long as the client has a lot to read, and let others have their turn."""
         await asyncio.sleep(0)
-        await self._outbox.room(_MUCH)
+        await self._outbox.wait_for_capacity(_MUCH)
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
         """Tell the client something."""
@@ -61,22 +61,22 @@ class Peer:
         """
         self._count += 1
         number = self._count
-        asked = self._asked[number] = asyncio.get_running_loop().create_future()
+        answer = self._pending[number] = asyncio.get_running_loop().create_future()
         self._send({"id": number, "method": method, "params": params})
         try:
-            return await asked
+            return await answer
         except asyncio.CancelledError:
             if not is_stopped():
                 self.notify("$/cancel_request", {"requestId": number})
             raise
         finally:
-            del self._asked[number]
+            del self._pending[number]
 
     def hear(self, reply: Reply) -> None:
         """An answer of the client; one that nobody waits for is dropped."""
-        asked = self._asked.get(reply.id)
-        if asked is not None and not asked.done():
-            asked.set_result(reply.result)
+        answer = self._pending.get(reply.id)
+        if answer is not None and not answer.done():
+            answer.set_result(reply.result)
 
     def _send(self, message: Mapping[str, Any]) -> None:
         self._outbox.put(encode_message({**_VERSION, **message}))

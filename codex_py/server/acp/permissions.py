@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from codex_py.core.past_turns import changes_in_patch
+from codex_py.core.stored_turns import changes_in_patch
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.questions import (
     ApprovalQuestion,
@@ -21,39 +21,39 @@ from codex_py.protocol.questions import (
 )
 from codex_py.server.acp.content import Json, change_locations, diff_content, ends, fenced, text_content
 from codex_py.server.acp.titles import command_title, patch_title
-from codex_py.server.acp.tool_calls import Kind
+from codex_py.server.acp.tool_calls import ToolKind
 from codex_py.text.sanitize import sanitize_line
 from codex_py.text.shell_line import script_and_shell
 
-OfferKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
+PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
 
 # The answer in words of the user's own, for clients that have a form for it.
 WRITE: Final = "write"
 
 
-class Offer(NamedTuple):
-    """An option: `answer` is what the session is told when it is chosen."""
+class PermissionOption(NamedTuple):
+    """An option: `answer` is what the session gets when it is chosen."""
 
     id: str
     name: str
-    kind: OfferKind
+    kind: PermissionOptionKind
     answer: str | None = None
 
 
-class Asked(NamedTuple):
+class PermissionRequest(NamedTuple):
     """A question as a client shows it: about which call, and with which options."""
 
     title: str
-    kind: Kind
-    offers: tuple[Offer, ...]
+    kind: ToolKind
+    choices: tuple[PermissionOption, ...]
     content: tuple[Json, ...] = ()
     details: Mapping[str, Any] = {}
 
     def options(self) -> list[Json]:
-        return [{"optionId": one.id, "name": one.name, "kind": one.kind} for one in self.offers]
+        return [{"optionId": offer.id, "name": offer.name, "kind": offer.kind} for offer in self.choices]
 
 
-def asked_about(question: Question, *, writes: bool = False) -> Asked | None:
+def permission_request_of(question: Question, *, writes: bool = False) -> PermissionRequest | None:
     """How a question is put to the user; None for one that options cannot carry. `writes` offers an answer in words."""
     match question:
         case ApprovalQuestion():
@@ -61,31 +61,33 @@ def asked_about(question: Question, *, writes: bool = False) -> Asked | None:
         case PermissionsQuestion():
             wanted = [
                 *(["use the network"] if question.network else []),
-                *(f"write below `{sanitize_line(str(one))}`" for one in question.write),
+                *(f"write below `{sanitize_line(str(server))}`" for server in question.write),
             ]
-            return Asked(
+            return PermissionRequest(
                 f"Let commands {' and '.join(wanted)} for the rest of this turn",
                 "other",
-                (Offer("yes", "Yes, until the turn ends", "allow_once", "yes"), _NO),
+                (PermissionOption("yes", "Yes, until the turn ends", "allow_once", "yes"), _NO),
                 _notes([f"Model: {sanitize_line(question.reason)}"] if question.reason else []),
             )
         case McpInstallQuestion():
-            names = ", ".join(sanitize_line(one.name) for one in question.servers)
+            names = ", ".join(sanitize_line(server.name) for server in question.servers)
             lines = [
-                f"{sanitize_line(one.name)} ({one.transport}): `{sanitize_line(one.target)}`"
-                for one in question.servers
+                f"{sanitize_line(server.name)} ({server.transport}): `{sanitize_line(server.target)}`"
+                for server in question.servers
             ]
-            skills = dict.fromkeys(skill for one in question.servers for skill in one.skills)
-            needed = f"Needed by {', '.join(f'${sanitize_line(one)}' for one in skills)}; added to your config.toml"
-            return Asked(
+            skills = dict.fromkeys(skill for server in question.servers for skill in server.skills)
+            needed = (
+                f"Needed by {', '.join(f'${sanitize_line(server)}' for server in skills)}; added to your config.toml"
+            )
+            return PermissionRequest(
                 f"Add the MCP server {names}", "other", _installing("Yes, install now"), _notes([*lines, needed])
             )
         case ProjectServersQuestion():
-            names = ", ".join(sanitize_line(one.name) for one in question.servers)
-            lines = [line for one in question.servers for line in _server_lines(one)]
+            names = ", ".join(sanitize_line(server.name) for server in question.servers)
+            lines = [line for server in question.servers for line in _server_lines(server)]
             project = sanitize_line(str(question.project))
             named = f"Named by the files of `{project}`; remembered until what would run changes"
-            return Asked(
+            return PermissionRequest(
                 f"Start the project's MCP server {names}", "other", _starting(question), _notes([*lines, named])
             )
         case ChoiceQuestion():
@@ -94,65 +96,73 @@ def asked_about(question: Question, *, writes: bool = False) -> Asked | None:
             return None
 
 
-def answer_of(asked: Asked, outcome: object) -> Offer | None:
+def answer_of(request: PermissionRequest, outcome: object) -> PermissionOption | None:
     """The option a client says was chosen; None when none was, whatever it says instead."""
     match as_object(outcome):
         case {"outcome": "selected", "optionId": str(chosen)}:
-            return next((one for one in asked.offers if one.id == chosen), None)
+            return next((offer for offer in request.choices if offer.id == chosen), None)
         case _:
             return None
 
 
-_NO: Final = Offer("no", "No", "reject_once")
+_NO: Final = PermissionOption("no", "No", "reject_once")
 
 
-def _approval(question: ApprovalQuestion) -> Asked:
+def _approval(question: ApprovalQuestion) -> PermissionRequest:
     offers = (*_scopes(question), _NO)
     reason = f"{sanitize_line(question.reason)}{' (outside the sandbox)' if question.outside else ''}"
     notes = [reason, *([f"Model: {sanitize_line(question.justification)}"] if question.justification else [])]
     if question.server:
-        return Asked(question.command, "other", offers, _notes(notes))
+        return PermissionRequest(question.command, "other", offers, _notes(notes))
     if question.files:
         changes = changes_in_patch(question.command, question.cwd)
-        places = change_locations(changes) or [{"path": str(file)} for file in question.files]
+        locations = change_locations(changes) or [{"path": str(file)} for file in question.files]
         shown = diff_content(changes) or [text_content(fenced(ends(question.command), "diff"))]
-        return Asked(patch_title(changes), "edit", offers, (*shown, *_notes(notes)), {"locations": places})
+        return PermissionRequest(
+            patch_title(changes), "edit", offers, (*shown, *_notes(notes)), {"locations": locations}
+        )
     script, shell = script_and_shell(question.command)
-    given = {"command": script, "cwd": str(question.cwd), **({"shell": shell} if shell else {})}
+    raw_input = {"command": script, "cwd": str(question.cwd), **({"shell": shell} if shell else {})}
     shown = [text_content(fenced(ends(script), "sh"))] if "\n" in script else []
-    return Asked(command_title(question.command), "execute", offers, (*shown, *_notes(notes)), {"rawInput": given})
+    return PermissionRequest(
+        command_title(question.command), "execute", offers, (*shown, *_notes(notes)), {"rawInput": raw_input}
+    )
 
 
-def _scopes(question: ApprovalQuestion) -> Iterator[Offer]:
+def _scopes(question: ApprovalQuestion) -> Iterator[PermissionOption]:
     again = "these files" if question.files else "this command"
     pattern = f"`{sanitize_line(shlex.join(question.pattern))} …`"
     if question.server:
         again = pattern = "this tool"
-    offers: dict[ApprovalScope, Offer] = {
-        "once": Offer("once", "Yes, this once", "allow_once", "once"),
-        "session": Offer("session", f"Yes, and {again} for the rest of this session", "allow_always", "session"),
-        "project": Offer("project", f"Yes, and {pattern} from now on in this project", "allow_always", "project"),
-        "always": Offer("always", f"Yes, and {pattern} from now on everywhere", "allow_always", "always"),
+    offers: dict[ApprovalScope, PermissionOption] = {
+        "once": PermissionOption("once", "Yes, this once", "allow_once", "once"),
+        "session": PermissionOption(
+            "session", f"Yes, and {again} for the rest of this session", "allow_always", "session"
+        ),
+        "project": PermissionOption(
+            "project", f"Yes, and {pattern} from now on in this project", "allow_always", "project"
+        ),
+        "always": PermissionOption("always", f"Yes, and {pattern} from now on everywhere", "allow_always", "always"),
     }
     return (offers[scope] for scope in question.scopes)
 
 
-def _starting(question: ProjectServersQuestion) -> tuple[Offer, ...]:
+def _starting(question: ProjectServersQuestion) -> tuple[PermissionOption, ...]:
     if not question.has_commands:
         return _installing("Yes, start")
     more = (
-        Offer("network", "Yes, in the sandbox with network access", "allow_always", "network"),
-        Offer("outside", "Yes, outside the sandbox, as you", "allow_always", "outside"),
+        PermissionOption("network", "Yes, in the sandbox with network access", "allow_always", "network"),
+        PermissionOption("outside", "Yes, outside the sandbox, as you", "allow_always", "outside"),
     )
     return _installing("Yes, start in the sandbox", *more)
 
 
-def _installing(yes: str, *more: Offer) -> tuple[Offer, ...]:
+def _installing(yes: str, *more: PermissionOption) -> tuple[PermissionOption, ...]:
     return (
-        Offer("yes", yes, "allow_always", "yes"),
+        PermissionOption("yes", yes, "allow_always", "yes"),
         *more,
-        Offer("no", "No, not in this session", "reject_once"),
-        Offer("never", "Never", "reject_always", "never"),
+        PermissionOption("no", "No, not in this session", "reject_once"),
+        PermissionOption("never", "Never", "reject_always", "never"),
     )
 
 
@@ -170,18 +180,19 @@ def _server_lines(server: ProjectServer) -> Iterator[str]:
         yield f"{name} is given {', '.join(map(sanitize_line, server.sets))}"
 
 
-def _choice(question: ChoiceQuestion, *, writes: bool) -> Asked:
+def _choice(question: ChoiceQuestion, *, writes: bool) -> PermissionRequest:
     options = [
-        Offer(f"option_{place}", one.label, "allow_once", one.label) for place, one in enumerate(question.options)
+        PermissionOption(f"option_{index}", option.label, "allow_once", option.label)
+        for index, option in enumerate(question.options)
     ]
     if writes:
-        options.append(Offer(WRITE, "Write an answer…", "allow_once"))
-    about = [f"- {one.label}: {one.description}" for one in question.options if one.description]
+        options.append(PermissionOption(WRITE, "Write an answer…", "allow_once"))
+    about = [f"- {option.label}: {option.description}" for option in question.options if option.description]
     count = f" ({question.count})" if question.count else ""
-    return Asked(
+    return PermissionRequest(
         (question.header or "A question") + count,
         "other",
-        (*options, Offer("no", "No answer", "reject_once")),
+        (*options, PermissionOption("no", "No answer", "reject_once")),
         _notes([question.question, *(["\n".join(about)] if about else [])]),
     )
 

@@ -13,10 +13,10 @@ from codex_py.server.messages import RpcError
 from codex_py.server.params import Params
 
 _PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-_MOST_BLOCKS: Final = 10_000
+_MAX_BLOCKS: Final = 10_000
 
 
-class Prompt(NamedTuple):
+class AcpPrompt(NamedTuple):
     """What the user says: pictures, and everything else as one `text`, in the order it came."""
 
     text: str
@@ -27,41 +27,41 @@ class Prompt(NamedTuple):
         return (*self.pictures, *([TextInput(self.text)] if self.text else []))
 
 
-def read_prompt(params: Params) -> Prompt:
+def read_prompt(params: Params) -> AcpPrompt:
     """Read the content blocks of a request's `prompt`. Raises `RpcError` for what is none, or of a kind we do not take.
 
     What a file holds that was attached stands behind what the user wrote, which names the file where it was mentioned.
     """
-    blocks = params.given("prompt")
+    blocks = params.raw("prompt")
     if not isinstance(blocks, list):
         raise params.missing("prompt")
     blocks = as_list(cast("object", blocks))
-    if len(blocks) > _MOST_BLOCKS:
+    if len(blocks) > _MAX_BLOCKS:
         raise RpcError(
-            f"invalid request: `prompt` has {len(blocks)} blocks, and {_MOST_BLOCKS} are the most that are read"
+            f"invalid request: `prompt` has {len(blocks)} blocks, and {_MAX_BLOCKS} are the most that are read"
         )
-    said: list[str] = []
+    texts: list[str] = []
     attached: list[str] = []
     pictures: list[UserInput] = []
-    for place, block in enumerate(blocks):
-        for part in _parts(as_object(block), f"prompt[{place}]"):
-            if isinstance(part, _Attached):
-                attached.append(part.text)
-            elif isinstance(part, str):
-                said.append(part)
+    for index, block in enumerate(blocks):
+        for piece in _read_block(as_object(block), f"prompt[{index}]"):
+            if isinstance(piece, _Attached):
+                attached.append(piece.text)
+            elif isinstance(piece, str):
+                texts.append(piece)
             else:
-                pictures.append(part)
-    text = "\n\n".join(["".join(said), *attached]) if attached else "".join(said)
+                pictures.append(piece)
+    text = "\n\n".join(["".join(texts), *attached]) if attached else "".join(texts)
     if not text.strip() and not pictures:
         raise RpcError("invalid request: `prompt` says nothing")
-    return Prompt(text, tuple(pictures))
+    return AcpPrompt(text, tuple(pictures))
 
 
 class _Attached(NamedTuple):
     text: str
 
 
-def _parts(block: dict[str, Any], where: str) -> Iterator[str | UserInput | _Attached]:
+def _read_block(block: dict[str, Any], where: str) -> Iterator[str | UserInput | _Attached]:
     match block:
         case {"type": "text", "text": str(text)}:
             yield text
@@ -113,10 +113,10 @@ def _mention(uri: str, name: str) -> str:
 def _path_of(uri: str) -> Path | None:
     """The file that a `file:` address means; None for any other."""
     try:
-        parts = urlsplit(uri)
+        address = urlsplit(uri)
     except ValueError:
         return None
-    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or "\0" in (path := unquote(parts.path)):
+    if address.scheme != "file" or address.netloc not in ("", "localhost") or "\0" in (path := unquote(address.path)):
         return None
     return Path(path)
 

@@ -1,4 +1,4 @@
-"""A stored session as updates: what was said and done before, for a client that loads it."""
+"""A stored session as updates: its stored turns, for a client that loads it."""
 
 from __future__ import annotations
 
@@ -6,46 +6,46 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from codex_py.core.past_turns import PastTurn, UserSaid
+from codex_py.core.stored_turns import PastTurn, PastUserMessage
 from codex_py.protocol import events
 from codex_py.server.acp.content import Json
-from codex_py.server.acp.narrator import Narrator
+from codex_py.server.acp.session_updates import SessionUpdates
 
-_SAID: Final = "user_message_chunk"
+_USER_MESSAGE: Final = "user_message_chunk"
 _PICTURE: Final = re.compile(r"data:(image/[a-z]+);base64,([A-Za-z0-9+/=]+)")
 
 
-def retell(turns: Sequence[PastTurn], narrator: Narrator) -> Iterator[Json]:
+def replay_turns(turns: Sequence[PastTurn], updates: SessionUpdates) -> Iterator[Json]:
     """The updates for these turns, in their order; a call stands where it was made, with what came of it."""
     for turn in turns:
         for item in turn.items:
-            if isinstance(item.happened, UserSaid):
-                yield from _said(item.happened, narrator)
+            if isinstance(item.happened, PastUserMessage):
+                yield from _user_message_updates(item.happened, updates)
             else:
-                yield from _happened(item.happened, narrator)
+                yield from _event_updates(item.happened, updates)
         if turn.error:
-            yield narrator.note(f"The turn failed: {turn.error}")
-        yield from narrator.calls.end_all()
+            yield updates.note(f"The turn failed: {turn.error}")
+        yield from updates.calls.end_all()
 
 
-def _said(said: UserSaid, narrator: Narrator) -> Iterator[Json]:
-    for address in said.pictures:
+def _user_message_updates(message: PastUserMessage, updates: SessionUpdates) -> Iterator[Json]:
+    for address in message.pictures:
         if picture := _PICTURE.fullmatch(address):
             content = {"type": "image", "mimeType": picture[1], "data": picture[2]}
-            yield {"sessionUpdate": _SAID, "content": content}
-    if said.text and (told := narrator.speech.whole(_SAID, said.text)):
-        yield told
+            yield {"sessionUpdate": _USER_MESSAGE, "content": content}
+    if message.text and (update := updates.chunks.complete(_USER_MESSAGE, message.text)):
+        yield update
 
 
-def _happened(event: events.Event, narrator: Narrator) -> Iterator[Json]:
+def _event_updates(event: events.Event, updates: SessionUpdates) -> Iterator[Json]:
     match event:
         case events.CommandFinished(call_id, command, cwd):
-            yield from narrator.tell(events.CommandStarted(call_id, command, cwd))
+            yield from updates.translate(events.CommandStarted(call_id, command, cwd))
         case events.PatchFinished(call_id, changes):
-            yield from narrator.tell(events.PatchStarted(call_id, changes))
+            yield from updates.translate(events.PatchStarted(call_id, changes))
         case events.ContextCompacted(summary=summary):
-            yield narrator.note(f"The conversation so far was summed up.\n\n{summary}".strip())
+            yield updates.note(f"The conversation so far was summed up.\n\n{summary}".strip())
             return
         case _:
             pass
-    yield from narrator.tell(event)
+    yield from updates.translate(event)

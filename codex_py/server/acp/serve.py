@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Final
 
 from codex_py.protocol.encoding import as_object
-from codex_py.server.acp.agent import Agent
+from codex_py.server.acp.agent import AcpAgent
 from codex_py.server.acp.peer import Peer
-from codex_py.server.host import Host
+from codex_py.server.host import ServerHostProtocol
 from codex_py.server.messages import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     PARSE_ERROR,
-    Call,
+    ClientCall,
     Notice,
     Reply,
     RequestId,
@@ -22,7 +22,7 @@ from codex_py.server.messages import (
     read_message,
 )
 from codex_py.server.pipes import LineSource, LineTooLong, Outbox, complain
-from codex_py.server.requests import Request, Requests
+from codex_py.server.requests import ClientRequest, Requests
 from codex_py.server.serving import serve_at_stdio
 from codex_py.server.threads import Threads
 
@@ -31,18 +31,18 @@ _PROMPT: Final = "session/prompt"
 _INVALID_PARAMS: Final = -32602
 
 
-async def run_acp(host: Host, report_crash: Callable[[BaseException], str]) -> int:
+async def run_acp(host: ServerHostProtocol, report_crash: Callable[[BaseException], str]) -> int:
     """Serve the client at stdin and stdout; the exit status. `report_crash` keeps a bug and gives a line about it."""
 
     def begin(outbox: Outbox) -> _Server:
         peer, threads = Peer(outbox), Threads(host, report_crash)
-        return _Server(peer, Agent(host, threads, peer), threads, Requests(report_crash))
+        return _Server(peer, AcpAgent(host, threads, peer), threads, Requests(report_crash))
 
     return await serve_at_stdio(begin)
 
 
 class _Server:
-    def __init__(self, peer: Peer, agent: Agent, threads: Threads, requests: Requests) -> None:
+    def __init__(self, peer: Peer, agent: AcpAgent, threads: Threads, requests: Requests) -> None:
         self._peer = peer
         self._agent = agent
         self._threads = threads
@@ -65,7 +65,7 @@ class _Server:
             self._peer.refuse(None, RpcError(str(line), code=PARSE_ERROR))
             return
         match read_message(line):
-            case Call() as call:
+            case ClientCall() as call:
                 self._begin(call)
             case Notice("session/cancel", params):
                 self._cancel(as_object(params).get("sessionId"))
@@ -81,10 +81,10 @@ class _Server:
             case Unreadable(error, request_id):
                 self._peer.refuse(request_id, error)
 
-    def _begin(self, call: Call) -> None:
-        request = Request(call, self._peer)
+    def _begin(self, call: ClientCall) -> None:
+        request = ClientRequest(call, self._peer)
         is_prompt = call.method == _PROMPT
-        if is_prompt and not self._requests.has_room:
+        if is_prompt and not self._requests.has_capacity:
             request.refuse(RpcError("too many prompts wait already", code=INTERNAL_ERROR))
             return
         task = self._requests.begin(self._answer(request), request.note_bug, is_long=is_prompt)
@@ -96,7 +96,7 @@ class _Server:
         # In its turn: what came before it is begun by then.
         self._requests.begin(self._agent.cancel(session_id), complain)
 
-    async def _answer(self, request: Request) -> None:
+    async def _answer(self, request: ClientRequest) -> None:
         try:
             result, then = await self._agent.carry_out(request.call.method, request.call.params)
         except RpcError as error:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from codex_py.protocol.events import FileChange
-from codex_py.server.acp.tool_calls import Kind
+from codex_py.server.acp.tool_calls import ToolKind
 from codex_py.text.shell_line import script_and_shell
 
-_MOST_NAMED: Final = 3
+_MAX_NAMED: Final = 3
 
 
 def command_title(command: str) -> str:
@@ -23,13 +23,13 @@ def patch_title(changes: tuple[FileChange, ...]) -> str:
     """What a patch does, in a few words."""
     if not changes:
         return "Edit files"
-    verb = {"delete": "Delete", "move": "Move"}.get(patch_kind(changes), "Edit")
-    names = ", ".join((change.move_path or change.path).name for change in changes[:_MOST_NAMED])
-    more = f" and {len(changes) - _MOST_NAMED} more" if len(changes) > _MOST_NAMED else ""
+    verb = {"delete": "Delete", "move": "Move"}.get(tool_kind_of_patch(changes), "Edit")
+    names = ", ".join((change.move_path or change.path).name for change in changes[:_MAX_NAMED])
+    more = f" and {len(changes) - _MAX_NAMED} more" if len(changes) > _MAX_NAMED else ""
     return f"{verb} {names}{more}"
 
 
-def patch_kind(changes: tuple[FileChange, ...]) -> Kind:
+def tool_kind_of_patch(changes: tuple[FileChange, ...]) -> ToolKind:
     """What kind of change a patch is as a whole."""
     if all(change.kind == "delete" for change in changes):
         return "delete"

@@ -1,4 +1,4 @@
-"""The tool calls a client is told of: each has an id of its own, begins once, and ends once."""
+"""The tool calls sent to a client: each has an id of its own, begins once, and ends once."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from codex_py.server.acp.content import Json, text_content
 from codex_py.text.excerpt import first_words
 from codex_py.text.sanitize import sanitize
 
-Kind: TypeAlias = Literal[
+ToolKind: TypeAlias = Literal[
     "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
 ]
 Ending: TypeAlias = Literal["completed", "failed"]
 
-_LONGEST_TITLE: Final = 400
+_MAX_TITLE_LENGTH: Final = 400
 
 
 def titled(text: str) -> str:
     """A title on one line, in which nothing hides."""
-    return first_words(sanitize(text[: 4 * _LONGEST_TITLE]), _LONGEST_TITLE)
+    return first_words(sanitize(text[: 4 * _MAX_TITLE_LENGTH]), _MAX_TITLE_LENGTH)
 
 
 class ToolCalls:
@@ -28,60 +28,60 @@ class ToolCalls:
     def __init__(self) -> None:
         self._count = 0
         self._open: dict[str, list[str]] = {}
-        # Those that a question has told of and that have not begun.
-        self._asked: set[str] = set()
+        # Announced by a question, and not begun yet.
+        self._pending: set[str] = set()
         # Those that go on beside the turns, by the model's id.
-        self._left: dict[str, str] = {}
+        self._outlasting: dict[str, str] = {}
 
-    def ask(self, call_id: str, title: str, kind: Kind, **more: Any) -> tuple[str, Json | None]:
-        """A call somebody is to be asked about: its id, and what tells of it where nothing has yet."""
+    def ask(self, call_id: str, title: str, kind: ToolKind, **more: Any) -> tuple[str, Json | None]:
+        """A call the user is asked about: its id, and its first update if none was sent yet."""
         if opened := self._open.get(call_id):
             return opened[0], None
         wire = self._new(call_id)
-        self._asked.add(wire)
+        self._pending.add(wire)
         return wire, _call(wire, title, kind, {"status": "pending", **more})
 
-    def begin(self, call_id: str, title: str, kind: Kind, **more: Any) -> Json:
+    def begin(self, call_id: str, title: str, kind: ToolKind, **more: Any) -> Json:
         """A call begins."""
-        asked = next((one for one in self._open.get(call_id, ()) if one in self._asked), None)
-        if asked is None:
+        pending = next((wire for wire in self._open.get(call_id, ()) if wire in self._pending), None)
+        if pending is None:
             return _call(self._new(call_id), title, kind, {"status": "in_progress", **more})
-        self._asked.discard(asked)
-        return _update(asked, title=titled(title), kind=kind, status="in_progress", **more)
+        self._pending.discard(pending)
+        return _update(pending, title=titled(title), kind=kind, status="in_progress", **more)
 
     def change(self, call_id: str, **more: Any) -> Json | None:
         """Something about a call that is under way; None for one that is not."""
         opened = self._open.get(call_id)
-        wire = opened[0] if opened else self._left.get(call_id)
+        wire = opened[0] if opened else self._outlasting.get(call_id)
         return None if wire is None else _update(wire, **more)
 
     def end(self, call_id: str, ending: Ending, **more: Any) -> Json | None:
         """A call is over; None for one that is not known."""
         opened = self._open.get(call_id)
-        wire = opened.pop(0) if opened else self._left.pop(call_id, None)
+        wire = opened.pop(0) if opened else self._outlasting.pop(call_id, None)
         if not opened:
             self._open.pop(call_id, None)
         if wire is None:
             return None
-        self._asked.discard(wire)
+        self._pending.discard(wire)
         return _update(wire, status=ending, **more)
 
-    def whole(self, title: str, kind: Kind, ending: Ending, **more: Any) -> Json:
-        """A call of which nothing was told before it was over."""
+    def complete(self, title: str, kind: ToolKind, ending: Ending, **more: Any) -> Json:
+        """A call for which no update was sent before it ended."""
         self._count += 1
         return _call(f"call_{self._count}", title, kind, {"status": ending, **more})
 
     def outlast(self, call_id: str) -> None:
         """A call goes on beside the turns, until it is ended."""
         for wire in self._open.pop(call_id, ()):
-            self._left[call_id] = wire
+            self._outlasting[call_id] = wire
 
     def end_all(self) -> Iterator[Json]:
         """The turn is over: what has not ended never will."""
         for wire in [wire for opened in self._open.values() for wire in opened]:
             yield _update(wire, status="failed", content=[text_content("stopped")])
         self._open.clear()
-        self._asked.clear()
+        self._pending.clear()
 
     def _new(self, call_id: str) -> str:
         self._count += 1
@@ -90,7 +90,7 @@ class ToolCalls:
         return wire
 
 
-def _call(wire: str, title: str, kind: Kind, more: Json) -> Json:
+def _call(wire: str, title: str, kind: ToolKind, more: Json) -> Json:
     return {"sessionUpdate": "tool_call", "toolCallId": wire, "title": titled(title), "kind": kind, **more}
 
 

@@ -19,19 +19,19 @@ from codex_py.protocol.questions import (
     PermissionsQuestion,
     ProjectServersQuestion,
     SecretQuestion,
-    answered_all,
+    answer_all,
 )
-from codex_py.server.filled_forms import filled_in
+from codex_py.server.form_answers import read_form_content
 
 _INSTALL: Final = "skill_mcp_dependency_install"
 _AMENDED: Final = "acceptWithExecpolicyAmendment"
 _PATTERN: Final = "execpolicy_amendment"
 
 
-class Choosing(NamedTuple):
+class QuestionPayload(NamedTuple):
     """Questions with options, and what of the client's answer is the answer; `refused` is it where there is none."""
 
-    told: list[dict[str, Any]]
+    questions: list[dict[str, Any]]
     read: Callable[[Mapping[str, Any]], str | None]
     refused: str | None = None
 
@@ -67,7 +67,7 @@ def approval_reader(question: ApprovalQuestion) -> Callable[[Mapping[str, Any]],
     return read
 
 
-def tool_choice(question: ApprovalQuestion) -> Choosing:
+def tool_choice(question: ApprovalQuestion) -> QuestionPayload:
     """A call of an MCP server's tool."""
     labels: dict[str, ApprovalScope] = {
         "Allow once": "once",
@@ -77,29 +77,39 @@ def tool_choice(question: ApprovalQuestion) -> Choosing:
     offered = {label: scope for label, scope in labels.items() if scope in question.scopes}
     text = f"{question.reason}: {question.command}"
     options = [(label, "") for label in offered] + [("Decline", "the call is not made")]
-    return _choosing(f"mcp_tool_call_approval_{question.call_id}", "Approve app tool call?", text, options, offered.get)
+    return _question_payload(
+        f"mcp_tool_call_approval_{question.call_id}", "Approve app tool call?", text, options, offered.get
+    )
 
 
-def model_asks(asks: ModelAsks) -> Choosing:
+def model_asks(asks: ModelAsks) -> QuestionPayload:
     """All that one call of the model's asks, by its own ids; the user may write something else."""
-    told = [
-        _told(one.id, one.header, one.question, [(it.label, it.description) for it in one.options], is_other=True)
-        for one in asks.questions
+    questions = [
+        _question_object(
+            question.id,
+            question.header,
+            question.question,
+            [(it.label, it.description) for it in question.options],
+            is_other=True,
+        )
+        for question in asks.questions
     ]
 
     def read(answer: Mapping[str, Any]) -> str | None:
-        return answered_all([_all_said(answer, one.id) for one in asks.questions]).written()
+        return answer_all([_all_answers(answer, question.id) for question in asks.questions]).written()
 
-    return Choosing(told, read, read({}))
+    return QuestionPayload(questions, read, read({}))
 
 
-def own_choice(question: ChoiceQuestion) -> Choosing:
+def server_choice(question: ChoiceQuestion) -> QuestionPayload:
     """Something an MCP server wants decided; the user may write something else."""
-    options = [(one.label, one.description) for one in question.options]
-    return _choosing(question.id, question.header, question.question, options, lambda said: said, is_other=True)
+    options = [(option.label, option.description) for option in question.options]
+    return _question_payload(
+        question.id, question.header, question.question, options, lambda answer: answer, is_other=True
+    )
 
 
-def form_told(question_id: str, form: McpForm) -> dict[str, Any]:
+def form_payload(question_id: str, form: McpForm) -> dict[str, Any]:
     """What an MCP server asks, as it asked."""
     if form.url:
         return {"mode": "url", "message": form.message, "url": form.url, "elicitationId": question_id}
@@ -111,25 +121,27 @@ def read_form(answer: Mapping[str, Any]) -> str | None:
     """The `action` on a form, with its `content`."""
     match answer.get("action"):
         case "accept":
-            return filled_in(answer.get("content")).written()
+            return read_form_content(answer.get("content")).written()
         case "decline":
             return FormReply("decline").written()
         case _:
             return None
 
 
-def secret(question: SecretQuestion) -> Choosing:
+def secret(question: SecretQuestion) -> QuestionPayload:
     text = f"The skill `{question.skill}` needs the environment variable `{question.name}`. {question.why}".strip()
-    told = _told(question.id, question.name, text, None, is_secret=True)
+    question_payload = _question_object(question.id, question.name, text, None, is_secret=True)
 
     def read(answer: Mapping[str, Any]) -> str | None:
-        return _said(answer, question.id) or None
+        return _first_answer(answer, question.id) or None
 
-    return Choosing([told], read)
+    return QuestionPayload([question_payload], read)
 
 
-def project_servers(question: ProjectServersQuestion) -> Choosing:
-    shown = "; ".join(_server(one.name, one.target, one.passes, changed=one.changed) for one in question.servers)
+def project_servers(question: ProjectServersQuestion) -> QuestionPayload:
+    shown = "; ".join(
+        _server(server.name, server.target, server.passes, changed=server.changed) for server in question.servers
+    )
     text = f"The files of {question.project} name MCP servers: {shown}"
     starts = [("Start", "now, and as long as they stay what they are", "yes")]
     if question.has_commands:
@@ -141,22 +153,24 @@ def project_servers(question: ProjectServersQuestion) -> Choosing:
     never = ("Never", "not as they are now", "never")
     options = [(label, about) for label, about, _ in (*starts, ("Not now", "not in this session", ""), never)]
     meaning = {label: answer for label, _, answer in (*starts, never)}
-    return _choosing(question.id, "Start the project's MCP servers?", text, options, meaning.get)
+    return _question_payload(question.id, "Start the project's MCP servers?", text, options, meaning.get)
 
 
-def install(question: McpInstallQuestion) -> Choosing:
-    names = ", ".join(sorted(one.name for one in question.servers))
-    targets = "; ".join(f"{one.name}: {one.target}" for one in question.servers)
+def install(question: McpInstallQuestion) -> QuestionPayload:
+    names = ", ".join(sorted(server.name for server in question.servers))
+    targets = "; ".join(f"{server.name}: {server.target}" for server in question.servers)
     text = f"The skills you named need MCP servers that are not configured: {names} ({targets}). Add them now?"
     options = [("Install", "adds them to config.toml and starts them"), ("Continue anyway", "goes on without them")]
-    return _choosing(_INSTALL, "Install MCP servers?", text, options, {"Install": "yes"}.get)
+    return _question_payload(_INSTALL, "Install MCP servers?", text, options, {"Install": "yes"}.get)
 
 
-def permissions_told(question: PermissionsQuestion) -> dict[str, Any]:
+def permissions_payload(question: PermissionsQuestion) -> dict[str, Any]:
     """What commands would be allowed."""
     return {
         "network": {"enabled": True} if question.network else None,
-        "fileSystem": {"read": None, "write": [str(folder) for folder in question.write]} if question.write else None,
+        "fileSystem": {"read": None, "write": [str(directory) for directory in question.write]}
+        if question.write
+        else None,
     }
 
 
@@ -169,12 +183,12 @@ def permissions_reader(question: PermissionsQuestion) -> Callable[[Mapping[str, 
         write = as_list(as_object(granted.get("fileSystem")).get("write"))
         if question.network and not network:
             return None
-        return "yes" if {str(folder) for folder in question.write} <= {str(one) for one in write} else None
+        return "yes" if {str(directory) for directory in question.write} <= {str(path) for path in write} else None
 
     return read
 
 
-def _choosing(
+def _question_payload(
     question_id: str,
     header: str,
     text: str,
@@ -182,17 +196,17 @@ def _choosing(
     meaning: Callable[[str], str | None],
     *,
     is_other: bool = False,
-) -> Choosing:
-    told = _told(question_id, header, text, options, is_other=is_other)
+) -> QuestionPayload:
+    question = _question_object(question_id, header, text, options, is_other=is_other)
 
     def read(answer: Mapping[str, Any]) -> str | None:
-        said = _said(answer, question_id)
-        return None if said is None else meaning(said)
+        chosen = _first_answer(answer, question_id)
+        return None if chosen is None else meaning(chosen)
 
-    return Choosing([told], read)
+    return QuestionPayload([question], read)
 
 
-def _told(
+def _question_object(
     question_id: str,
     header: str,
     text: str,
@@ -211,20 +225,20 @@ def _told(
     }
 
 
-def _said(answer: Mapping[str, Any], question_id: str) -> str | None:
+def _first_answer(answer: Mapping[str, Any], question_id: str) -> str | None:
     """The first answer to a question: a label, or what the user wrote."""
-    said = _all_said(answer, question_id)
-    return said[0] if said else None
+    answers = _all_answers(answer, question_id)
+    return answers[0] if answers else None
 
 
-def _all_said(answer: Mapping[str, Any], question_id: str) -> list[str]:
+def _all_answers(answer: Mapping[str, Any], question_id: str) -> list[str]:
     """All of them: labels, and what the user wrote beside. What is no text ends them."""
-    said = as_list(as_object(as_object(answer.get("answers")).get(question_id)).get("answers"))
-    return list(takewhile(_is_text, said))
+    answers = as_list(as_object(as_object(answer.get("answers")).get(question_id)).get("answers"))
+    return list(takewhile(_is_text, answers))
 
 
-def _is_text(said: object) -> bool:
-    return isinstance(said, str)
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _scope(question: ApprovalQuestion, scope: ApprovalScope) -> ApprovalScope | None:

@@ -10,54 +10,54 @@ from codex_py.protocol.input import ImageInput, ImageUrlInput, SkillInput, TextI
 from codex_py.server.messages import RpcError
 from codex_py.server.params import Params
 
-_KINDS: Final = ("text", "image", "localImage", "skill", "mention", "audio", "localAudio")
+_INPUT_TYPES: Final = ("text", "image", "localImage", "skill", "mention", "audio", "localAudio")
 _SKILL: Final = "skill://"
-_MOST_INPUTS: Final = 1000
+_MAX_INPUTS: Final = 1000
 
 
-class Given(NamedTuple):
-    """The inputs, and what the client is told of them when a turn takes them up."""
+class TurnInputs(NamedTuple):
+    """The inputs, and the content sent to the client when a turn takes them."""
 
     inputs: tuple[UserInput, ...]
     content: Sequence[dict[str, Any]]
 
 
-def read_inputs(params: Params) -> Given:
+def read_inputs(params: Params) -> TurnInputs:
     """The `input` of a turn. Raises `RpcError`."""
-    parts = params.parts("input")
-    if parts is None:
+    items = params.nested_list("input")
+    if items is None:
         raise params.missing("input")
-    if len(parts) > _MOST_INPUTS:
-        raise RpcError(f"invalid request: `input` has more than {_MOST_INPUTS} parts")
-    read = [_read(part) for part in parts]
-    return Given(tuple(given for given, _ in read), [content for _, content in read])
+    if len(items) > _MAX_INPUTS:
+        raise RpcError(f"invalid request: `input` has more than {_MAX_INPUTS} parts")
+    read = [_read(item) for item in items]
+    return TurnInputs(tuple(value for value, _ in read), [content for _, content in read])
 
 
-def is_said(content: dict[str, Any]) -> bool:
+def is_message_text(content: dict[str, Any]) -> bool:
     """Whether a part of the content is a text of the user's message."""
     return content["type"] == "text" or (content["type"] == "mention" and not content["path"].startswith(_SKILL))
 
 
-def _read(part: Params) -> tuple[UserInput, dict[str, Any]]:
-    match part.one_of("type", _KINDS):
+def _read(item: Params) -> tuple[UserInput, dict[str, Any]]:
+    match item.choice("type", _INPUT_TYPES):
         case "text":
-            text = part.text("text")
-            return TextInput(text), {"type": "text", "text": text, "text_elements": part.given("text_elements") or []}
+            text = item.text("text")
+            return TextInput(text), {"type": "text", "text": text, "text_elements": item.raw("text_elements") or []}
         case "image":
-            url = part.text("url")
+            url = item.text("url")
             return ImageUrlInput(url), {"type": "image", "url": url}
         case "localImage":
-            path = part.text("path")
+            path = item.text("path")
             return ImageInput(Path(path)), {"type": "localImage", "path": path}
         case "skill":
-            name, path = part.text("name"), part.text("path")
+            name, path = item.text("name"), item.text("path")
             return SkillInput(name, Path(path)), {"type": "skill", "name": name, "path": path}
         case "mention":
-            return _mention(part.text("name"), part.text("path"))
+            return _mention(item.text("name"), item.text("path"))
         case None:
-            raise part.missing("type")
-        case kind:
-            raise RpcError(f"inputs of the type `{kind}` are not taken")
+            raise item.missing("type")
+        case item_type:
+            raise RpcError(f"inputs of the type `{item_type}` are not taken")
 
 
 def _mention(name: str, path: str) -> tuple[UserInput, dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
-from codex_py.core.past_turns import PastItem, UserSaid
+from codex_py.core.stored_turns import PastItem, PastUserMessage
 from codex_py.protocol import events
 from codex_py.protocol.agents import AgentState, AgentStatus, AgentTool
 from codex_py.protocol.encoding import as_list, as_object, decode_json
@@ -79,7 +79,7 @@ def command_finished(item_id: str, event: events.CommandFinished) -> Item:
 
 def file_change(item_id: str, changes: Sequence[events.FileChange], status: str) -> Item:
     """`status` is `inProgress`, `completed`, `failed` or `declined`."""
-    return {"type": "fileChange", "id": item_id, "changes": [_change(one) for one in changes], "status": status}
+    return {"type": "fileChange", "id": item_id, "changes": [_change(change) for change in changes], "status": status}
 
 
 def mcp_call_started(item_id: str, event: events.McpCallStarted) -> Item:
@@ -101,7 +101,7 @@ def mcp_call_finished(item_id: str, event: events.McpCallFinished) -> Item:
 
 
 def web_search(item_id: str, event: events.WebSearched) -> Item:
-    kind = _SEARCHES.get(str(event.action.get("type")), "other")
+    action_type = _SEARCHES.get(str(event.action.get("type")), "other")
     fields = {
         "search": {"query": event.query, "queries": None},
         "openPage": {"url": event.action.get("url")},
@@ -111,7 +111,7 @@ def web_search(item_id: str, event: events.WebSearched) -> Item:
         "type": "webSearch",
         "id": item_id,
         "query": event.query,
-        "action": {"type": kind, **fields.get(kind, {})},
+        "action": {"type": action_type, **fields.get(action_type, {})},
         "results": None,
     }
 
@@ -126,11 +126,11 @@ def agent_call(item_id: str, thread_id: str, event: events.AgentCallStarted | ev
         "tool": _AGENT_TOOLS[event.tool],
         "status": status,
         "senderThreadId": thread_id,
-        "receiverThreadIds": [one.id for one in agents] if ended else list(event.targets),
+        "receiverThreadIds": [agent.id for agent in agents] if ended else list(event.targets),
         "prompt": event.prompt,
         "model": None,
         "reasoningEffort": None,
-        "agentsStates": {one.id: _agent_state(one) for one in agents},
+        "agentsStates": {agent.id: _agent_state(agent) for agent in agents},
     }
 
 
@@ -150,7 +150,7 @@ def numbered(turn_id: str, number: int) -> str:
 def past_item(item_id: str, past: PastItem) -> Item | None:
     """An item of an earlier turn; None for what the protocol has no item for."""
     match past.happened:
-        case UserSaid(text, pictures):
+        case PastUserMessage(text, pictures):
             content = [text_content(text)] if text else []
             return user_message(item_id, [*({"type": "image", "url": url} for url in pictures), *content])
         case events.MessageDone(text):
@@ -176,10 +176,10 @@ def milliseconds(seconds: float) -> int:
 
 
 def _change(change: events.FileChange) -> Item:
-    kind: Item = {"type": change.kind}
+    change_type: Item = {"type": change.kind}
     if change.kind == "update":
-        kind["move_path"] = None if change.move_path is None else str(change.move_path)
-    return {"path": str(change.path), "kind": kind, "diff": _bare_diff(change)}
+        change_type["move_path"] = None if change.move_path is None else str(change.move_path)
+    return {"path": str(change.path), "kind": change_type, "diff": _bare_diff(change)}
 
 
 def _bare_diff(change: events.FileChange) -> str:
@@ -211,7 +211,7 @@ def _mcp_call(item_id: str, server: str, tool: str, arguments: object) -> Item:
 
 
 def _past_tool_call(item_id: str, event: events.ToolCallFinished) -> Item | None:
-    """A call of an MCP server's tool; the others were told of in other ways."""
+    """A call of an MCP server's tool; the others have events of their own."""
     server, _, tool = event.tool.removeprefix("mcp__").rpartition(".")
     if not tool or not event.tool.startswith("mcp__"):
         return None

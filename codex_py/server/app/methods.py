@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeAlias
 
 from codex_py.server.app import command_methods, config_methods, skill_methods, thread_methods, turn_methods
-from codex_py.server.app.desk import Answered, Desk
+from codex_py.server.app.client_context import ClientContext, MethodResult
 from codex_py.server.app.list_methods import list_threads
 from codex_py.server.params import Params
 
-Method: TypeAlias = Callable[[Desk, Params], Awaitable[Answered]]
+Method: TypeAlias = Callable[[ClientContext, Params], Awaitable[MethodResult]]
 
 METHODS: Final[Mapping[str, Method]] = {
     "thread/start": thread_methods.start,

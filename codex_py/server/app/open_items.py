@@ -23,17 +23,17 @@ class _Open(NamedTuple):
 class OpenItems:
     """By a key: the id of a call, or a word for what there is one of at a time.
 
-    `tell` sends a notification about an item of a turn; `turn_id` gives the running turn.
+    `notify` sends a notification about an item of a turn; `turn_id` gives the running turn.
     """
 
-    def __init__(self, tell: Callable[[str, str, Item, dict[str, Any]], None], turn_id: Callable[[], str]) -> None:
-        self._tell = tell
+    def __init__(self, notify: Callable[[str, str, Item, dict[str, Any]], None], turn_id: Callable[[], str]) -> None:
+        self._notify = notify
         self._turn_id = turn_id
         self._open: dict[str, list[_Open]] = {}
         # Begun by a question, before the work.
-        self._asked: set[str] = set()
+        self._pending: set[str] = set()
         # Those whose question ends them, whatever turns do.
-        self._kept: set[str] = set()
+        self._held: set[str] = set()
 
     def get(self, key: str) -> Item | None:
         """The item that is open under a key, the one that began first."""
@@ -45,31 +45,31 @@ class OpenItems:
         opened = self._open.get(key)
         return opened[0].turn_id if opened else self._turn_id()
 
-    def ask(self, key: str, item: Item, *, keep: bool = False) -> None:
-        """Tell of an item that the client is asked about before it begins, unless it has been told of.
+    def begin_pending(self, key: str, item: Item, *, keep: bool = False) -> None:
+        """Announce an item that the client is asked about before it begins, unless it was announced.
 
         With `keep` no turn ends it.
         """
         if not self._open.get(key):
             self.begin(key, item)
-            (self._kept if keep else self._asked).add(key)
+            (self._held if keep else self._pending).add(key)
 
     def begin(self, key: str, item: Item) -> None:
-        """Tell that an item begins; of one that a question has told of already nothing is told."""
-        if key in self._asked:
-            self._asked.discard(key)
+        """Notify that an item begins, unless a question has announced it already."""
+        if key in self._pending:
+            self._pending.discard(key)
             return
         opened = _Open(item, _now_ms(), self._turn_id())
         self._open.setdefault(key, []).append(opened)
         stamped = _stamped(item, opened.began, None)
-        self._tell("item/started", opened.turn_id, stamped, {"startedAtMs": opened.began})
+        self._notify("item/started", opened.turn_id, stamped, {"startedAtMs": opened.began})
 
     def end(self, key: str, item: Item) -> Item:
-        """Tell that an item has ended, and first that it began where nobody has; gives back what was told."""
+        """Notify that an item has ended, and first that it began if that was not sent; gives back the item sent."""
         if not self._open.get(key):
             self.begin(key, item)
-        self._asked.discard(key)
-        self._kept.discard(key)
+        self._pending.discard(key)
+        self._held.discard(key)
         opened = self._open[key].pop(0)
         if not self._open[key]:
             del self._open[key]
@@ -78,30 +78,30 @@ class OpenItems:
     def end_turn(self, unfinished: Callable[[Item], Item | None]) -> None:
         """End what its turn leaves behind, but for commands, which may go on.
 
-        What was only asked about is declined. `unfinished` makes what is told of any other, None where nothing is.
+        What was only asked about is declined. `unfinished` makes the item sent for any other, None to send nothing.
         """
         left, self._open = self._open, {}
-        asked, self._asked = self._asked, set()
+        pending, self._pending = self._pending, set()
         for key, opened in left.items():
-            for one in opened:
-                if key in asked:
-                    self._end(one, {**one.item, "status": "declined"})
-                elif key in self._kept or one.item["type"] == _OUTLASTS:
-                    self._open.setdefault(key, []).append(one)
-                elif (item := unfinished(one.item)) is not None:
-                    self._end(one, item)
+            for open_item in opened:
+                if key in pending:
+                    self._end(open_item, {**open_item.item, "status": "declined"})
+                elif key in self._held or open_item.item["type"] == _OUTLASTS:
+                    self._open.setdefault(key, []).append(open_item)
+                elif (item := unfinished(open_item.item)) is not None:
+                    self._end(open_item, item)
 
     def close(self) -> None:
         """The thread is over, and with it the commands that its turns have left running."""
         left, self._open = self._open, {}
-        for one in (one for opened in left.values() for one in opened):
-            self._end(one, {**one.item, "status": "failed"})
+        for open_item in (open_item for opened in left.values() for open_item in opened):
+            self._end(open_item, {**open_item.item, "status": "failed"})
 
     def _end(self, opened: _Open, item: Item) -> Item:
         now = _now_ms()
-        told = _stamped(item, opened.began, now)
-        self._tell("item/completed", opened.turn_id, told, {"completedAtMs": now})
-        return told
+        stamped = _stamped(item, opened.began, now)
+        self._notify("item/completed", opened.turn_id, stamped, {"completedAtMs": now})
+        return stamped
 
 
 def _stamped(item: Item, began: int, ended: int | None) -> Item:

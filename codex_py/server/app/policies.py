@@ -1,4 +1,4 @@
-"""Approval and sandbox policies as the protocol writes them, read and told."""
+"""Approval and sandbox policies as the protocol writes them, read and written."""
 
 from __future__ import annotations
 
@@ -20,53 +20,53 @@ from codex_py.server.messages import RpcError
 from codex_py.server.params import Params
 
 _SANDBOXES: Final = ("readOnly", "workspaceWrite", "dangerFullAccess", "externalSandbox")
-_KINDS: Final = ("sandbox_approval", "rules", "mcp_elicitations", "skill_approval", "request_permissions")
+_GRANULAR_FLAGS: Final = ("sandbox_approval", "rules", "mcp_elicitations", "skill_approval", "request_permissions")
 
 
 def read_approval(params: Params, name: str = "approvalPolicy") -> ApprovalPolicy | None:
     """The approval policy among the parameters."""
-    given = params.given(name)
-    if not isinstance(given, dict):
-        return params.one_of(name, APPROVAL_POLICIES)
-    table = Params(as_object(cast("object", given)), f"{name}.")
-    granular = table.part("granular")
+    value = params.raw(name)
+    if not isinstance(value, dict):
+        return params.choice(name, APPROVAL_POLICIES)
+    table = Params(as_object(cast("object", value)), f"{name}.")
+    granular = table.nested("granular")
     if granular is None:
         raise table.missing("granular")
-    return GranularApproval(**{kind: granular.flag(kind) for kind in _KINDS})
+    return GranularApproval(**{flag: granular.flag(flag) for flag in _GRANULAR_FLAGS})
 
 
 def read_sandbox(params: Params, name: str = "sandboxPolicy") -> SandboxPolicy | None:
     """The sandbox policy among the parameters. One that is only read in has no network here."""
-    given = params.part(name)
-    if given is None:
+    policy = params.nested(name)
+    if policy is None:
         return None
-    match given.one_of("type", _SANDBOXES):
+    match policy.choice("type", _SANDBOXES):
         case "readOnly":
-            if given.flag("networkAccess"):
+            if policy.flag("networkAccess"):
                 raise RpcError(f"`{name}` asks for a network, which the read-only sandbox does not have")
             return ReadOnly()
         case "workspaceWrite":
-            roots = [Path(root) for root in given.texts("writableRoots") or ()]
+            roots = [Path(root) for root in policy.texts("writableRoots") or ()]
             if not all(root.is_absolute() for root in roots):
                 raise RpcError(f"invalid request: `{name}.writableRoots` has a path that is not absolute")
             return WorkspaceWrite(
                 writable_roots=tuple(roots),
-                network_access=given.flag("networkAccess"),
-                exclude_tmpdir_env_var=given.flag("excludeTmpdirEnvVar"),
-                exclude_slash_tmp=given.flag("excludeSlashTmp"),
+                network_access=policy.flag("networkAccess"),
+                exclude_tmpdir_env_var=policy.flag("excludeTmpdirEnvVar"),
+                exclude_slash_tmp=policy.flag("excludeSlashTmp"),
             )
         case "dangerFullAccess" | "externalSandbox":
             # In a sandbox of the client's own, commands are not held a second time.
             return DangerFullAccess()
         case _:
-            raise given.missing("type")
+            raise policy.missing("type")
 
 
-def told_approval(policy: ApprovalPolicy) -> Any:
+def approval_value(policy: ApprovalPolicy) -> Any:
     return approval_payload(policy)
 
 
-def told_sandbox(policy: SandboxPolicy) -> dict[str, Any]:
+def sandbox_payload(policy: SandboxPolicy) -> dict[str, Any]:
     match policy:
         case ReadOnly():
             return {"type": "readOnly", "networkAccess": False}

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from codex_py.errors import UserError
-from codex_py.server.app.connection import Connection
-from codex_py.server.app.desk import Answered, Desk
+from codex_py.server.app.client_context import ClientContext, MethodResult
+from codex_py.server.app.connection import ClientConnection
 from codex_py.server.app.methods import METHODS
 from codex_py.server.app.start import initialize
-from codex_py.server.host import Host
+from codex_py.server.host import ServerHostProtocol
 from codex_py.server.messages import (
     PARSE_ERROR,
-    Call,
+    ClientCall,
     Reply,
     RpcError,
     Unreadable,
@@ -22,7 +22,7 @@ from codex_py.server.messages import (
 )
 from codex_py.server.params import Params
 from codex_py.server.pipes import LineSource, LineTooLong, Outbox
-from codex_py.server.requests import Request, Requests
+from codex_py.server.requests import ClientRequest, Requests
 from codex_py.server.serving import serve_at_stdio
 
 # These must not wait for what they are about.
@@ -31,12 +31,12 @@ _AT_ONCE: Final = frozenset({"turn/interrupt"})
 _LONG: Final = "command/exec"
 
 
-async def run_app_server(host: Host, report_crash: Callable[[BaseException], str]) -> int:
+async def run_app_server(host: ServerHostProtocol, report_crash: Callable[[BaseException], str]) -> int:
     """Serve the client at stdin and stdout; the exit status. `report_crash` keeps a bug and gives a line about it."""
 
     def begin(outbox: Outbox) -> AppServer:
-        connection = Connection(outbox.put, lambda: outbox.waiting)
-        return AppServer(Desk(host, connection, report_crash), report_crash)
+        connection = ClientConnection(outbox.put, lambda: outbox.waiting)
+        return AppServer(ClientContext(host, connection, report_crash), report_crash)
 
     return await serve_at_stdio(begin)
 
@@ -44,9 +44,9 @@ async def run_app_server(host: Host, report_crash: Callable[[BaseException], str
 class AppServer:
     """Requests about one thread are carried out in the order they came, all others at once."""
 
-    def __init__(self, desk: Desk, report_crash: Callable[[BaseException], str]) -> None:
-        self._desk = desk
-        self._connection = desk.connection
+    def __init__(self, context: ClientContext, report_crash: Callable[[BaseException], str]) -> None:
+        self._context = context
+        self._connection = context.connection
         self._requests = Requests(report_crash)
         self._last: dict[str, asyncio.Task[None]] = {}
 
@@ -57,14 +57,14 @@ class AppServer:
     async def close(self) -> None:
         """Stop the requests under way, and end every thread in order."""
         await self._requests.stop()
-        await self._desk.close()
+        await self._context.close()
 
     def _take(self, line: bytes | LineTooLong) -> None:
         if isinstance(line, LineTooLong):
             self._connection.refuse(None, RpcError(str(line), code=PARSE_ERROR))
             return
         match read_message(line):
-            case Call() as call:
+            case ClientCall() as call:
                 self._begin(call)
             case Reply(request_id, result):
                 self._connection.note_reply(request_id, result)
@@ -74,12 +74,12 @@ class AppServer:
                 # What a client only tells, such as `initialized`, changes nothing here.
                 pass
 
-    def _begin(self, call: Call) -> None:
+    def _begin(self, call: ClientCall) -> None:
         thread_id = _thread_of(call)
         before = None if thread_id is None else self._last.get(thread_id)
-        request = Request(call, self._connection)
+        request = ClientRequest(call, self._connection)
         is_long = call.method == _LONG
-        if is_long and not self._requests.has_room:
+        if is_long and not self._requests.has_capacity:
             request.refuse(RpcError(f"too many requests of the kind `{_LONG}` are under way"))
             return
         task = self._requests.begin(self._answer(request, before), request.note_bug, is_long=is_long)
@@ -95,11 +95,11 @@ class AppServer:
         if self._last.get(thread_id) is done:
             del self._last[thread_id]
 
-    async def _answer(self, request: Request, before: asyncio.Task[None] | None) -> None:
+    async def _answer(self, request: ClientRequest, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait([before])
         try:
-            answered = await self._carried_out(request.call)
+            answered = await self._run_method(request.call)
         except RpcError as error:
             request.refuse(error)
         except UserError as error:
@@ -107,25 +107,25 @@ class AppServer:
             request.refuse(RpcError(f"{error}{hint}"))
         else:
             task = asyncio.current_task()
-            if task is not None and answered.opens is not None and answered.opens not in self._last:
+            if task is not None and answered.opened_thread is not None and answered.opened_thread not in self._last:
                 # Its client knows the thread now, and it is open when what follows has been done.
-                self._let_wait_for(task, answered.opens)
+                self._let_wait_for(task, answered.opened_thread)
             request.answer(answered.result)
-            if answered.then is not None:
-                await answered.then()
+            if answered.follow_up is not None:
+                await answered.follow_up()
 
-    async def _carried_out(self, call: Call) -> Answered:
+    async def _run_method(self, call: ClientCall) -> MethodResult:
         if call.method == "initialize":
-            return initialize(self._desk, Params(call.params))
-        if self._desk.client is None:
+            return initialize(self._context, Params(call.params))
+        if self._context.client is None:
             raise RpcError("not initialized")
         method = METHODS.get(call.method)
         if method is None:
             raise RpcError(f"invalid request: unknown method `{call.method[:200]}`")
-        return await method(self._desk, Params(call.params))
+        return await method(self._context, Params(call.params))
 
 
-def _thread_of(call: Call) -> str | None:
+def _thread_of(call: ClientCall) -> str | None:
     """The thread whose requests this one waits for."""
     params = call.params
     if call.method in _AT_ONCE or not isinstance(params, dict):

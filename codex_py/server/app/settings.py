@@ -6,10 +6,10 @@ from typing import Any
 
 from codex_py.config.schema import Config
 from codex_py.core.turn_context import TurnSettings
-from codex_py.server.app.policies import told_approval, told_sandbox
+from codex_py.server.app.policies import approval_value, sandbox_payload
 
 
-def told_settings(settings: TurnSettings, config: Config, plan: bool) -> dict[str, Any]:
+def settings_payload(settings: TurnSettings, config: Config, plan: bool) -> dict[str, Any]:
     """What holds from the next turn on."""
     model = settings.model
     mode = {"model": model.model, "reasoning_effort": model.effort, "developer_instructions": None}
@@ -17,9 +17,9 @@ def told_settings(settings: TurnSettings, config: Config, plan: bool) -> dict[st
         "disabledPluginIds": [],
         "cwd": str(settings.cwd),
         "environments": None,
-        "approvalPolicy": told_approval(settings.approval),
+        "approvalPolicy": approval_value(settings.approval),
         "approvalsReviewer": "user",
-        "sandboxPolicy": told_sandbox(settings.sandbox_policy),
+        "sandboxPolicy": sandbox_payload(settings.sandbox_policy),
         "activePermissionProfile": None,
         "model": model.model,
         "modelProvider": config.model_provider,
@@ -32,7 +32,7 @@ def told_settings(settings: TurnSettings, config: Config, plan: bool) -> dict[st
     }
 
 
-def told_opening(settings: TurnSettings, config: Config) -> dict[str, Any]:
+def opening_payload(settings: TurnSettings, config: Config) -> dict[str, Any]:
     """The settings beside a thread that was opened."""
     return {
         "model": settings.model.model,
@@ -42,10 +42,10 @@ def told_opening(settings: TurnSettings, config: Config) -> dict[str, Any]:
         "cwd": str(settings.cwd),
         "runtimeWorkspaceRoots": [str(settings.cwd)],
         "instructionSources": [],
-        "approvalPolicy": told_approval(settings.approval),
+        "approvalPolicy": approval_value(settings.approval),
         # Nobody else answers here, whoever the client would like to.
         "approvalsReviewer": "user",
-        "sandbox": told_sandbox(settings.sandbox_policy),
+        "sandbox": sandbox_payload(settings.sandbox_policy),
         "activePermissionProfile": None,
         "reasoningEffort": settings.model.effort,
         "multiAgentMode": "explicitRequestOnly",

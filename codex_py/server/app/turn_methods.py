@@ -8,12 +8,12 @@ from typing import Final
 from codex_py.core.review import BranchChanges, CommitChanges, ReviewTarget, UncommittedChanges, review_prompt
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.input import TextInput
-from codex_py.server.app.desk import Answered, Desk
-from codex_py.server.app.inputs import Given, read_inputs
+from codex_py.server.app.client_context import ClientContext, MethodResult
+from codex_py.server.app.event_translator import EventTranslator
+from codex_py.server.app.inputs import TurnInputs, read_inputs
 from codex_py.server.app.items import text_content
-from codex_py.server.app.openings import read_override
-from codex_py.server.app.teller import Teller
-from codex_py.server.app.turns import told_turn
+from codex_py.server.app.thread_options import read_override
+from codex_py.server.app.turns import turn_payload
 from codex_py.server.live_thread import LiveThread
 from codex_py.server.messages import RpcError
 from codex_py.server.params import Params
@@ -21,92 +21,99 @@ from codex_py.server.params import Params
 _TARGETS: Final = ("uncommittedChanges", "baseBranch", "commit", "custom")
 
 
-async def start(desk: Desk, params: Params) -> Answered:
+async def start(context: ClientContext, params: Params) -> MethodResult:
     """`turn/start`: begins a turn, or says it to the one that runs."""
-    thread = desk.live(params.text("threadId"))
-    given = read_inputs(params)
+    thread = context.live(params.text("threadId"))
+    inputs = read_inputs(params)
     schema = _schema(params)
-    if params.given("toolOutput"):
+    if params.raw("toolOutput"):
         raise RpcError("`toolOutput` is not supported")
-    return await _said(desk, thread, given, params, schema=schema)
+    return await _submit(context, thread, inputs, params, schema=schema)
 
 
-async def steer(desk: Desk, params: Params) -> Answered:
+async def steer(context: ClientContext, params: Params) -> MethodResult:
     """`turn/steer`: says something to the running turn, which has to be the one that the client means."""
-    thread = desk.live(params.text("threadId"))
-    given = read_inputs(params)
+    thread = context.live(params.text("threadId"))
+    inputs = read_inputs(params)
     _check_running(thread, params.text("expectedTurnId"), "steer")
-    teller = desk.teller(thread)
-    with teller.held():
-        turn_id = await _say(teller, thread, given)
-    return Answered({"turnId": turn_id}, teller.released)
+    translator = context.translator(thread)
+    with translator.holding_back():
+        turn_id = await _start_or_steer(translator, thread, inputs)
+    return MethodResult({"turnId": turn_id}, translator.released)
 
 
-async def interrupt(desk: Desk, params: Params) -> Answered:
+async def interrupt(context: ClientContext, params: Params) -> MethodResult:
     """`turn/interrupt`"""
-    thread = desk.live(params.text("threadId"))
+    thread = context.live(params.text("threadId"))
     _check_running(thread, params.text("turnId"), "interrupt")
-    desk.teller(thread).forget_expected()
+    context.translator(thread).forget_expected()
     thread.interrupt()
-    return Answered({})
+    return MethodResult({})
 
 
-async def compact(desk: Desk, params: Params) -> Answered:
+async def compact(context: ClientContext, params: Params) -> MethodResult:
     """`thread/compact/start`"""
-    thread = desk.live(params.text("threadId"))
-    teller = desk.teller(thread)
-    with teller.held():
+    thread = context.live(params.text("threadId"))
+    translator = context.translator(thread)
+    with translator.holding_back():
         await thread.compact()
-    return Answered({}, teller.released)
+    return MethodResult({}, translator.released)
 
 
-async def shell(desk: Desk, params: Params) -> Answered:
+async def shell(context: ClientContext, params: Params) -> MethodResult:
     """`thread/shellCommand`: a command of the user's own, outside the sandbox."""
-    thread = desk.live(params.text("threadId"))
+    thread = context.live(params.text("threadId"))
     command = params.text("command").strip()
     if not command:
         raise RpcError("`command` is empty")
     thread.shell(command)
-    return Answered({})
+    return MethodResult({})
 
 
-async def update_settings(desk: Desk, params: Params) -> Answered:
+async def update_settings(context: ClientContext, params: Params) -> MethodResult:
     """`thread/settings/update`: settings from the next turn on."""
-    thread = desk.live(params.text("threadId"))
-    teller = desk.teller(thread)
-    with teller.held():
+    thread = context.live(params.text("threadId"))
+    translator = context.translator(thread)
+    with translator.holding_back():
         await _override(thread, params)
-    return Answered({}, teller.released)
+    return MethodResult({}, translator.released)
 
 
-async def review(desk: Desk, params: Params) -> Answered:
+async def review(context: ClientContext, params: Params) -> MethodResult:
     """`review/start`: a turn that looks at changes, in the thread itself."""
-    thread = desk.live(params.text("threadId"))
-    if params.one_of("delivery", ("inline", "detached")) == "detached":
+    thread = context.live(params.text("threadId"))
+    if params.choice("delivery", ("inline", "detached")) == "detached":
         raise RpcError("a detached review is not supported: start a thread for it")
-    wanted = params.part("target")
-    if wanted is None:
+    target = params.nested("target")
+    if target is None:
         raise params.missing("target")
-    prompt = await asyncio.to_thread(_review_prompt, wanted, thread)
-    answered = await _said(desk, thread, Given((TextInput(prompt),), [text_content(prompt)]), params)
-    return Answered({**answered.result, "reviewThreadId": thread.id}, answered.then)
+    prompt = await asyncio.to_thread(_review_prompt, target, thread)
+    answered = await _submit(context, thread, TurnInputs((TextInput(prompt),), [text_content(prompt)]), params)
+    return MethodResult({**answered.result, "reviewThreadId": thread.id}, answered.follow_up)
 
 
-async def _said(
-    desk: Desk, thread: LiveThread, given: Given, params: Params, *, schema: dict[str, object] | None = None
-) -> Answered:
-    teller = desk.teller(thread)
-    with teller.held():
+async def _submit(
+    context: ClientContext,
+    thread: LiveThread,
+    inputs: TurnInputs,
+    params: Params,
+    *,
+    schema: dict[str, object] | None = None,
+) -> MethodResult:
+    translator = context.translator(thread)
+    with translator.holding_back():
         await _override(thread, params)
-        turn_id = await _say(teller, thread, given, schema)
-    return Answered({"turn": told_turn(turn_id)}, teller.released)
+        turn_id = await _start_or_steer(translator, thread, inputs, schema)
+    return MethodResult({"turn": turn_payload(turn_id)}, translator.released)
 
 
-async def _say(teller: Teller, thread: LiveThread, given: Given, schema: dict[str, object] | None = None) -> str:
-    with teller.expecting(given.content):
+async def _start_or_steer(
+    translator: EventTranslator, thread: LiveThread, inputs: TurnInputs, schema: dict[str, object] | None = None
+) -> str:
+    with translator.expecting(inputs.content):
         if thread.turn_id is not None:
-            return await thread.steer(given.inputs)
-        return await thread.start_turn(given.inputs, schema=schema)
+            return await thread.steer(inputs.inputs)
+        return await thread.start_turn(inputs.inputs, schema=schema)
 
 
 async def _override(thread: LiveThread, params: Params) -> None:
@@ -124,20 +131,20 @@ def _schema(params: Params) -> dict[str, object] | None:
     return schema
 
 
-def _check_running(thread: LiveThread, wanted: str, verb: str) -> None:
+def _check_running(thread: LiveThread, expected_id: str, verb: str) -> None:
     if thread.turn_id is None:
         raise RpcError(f"no active turn to {verb}")
-    if thread.turn_id != wanted:
-        raise RpcError(f"expected active turn id `{wanted[:80]}` but found `{thread.turn_id}`")
+    if thread.turn_id != expected_id:
+        raise RpcError(f"expected active turn id `{expected_id[:80]}` but found `{thread.turn_id}`")
 
 
-def _review_prompt(wanted: Params, thread: LiveThread) -> str:
-    kind = wanted.one_of("type", _TARGETS)
-    if kind == "custom":
-        return wanted.text("instructions")
+def _review_prompt(params: Params, thread: LiveThread) -> str:
+    target_type = params.choice("type", _TARGETS)
+    if target_type == "custom":
+        return params.text("instructions")
     target: ReviewTarget = UncommittedChanges()
-    if kind == "baseBranch":
-        target = BranchChanges(wanted.text("branch"))
-    elif kind == "commit":
-        target = CommitChanges(wanted.text("sha"), wanted.text_or_none("title") or "")
+    if target_type == "baseBranch":
+        target = BranchChanges(params.text("branch"))
+    elif target_type == "commit":
+        target = CommitChanges(params.text("sha"), params.text_or_none("title") or "")
     return review_prompt(target, thread.git())

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from codex_py.core.past_turns import PastTurn
+from codex_py.core.stored_turns import PastTurn
 from codex_py.server.app.items import Item, numbered, past_item
 
 
-def told_turn(
+def turn_payload(
     turn_id: str,
     status: str = "inProgress",
     *,
@@ -41,9 +41,9 @@ def past_turn(turn: PastTurn, *, running: str | None) -> dict[str, Any]:
     """
     status = "inProgress" if turn.id == running else turn.end or "interrupted"
     number = count(1)
-    told = [past_item(past.id or numbered(turn.id, next(number)), past) for past in turn.items]
-    items = [item for item in told if item is not None]
-    whole = told_turn(
+    entries = [past_item(past.id or numbered(turn.id, next(number)), past) for past in turn.items]
+    items = [item for item in entries if item is not None]
+    payload = turn_payload(
         turn.id,
         status,
         items=items,
@@ -51,7 +51,7 @@ def past_turn(turn: PastTurn, *, running: str | None) -> dict[str, Any]:
         began=turn.began,
         ended=turn.ended,
     )
-    return {**whole, "itemsView": "full"}
+    return {**payload, "itemsView": "full"}
 
 
 def turn_error(message: str) -> dict[str, Any]:

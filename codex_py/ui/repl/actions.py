@@ -11,7 +11,7 @@ from codex_py.protocol import events
 from codex_py.render.entry import Flow
 from codex_py.render.theme import Theme
 from codex_py.render.transcript import render_items
-from codex_py.ui.repl.desk import Desk
+from codex_py.ui.repl.command_context import CommandContext
 from codex_py.ui.repl.drafts import draft_file
 from codex_py.ui.repl.editor import edit_text
 from codex_py.ui.repl.input import Composer
@@ -27,7 +27,7 @@ _FOLDED: Final = (
     events.ReasoningDone,
 )
 
-_MOST_FOLDED: Final = 20
+_MAX_FOLDED: Final = 20
 
 
 class Actions:
@@ -35,20 +35,20 @@ class Actions:
 
     def __init__(
         self,
-        desk: Desk,
+        context: CommandContext,
         composer: Composer,
         *,
         tasks: SideTasks,
         look: Callable[[], tuple[int, Theme]],
         run_command: Callable[[str], None],
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._composer = composer
         self._tasks = tasks
         self._look = look
         self._run_command = run_command
         # The last one at the end. Each may hold all that a command has printed.
-        self._folded: deque[events.Event] = deque(maxlen=_MOST_FOLDED)
+        self._folded: deque[events.Event] = deque(maxlen=_MAX_FOLDED)
 
     def note_event(self, event: events.Event) -> None:
         """Remember what can be unfolded."""
@@ -69,41 +69,41 @@ class Actions:
     def _expand(self) -> None:
         """Show whole what came last, and the next time what came before it."""
         if self._folded:
-            self._desk.voice.event(self._folded.pop(), expanded=True)
+            self._context.output.event(self._folded.pop(), expanded=True)
         else:
-            self._desk.voice.note("there is nothing to unfold; Ctrl-T shows all of the session")
+            self._context.output.note("there is nothing to unfold; Ctrl-T shows all of the session")
 
     async def _edit(self) -> None:
         before = self._composer.chips.expand(self._composer.text)
-        desk = self._desk
+        context = self._context
         try:
             after = await edit_text(
-                before, desk.front.run_program, desk.programs(), desk.place.env, home=desk.place.home
+                before, context.front.run_program, context.programs(), context.launch.env, home=context.launch.home
             )
         except UserError as error:
-            desk.voice.fail(str(error), hint=error.hint)
+            context.output.fail(str(error), hint=error.hint)
             return
         if after is None:
-            self._desk.voice.fail("no editor could be started", hint="set EDITOR")
+            self._context.output.fail("no editor could be started", hint="set EDITOR")
         elif after != before:
             self._composer.set_text(after)
 
     async def _paste_image(self) -> None:
-        picture = await clipboard_picture(self._desk.place.env, self._desk.programs(), self._desk.place.home)
+        picture = await clipboard_picture(self._context.launch.env, self._context.programs(), self._context.launch.home)
         if picture is None:
-            self._desk.voice.note("there is no picture in the clipboard that can be read from here")
+            self._context.output.note("there is no picture in the clipboard that can be read from here")
         else:
             self._composer.attach(picture)
 
     async def _read_transcript(self) -> None:
         """The whole session, unfolded, in a pager."""
         width, theme = self._look()
-        session, flow = self._desk.session, Flow()
-        entries = render_items(session.history.items, cwd=self._desk.cwd, expanded=True)
+        session, flow = self._context.session, Flow()
+        entries = render_items(session.history.items, cwd=self._context.cwd, expanded=True)
         lines = [line for entry in entries for line in flow.lines(entry, width=width, theme=theme)]
-        pager = self._desk.programs().find("less")
+        pager = self._context.programs().find("less")
         if pager is None:
-            self._desk.voice.fail("there is no `less` to read it in", hint="`codex-py sessions show` prints it")
+            self._context.output.fail("there is no `less` to read it in", hint="`codex-py sessions show` prints it")
             return
-        with draft_file(self._desk.place.home, "\n".join(lines) + "\n", ".txt") as path:
-            await self._desk.front.run_program([pager, "-R", "-S", "+G", str(path)])
+        with draft_file(self._context.launch.home, "\n".join(lines) + "\n", ".txt") as path:
+            await self._context.front.run_program([pager, "-R", "-S", "+G", str(path)])

@@ -25,19 +25,19 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import BaseStyle, DynamicStyle, Style
 
 from codex_py.config.keymap import resolve_keys
-from codex_py.render.theme import Theme, theme_named
+from codex_py.render.theme import Theme, find_theme
 from codex_py.ui.repl.bindings import focus_bindings, is_navigating, session_bindings
 from codex_py.ui.repl.controls import Controls
 from codex_py.ui.repl.history import FILE, PromptHistory
 from codex_py.ui.repl.input import Composer
-from codex_py.ui.repl.key_parser import learn_keys
-from codex_py.ui.repl.layout import Surroundings, build_layout
+from codex_py.ui.repl.key_parser import register_keys
+from codex_py.ui.repl.layout import LayoutParts, build_layout
 from codex_py.ui.repl.notify import FOCUS_REPORTS_OFF, FOCUS_REPORTS_ON
 from codex_py.ui.repl.panel import Panels
-from codex_py.ui.repl.reflow import wraps_anew
+from codex_py.ui.repl.reflow import rewraps_lines
 from codex_py.ui.repl.rows import Row
 from codex_py.ui.repl.screen import LiveApplication, Screen, terminal_output
-from codex_py.ui.repl.start import Errand, Host, Place
+from codex_py.ui.repl.start import LaunchContext, LaunchHost, LaunchOptions
 from codex_py.ui.repl.terminal import (
     USUAL_CURSOR,
     escape_seconds,
@@ -60,24 +60,24 @@ _DEPTHS: Final = {
 
 
 class FrontEnd:
-    """The screen, the input, the panels and the keys. `controls.seat` is the session in front."""
+    """The screen, the input, the panels and the keys. `controls.session` is the active session."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.theme: Theme = theme_named(place.tui.theme, place.env)
+    def __init__(self, launch: LaunchContext) -> None:
+        self.launch = launch
+        self.theme: Theme = find_theme(launch.tui.theme, launch.env)
         use_utf_8(sys.stdin, sys.stdout)
-        output = terminal_output(sys.stdout, place.env.get("TERM", ""))
-        self.screen = Screen(output, wraps_anew=wraps_anew(place.env))
-        self.composer = Composer(_history(place), self.screen.draw)
+        output = terminal_output(sys.stdout, launch.env.get("TERM", ""))
+        self.screen = Screen(output, rewraps_lines=rewraps_lines(launch.env))
+        self.composer = Composer(_history(launch), self.screen.draw)
         self.panels = Panels(self._panel_changed)
-        self.controls = Controls(self.composer, place.cwd, draw=self.screen.draw, quit_early=self.close)
-        keys, _ = resolve_keys(place.tui.keymap)
+        self.controls = Controls(self.composer, launch.cwd, draw=self.screen.draw, quit_early=self.close)
+        keys, _ = resolve_keys(launch.tui.keymap)
         self._bindings = session_bindings(keys, self.composer, self.controls, suspend=self._suspend)
         self._status = 0
         self._has_lent = False
         self._bug: BaseException | None = None
         self._style = self._style_of_theme()
-        layout = build_layout(self.screen, self.composer, self.panels, self._surroundings())
+        layout = build_layout(self.screen, self.composer, self.panels, self._layout_parts())
         self._typed = layout.current_window
         self.app = LiveApplication(
             layout=layout,
@@ -87,28 +87,28 @@ class FrontEnd:
             style=DynamicStyle(self._style_now),
             color_depth=lambda: _DEPTHS[self.theme.depth],
             cursor=DynamicCursorShapeConfig(self._cursor_shape),
-            editing_mode=EditingMode.VI if place.tui.vim else EditingMode.EMACS,
+            editing_mode=EditingMode.VI if launch.tui.vim else EditingMode.EMACS,
             input=terminal_input(sys.stdin),
             output=self.screen.output,
             erase_when_done=True,
             include_default_pygments_style=False,
         )
-        self.app.ttimeoutlen = escape_seconds(place.env)
+        self.app.ttimeoutlen = escape_seconds(launch.env)
         self.app.timeoutlen = 0.15
         self.app.key_processor.after_key_press += self._close_settled
         self.screen.attach(self.app)
 
-    async def run(self, host: Host, errand: Errand) -> int:
+    async def run(self, host: LaunchHost, options: LaunchOptions) -> int:
         """Draw, and go through sessions; the exit status. The terminal is as before when this returns or raises."""
-        learn_keys()
-        title = self.place.tui.title
+        register_keys()
+        title = self.launch.tui.title
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._note_bug)
         for number in _STATUS:
             loop.add_signal_handler(number, self._on_signal, number)
         try:
-            self.screen.emit(opening(self.place.cwd, title=title))
-            await self._run(host, errand)
+            self.screen.emit(opening(self.launch.cwd, title=title))
+            await self._run(host, options)
         finally:
             for number in _STATUS:
                 loop.remove_signal_handler(number)
@@ -121,7 +121,7 @@ class FrontEnd:
 
     def set_theme(self, name: str) -> None:
         """Draw in another theme from now on; raise `UserError` for none that there is."""
-        self.theme = theme_named(name, self.place.env)
+        self.theme = find_theme(name, self.launch.env)
         self._style = self._style_of_theme()
         self.screen.draw()
 
@@ -132,10 +132,10 @@ class FrontEnd:
         self.screen.draw()
 
     def note_working(self, *, working: bool) -> None:
-        """Tell it in the window's title, and keep the wheel turning."""
-        seat = self.controls.seat
-        if self.place.tui.title:
-            self.screen.emit(title_sequence(seat.cwd if seat else self.place.cwd, working=working))
+        """Show it in the window's title, and keep the spinner turning."""
+        session = self.controls.session
+        if self.launch.tui.title:
+            self.screen.emit(title_sequence(session.cwd if session else self.launch.cwd, working=working))
         if working:
             self._turn_wheel()
 
@@ -149,14 +149,14 @@ class FrontEnd:
     async def _run_in_front(self, argv: Sequence[str]) -> int:
         with self._lent():
             try:
-                running = await asyncio.create_subprocess_exec(*argv, env=dict(self.place.env), cwd=self.place.cwd)
+                process = await asyncio.create_subprocess_exec(*argv, env=dict(self.launch.env), cwd=self.launch.cwd)
             except (OSError, ValueError):
                 return 127
             try:
-                return await running.wait()
+                return await process.wait()
             except asyncio.CancelledError:
                 with contextlib.suppress(ProcessLookupError):
-                    running.terminate()
+                    process.terminate()
                 raise
 
     @contextlib.contextmanager
@@ -184,10 +184,10 @@ class FrontEnd:
         if self.app.is_running and self.app.future is not None and not self.app.future.done():
             self.app.exit()
 
-    async def _run(self, host: Host, errand: Errand) -> None:
+    async def _run(self, host: LaunchHost, options: LaunchOptions) -> None:
         """Until the sessions are through, or nothing can be drawn any more."""
         # First, so that it is there to hear of the first drawing.
-        working = asyncio.create_task(self._sessions(host, errand))
+        working = asyncio.create_task(self._sessions(host, options))
         drawing = asyncio.create_task(self.app.run_async(set_exception_handler=False, handle_sigint=False))
         try:
             await asyncio.wait([drawing, working], return_when=asyncio.FIRST_COMPLETED)
@@ -205,7 +205,7 @@ class FrontEnd:
             except BaseExceptionGroup as several:
                 self._bug = several
 
-    async def _sessions(self, host: Host, errand: Errand) -> None:
+    async def _sessions(self, host: LaunchHost, options: LaunchOptions) -> None:
         drawn = asyncio.Event()
 
         def note_drawn(_: Application[None]) -> None:
@@ -215,8 +215,8 @@ class FrontEnd:
         await drawn.wait()
         self.app.after_render -= note_drawn
         # Only now, that the prompt is on the screen: this brings all that draws events and runs a session.
-        journey = await asyncio.to_thread(import_module, "codex_py.ui.repl.sessions")
-        await journey.Journey(self, host).run(errand)
+        module = await asyncio.to_thread(import_module, "codex_py.ui.repl.sessions")
+        await module.SessionLoop(self, host).run(options)
 
     def _on_signal(self, number: signal.Signals) -> None:
         if number == signal.SIGINT and self._has_lent:
@@ -231,8 +231,8 @@ class FrontEnd:
             self.close()
 
     def _turn_wheel(self) -> None:
-        seat = self.controls.seat
-        if seat is not None and seat.surroundings.is_working():
+        session = self.controls.session
+        if session is not None and session.surroundings.is_working():
             self.screen.draw_soon()
             asyncio.get_running_loop().call_later(_FRAME_SECONDS, self._turn_wheel)
 
@@ -247,7 +247,7 @@ class FrontEnd:
         return self.panels.open.bindings if self.panels.open else self._bindings
 
     def _cursor_shape(self) -> AnyCursorShapeConfig:
-        """With the keys of vi it tells whether letters are text or commands; otherwise it is the user's own."""
+        """With vi keys it shows whether letters are text or commands; otherwise it is the user's own."""
         return ModalCursorShapeConfig() if self.app.editing_mode is EditingMode.VI else None
 
     def _style_now(self) -> BaseStyle:
@@ -256,31 +256,31 @@ class FrontEnd:
     def _style_of_theme(self) -> Style:
         return Style.from_dict(dict(self.theme.prompt_toolkit_styles()))
 
-    def _surroundings(self) -> Surroundings:
+    def _layout_parts(self) -> LayoutParts:
         """Those of the session in front, and something modest while there is none."""
 
-        def of_seat() -> Surroundings:
-            return self.controls.seat.surroundings if self.controls.seat else _NOBODY
+        def active_parts() -> LayoutParts:
+            return self.controls.session.surroundings if self.controls.session else _NOBODY
 
         def live(width: int, height: int) -> Sequence[Row]:
-            return of_seat().live(width, height)
+            return active_parts().live(width, height)
 
         def queued(width: int) -> StyleAndTextTuples:
-            return of_seat().queued(width)
+            return active_parts().queued(width)
 
         def status(width: int) -> StyleAndTextTuples:
             if self.controls.quits_next:
                 return [("class:warn", "  press Ctrl-C again to quit"[:width])]
             if not is_navigating():
-                return of_seat().status(width)
-            return [("class:warn", _NORMAL[:width]), *of_seat().status(max(0, width - len(_NORMAL)))]
+                return active_parts().status(width)
+            return [("class:warn", _NORMAL[:width]), *active_parts().status(max(0, width - len(_NORMAL)))]
 
-        return Surroundings(
+        return LayoutParts(
             live=live,
-            has_live=lambda: of_seat().has_live(),
-            is_working=lambda: of_seat().is_working(),
+            has_live=lambda: active_parts().has_live(),
+            is_working=lambda: active_parts().is_working(),
             queued=queued,
-            has_queued=lambda: of_seat().has_queued(),
+            has_queued=lambda: active_parts().has_queued(),
             status=status,
         )
 
@@ -304,7 +304,7 @@ def _starting(width: int) -> StyleAndTextTuples:
     return [("class:status", "  starting…"[:width])]
 
 
-_NOBODY: Final = Surroundings(
+_NOBODY: Final = LayoutParts(
     live=_no_rows,
     has_live=lambda: False,
     is_working=lambda: False,
@@ -314,7 +314,7 @@ _NOBODY: Final = Surroundings(
 )
 
 
-def _history(place: Place) -> PromptHistory:
-    kept = place.loaded.config.history
-    path = place.home / FILE if kept.persistence == "save-all" else None
-    return PromptHistory(path, most_bytes=kept.max_bytes)
+def _history(launch: LaunchContext) -> PromptHistory:
+    settings = launch.loaded.config.history
+    path = launch.home / FILE if settings.persistence == "save-all" else None
+    return PromptHistory(path, max_bytes=settings.max_bytes)

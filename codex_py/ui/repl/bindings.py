@@ -84,7 +84,7 @@ def _bind_hasty_escape(bindings: KeyBindings, composer: Composer, controls: Cont
 def _bind_movement(bindings: KeyBindings, composer: Composer, controls: Controls) -> None:
     menu = composer.menu
     is_open = Condition(lambda: menu.is_open)
-    is_chosen = Condition(lambda: menu.is_search or menu.chosen is not None)
+    is_chosen = Condition(lambda: menu.is_search or menu.selected_offer is not None)
     at_top = Condition(lambda: composer.buffer.document.cursor_position_row == 0)
     at_bottom = Condition(lambda: composer.buffer.document.on_last_line)
     for keys, by in ((("up", "c-p"), -1), (("down", "c-n"), 1)):

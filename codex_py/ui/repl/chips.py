@@ -20,7 +20,7 @@ class Pasted(Value):
     text: str
 
 
-class Picture(Value):
+class PictureChip(Value):
     path: Path
 
 
@@ -29,7 +29,7 @@ class PickedSkill(Value):
     path: Path
 
 
-Chip: TypeAlias = Pasted | Picture | PickedSkill
+Chip: TypeAlias = Pasted | PictureChip | PickedSkill
 
 
 class Composed(Value):
@@ -42,7 +42,7 @@ class Composed(Value):
 
     def mentioning(self, text: str, skill: str, path: Path) -> Composed:
         """The same message in other words, with one more skill."""
-        others = [one for one in self.inputs if not isinstance(one, TextInput)]
+        others = [item for item in self.inputs if not isinstance(item, TextInput)]
         return Composed(text, text, (*others, SkillInput(skill, path), TextInput(text)))
 
 
@@ -61,7 +61,7 @@ class Chips:
 
     def picture(self, path: Path) -> str:
         """The mark for a picture."""
-        return self._add(f"[Image #{self._next('image')} {_plain(path.name)}]", Picture(path))
+        return self._add(f"[Image #{self._next('image')} {_plain(path.name)}]", PictureChip(path))
 
     def skill(self, name: str, path: Path) -> str:
         """The mark for a skill: its name with a `$`."""
@@ -83,13 +83,15 @@ class Chips:
         """A text that was edited without the rest of a mark of which a part was taken away or written over, and where
         the edit ends in it; None when no mark was hurt.
         """
-        if not self._chips or not (marks := [one for one in self.marks_in(before) if before[one[0]] == "["]):
+        if not self._chips or not (marks := [span for span in self.marks_in(before) if before[span[0]] == "["]):
             return None
         start = _shared(before, after)
         same_end = min(_shared(before[::-1], after[::-1]), len(before) - start, len(after) - start)
         written = after[start : len(after) - same_end]
         end = len(before) - same_end
-        hurt = [one for one in marks if one[0] < end and start < one[1] and not (start <= one[0] and one[1] <= end)]
+        hurt = [
+            span for span in marks if span[0] < end and start < span[1] and not (start <= span[0] and span[1] <= end)
+        ]
         if not hurt:
             return None
         start, end = min(start, hurt[0][0]), max(end, hurt[-1][1])
@@ -102,36 +104,36 @@ class Chips:
                 return end if forwards else start
         return position
 
-    def adopt(self, text: str, chips: Mapping[str, Chip]) -> str:
-        """A text of another input, its chips among those of this one: with marks that are theirs here."""
+    def import_text(self, text: str, chips: Mapping[str, Chip]) -> str:
+        """Import a text of another input with its chips, which get new marks here; return the text with these marks."""
         others = Chips()
         others._chips.update(chips)
-        parts: list[str] = []
+        pieces: list[str] = []
         last = 0
         for start, end in others.marks_in(text):
-            parts += [text[last:start], self._mark(chips[text[start:end]])]
+            pieces += [text[last:start], self._mark(chips[text[start:end]])]
             last = end
-        return "".join([*parts, text[last:]])
+        return "".join([*pieces, text[last:]])
 
     @property
     def by_mark(self) -> Mapping[str, Chip]:
         return self._chips
 
     def expand(self, text: str) -> str:
-        """The text with every folded paste in its place."""
-        parts: list[str] = []
+        """The text with every folded paste expanded."""
+        pieces: list[str] = []
         last = 0
         for start, end in self.marks_in(text):
             chip = self._chips[text[start:end]]
-            parts += [text[last:start], chip.text if isinstance(chip, Pasted) else text[start:end]]
+            pieces += [text[last:start], chip.text if isinstance(chip, Pasted) else text[start:end]]
             last = end
-        return "".join([*parts, text[last:]])
+        return "".join([*pieces, text[last:]])
 
     def compose(self, typed: str) -> Composed:
         """What the session gets: pictures and skills of their own, then the text."""
         marks = [typed[start:end] for start, end in self.marks_in(typed)]
         used = [self._chips[mark] for mark in marks]
-        pictures = [ImageInput(chip.path) for chip in used if isinstance(chip, Picture)]
+        pictures = [ImageInput(chip.path) for chip in used if isinstance(chip, PictureChip)]
         skills = [SkillInput(chip.name, chip.path) for chip in used if isinstance(chip, PickedSkill)]
         text = self.expand(typed)
         inputs = (*dict.fromkeys(pictures), *dict.fromkeys(skills), TextInput(text))
@@ -141,7 +143,7 @@ class Chips:
         match chip:
             case Pasted(text):
                 return self.paste(text)
-            case Picture(path):
+            case PictureChip(path):
                 return self.picture(path)
             case PickedSkill(name, path):
                 return self.skill(name, path)
@@ -150,9 +152,9 @@ class Chips:
         self._chips[mark] = chip
         return mark
 
-    def _next(self, kind: str) -> int:
-        self._numbers[kind] += 1
-        return self._numbers[kind]
+    def _next(self, label: str) -> int:
+        self._numbers[label] += 1
+        return self._numbers[label]
 
 
 def is_large(text: str) -> bool:
@@ -164,7 +166,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[^\w.\- ]", "_", name)[-40:]
 
 
-def _shared(one: str, other: str) -> int:
+def _shared(first: str, second: str) -> int:
     """How many characters two texts begin with alike."""
-    pairs = zip(one, other, strict=False)
-    return next((place for place, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
+    pairs = zip(first, second, strict=False)
+    return next((index for index, (left, right) in enumerate(pairs) if left != right), min(len(first), len(second)))

@@ -15,7 +15,7 @@ from codex_py.ui.repl.multiplexer import passed_on, through_tmux
 
 _SECONDS: Final = 3.0
 # Terminals take no more in one sequence.
-_MOST_BYTES: Final = 74_994
+_MAX_BYTES: Final = 74_994
 
 
 async def copy_text(text: str, env: Mapping[str, str], programs: ProgramFinder, emit: Callable[[str], None]) -> str:
@@ -25,12 +25,12 @@ async def copy_text(text: str, env: Mapping[str, str], programs: ProgramFinder, 
     """
     env = {**env, "PATH": programs.trusted_path()}
     raw = text.encode(errors="replace")
-    if not is_over_ssh(env) and (command := _program(env, programs)) and await _fed(command, raw, env):
+    if not is_over_ssh(env) and (command := _program(env, programs)) and await _run_with_input(command, raw, env):
         return f"with `{command[0].rpartition('/')[2]}`"
-    sequence = f"\x1b]52;c;{base64.b64encode(raw[:_MOST_BYTES]).decode()}\a"
+    sequence = f"\x1b]52;c;{base64.b64encode(raw[:_MAX_BYTES]).decode()}\a"
     if env.get("TMUX"):
         # By default tmux lets no such sequence through, but gives its own buffer to the terminal.
-        if (tmux := programs.find("tmux")) and await _fed([tmux, "load-buffer", "-w", "-"], raw, env):
+        if (tmux := programs.find("tmux")) and await _run_with_input([tmux, "load-buffer", "-w", "-"], raw, env):
             return "through tmux"
     elif env.get("TERM", "").startswith("tmux"):
         # A tmux on the user's machine: it takes the one or the other, as it is set up.
@@ -45,23 +45,23 @@ def _program(env: Mapping[str, str], programs: ProgramFinder) -> list[str] | Non
         candidates.append(["wl-copy"])
     if env.get("DISPLAY"):
         candidates += [["xclip", "-selection", "clipboard"], ["xsel", "--clipboard", "--input"]]
-    found = ([path, *one[1:]] for one in candidates if (path := programs.find(one[0])) is not None)
+    found = ([path, *candidate[1:]] for candidate in candidates if (path := programs.find(candidate[0])) is not None)
     return next(found, None)
 
 
-async def _fed(command: list[str], raw: bytes, env: Mapping[str, str]) -> bool:
+async def _run_with_input(command: list[str], raw: bytes, env: Mapping[str, str]) -> bool:
     quiet = asyncio.subprocess.DEVNULL
     try:
-        running = await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             *command, env=dict(env), stdin=asyncio.subprocess.PIPE, stdout=quiet, stderr=quiet
         )
     except OSError:
         return False
     try:
-        await asyncio.wait_for(running.communicate(raw), _SECONDS)
+        await asyncio.wait_for(process.communicate(raw), _SECONDS)
     except (OSError, TimeoutError):
         with suppress(ProcessLookupError):
-            running.kill()
-        await running.wait()
+            process.kill()
+        await process.wait()
         return False
-    return running.returncode == 0
+    return process.returncode == 0

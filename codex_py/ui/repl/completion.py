@@ -13,8 +13,8 @@ from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.text.nearest import nearest
 from codex_py.ui.repl.chips import PickedSkill
 from codex_py.ui.repl.fuzzy import best
-from codex_py.ui.repl.menu import MOST_OFFERS, Offer, Word
-from codex_py.ui.repl.slash import Command, split_command
+from codex_py.ui.repl.menu import MAX_OFFERS, MenuOffer, MenuWord
+from codex_py.ui.repl.slash import SlashCommand, split_command
 
 SHELL: Final = "!"
 
@@ -30,12 +30,12 @@ class SkillSource:
     def __init__(self, catalog: Callable[[], SkillCatalog]) -> None:
         self._catalog = catalog
 
-    def word_at(self, before: str) -> Word | None:
+    def word_at(self, before: str) -> MenuWord | None:
         # In a line for the shell that is a variable.
         found = None if before.startswith(SHELL) else _SKILL.search(before)
-        return Word(found.start(), found[1]) if found else None
+        return MenuWord(found.start(), found[1]) if found else None
 
-    def offers(self, query: str) -> Sequence[Offer]:
+    def offers(self, query: str) -> Sequence[MenuOffer]:
         return [_skill_offer(skill) for skill in _fitting(self._catalog(), query)]
 
 
@@ -44,16 +44,16 @@ class CommandSource:
 
     title = "commands"
 
-    def __init__(self, commands: Callable[[], Sequence[Command]], catalog: Callable[[], SkillCatalog]) -> None:
+    def __init__(self, commands: Callable[[], Sequence[SlashCommand]], catalog: Callable[[], SkillCatalog]) -> None:
         self._commands = commands
         self._catalog = catalog
 
-    def word_at(self, before: str) -> Word | None:
+    def word_at(self, before: str) -> MenuWord | None:
         found = _COMMAND.fullmatch(before)
-        return Word(0, found[1]) if found else None
+        return MenuWord(0, found[1]) if found else None
 
-    def offers(self, query: str) -> Sequence[Offer]:
-        commands = best(query, self._commands(), key=lambda one: one.names, limit=MOST_OFFERS)
+    def offers(self, query: str) -> Sequence[MenuOffer]:
+        commands = best(query, self._commands(), key=lambda command: command.names, limit=MAX_OFFERS)
         skills = _fitting(self._catalog(), query) if query or not commands else []
         return [*map(_command_offer, commands), *(_skill_offer(skill, sign="/") for skill in skills)]
 
@@ -66,14 +66,17 @@ class ShellSource:
     def __init__(self, messages: Callable[[], Sequence[str]]) -> None:
         self._messages = messages
 
-    def word_at(self, before: str) -> Word | None:
+    def word_at(self, before: str) -> MenuWord | None:
         is_shell = before.startswith(SHELL) and "\n" not in before
-        return Word(len(SHELL), before[len(SHELL) :], is_whole=True) if is_shell else None
+        return MenuWord(len(SHELL), before[len(SHELL) :], is_whole=True) if is_shell else None
 
-    def offers(self, query: str) -> Sequence[Offer]:
+    def offers(self, query: str) -> Sequence[MenuOffer]:
         lines = (text[len(SHELL) :].strip() for text in self._messages() if text.startswith(SHELL))
         earlier = [line for line in lines if line and "\n" not in line and line != query.strip()]
-        return [Offer(line, "", line, line) for line in best(query, earlier, key=lambda one: (one,), limit=MOST_OFFERS)]
+        return [
+            MenuOffer(line, "", line, line)
+            for line in best(query, earlier, key=lambda entry: (entry,), limit=MAX_OFFERS)
+        ]
 
 
 def skill_alias(text: str, catalog: SkillCatalog) -> tuple[Skill, str] | None:
@@ -89,7 +92,7 @@ def shell_command(text: str) -> str:
     raise UserError("there is no command behind the `!`", hint="`!git status` runs one")
 
 
-def unknown_command(text: str, commands: Sequence[Command], catalog: SkillCatalog) -> tuple[str, str]:
+def unknown_command(text: str, commands: Sequence[SlashCommand], catalog: SkillCatalog) -> tuple[str, str]:
     """The message and the hint for `/word` that is neither a command nor a skill."""
     word = text.split()[0]
     names = [name for command in commands for name in command.names] + [skill.name for skill in invocable(catalog)]
@@ -98,7 +101,7 @@ def unknown_command(text: str, commands: Sequence[Command], catalog: SkillCatalo
 
 
 def _fitting(catalog: SkillCatalog, query: str) -> list[Skill]:
-    return best(query, invocable(catalog), key=_texts_of, limit=MOST_OFFERS)
+    return best(query, invocable(catalog), key=_texts_of, limit=MAX_OFFERS)
 
 
 def _texts_of(skill: Skill) -> tuple[str, ...]:
@@ -106,17 +109,17 @@ def _texts_of(skill: Skill) -> tuple[str, ...]:
     return (skill.name, shown) if shown else (skill.name,)
 
 
-def _skill_offer(skill: Skill, *, sign: str = "$") -> Offer:
+def _skill_offer(skill: Skill, *, sign: str = "$") -> MenuOffer:
     shown = skill.interface.display_name if skill.interface else None
     short = (skill.interface.short_description if skill.interface else None) or skill.short_description
     about = short or skill.description
     title = f"{shown} · {about}" if shown and shown != skill.name else about
     chip = PickedSkill(skill.name, skill.path)
-    return Offer(f"{sign}{skill.name}", f"{skill.scope:<6}  {title}", skill.description, f"${skill.name} ", chip)
+    return MenuOffer(f"{sign}{skill.name}", f"{skill.scope:<6}  {title}", skill.description, f"${skill.name} ", chip)
 
 
-def _command_offer(command: Command) -> Offer:
+def _command_offer(command: SlashCommand) -> MenuOffer:
     hint = f" {command.hint}" if command.hint else ""
     preview = f"/{command.name}{hint}: {command.purpose}"
     insert = f"/{command.name} " if command.hint else f"/{command.name}"
-    return Offer(f"/{command.name}", command.purpose, preview, insert, runs=not command.needs_words)
+    return MenuOffer(f"/{command.name}", command.purpose, preview, insert, runs=not command.needs_words)

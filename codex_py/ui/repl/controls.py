@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from codex_py.ui.repl.active_session import ActiveSession
 from codex_py.ui.repl.chips import Composed
 from codex_py.ui.repl.input import Composer
-from codex_py.ui.repl.seat import Seat
 
 _QUIT_SECONDS: Final = 2.0
 
@@ -21,7 +21,7 @@ class Controls:
     def __init__(
         self, composer: Composer, cwd: Path, *, draw: Callable[[], None], quit_early: Callable[[], None]
     ) -> None:
-        self.seat: Seat | None = None
+        self.session: ActiveSession | None = None
         # None until the terminal reports it.
         self.has_focus: bool | None = None
         # Cuts short what a session does that has been left; None where there is none.
@@ -30,47 +30,47 @@ class Controls:
         self._cwd = cwd
         self._draw = draw
         self._quit_early = quit_early
-        self._submits_later = False
-        self._asked_at = -_QUIT_SECONDS
+        self._submits_when_ready = False
+        self._quit_pressed_at = -_QUIT_SECONDS
 
     @property
     def quits_next(self) -> bool:
         """Whether another Ctrl-C leaves. Whoever has typed since then does not mean to."""
-        return not self._composer.text and time.monotonic() - self._asked_at < _QUIT_SECONDS
+        return not self._composer.text and time.monotonic() - self._quit_pressed_at < _QUIT_SECONDS
 
-    def take_seat(self, seat: Seat | None) -> None:
-        """Put another session in front; what was sent before there was one goes to it."""
-        self.seat = seat
+    def set_session(self, session: ActiveSession | None) -> None:
+        """Make another session the active one; what was sent before there was one goes to it."""
+        self.session = session
         self.leaving = None
-        self._composer.menu.use(seat.sources if seat else ())
-        if seat and self._submits_later:
-            self._submits_later = False
+        self._composer.menu.use(session.sources if session else ())
+        if session and self._submits_when_ready:
+            self._submits_when_ready = False
             self.submit()
         self._draw()
 
     def submit(self) -> None:
         """Send what is typed."""
-        if self.seat is None:
-            self._submits_later = True
+        if self.session is None:
+            self._submits_when_ready = True
             return
-        self._asked_at = -_QUIT_SECONDS
-        self._send(self.seat.submit)
+        self._quit_pressed_at = -_QUIT_SECONDS
+        self._send(self.session.submit)
 
     def steer(self) -> None:
         """Say what is typed to the running turn."""
-        if self.seat is not None:
-            self._send(self.seat.steer)
+        if self.session is not None:
+            self._send(self.session.steer)
 
     def press(self, action: str) -> None:
         """Do something that only the session can do."""
-        if self.seat is not None:
-            self.seat.press(action)
+        if self.session is not None:
+            self.session.press(action)
 
     def interrupt(self) -> bool:
         """Stop the turn, and say whether there was one; what was queued comes back into the input."""
         if self.leaving is not None:
             self.leaving()
-        waiting = self.seat.interrupt() if self.seat else None
+        waiting = self.session.interrupt() if self.session else None
         if waiting:
             self._composer.put_back(waiting)
         return waiting is not None
@@ -83,17 +83,17 @@ class Controls:
         if self._composer.menu.is_search:
             self._composer.close_menu()
         elif self._composer.text:
-            self._composer.history.keep(self._composer.take().text)
+            self._composer.history.remember_unsent(self._composer.take().text)
         else:
             self.interrupt()
-        self._asked_at = time.monotonic()
+        self._quit_pressed_at = time.monotonic()
         asyncio.get_running_loop().call_later(_QUIT_SECONDS + 0.05, self._draw)
         self._draw()
 
     def quit(self) -> None:
         """Leave."""
-        if self.seat is not None:
-            self.seat.leave()
+        if self.session is not None:
+            self.session.leave()
         elif self.leaving is not None:
             self.leaving()
         else:
@@ -101,7 +101,7 @@ class Controls:
 
     def older(self) -> None:
         """The message queued last, else the one typed before."""
-        queued = self.seat.take_last_queued() if self.seat and not self._composer.text else None
+        queued = self.session.take_last_queued() if self.session and not self._composer.text else None
         if queued is not None:
             self._composer.put_back([queued])
         else:
@@ -109,7 +109,7 @@ class Controls:
 
     def paste(self, text: str) -> None:
         """Take a paste."""
-        self._composer.paste(text, self.seat.cwd if self.seat else self._cwd)
+        self._composer.paste(text, self.session.cwd if self.session else self._cwd)
 
     def note_focus(self, *, has_focus: bool) -> None:
         """The window has got or lost the focus."""
@@ -118,4 +118,4 @@ class Controls:
     def _send(self, take: Callable[[Composed], bool]) -> None:
         """What is refused is out of the way of what is typed next, and the history brings it back."""
         if self._composer.text.strip() and not take(message := self._composer.take()):
-            self._composer.history.keep(message.text)
+            self._composer.history.remember_unsent(message.text)

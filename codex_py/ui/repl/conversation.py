@@ -1,4 +1,4 @@
-"""One session on the screen: sends it what is typed, and shows what it tells."""
+"""The messages of one session: sends what is typed, queues it during a turn, and shows the session's events."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from codex_py.protocol import events
 from codex_py.protocol.ops import Op, Steer, UserShell, UserTurn
 from codex_py.render.message import render_prompt
 from codex_py.ui.repl.chips import Composed
-from codex_py.ui.repl.desk import Voice
+from codex_py.ui.repl.command_context import OutputSink
 from codex_py.ui.repl.live import Live
 
 
-class Conversation:
+class MessageQueue:
     """Takes messages one by one. What is typed while a turn runs waits for its end, unless it steers.
 
     `tasks` owns what is going on; `changed` is called when something is to be drawn again.
     """
 
     def __init__(
-        self, session: Session, voice: Voice, live: Live, *, tasks: asyncio.TaskGroup, changed: Callable[[], None]
+        self, session: Session, output: OutputSink, live: Live, *, tasks: asyncio.TaskGroup, changed: Callable[[], None]
     ) -> None:
         self._session = session
-        self._voice = voice
+        self._output = output
         self._live = live
         self._tasks = tasks
         self._changed = changed
@@ -47,7 +47,7 @@ class Conversation:
     def can_be_stopped(self) -> bool:
         return self.is_busy or bool(self._shells) or bool(self._live.agents)
 
-    def say(self, message: Composed) -> None:
+    def send(self, message: Composed) -> None:
         """Begin a turn with a message, or queue it behind the one that runs."""
         if self.is_busy:
             self.queue.append(message)
@@ -56,9 +56,9 @@ class Conversation:
         self._changed()
 
     def steer(self, message: Composed) -> None:
-        """Say something to the running turn."""
+        """Send a message to the running turn."""
         if not self.is_busy:
-            self.say(message)
+            self.send(message)
             return
         self.steered.append(message)
         self._tasks.create_task(self._submit(Steer(message.inputs)))
@@ -94,11 +94,11 @@ class Conversation:
         match event:
             case events.TurnStarted(_, (text,)) if self._begun_with and self._begun_with.text == text:
                 # As it was typed: a large paste stays folded.
-                self._voice.show(render_prompt(self._begun_with.typed))
+                self._output.show(render_prompt(self._begun_with.typed))
             case events.Steered(_, messages):
-                self.steered = [one for one in self.steered if one.text not in messages]
+                self.steered = [message for message in self.steered if message.text not in messages]
                 self._live.finish_text()
-                self._voice.event(event)
+                self._output.event(event)
             case _:
                 self._live.note_event(event)
 
@@ -110,7 +110,7 @@ class Conversation:
         try:
             await self._session.submit(op)
         except UserError as error:
-            self._voice.fail(str(error), hint=error.hint)
+            self._output.fail(str(error), hint=error.hint)
 
     def _go_on(self, ended: asyncio.Task[Any]) -> None:
         self._live.end()

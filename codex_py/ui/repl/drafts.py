@@ -32,22 +32,22 @@ def draft_file(home: Path, text: str, suffix: str) -> Generator[Path]:
 
 def keep_draft(home: Path, content: bytes, suffix: str) -> Path:
     """A file with this content, for a day at most. `home` is CODEX_HOME. Raises `UserError`."""
-    folder = home / "drafts"
+    directory = home / "drafts"
     try:
-        make_private_dir(folder)
-        _remove_stale(folder)
-        descriptor, name = mkstemp(dir=folder, suffix=suffix)
+        make_private_dir(directory)
+        _remove_stale(directory)
+        descriptor, name = mkstemp(dir=directory, suffix=suffix)
         with os.fdopen(descriptor, "wb") as out:
             out.write(content)
     except OSError as error:
-        raise UserError(f"cannot write a draft in `{folder}`: {(error.strerror or str(error)).lower()}") from error
+        raise UserError(f"cannot write a draft in `{directory}`: {(error.strerror or str(error)).lower()}") from error
     return Path(name)
 
 
-def _remove_stale(folder: Path) -> None:
+def _remove_stale(directory: Path) -> None:
     """What a session that was killed has left."""
     oldest = time.time() - _DAY_SECONDS
-    for path in folder.iterdir():
+    for path in directory.iterdir():
         with suppress(OSError):
             if path.lstat().st_mtime < oldest:
                 path.unlink()

@@ -14,7 +14,7 @@ RunProgram: TypeAlias = Callable[[Sequence[str]], Awaitable[int]]
 
 _USUAL: Final = ("sensible-editor", "nano", "vi")
 _NOT_STARTED: Final = 127
-_MOST_BYTES: Final = 4 * 1024 * 1024
+_MAX_BYTES: Final = 4 * 1024 * 1024
 
 
 async def edit_file(path: Path, run: RunProgram, programs: ProgramFinder, env: Mapping[str, str]) -> bool:
@@ -42,7 +42,7 @@ async def edit_text(
 def _read(path: Path) -> str | None:
     try:
         with path.open("rb") as edited:
-            return edited.read(_MOST_BYTES).decode(errors="replace").rstrip("\n")
+            return edited.read(_MAX_BYTES).decode(errors="replace").rstrip("\n")
     except OSError:
         return None
 

@@ -16,23 +16,23 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.programs import ProgramFinder
-from codex_py.ui.repl.chips import Picture
+from codex_py.ui.repl.chips import PictureChip
 from codex_py.ui.repl.fuzzy import best, letters_in_order
-from codex_py.ui.repl.menu import MOST_OFFERS, Offer, Word
+from codex_py.ui.repl.menu import MAX_OFFERS, MenuOffer, MenuWord
 from codex_py.ui.repl.paste import is_picture
 
 _WORD: Final = re.compile(r'(?:^|(?<=[\s(\["\']))@([^\s"\']*)$')
-_MOST_BYTES: Final = 32 * 1024 * 1024
-_MOST_SECONDS: Final = 10.0
+_MAX_BYTES: Final = 32 * 1024 * 1024
+_MAX_SECONDS: Final = 10.0
 _AFTER_SECONDS: Final = 0.5
 _STALE_SECONDS: Final = 5.0
 # A list that takes long to read is read less often.
 _STALE_TIMES: Final = 20.0
 # So many are weighed against each other; of more, the shortest paths come first anyway.
-_MOST_CANDIDATES: Final = 1500
+_MAX_CANDIDATES: Final = 1500
 # Letters that only stand in their order, far apart, say little: so many are enough.
-_MOST_SCATTERED: Final = 300
-_LONGEST_QUERY: Final = 100
+_MAX_SCATTERED: Final = 300
+_MAX_QUERY_LENGTH: Final = 100
 # Lines that are searched in one go for letters in order.
 _AT_ONCE: Final = 10_000
 
@@ -51,14 +51,14 @@ class FileIndex:
 
     def find(self, query: str, limit: int) -> list[str]:
         """The paths that fit best: by the beginning of their name, by their name, by the path, by letters in order."""
-        query = query.lower()[:_LONGEST_QUERY]
+        query = query.lower()[:_MAX_QUERY_LENGTH]
         if not query:
             return self._paths[:limit]
-        found = dict.fromkeys(islice(self._candidates(query), _MOST_CANDIDATES))
+        found = dict.fromkeys(islice(self._candidates(query), _MAX_CANDIDATES))
         if len(found) < limit and len(query) > 1:
             scattered = self._lines.like(query)
             found.update(dict.fromkeys(scattered))
-            if len(scattered) == _MOST_SCATTERED:
+            if len(scattered) == _MAX_SCATTERED:
                 # There is more, and what has the letters in its name counts for more.
                 found.update(dict.fromkeys(self._names.like(query)))
         return best(query, [self._paths[number] for number in found], key=_texts, limit=limit)
@@ -89,7 +89,7 @@ class _Lines:
         """The numbers of the first lines with this in them; a line end before or behind it counts as a part of them."""
         wanted = _encoded(part)
         at = self._text.find(wanted)
-        for _ in range(_MOST_CANDIDATES):
+        for _ in range(_MAX_CANDIDATES):
             if at < 0:
                 return
             number = bisect_right(self._starts, at + 1) - 1
@@ -103,8 +103,8 @@ class _Lines:
         earlier, among = self._narrowed
         if earlier and query.startswith(earlier):
             return [number for number in among if pattern.match(self._text, self._starts[number] - 1)]
-        found = list(islice(self._matching(letters, pattern), _MOST_SCATTERED))
-        if len(found) < _MOST_SCATTERED:
+        found = list(islice(self._matching(letters, pattern), _MAX_SCATTERED))
+        if len(found) < _MAX_SCATTERED:
             self._narrowed = query, found
         return found
 
@@ -150,15 +150,15 @@ class FileSource:
         await asyncio.sleep(_AFTER_SECONDS)
         self._refresh()
 
-    def word_at(self, before: str) -> Word | None:
+    def word_at(self, before: str) -> MenuWord | None:
         found = _WORD.search(before)
-        return Word(found.start(), found[1], is_whole=not self._of) if found else None
+        return MenuWord(found.start(), found[1], is_whole=not self._of) if found else None
 
-    def offers(self, query: str) -> Sequence[Offer]:
+    def offers(self, query: str) -> Sequence[MenuOffer]:
         self._refresh()
         if not len(self._index):
             return []
-        return [_offer(path, self._cwd()) for path in self._index.find(query, MOST_OFFERS)]
+        return [_offer(path, self._cwd()) for path in self._index.find(query, MAX_OFFERS)]
 
     def _refresh(self) -> None:
         cwd = self._cwd()
@@ -168,33 +168,35 @@ class FileSource:
 
     async def _read(self, cwd: Path) -> None:
         began = time.monotonic()
-        given_up, programs = threading.Event(), self._programs()
+        cancelled, programs = threading.Event(), self._programs()
         try:
-            self._index = await asyncio.to_thread(lambda: FileIndex(with_folders(list_files(cwd, programs, given_up))))
+            self._index = await asyncio.to_thread(
+                lambda: FileIndex(with_directories(list_files(cwd, programs, cancelled)))
+            )
         finally:
             # Whoever quits does not wait for the rest of a long list.
-            given_up.set()
+            cancelled.set()
         now = time.monotonic()
         self._of, self._old_at = cwd, now + max(_STALE_SECONDS, _STALE_TIMES * (now - began))
         self._changed()
 
 
-def _offer(path: str, cwd: Path) -> Offer:
+def _offer(path: str, cwd: Path) -> MenuOffer:
     """A picture is attached, of anything else the path is written."""
     whole = cwd / path
-    chip = Picture(whole) if is_picture(path) else None
-    return Offer(path, "is attached" if chip else "", str(whole), f"{_quoted(path)} ", chip)
+    chip = PictureChip(whole) if is_picture(path) else None
+    return MenuOffer(path, "is attached" if chip else "", str(whole), f"{_quoted(path)} ", chip)
 
 
-def list_files(cwd: Path, programs: ProgramFinder, given_up: threading.Event) -> list[str]:
+def list_files(cwd: Path, programs: ProgramFinder, cancelled: threading.Event) -> list[str]:
     """The files below a folder that git does not ignore, relative to it; as many as can be read in ten seconds, or
-    until it is given up.
+    until it is cancelled.
     """
     # The user's, before the one that was installed with this program.
     own = str(Path(sys.executable).parent)
     ripgrep = programs._replace(path=os.pathsep.join([programs.path, own])).find("rg")
     if ripgrep is None:
-        return list(_walk(cwd, given_up))
+        return list(_walk(cwd, cancelled))
     command = [ripgrep, "--files", "--hidden", "--no-messages", "--null", "--glob", "!.git", "--glob", "!.jj"]
     # It may be a script that looks for the real one.
     env = {**os.environ, "PATH": programs.trusted_path()}
@@ -203,8 +205,8 @@ def list_files(cwd: Path, programs: ProgramFinder, given_up: threading.Event) ->
     ) as running:
         assert running.stdout is not None
         raw = bytearray()
-        until = time.monotonic() + _MOST_SECONDS
-        while len(raw) < _MOST_BYTES and time.monotonic() < until and not given_up.is_set():
+        until = time.monotonic() + _MAX_SECONDS
+        while len(raw) < _MAX_BYTES and time.monotonic() < until and not cancelled.is_set():
             if not (more := os.read(running.stdout.fileno(), 1 << 18)):
                 break
             raw += more
@@ -212,24 +214,24 @@ def list_files(cwd: Path, programs: ProgramFinder, given_up: threading.Event) ->
     return [os.fsdecode(name).removeprefix("./") for name in bytes(raw).split(b"\0")[:-1] if b"\n" not in name]
 
 
-def with_folders(files: Sequence[str]) -> list[str]:
+def with_directories(files: Sequence[str]) -> list[str]:
     """The files, and the folders they are in."""
-    folders: set[str] = set()
+    directories: set[str] = set()
     for file in files:
-        folder = file.rpartition("/")[0]
-        while folder and folder + "/" not in folders:
-            folders.add(folder + "/")
-            folder = folder.rpartition("/")[0]
-    return [*files, *folders]
+        directory = file.rpartition("/")[0]
+        while directory and directory + "/" not in directories:
+            directories.add(directory + "/")
+            directory = directory.rpartition("/")[0]
+    return [*files, *directories]
 
 
-def _walk(cwd: Path, given_up: threading.Event) -> Iterator[str]:
-    until = time.monotonic() + _MOST_SECONDS
-    for folder, folders, names in os.walk(cwd):
-        folders[:] = [name for name in folders if not name.startswith(".") and name != "node_modules"]
-        relative = os.path.relpath(folder, cwd)
+def _walk(cwd: Path, cancelled: threading.Event) -> Iterator[str]:
+    until = time.monotonic() + _MAX_SECONDS
+    for directory, directories, names in os.walk(cwd):
+        directories[:] = [name for name in directories if not name.startswith(".") and name != "node_modules"]
+        relative = os.path.relpath(directory, cwd)
         yield from (name if relative == "." else f"{relative}/{name}" for name in names if "\n" not in name)
-        if time.monotonic() > until or given_up.is_set():
+        if time.monotonic() > until or cancelled.is_set():
             return
 
 
@@ -238,7 +240,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _low(path: str) -> str:
-    """The path in lower case, where that is as long: places in it are to be those of the path."""
+    """The path in lower case, where that is as long: positions in it must be those of the path."""
     low = path.lower()
     return low if len(low) == len(path) else path
 

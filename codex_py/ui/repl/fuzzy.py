@@ -26,18 +26,20 @@ def score(query: str, text: str) -> int | None:
     return _scattered(query, low)
 
 
-def best(query: str, things: Iterable[T], *, key: Callable[[T], Sequence[str]], limit: int) -> list[T]:
-    """The things that fit best, in the order they came where they fit equally. Of the texts of a thing the first
+def best(query: str, items: Iterable[T], *, key: Callable[[T], Sequence[str]], limit: int) -> list[T]:
+    """The items that fit best, in their original order where they fit equally. Of the texts of an item the first
     counts most."""
     if not query:
-        return [thing for thing, _ in zip(things, range(limit), strict=False)]
+        return [item for item, _ in zip(items, range(limit), strict=False)]
     scored: list[tuple[int, T]] = []
-    for thing in things:
-        marks = [mark - 30 * place for place, text in enumerate(key(thing)) if (mark := score(query, text)) is not None]
+    for item in items:
+        marks = [
+            mark - 30 * position for position, text in enumerate(key(item)) if (mark := score(query, text)) is not None
+        ]
         if marks:
-            scored.append((max(marks) - len(key(thing)[0]) // 4, thing))
+            scored.append((max(marks) - len(key(item)[0]) // 4, item))
     scored.sort(key=lambda pair: -pair[0])
-    return [thing for _, thing in scored[:limit]]
+    return [item for _, item in scored[:limit]]
 
 
 def letters_in_order(query: bytes) -> re.Pattern[bytes]:

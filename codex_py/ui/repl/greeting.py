@@ -1,4 +1,4 @@
-"""The first lines of a session, from what it tells when it begins."""
+"""The first lines of a session, from its first event."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 from codex_py import __version__
 from codex_py.protocol.events import SessionStarted
 from codex_py.render.banner import Banner
-from codex_py.ui.repl.desk import Desk
+from codex_py.ui.repl.command_context import CommandContext
 
 
-def banner_of(started: SessionStarted, desk: Desk) -> Banner:
+def banner_of(started: SessionStarted, context: CommandContext) -> Banner:
     """The banner of a session that has begun."""
     notice = (started.notice,) if started.notice else ()
     return Banner(
@@ -21,8 +21,8 @@ def banner_of(started: SessionStarted, desk: Desk) -> Banner:
         sandbox=started.sandbox,
         approval=started.approval,
         effort=started.effort,
-        skills=len(desk.catalog().enabled()),
+        skills=len(context.catalog().enabled()),
         resumed=started.resumed,
         warnings=notice,
-        home=Path(desk.user_home) if desk.user_home else None,
+        home=Path(context.user_home) if context.user_home else None,
     )

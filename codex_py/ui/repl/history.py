@@ -13,76 +13,76 @@ from typing import Final
 from codex_py.paths import make_private_dir, open_private
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
 from codex_py.ui.repl.fuzzy import best
-from codex_py.ui.repl.menu import MOST_OFFERS, Offer, Word
+from codex_py.ui.repl.menu import MAX_OFFERS, MenuOffer, MenuWord
 
 FILE: Final = "history.jsonl"
 # Of a longer file the end is read: about ten thousand messages.
-_MOST_READ: Final = 1024 * 1024
-_LONGEST: Final = 100 * 1024
+_MAX_READ: Final = 1024 * 1024
+_MAX_LENGTH: Final = 100 * 1024
 
 
 class PromptHistory:
-    """Messages, oldest first. With `path` None they last as long as this object; `most_bytes` bounds the file."""
+    """Messages, oldest first. With `path` None they last as long as this object; `max_bytes` limits the file."""
 
-    def __init__(self, path: Path | None, *, most_bytes: int | None = None) -> None:
+    def __init__(self, path: Path | None, *, max_bytes: int | None = None) -> None:
         self._path = path
-        self._most_bytes = most_bytes
-        self._known: list[str] = []
+        self._max_bytes = max_bytes
+        self._entries: list[str] = []
         self._is_read = False
-        self._kept: str | None = None
-        self._place: int | None = None
+        self._unsent: str | None = None
+        self._position: int | None = None
         self._draft = ""
 
     def add(self, text: str, *, session_id: str) -> None:
         """Remember a message; the same one twice running counts once. A file that cannot be written costs nothing."""
-        self._place = None
-        known = self._messages()
-        if known and known[-1] == self._kept == text:
-            known.pop()
-        if not text.strip() or (known and known[-1] == text):
+        self._position = None
+        messages = self._messages()
+        if messages and messages[-1] == self._unsent == text:
+            messages.pop()
+        if not text.strip() or (messages and messages[-1] == text):
             return
-        known.append(text)
-        self._kept = None
-        if self._path is not None and len(text) <= _LONGEST:
+        messages.append(text)
+        self._unsent = None
+        if self._path is not None and len(text) <= _MAX_LENGTH:
             line = encode_json({"session_id": session_id, "ts": int(time.time()), "text": text}) + b"\n"
             with contextlib.suppress(OSError):
-                _append(self._path, line, self._most_bytes)
+                _append(self._path, line, self._max_bytes)
 
-    def keep(self, text: str) -> None:
+    def remember_unsent(self, text: str) -> None:
         """Remember a text that was not sent, and write it nowhere."""
-        known = self._messages()
-        if text.strip() and (not known or known[-1] != text):
-            known.append(text)
-            self._kept = text
+        messages = self._messages()
+        if text.strip() and (not messages or messages[-1] != text):
+            messages.append(text)
+            self._unsent = text
 
     def older(self, draft: str) -> str | None:
         """The message before the one that was shown last; None at the end. `draft` comes back by `newer`."""
-        known = self._messages()
-        if self._place is None:
-            self._place, self._draft = len(known), draft
-        if self._place == 0:
+        messages = self._messages()
+        if self._position is None:
+            self._position, self._draft = len(messages), draft
+        if self._position == 0:
             return None
-        self._place -= 1
-        return known[self._place]
+        self._position -= 1
+        return messages[self._position]
 
     def newer(self) -> str | None:
         """The message after it, or at last the draft."""
-        if self._place is None:
+        if self._position is None:
             return None
-        known = self._messages()
-        self._place += 1
-        if self._place < len(known):
-            return known[self._place]
-        self._place = None
+        messages = self._messages()
+        self._position += 1
+        if self._position < len(messages):
+            return messages[self._position]
+        self._position = None
         return self._draft
 
     @property
     def is_browsing(self) -> bool:
         """Whether the input shows an older message."""
-        return self._place is not None
+        return self._position is not None
 
     def stop_browsing(self) -> None:
-        self._place = None
+        self._position = None
 
     def latest_first(self) -> list[str]:
         """Every message once, the one typed last first."""
@@ -92,8 +92,8 @@ class PromptHistory:
         if not self._is_read:
             self._is_read = True
             if self._path is not None:
-                self._known[:0] = read_messages(self._path)
-        return self._known
+                self._entries[:0] = read_messages(self._path)
+        return self._entries
 
 
 class HistorySource:
@@ -104,12 +104,12 @@ class HistorySource:
     def __init__(self, messages: Callable[[], Sequence[str]]) -> None:
         self._messages = messages
 
-    def word_at(self, before: str) -> Word | None:
-        return Word(0, before)
+    def word_at(self, before: str) -> MenuWord | None:
+        return MenuWord(0, before)
 
-    def offers(self, query: str) -> Sequence[Offer]:
-        found = best(query, self._messages(), key=lambda text: (text[:500],), limit=MOST_OFFERS)
-        return [Offer(_one_line(text), "", _rest_of(text), text) for text in found]
+    def offers(self, query: str) -> Sequence[MenuOffer]:
+        found = best(query, self._messages(), key=lambda text: (text[:500],), limit=MAX_OFFERS)
+        return [MenuOffer(_one_line(text), "", _rest_of(text), text) for text in found]
 
 
 def read_messages(path: Path) -> list[str]:
@@ -120,13 +120,13 @@ def read_messages(path: Path) -> list[str]:
         return []
     try:
         size = os.fstat(descriptor).st_size
-        raw = os.pread(descriptor, _MOST_READ, max(0, size - _MOST_READ))
+        raw = os.pread(descriptor, _MAX_READ, max(0, size - _MAX_READ))
     except OSError:
         return []
     finally:
         os.close(descriptor)
     lines = raw.split(b"\n")
-    return list(_texts(lines[1:] if size > _MOST_READ else lines))
+    return list(_texts(lines[1:] if size > _MAX_READ else lines))
 
 
 def _texts(lines: Iterable[bytes]) -> Iterable[str]:
@@ -139,24 +139,24 @@ def _texts(lines: Iterable[bytes]) -> Iterable[str]:
             yield text
 
 
-def _append(path: Path, line: bytes, most_bytes: int | None) -> None:
+def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
     make_private_dir(path.parent)
     descriptor = open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         os.write(descriptor, line)
         size = os.fstat(descriptor).st_size
-        if most_bytes is not None and size > most_bytes:
-            _drop_oldest(descriptor, size, most_bytes)
+        if max_bytes is not None and size > max_bytes:
+            _drop_oldest(descriptor, size, max_bytes)
     finally:
         os.close(descriptor)
 
 
-def _drop_oldest(descriptor: int, size: int, most_bytes: int) -> None:
+def _drop_oldest(descriptor: int, size: int, max_bytes: int) -> None:
     """Keep the newest lines, four fifths of what is allowed, so that this is not done for each line."""
-    kept = os.pread(descriptor, most_bytes * 4 // 5, max(0, size - most_bytes * 4 // 5)).partition(b"\n")[2]
+    remaining = os.pread(descriptor, max_bytes * 4 // 5, max(0, size - max_bytes * 4 // 5)).partition(b"\n")[2]
     os.ftruncate(descriptor, 0)
-    os.write(descriptor, kept)
+    os.write(descriptor, remaining)
 
 
 def _one_line(text: str) -> str:

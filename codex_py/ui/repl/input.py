@@ -13,13 +13,13 @@ from prompt_toolkit.formatted_text.utils import fragment_list_to_text
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.layout.utils import explode_text_fragments
 
-from codex_py.ui.repl.chips import Chips, Composed, PickedSkill, Picture, is_large
+from codex_py.ui.repl.chips import Chips, Composed, PickedSkill, PictureChip, is_large
 from codex_py.ui.repl.history import HistorySource, PromptHistory
-from codex_py.ui.repl.menu import Menu, Offer
+from codex_py.ui.repl.menu import Menu, MenuOffer
 from codex_py.ui.repl.paste import picture_paths
 
 # Messages with chips that can be called back as they were.
-_MOST_KEPT: Final = 100
+_MAX_REMEMBERED: Final = 100
 
 
 class Composer:
@@ -31,8 +31,8 @@ class Composer:
         self.chips = Chips()
         self._changed = changed
         self._draft_chips = self.chips
-        # By what the history has of them.
-        self._kept: dict[str, Composed] = {}
+        # By their text in the history.
+        self._remembered: dict[str, Composed] = {}
         self._before_search = ""
         self._last = Document()
         self.buffer = Buffer(multiline=True, on_text_changed=self._update, on_cursor_position_changed=self._update)
@@ -64,8 +64,8 @@ class Composer:
     def put_back(self, messages: Sequence[Composed]) -> None:
         """Put messages that were not sent before what is typed by now, each with its chips."""
         chips = Chips()
-        texts = [chips.adopt(message.typed, dict(message.chips)) for message in messages]
-        texts.append(chips.adopt(self.text, self.chips.by_mark))
+        texts = [chips.import_text(message.typed, dict(message.chips)) for message in messages]
+        texts.append(chips.import_text(self.text, self.chips.by_mark))
         self.chips = chips
         self.set_text("\n".join(filter(None, texts)))
 
@@ -91,22 +91,22 @@ class Composer:
         length = self.chips.mark_ending_at(self.text, self.buffer.cursor_position)
         self.buffer.delete_before_cursor(length or 1)
 
-    def accept(self, *, or_first: bool = False) -> Offer | None:
+    def accept(self, *, or_first: bool = False) -> MenuOffer | None:
         """Take what is chosen in the menu into the text; with `or_first` the first offer where nothing is chosen."""
-        if or_first and self.menu.chosen is None:
+        if or_first and self.menu.selected_offer is None:
             self.menu.move(1)
-        offer = self.menu.chosen
+        offer = self.menu.selected_offer
         if offer is None:
             return None
         if self.menu.is_search:
-            self.set_text(self._called_back(offer.insert))
+            self.set_text(self._restore_chips(offer.insert))
             return offer
         word = self.menu.word
         if isinstance(offer.chip, PickedSkill):
             self.chips.skill(offer.chip.name, offer.chip.path)
         self.buffer.delete_before_cursor(self.buffer.cursor_position - word.start)
         after = self.buffer.document.text_after_cursor
-        insert = f"{self.chips.picture(offer.chip.path)} " if isinstance(offer.chip, Picture) else offer.insert
+        insert = f"{self.chips.picture(offer.chip.path)} " if isinstance(offer.chip, PictureChip) else offer.insert
         self.buffer.insert_text(insert.rstrip() if after.startswith((" ", "\n")) else insert)
         self.menu.close()
         self._changed()
@@ -133,13 +133,13 @@ class Composer:
         if not self.history.is_browsing:
             self._draft_chips = self.chips
         if (text := self.history.older(self.text)) is not None:
-            self._show(self._called_back(text))
+            self._show(self._restore_chips(text))
 
     def newer(self) -> None:
         """Show the one typed after it, or at last what was being typed."""
         text = self.history.newer()
         if text is not None and self.history.is_browsing:
-            self._show(self._called_back(text))
+            self._show(self._restore_chips(text))
         elif text is not None:
             self.chips = self._draft_chips
             self._show(text)
@@ -153,16 +153,16 @@ class Composer:
     def _composed(self) -> Composed:
         composed = self.chips.compose(self.text.strip())
         if composed.chips:
-            self._kept[composed.text.strip()] = composed
-            if len(self._kept) > _MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
+            self._remembered[composed.text.strip()] = composed
+            if len(self._remembered) > _MAX_REMEMBERED:
+                del self._remembered[next(iter(self._remembered))]
         return composed
 
-    def _called_back(self, text: str) -> str:
-        """A text of the history as it was typed, its chips in place of those that are there."""
+    def _restore_chips(self, text: str) -> str:
+        """A text of the history as it was typed; its chips replace the current ones."""
         self.chips = Chips()
-        composed = self._kept.get(text.strip())
-        return self.chips.adopt(composed.typed, dict(composed.chips)) if composed else text
+        composed = self._remembered.get(text.strip())
+        return self.chips.import_text(composed.typed, dict(composed.chips)) if composed else text
 
     def _show(self, text: str) -> None:
         self._replace(text)
@@ -175,7 +175,7 @@ class Composer:
 
     def _update(self, _: Buffer) -> None:
         last, now = self._last, self.buffer.document
-        # One edit is told twice: as another text, and as another place of the cursor.
+        # One edit is reported twice: as a change of the text, and as a change of the cursor position.
         if last == now:
             return
         self._last = self._mended(last, now)
@@ -190,12 +190,12 @@ class Composer:
             mended = self.chips.mended(last.text, now.text)
             return Document(*mended) if mended else now
         forwards = now.cursor_position > last.cursor_position
-        place = self.chips.outside(now.text, now.cursor_position, forwards=forwards)
-        return now if place == now.cursor_position else Document(now.text, place, now.selection)
+        position = self.chips.outside(now.text, now.cursor_position, forwards=forwards)
+        return now if position == now.cursor_position else Document(now.text, position, now.selection)
 
 
 class ChipStyle(Processor):
-    """Draws chips so that they are told from text."""
+    """Draws chips so that they differ from text."""
 
     def __init__(self, composer: Composer) -> None:
         self._composer = composer
@@ -207,6 +207,6 @@ class ChipStyle(Processor):
             return Transformation(transformation_input.fragments)
         letters: StyleAndTextTuples = list(explode_text_fragments(transformation_input.fragments))
         for start, end in marks:
-            for place in range(start, min(end, len(letters))):
-                letters[place] = ("class:skill", letters[place][1])
+            for index in range(start, min(end, len(letters))):
+                letters[index] = ("class:skill", letters[index][1])
         return Transformation(letters)

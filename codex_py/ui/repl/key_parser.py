@@ -46,13 +46,13 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 # Behind an Escape that came alone: a whole sequence without its beginning, or all of it that there is.
-_LATE: Final = re.compile(r"(?:\[\[[A-E]|\[[0-?]{0,64}[ -/]{0,8}[@-Z\\-~]|O[ABCDFHMPQRS])(?=\x1b|\Z)|\[200~")
-_LATE_PART: Final = re.compile(r"(?:\[\[?|\[[0-?]{0,64}|O)\Z")
+_DELAYED: Final = re.compile(r"(?:\[\[[A-E]|\[[0-?]{0,64}[ -/]{0,8}[@-Z\\-~]|O[ABCDFHMPQRS])(?=\x1b|\Z)|\[200~")
+_DELAYED_PREFIX: Final = re.compile(r"(?:\[\[?|\[[0-?]{0,64}|O)\Z")
 # So much behind an Escape was typed after it: Alt with a key sends one character.
 _TYPED_AFTER: Final = re.compile(r"[^\x00-\x1f\x7f]{2}")
 
 
-def learn_keys() -> None:
+def register_keys() -> None:
     """Teach prompt_toolkit the key sequences it does not know, or reads as another key."""
     ANSI_SEQUENCES.update(_SEQUENCES)
 
@@ -95,14 +95,14 @@ class KeyParser(Vt100Parser):
         begun, self._begun = self._begun, ""
         escape_at, self._escape_at = self._escape_at, -math.inf
         if begun == _ESCAPE:
-            if _LATE.match(data) or _LATE_PART.match(data) or data[0] in "]P":
+            if _DELAYED.match(data) or _DELAYED_PREFIX.match(data) or data[0] in "]P":
                 return begun + data
             self._press_escape()
             return data
         if begun:
             return begun + data if self._clock() - self._begun_at < _REST_SECONDS else data
-        late = _LATE.match(data) if self._clock() - escape_at < _REST_SECONDS else None
-        return _ESCAPE + data if late and _ESCAPE + late[0] in ANSI_SEQUENCES else data
+        delayed = _DELAYED.match(data) if self._clock() - escape_at < _REST_SECONDS else None
+        return _ESCAPE + data if delayed and _ESCAPE + delayed[0] in ANSI_SEQUENCES else data
 
     def _feed_keys(self, data: str) -> None:
         at = 0
@@ -137,7 +137,7 @@ class KeyParser(Vt100Parser):
         return token.end()
 
     def _press_escape_or_alt(self, data: str, at: int) -> int:
-        """Press the Escape before this place, or Alt with the next character. The place where it goes on."""
+        """Press the Escape before this position, or Alt with the next character; return the position to go on from."""
         if _TYPED_AFTER.match(data, at) or data[at : at + 1] == _ESCAPE:
             self._press_escape()
             return at
@@ -158,8 +158,8 @@ class KeyParser(Vt100Parser):
         piece = (self._pieces.pop() if self._pieces else "") + data
         end = piece.find(_PASTE_END)
         if end < 0:
-            kept = len(_PASTE_END) - 1
-            self._pieces += [piece[:-kept], piece[-kept:]]
+            overlap = len(_PASTE_END) - 1
+            self._pieces += [piece[:-overlap], piece[-overlap:]]
             return
         pasted = "".join([*self._pieces, piece[:end]])
         self._pieces.clear()

@@ -1,4 +1,4 @@
-"""What stands where: the live part, the input or the panel that has its place, the menu, the status line."""
+"""The layout: the live part, the input or the panel that replaces it, the menu, the status line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from codex_py.ui.repl.screen import Screen
 _PLACEHOLDER = "Ask anything · / commands · $ skills · @ files · ! shell · ? help"
 
 
-class Surroundings(NamedTuple):
+class LayoutParts(NamedTuple):
     """What is drawn round the input: for a width, the live part also for a greatest height."""
 
     live: Callable[[int, int], Sequence[Row]]
@@ -38,7 +38,7 @@ class Surroundings(NamedTuple):
     status: Callable[[int], StyleAndTextTuples]
 
 
-def build_layout(screen: Screen, composer: Composer, panels: Panels, parts: Surroundings) -> Layout:
+def build_layout(screen: Screen, composer: Composer, panels: Panels, parts: LayoutParts) -> Layout:
     """The whole of it. The input has the focus."""
     placeholder = ConditionalProcessor(
         AfterInput(lambda: _PLACEHOLDER[: max(0, screen.width - 3)], style="class:menu.note"),
@@ -68,15 +68,15 @@ def build_layout(screen: Screen, composer: Composer, panels: Panels, parts: Surr
     def in_front() -> AnyContainer:
         return panels.open.container if panels.open else entry
 
-    live = Rows(lambda: parts.live(screen.width, _room_for_live(screen, panels)))
+    live = Rows(lambda: parts.live(screen.width, _live_height(screen, panels)))
     shown = Condition(lambda: screen.height > 4 and parts.has_live())
     rows = [ConditionalContainer(live, shown), DynamicContainer(in_front)]
     # On a screen too small for anything, nothing is better than a complaint.
     return Layout(Column(rows, window_too_small=Window()), focused_element=typed)
 
 
-def _room_for_live(screen: Screen, panels: Panels) -> int:
-    """A panel needs the room more."""
+def _live_height(screen: Screen, panels: Panels) -> int:
+    """An open panel leaves fewer rows."""
     return max(0, screen.height // 3 if panels.open else screen.height - 6)
 
 

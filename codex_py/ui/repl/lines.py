@@ -1,6 +1,6 @@
 """The terminal session in plain lines: for a terminal that cannot be drawn on, for pipes, and for screen readers.
 
-Nothing is ever drawn again: what happens is said once, in words, and what is typed is read line by line.
+Nothing is ever redrawn: each event is printed once, in words, and input is read line by line.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from codex_py.core.session import Session
 from codex_py.errors import LoginNeeded, UserError
 from codex_py.protocol import events
 from codex_py.protocol.input import ImageInput, SkillInput, TextInput
-from codex_py.protocol.ops import Answer, Begin, Op, UserShell, UserTurn
+from codex_py.protocol.ops import AnswerQuestion, Begin, Op, UserShell, UserTurn
 from codex_py.render.banner import banner_lines
-from codex_py.render.entry import Entry
+from codex_py.render.entry import ScrollbackEntry
 from codex_py.render.lines import to_lines
 from codex_py.render.plain import plain_lines
 from codex_py.render.theme import Theme
 from codex_py.text.over_ssh import is_over_ssh
 from codex_py.text.sanitize import sanitize
+from codex_py.ui.repl.command_context import CommandContext, Destination, OpenSession, Quit
 from codex_py.ui.repl.commands.prompts import commands_now
 from codex_py.ui.repl.completion import SHELL, shell_command, skill_alias, unknown_command
-from codex_py.ui.repl.desk import Desk, Destination, OpenSession, Quit
 from codex_py.ui.repl.first import first_destination, way_back
 from codex_py.ui.repl.greeting import banner_of
 from codex_py.ui.repl.panels.askers import LineAsker
-from codex_py.ui.repl.panels.questions import QuestionDesk
+from codex_py.ui.repl.panels.questions import QuestionQueue
 from codex_py.ui.repl.slash import find_command, looks_like_command, words_unwanted
-from codex_py.ui.repl.start import Errand, Host, Place
+from codex_py.ui.repl.start import LaunchContext, LaunchHost, LaunchOptions
 from codex_py.ui.repl.welcome import reach_a_model, settle_trust
 
 _MONO: Final = Theme("mono", "none")
@@ -48,7 +48,7 @@ _QUIT_SECONDS: Final = 2.0
 _STATUS: Final = {signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
-async def run_in_lines(host: Host, place: Place, errand: Errand) -> int:
+async def run_in_lines(host: LaunchHost, launch: LaunchContext, options: LaunchOptions) -> int:
     """Go through sessions until the input ends or the user quits; the exit status."""
     talk = _Talk()
     loop = asyncio.get_running_loop()
@@ -56,23 +56,23 @@ async def run_in_lines(host: Host, place: Place, errand: Errand) -> int:
         loop.add_signal_handler(number, talk.end, status)
     loop.add_signal_handler(signal.SIGINT, talk.interrupt)
     asker = LineAsker(talk.read, talk.write)
-    settled = await settle_trust(asker, host, place)
+    settled = await settle_trust(asker, host, launch)
     destination: Destination = Quit()
     if settled is not None:
-        place = settled
-        destination = await first_destination(asker, place, errand)
+        launch = settled
+        destination = await first_destination(asker, launch, options)
     before: OpenSession | None = None
     while isinstance(destination, OpenSession):
         try:
-            async with host.open(place, destination.target) as session:
-                destination = await _LineSession(talk, asker, place, session).run(errand)
+            async with host.open(launch, destination.target) as session:
+                destination = await _LineSession(talk, asker, launch, session).run(options)
                 before = way_back(session, is_ephemeral=host.is_ephemeral)
-                errand = Errand()
+                options = LaunchOptions()
         except LoginNeeded:
-            over_ssh = is_over_ssh(place.env)
+            over_ssh = is_over_ssh(launch.env)
             if not (sys.stdin.isatty() and await reach_a_model(asker, host, talk.run_program, over_ssh=over_ssh)):
                 raise
-            place = host.place()
+            launch = host.read_context()
         except UserError as error:
             if before is None:
                 raise
@@ -90,7 +90,7 @@ class _Talk:
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
         self._ended = False
-        self._asked_at = -_QUIT_SECONDS
+        self._quit_pressed_at = -_QUIT_SECONDS
         # A thread of its own, which nobody waits for: a read of a terminal cannot be taken back.
         threading.Thread(target=self._read_on, daemon=True).start()
 
@@ -107,21 +107,21 @@ class _Talk:
         return line
 
     def write(self, text: str) -> None:
-        """Say something, in a line or more, harmless."""
+        """Print sanitized text, one line or more."""
         self._put(sanitize(text) + "\n")
 
     def fail(self, message: str, *, hint: str | None = None) -> None:
-        """Say what could not be done."""
+        """Print an error."""
         self.write(f"error: {message}" + (f"; {hint}" if hint else ""))
 
     def interrupt(self) -> None:
         """Ctrl-C: what runs stops; with nothing to stop, the second one in a row leaves."""
         if self.on_interrupt():
             return
-        if time.monotonic() - self._asked_at < _QUIT_SECONDS:
+        if time.monotonic() - self._quit_pressed_at < _QUIT_SECONDS:
             self.end(130)
             return
-        self._asked_at = time.monotonic()
+        self._quit_pressed_at = time.monotonic()
         self.write("\npress Ctrl-C again to quit")
 
     def end(self, status: int) -> None:
@@ -133,10 +133,10 @@ class _Talk:
     async def run_program(self, argv: Sequence[str]) -> int:
         """Run a program on the terminal; its status, 127 when it cannot be started."""
         try:
-            running = await asyncio.create_subprocess_exec(*argv)
+            process = await asyncio.create_subprocess_exec(*argv)
         except (OSError, ValueError):
             return 127
-        return await running.wait()
+        return await process.wait()
 
     def _read_on(self) -> None:
         with contextlib.suppress(RuntimeError):
@@ -150,7 +150,7 @@ class _Talk:
             os.write(sys.stdout.fileno(), text.encode(errors="replace"))
 
 
-class _Voice:
+class _LineOutput:
     def __init__(self, talk: _Talk, cwd: Callable[[], Path]) -> None:
         self._talk = talk
         self._cwd = cwd
@@ -161,7 +161,7 @@ class _Voice:
     def fail(self, message: str, *, hint: str | None = None) -> None:
         self._talk.fail(message, hint=hint)
 
-    def show(self, entry: Entry) -> None:
+    def show(self, entry: ScrollbackEntry) -> None:
         self._talk.write(_bare(to_lines(entry, width=_WIDTH, theme=_MONO)))
 
     def event(self, event: events.Event, *, expanded: bool = False) -> None:
@@ -172,32 +172,32 @@ class _Voice:
 class _LineSession:
     """One session, and the front end of its commands."""
 
-    def __init__(self, talk: _Talk, asker: LineAsker, place: Place, session: Session) -> None:
+    def __init__(self, talk: _Talk, asker: LineAsker, launch: LaunchContext, session: Session) -> None:
         self._talk = talk
         self._session = session
-        self._place = place
+        self._launch = launch
         self._destination: Destination | None = None
         self._waiting: list[Op] = []
         self._running: asyncio.Task[None] | None = None
-        self._voice = _Voice(talk, lambda: session.settings.cwd)
-        self._desk = Desk(place, session, asker=asker, voice=self._voice, front=self)
-        self._questions = QuestionDesk(asker, lambda question, value: session.submit(Answer(question, value)))
+        self._output = _LineOutput(talk, lambda: session.settings.cwd)
+        self._context = CommandContext(launch, session, asker=asker, output=self._output, front=self)
+        self._questions = QuestionQueue(asker, lambda question, value: session.submit(AnswerQuestion(question, value)))
         self.run_program = talk.run_program
 
-    async def run(self, errand: Errand) -> Destination:
+    async def run(self, options: LaunchOptions) -> Destination:
         """Until it is left, or the input ends."""
-        for listener in (self._greet, self._desk.note_event, self._questions.note_event, self._voice.event):
+        for listener in (self._greet, self._context.note_event, self._questions.note_event, self._output.event):
             self._session.subscribe(listener)
         self._talk.on_interrupt = self._interrupt
         asking = asyncio.create_task(self._questions.run())
         try:
             await self._session.submit(Begin())
-            if errand.prompt or errand.images:
-                pictures = tuple(ImageInput(path) for path in errand.images)
-                self.begin(UserTurn((*pictures, TextInput(errand.prompt))))
+            if options.prompt or options.images:
+                pictures = tuple(ImageInput(path) for path in options.images)
+                self.begin(UserTurn((*pictures, TextInput(options.prompt))))
             while self._destination is None:
                 while self._waiting:
-                    await self._carry_out(self._waiting.pop(0))
+                    await self._run_op(self._waiting.pop(0))
                 await self._next_line()
         finally:
             asking.cancel()
@@ -207,14 +207,14 @@ class _LineSession:
     def leave(self, destination: Destination) -> None:
         self._destination = destination
 
-    def say(self, text: str, *, typed: str = "") -> None:
+    def send_message(self, text: str, *, typed: str = "") -> None:
         self.begin(UserTurn((TextInput(text),)))
 
     def begin(self, op: Op) -> None:
         self._waiting.append(op)
 
     def insert_skill(self, name: str, path: Path) -> None:
-        self._voice.note(f"to use it, write ${name} in your message")
+        self._output.note(f"to use it, write ${name} in your message")
 
     def set_theme(self, name: str) -> None:
         """Nothing is drawn here."""
@@ -232,41 +232,41 @@ class _LineSession:
         if line is None:
             self._destination = Quit()
         elif line.startswith(SHELL):
-            await self._guarded(self._shell(line))
-        elif (asked := find_command(line.strip(), commands_now(self._session.mcp))) is not None:
-            if complaint := words_unwanted(asked):
-                self._voice.fail(complaint)
+            await self._report_errors(self._shell(line))
+        elif (request := find_command(line.strip(), commands_now(self._session.mcp))) is not None:
+            if complaint := words_unwanted(request):
+                self._output.fail(complaint)
             else:
-                await self._guarded(asked.command.run(self._desk, asked.words))
+                await self._report_errors(request.command.run(self._context, request.words))
         elif looks_like_command(line.strip()):
-            self._say_alias(line.strip())
+            self._send_alias(line.strip())
         elif line.strip():
-            self.say(line)
+            self.send_message(line)
 
     async def _shell(self, line: str) -> None:
         self.begin(UserShell(shell_command(line)))
 
-    def _say_alias(self, line: str) -> None:
-        found = skill_alias(line, self._desk.catalog())
+    def _send_alias(self, line: str) -> None:
+        found = skill_alias(line, self._context.catalog())
         if found is None:
-            message, hint = unknown_command(line, commands_now(self._session.mcp), self._desk.catalog())
-            self._voice.fail(message, hint=hint)
+            message, hint = unknown_command(line, commands_now(self._session.mcp), self._context.catalog())
+            self._output.fail(message, hint=hint)
         else:
             skill, text = found
             self.begin(UserTurn((SkillInput(skill.name, skill.path), TextInput(text))))
 
-    async def _carry_out(self, op: Op) -> None:
-        self._running = asyncio.create_task(self._guarded(self._session.submit(op)))
+    async def _run_op(self, op: Op) -> None:
+        self._running = asyncio.create_task(self._report_errors(self._session.submit(op)))
         try:
             await self._running
         finally:
             self._running = None
 
-    async def _guarded(self, work: Awaitable[None]) -> None:
+    async def _report_errors(self, work: Awaitable[None]) -> None:
         try:
             await work
         except UserError as error:
-            self._voice.fail(str(error), hint=error.hint)
+            self._output.fail(str(error), hint=error.hint)
 
     def _interrupt(self) -> bool:
         if self._running is None:
@@ -276,7 +276,7 @@ class _LineSession:
 
     def _greet(self, event: events.Event) -> None:
         if isinstance(event, events.SessionStarted):
-            banner = banner_of(event, self._desk)
+            banner = banner_of(event, self._context)
             self._talk.write(_bare(banner_lines(banner, width=_WIDTH, theme=_MONO)))
 
 

@@ -8,44 +8,44 @@ from collections.abc import Callable
 from typing import Final
 
 from codex_py.protocol import events
-from codex_py.render.entry import Entry
+from codex_py.render.entry import ScrollbackEntry
 from codex_py.render.lines import to_fragments
 from codex_py.render.markdown import MarkdownStream
-from codex_py.render.plan import render_plan, render_plan_now, render_told_plan
+from codex_py.render.plan import render_final_plan, render_plan, render_plan_now
 from codex_py.render.theme import Theme
 from codex_py.text.sanitize import sanitize_line
-from codex_py.ui.repl.desk import Voice
+from codex_py.ui.repl.command_context import OutputSink
 from codex_py.ui.repl.menu import fitted
 from codex_py.ui.repl.running import FRAME_SECONDS, RunningCommands
 from codex_py.ui.repl.running_agents import RunningAgents
 
 _FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-_LONGEST_HEADING: Final = 60
+_MAX_HEADING_LENGTH: Final = 60
 _HEADING: Final = re.compile(r"\*\*[^*]+\*\*|#{1,6} .+")
-# A plan of more rows leaves room for what else goes on, and for the answer after which it stands in the end.
-_LEAST_PLAN: Final = 6
-# What says nothing that ends a message.
-_SILENT: Final = (events.ItemRecorded, events.UsageReported, events.QuestionAsked, events.QuestionClosed)
+# A longer plan is cut, so that there are rows left for the rest and for the answer above it.
+_MIN_PLAN: Final = 6
+# Events that do not end a message.
+_SILENT: Final = (events.ItemRecorded, events.UsageReported, events.QuestionRaised, events.QuestionClosed)
 
 Row = list[tuple[str, str]]
 
 
 class Live:
-    """A listener of a session that keeps what is under way, and gives to `voice` what is finished.
+    """A listener of a session that holds what is under way, and writes what is finished to `output`.
 
     `changed` is called when it has to be drawn again. `theme` is asked each time.
     """
 
     def __init__(
         self,
-        voice: Voice,
+        output: OutputSink,
         theme: Callable[[], Theme],
         changed: Callable[[], None],
         *,
         animated: bool = True,
         hides_reasoning: bool = False,
     ) -> None:
-        self._voice = voice
+        self._output = output
         self.theme = theme
         self._changed = changed
         self._animated = animated
@@ -61,7 +61,7 @@ class Live:
         # As it was when its turn ended, until all of it is done: the next turn may go on with it.
         self._unfinished: events.PlanUpdated | None = None
         self._began: float | None = None
-        self._drawn: tuple[Entry, int, Theme, list[Row]] | None = None
+        self._drawn: tuple[ScrollbackEntry, int, Theme, list[Row]] | None = None
         self.commands = RunningCommands()
         self.agents = RunningAgents()
 
@@ -105,24 +105,24 @@ class Live:
             case events.MessageDone():
                 self.finish_text()
                 if not self._has_streamed:
-                    self._voice.event(event)
+                    self._output.event(event)
                 self._has_streamed = False
             case events.ReasoningDone():
                 self._thought = ""
                 if not self._hides_reasoning:
-                    self._voice.event(event)
+                    self._output.event(event)
             case events.PlanUpdated():
                 self._plan = event
             case events.Retrying(message, attempt, limit):
-                self._take_back(event)
+                self._discard_stream(event)
                 of = f" of {limit}" if limit else ""
                 self._trouble = f"{message} · try {attempt}{of}"
             case events.CompactionStarted():
                 self._doing = "Compacting the context"
-                self._voice.event(event)
+                self._output.event(event)
             case events.ContextCompacted():
                 self._doing = "Working"
-                self._voice.event(event)
+                self._output.event(event)
             case events.CommandStarted() | events.McpCallStarted():
                 self.finish_text()
                 self._thought = ""
@@ -139,18 +139,18 @@ class Live:
         """The message that streams in is over, or something comes between."""
         if self._stream is not None:
             for entry in self._stream.finish():
-                self._voice.show(entry)
+                self._output.show(entry)
             self._stream = None
 
     def rows(self, width: int, height: int) -> list[Row]:
         """At most `height` rows; of what does not fit the end is seen."""
         theme = self.theme()
         foot = self._working_row(width)
-        room = max(0, height - len(foot))
-        rows = [row for block in self._blocks(width, room, theme) for row in block]
-        return [*(rows[-room:] if room else []), *foot]
+        available = max(0, height - len(foot))
+        rows = [row for block in self._blocks(width, available, theme) for row in block]
+        return [*(rows[-available:] if available else []), *foot]
 
-    def _blocks(self, width: int, room: int, theme: Theme) -> list[list[Row]]:
+    def _blocks(self, width: int, available: int, theme: Theme) -> list[list[Row]]:
         block = self._stream.open_block() if self._stream else None
         blocks = [self._open_rows(block, width, theme)] if block else []
         if running := self.commands.entry(animated=self._animated):
@@ -158,22 +158,22 @@ class Live:
         if working := self.agents.entry(animated=self._animated):
             blocks.append(to_fragments(working, width=width, theme=theme))
         if self._plan is not None:
-            blocks.append(self._plan_rows(self._plan, width, max(_LEAST_PLAN, room // 2)))
+            blocks.append(self._plan_rows(self._plan, width, max(_MIN_PLAN, available // 2)))
         return [[[], *rows] for rows in blocks if rows]
 
-    def _open_rows(self, block: Entry, width: int, theme: Theme) -> list[Row]:
+    def _open_rows(self, block: ScrollbackEntry, width: int, theme: Theme) -> list[Row]:
         """The rows of the open block, which often is the same as at the last drawing."""
         if self._drawn is None or self._drawn[:3] != (block, width, theme):
             self._drawn = (block, width, theme, to_fragments(block, width=width, theme=theme))
         return self._drawn[3]
 
-    def _plan_rows(self, plan: events.PlanUpdated, width: int, most: int) -> list[Row]:
+    def _plan_rows(self, plan: events.PlanUpdated, width: int, max_rows: int) -> list[Row]:
         """The whole plan where it fits, else the part of it where the work is."""
-        if len(plan.steps) < most:
+        if len(plan.steps) < max_rows:
             whole = to_fragments(render_plan(plan), width=width, theme=self.theme())
-            if len(whole) <= most:
+            if len(whole) <= max_rows:
                 return whole
-        return to_fragments(render_plan_now(plan, most), width=width, theme=self.theme())
+        return to_fragments(render_plan_now(plan, max_rows), width=width, theme=self.theme())
 
     def _working_row(self, width: int) -> list[Row]:
         if self._began is None:
@@ -191,7 +191,7 @@ class Live:
         """What the model thinks about: the last heading, else the last line."""
         lines = [line.strip() for line in self._thought.splitlines() if line.strip(" *#")]
         headings = [line for line in lines if _HEADING.fullmatch(line)]
-        return sanitize_line([*lines, *headings][-1].strip(" *#")[-_LONGEST_HEADING:]) if lines else "…"
+        return sanitize_line([*lines, *headings][-1].strip(" *#")[-_MAX_HEADING_LENGTH:]) if lines else "…"
 
     def _stream_text(self, text: str) -> None:
         if self._stream is None:
@@ -200,15 +200,15 @@ class Live:
             self._is_partly_shown = False
         self._thought = ""
         for entry in self._stream.feed(text):
-            self._voice.show(entry)
+            self._output.show(entry)
             self._is_partly_shown = True
 
-    def _take_back(self, event: events.Retrying) -> None:
-        """The message that streams in will come again from its beginning. What stands in the scrollback already is
-        told from that by a line between."""
+    def _discard_stream(self, event: events.Retrying) -> None:
+        """The message that streams in will come again from its beginning. A line between separates it
+        from what is in the scrollback already."""
         if self._stream is not None and self._is_partly_shown:
             self.finish_text()
-            self._voice.event(event)
+            self._output.event(event)
         self._stream = None
         self._has_streamed = False
         self._thought = ""
@@ -221,7 +221,7 @@ class Live:
         self.agents.note_event(event)
         if event.agent.status != event.was:
             self.finish_text()
-            self._voice.event(event)
+            self._output.event(event)
 
     def _finished(self, event: events.Event) -> None:
         if isinstance(event, events.CommandFinished | events.McpCallFinished):
@@ -231,13 +231,13 @@ class Live:
             self.commands.clear()
         if not isinstance(event, _SILENT):
             self.finish_text()
-        self._voice.event(event)
+        self._output.event(event)
 
     def _finish_plan(self) -> None:
         if self._plan is not None:
             plan, self._plan = self._plan, None
             if plan is not self._unfinished:
-                self._voice.show(render_told_plan(plan))
+                self._output.show(render_final_plan(plan))
             self._unfinished = _unfinished(plan)
 
 
@@ -246,15 +246,15 @@ def _unfinished(plan: events.PlanUpdated) -> events.PlanUpdated | None:
 
 
 def _elapsed(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes}m {rest:02d}s" if minutes else f"{rest}s"
+    minutes, remainder = divmod(int(seconds), 60)
+    return f"{minutes}m {remainder:02d}s" if minutes else f"{remainder}s"
 
 
 def _cut(row: Row, width: int) -> Row:
-    kept: Row = []
-    room = width
+    pieces: Row = []
+    available = width
     for style, text in row:
-        shown = text if len(text) <= room else fitted(text, room)
-        kept.append((style, shown))
-        room -= len(shown)
-    return kept
+        shown = text if len(text) <= available else fitted(text, available)
+        pieces.append((style, shown))
+        available -= len(shown)
+    return pieces

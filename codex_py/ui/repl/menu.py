@@ -13,10 +13,10 @@ from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.chips import Chip
 
 ROWS: Final = 8
-MOST_OFFERS: Final = 50
+MAX_OFFERS: Final = 50
 
 
-class Word(NamedTuple):
+class MenuWord(NamedTuple):
     """What a menu completes: the text from `start` up to the cursor, and in it what is searched for.
 
     With `is_whole` it may well be complete as it is: nothing is taken until the user has gone to it.
@@ -27,8 +27,8 @@ class Word(NamedTuple):
     is_whole: bool = False
 
 
-class Offer(NamedTuple):
-    """One line of the menu. `insert` takes the place of the word; with `runs` Enter sends the message at once."""
+class MenuOffer(NamedTuple):
+    """One line of the menu. `insert` replaces the word; with `runs` Enter sends the message at once."""
 
     label: str
     note: str
@@ -38,7 +38,7 @@ class Offer(NamedTuple):
     runs: bool = False
 
 
-class Source(Protocol):
+class MenuSource(Protocol):
     """Something to choose from."""
 
     @property
@@ -46,11 +46,11 @@ class Source(Protocol):
         """What it is, for the foot of the menu."""
         ...
 
-    def word_at(self, before: str) -> Word | None:
+    def word_at(self, before: str) -> MenuWord | None:
         """The word in the text before the cursor that this source completes, if there is one."""
         ...
 
-    def offers(self, query: str) -> Sequence[Offer]:
+    def offers(self, query: str) -> Sequence[MenuOffer]:
         """What fits, best first."""
         ...
 
@@ -59,14 +59,14 @@ class Menu:
     """What is offered at the moment. Closing it lasts until the text changes."""
 
     def __init__(self) -> None:
-        self._sources: Sequence[Source] = ()
-        self._forced: Source | None = None
-        self.source: Source | None = None
-        self.word = Word(0, "")
-        self.offers: Sequence[Offer] = ()
+        self._sources: Sequence[MenuSource] = ()
+        self._forced: MenuSource | None = None
+        self.source: MenuSource | None = None
+        self.word = MenuWord(0, "")
+        self.offers: Sequence[MenuOffer] = ()
         self.current = 0
 
-    def use(self, sources: Sequence[Source]) -> None:
+    def use(self, sources: Sequence[MenuSource]) -> None:
         """Offer what these sources have, from now on."""
         self._sources = sources
 
@@ -85,25 +85,25 @@ class Menu:
         return self._forced is not None
 
     @property
-    def chosen(self) -> Offer | None:
+    def selected_offer(self) -> MenuOffer | None:
         return self.offers[self.current] if self.is_open and self.offers and self.current >= 0 else None
 
     def update(self, document: Document) -> None:
         """Offer what fits the text now."""
         before = document.text_before_cursor
         sources = (self._forced,) if self._forced else self._sources
-        chosen = self.chosen
+        selected = self.selected_offer
         for source in sources:
             if (word := source.word_at(before)) is not None:
-                kept = chosen.label if chosen and source is self.source and word == self.word else None
+                selected_label = selected.label if selected and source is self.source and word == self.word else None
                 self.source, self.word = source, word
                 self.offers = source.offers(word.query)
                 labels = [offer.label for offer in self.offers]
-                self.current = labels.index(kept) if kept in labels else -1 if word.is_whole else 0
+                self.current = labels.index(selected_label) if selected_label in labels else -1 if word.is_whole else 0
                 return
         self.close()
 
-    def search(self, source: Source, document: Document) -> None:
+    def search(self, source: MenuSource, document: Document) -> None:
         """Search in this source until the menu is closed."""
         self._forced = source
         self.update(document)
@@ -122,16 +122,18 @@ class Menu:
         rows = max(1, min(ROWS, rows))
         first = max(0, min(self.current - rows // 2, len(self.offers) - rows))
         shown = self.offers[first : first + rows]
-        room = min(max((get_cwidth(sanitize_line(one.label)) for one in shown), default=0), max(8, width // 2))
-        parts: StyleAndTextTuples = []
-        for place, offer in enumerate(shown, first):
-            is_current = place == self.current
+        label_width = min(
+            max((get_cwidth(sanitize_line(offer.label)) for offer in shown), default=0), max(8, width // 2)
+        )
+        pieces: StyleAndTextTuples = []
+        for index, offer in enumerate(shown, first):
+            is_current = index == self.current
             style, mark = ("class:menu.current", "› ") if is_current else ("class:menu", "  ")
-            label = fitted(sanitize_line(offer.label), room)
-            note = fitted(sanitize_line(offer.note), max(0, width - room - 5)).rstrip()
-            parts.append((style, fitted(f"{mark}{label if note else label.rstrip()}", min(width, room + 2))))
-            parts += [("class:menu.note", f"  {note}"), ("", "\n")] if note else [("", "\n")]
-        return [*parts, ("class:menu.note", self._foot(width))]
+            label = fitted(sanitize_line(offer.label), label_width)
+            note = fitted(sanitize_line(offer.note), max(0, width - label_width - 5)).rstrip()
+            pieces.append((style, fitted(f"{mark}{label if note else label.rstrip()}", min(width, label_width + 2))))
+            pieces += [("class:menu.note", f"  {note}"), ("", "\n")] if note else [("", "\n")]
+        return [*pieces, ("class:menu.note", self._foot(width))]
 
     def _foot(self, width: int) -> str:
         title = self.source.title if self.source else ""
@@ -149,11 +151,11 @@ def fitted(text: str, width: int) -> str:
     size = get_cwidth(text)
     if size <= width:
         return text + " " * (width - size)
-    kept: list[str] = []
-    room = width - 1
+    characters: list[str] = []
+    available = width - 1
     for char in text:
-        room -= get_cwidth(char)
-        if room < 0:
+        available -= get_cwidth(char)
+        if available < 0:
             break
-        kept.append(char)
-    return fitted("".join(kept) + "…", width) if width > 0 else ""
+        characters.append(char)
+    return fitted("".join(characters) + "…", width) if width > 0 else ""

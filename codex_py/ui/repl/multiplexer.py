@@ -10,7 +10,7 @@ _PIECE: Final = 700
 
 
 def is_inside(env: Mapping[str, str]) -> bool:
-    """Whether one of them stands between, here or, as far as can be told, on the user's machine."""
+    """Whether one of them stands between, here or, as far as is known, on the user's machine."""
     return bool(env.get("TMUX") or env.get("STY")) or env.get("TERM", "").startswith(("tmux", "screen"))
 
 

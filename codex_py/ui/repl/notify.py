@@ -14,7 +14,7 @@ FOCUS_REPORTS_ON: Final = "\x1b[?1004h"
 FOCUS_REPORTS_OFF: Final = "\x1b[?1004l"
 
 _BELL: Final = "\a"
-_LONGEST: Final = 160
+_MAX_LENGTH: Final = 160
 _KNOW_OSC_9: Final = ("iterm.app", "iterm2", "wezterm", "ghostty", "kitty", "warpterminal")
 # Over ssh mostly this alone tells which terminal it is.
 _TERMS: Final = ("xterm-kitty", "xterm-ghostty", "wezterm")
@@ -39,21 +39,21 @@ class Notices:
     def __call__(self, event: events.Event) -> None:
         match event:
             case events.TurnCompleted(_, last_message):
-                self._tell("agent-turn-complete", last_message or "the turn is over")
+                self._notify("agent-turn-complete", last_message or "the turn is over")
             case events.TurnFailed(_, message):
-                self._tell("agent-turn-complete", message)
-            case events.QuestionAsked():
-                self._tell("approval-requested", "codex-py waits for your answer")
+                self._notify("agent-turn-complete", message)
+            case events.QuestionRaised():
+                self._notify("approval-requested", "codex-py waits for your answer")
             case _:
                 pass
 
-    def _tell(self, kind: str, message: str) -> None:
-        if kind not in self._tui.notify_about or (self._has_focus() and not self._tui.notify_always):
+    def _notify(self, topic: str, message: str) -> None:
+        if topic not in self._tui.notify_about or (self._has_focus() and not self._tui.notify_always):
             return
         if not self._uses_osc_9:
             self._emit(_BELL)
             return
-        text = sanitize_line(" ".join(message.split()))[:_LONGEST]
+        text = sanitize_line(" ".join(message.split()))[:_MAX_LENGTH]
         self._emit(passed_on(f"\x1b]9;{text}\a", self._env))
 
 

@@ -1,4 +1,4 @@
-"""Panels: what takes the place of the input for a while, such as a question or a picker. One is open, others wait."""
+"""Panels: what replaces the input for a while, such as a question or a picker. One is open, others wait."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OpenPanel:
 
 
 class Panels:
-    """Shows panels one after the other, in the order in which they came. `on_change` hears when another is in front."""
+    """Shows panels one after the other, in the order in which they came. `on_change` is called on a change."""
 
     def __init__(self, on_change: Callable[[], None]) -> None:
         self._on_change = on_change

@@ -17,9 +17,9 @@ from codex_py.ui.repl.drafts import keep_draft
 
 _PICTURES: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _ESCAPED: Final = re.compile(r"\\(.)")
-_LONGEST_PATH: Final = 4096
-_MOST_PICTURES: Final = 20
-_MOST_BYTES: Final = 32 * 1024 * 1024
+_MAX_PATH_LENGTH: Final = 4096
+_MAX_PICTURES: Final = 20
+_MAX_BYTES: Final = 32 * 1024 * 1024
 _SECONDS: Final = 5.0
 _MAC_SCRIPT: Final = (
     "set png to (the clipboard as «class PNGf»)",
@@ -31,13 +31,13 @@ _MAC_SCRIPT: Final = (
 
 def picture_paths(text: str, cwd: Path) -> list[Path]:
     """The pictures whose paths, and nothing else, were pasted or dragged in; none when anything else is among them."""
-    if (one := picture_path(text, cwd)) is not None:
-        return [one]
+    if (picture := picture_path(text, cwd)) is not None:
+        return [picture]
     try:
-        words = shlex.split(text) if 0 < len(text) <= _MOST_PICTURES * _LONGEST_PATH else []
+        words = shlex.split(text) if 0 < len(text) <= _MAX_PICTURES * _MAX_PATH_LENGTH else []
     except ValueError:
         return []
-    found = [picture_path(shlex.quote(word), cwd) or picture_path(word, cwd) for word in words[: _MOST_PICTURES + 1]]
+    found = [picture_path(shlex.quote(word), cwd) or picture_path(word, cwd) for word in words[: _MAX_PICTURES + 1]]
     pictures = [path for path in found if path is not None]
     return pictures if len(pictures) == len(words) else []
 
@@ -45,7 +45,7 @@ def picture_paths(text: str, cwd: Path) -> list[Path]:
 def picture_path(text: str, cwd: Path) -> Path | None:
     """The picture of a path: plain, quoted, escaped, or as a file URL."""
     text = text.strip()
-    if not text or len(text) > _LONGEST_PATH or "\n" in text:
+    if not text or len(text) > _MAX_PATH_LENGTH or "\n" in text:
         return None
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
         text = text[1:-1]
@@ -68,7 +68,7 @@ def is_picture(name: str) -> bool:
 
 
 async def clipboard_picture(env: Mapping[str, str], programs: ProgramFinder, home: Path) -> Path | None:
-    """The picture of the clipboard as a file of its own; None when there is none, or no program that could tell."""
+    """The picture of the clipboard as a file of its own; None when there is none, or no program that can read it."""
     env = {**env, "PATH": programs.trusted_path()}
     for command in _readers(env, programs):
         if (content := await _output_of(command, env)) and content[:4] in (b"\x89PNG", b"GIF8", b"\xff\xd8\xff\xe0"):
@@ -93,20 +93,20 @@ def _readers(env: Mapping[str, str], programs: ProgramFinder) -> list[list[str]]
 
 async def _output_of(command: list[str], env: Mapping[str, str]) -> bytes:
     try:
-        running = await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             *command,
             env=dict(env),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            limit=_MOST_BYTES,
+            limit=_MAX_BYTES,
         )
     except OSError:
         return b""
     try:
-        content, _ = await asyncio.wait_for(running.communicate(), _SECONDS)
+        content, _ = await asyncio.wait_for(process.communicate(), _SECONDS)
     except TimeoutError:
-        running.kill()
-        await running.wait()
+        process.kill()
+        await process.wait()
         return b""
-    return content if len(content) <= _MOST_BYTES else b""
+    return content if len(content) <= _MAX_BYTES else b""

@@ -1,4 +1,4 @@
-"""Plan mode: when a turn ends with a plan, the user is asked whether it is carried out."""
+"""Plan mode: when a turn ends with a plan, ask the user whether to carry it out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from codex_py.protocol import events
 from codex_py.protocol.ops import AcceptPlan
-from codex_py.ui.repl.panels.forms import Asker, Form, Option, Sheet
+from codex_py.ui.repl.panels.forms import Form, FormAsker, Option, Sheet
 from codex_py.ui.repl.tasks import SideTasks
 
 _Verdict: TypeAlias = Literal["yes", "with", "no"]
@@ -17,7 +17,7 @@ _SHEET: Final[Sheet[_Verdict]] = Sheet(
     subject=(),
     options=(
         Option("y", "Yes, leave plan mode and do it", "yes"),
-        Option("w", "Yes, and with a wish", "with"),
+        Option("w", "Yes, with more instructions", "with"),
         Option("n", "No, go on planning", "no"),
     ),
     refusal="no",
@@ -29,12 +29,12 @@ class PlanKeeper:
     """A listener of a session that asks about its plans; `begin` starts the turn that carries one out.
 
     `is_typing` says whether the user is in the middle of a text when the question comes up, `has_more` whether they
-    have said more already, which is about the plan: then it is not asked about.
+    have already sent more about the plan: then there is no question.
     """
 
     def __init__(
         self,
-        asker: Asker,
+        asker: FormAsker,
         begin: Callable[[AcceptPlan], None],
         tasks: SideTasks,
         *,
@@ -67,6 +67,6 @@ class PlanKeeper:
         if verdict == "yes":
             self._begin(AcceptPlan())
         elif verdict == "with":
-            wishes = await self._asker.enter(Form("What do you wish besides?", enter="carry it out"))
-            if wishes is not None:
-                self._begin(AcceptPlan(wishes))
+            request = await self._asker.enter(Form("What else should it do?", enter="carry it out"))
+            if request is not None:
+                self._begin(AcceptPlan(request))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from codex_py.protocol.events import Event
-from codex_py.render.entry import Entry, Flow
+from codex_py.render.entry import Flow, ScrollbackEntry
 from codex_py.render.event import render_event
 from codex_py.render.notice import render_notice
 from codex_py.render.theme import Theme
@@ -14,7 +14,7 @@ from codex_py.ui.repl.screen import Screen
 
 
 class Printer:
-    """The voice of a session on a screen."""
+    """The output sink of a session on a screen."""
 
     def __init__(self, screen: Screen, theme: Callable[[], Theme], cwd: Path) -> None:
         self._screen = screen
@@ -29,12 +29,12 @@ class Printer:
     def fail(self, message: str, *, hint: str | None = None) -> None:
         self.show(render_notice(message, "error", hint=hint))
 
-    def show(self, entry: Entry) -> None:
+    def show(self, entry: ScrollbackEntry) -> None:
         self._screen.print_above(self._flow.lines(entry, width=self._screen.width, theme=self._theme()))
 
     def show_lines(self, lines: Sequence[str]) -> None:
         """Show what is drawn already."""
-        self._screen.print_above(["", *lines] if self._flow.gap_before(Entry()) else lines)
+        self._screen.print_above(["", *lines] if self._flow.gap_before(ScrollbackEntry()) else lines)
 
     def event(self, event: Event, *, expanded: bool = False) -> None:
         entry = render_event(event, expanded=expanded, cwd=self.cwd)

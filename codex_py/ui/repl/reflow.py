@@ -1,4 +1,4 @@
-"""What a narrower window does to what is drawn: most terminals wrap its rows anew, and so it takes more of them."""
+"""What a narrower window does to the drawing: most terminals rewrap its rows, so that it takes more of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIGNS: Final = (
 )
 
 
-def wraps_anew(env: Mapping[str, str]) -> bool:
+def rewraps_lines(env: Mapping[str, str]) -> bool:
     """Whether the terminal is known for it."""
     programs = (env.get(name, "").lower() for name in ("TERM_PROGRAM", "LC_TERMINAL"))
     return (

@@ -1,4 +1,4 @@
-"""Parts of the layout that are asked again and again within one drawing, and so keep what they said."""
+"""Layout elements that are measured repeatedly within one drawing, and so cache the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Rows(Container):
     """
 
     def __init__(self, rows: Callable[[], Sequence[Row]]) -> None:
-        self._ask = rows
+        self._get_rows = rows
         self._rows: Sequence[Row] = ()
         self._drawing = -1
 
@@ -59,7 +59,7 @@ class Rows(Container):
 
     def _now(self) -> Sequence[Row]:
         if self._drawing != (drawing := get_app().render_counter):
-            self._rows, self._drawing = self._ask(), drawing
+            self._rows, self._drawing = self._get_rows(), drawing
         return self._rows
 
 

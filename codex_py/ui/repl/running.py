@@ -6,12 +6,12 @@ import time
 from typing import Final
 
 from codex_py.protocol import events
-from codex_py.render.command import running_command
-from codex_py.render.entry import Entry
-from codex_py.render.tool_call import running_mcp_call
+from codex_py.render.command import render_running_command
+from codex_py.render.entry import ScrollbackEntry
+from codex_py.render.tool_call import render_running_mcp_call
 
 FRAME_SECONDS: Final = 0.12
-_MOST_KEPT: Final = 4096
+_MAX_OUTPUT: Final = 4096
 _TAIL_LINES: Final = 6
 
 
@@ -21,11 +21,11 @@ class _Running:
     def __init__(self) -> None:
         self._began = time.monotonic()
 
-    def entry(self, *, tail_lines: int, animated: bool) -> Entry:
+    def entry(self, *, tail_lines: int, animated: bool) -> ScrollbackEntry:
         seconds = time.monotonic() - self._began
         return self._drawn(seconds, int(seconds / FRAME_SECONDS) if animated else 0, tail_lines)
 
-    def _drawn(self, seconds: float, frame: int, tail_lines: int) -> Entry:
+    def _drawn(self, seconds: float, frame: int, tail_lines: int) -> ScrollbackEntry:
         raise NotImplementedError
 
 
@@ -36,10 +36,10 @@ class _Command(_Running):
         self._tail = ""
 
     def print(self, text: str) -> None:
-        self._tail = (self._tail + text)[-_MOST_KEPT:]
+        self._tail = (self._tail + text)[-_MAX_OUTPUT:]
 
-    def _drawn(self, seconds: float, frame: int, tail_lines: int) -> Entry:
-        return running_command(
+    def _drawn(self, seconds: float, frame: int, tail_lines: int) -> ScrollbackEntry:
+        return render_running_command(
             self._started.command,
             seconds=seconds,
             frame=frame,
@@ -55,8 +55,8 @@ class _McpCall(_Running):
         self._started = started
         self.progress: events.McpCallProgress | None = None
 
-    def _drawn(self, seconds: float, frame: int, tail_lines: int) -> Entry:
-        return running_mcp_call(self._started, seconds=seconds, frame=frame, progress=self.progress)
+    def _drawn(self, seconds: float, frame: int, tail_lines: int) -> ScrollbackEntry:
+        return render_running_mcp_call(self._started, seconds=seconds, frame=frame, progress=self.progress)
 
 
 class RunningCommands:
@@ -90,8 +90,8 @@ class RunningCommands:
         """Forget them: their turn is over."""
         self._running.clear()
 
-    def entry(self, *, animated: bool) -> Entry | None:
+    def entry(self, *, animated: bool) -> ScrollbackEntry | None:
         """All of them as they are drawn, None when there are none."""
         lines = max(1, _TAIL_LINES // max(1, len(self._running)))
-        parts = [running.entry(tail_lines=lines, animated=animated) for running in self._running.values()]
-        return Entry(*parts) if parts else None
+        entries = [running.entry(tail_lines=lines, animated=animated) for running in self._running.values()]
+        return ScrollbackEntry(*entries) if entries else None

@@ -7,11 +7,11 @@ from typing import Final
 
 from codex_py.protocol import events
 from codex_py.protocol.agents import AgentState
-from codex_py.render.agents import running_agents
-from codex_py.render.entry import Entry
+from codex_py.render.agents import render_running_agents
+from codex_py.render.entry import ScrollbackEntry
 from codex_py.ui.repl.running import FRAME_SECONDS
 
-_MOST_SHOWN: Final = 8
+_MAX_SHOWN: Final = 8
 
 
 class RunningAgents:
@@ -30,9 +30,9 @@ class RunningAgents:
         else:
             self._working.pop(event.agent.id, None)
 
-    def entry(self, *, animated: bool) -> Entry | None:
+    def entry(self, *, animated: bool) -> ScrollbackEntry | None:
         """A line for each, None when there are none."""
         if not self._working:
             return None
         frame = int(time.monotonic() / FRAME_SECONDS) if animated else 0
-        return running_agents(tuple(self._working.values())[:_MOST_SHOWN], frame=frame)
+        return render_running_agents(tuple(self._working.values())[:_MAX_SHOWN], frame=frame)

@@ -22,7 +22,7 @@ _BEGIN_UPDATE: Final = "\x1b[?2026h"
 _END_UPDATE: Final = "\x1b[?2026l"
 # Between two drawings that nobody waits for: what an eye still takes for movement, longer where drawing is slow.
 _PAUSE_SECONDS: Final = 0.1
-_LONGEST_PAUSE: Final = 0.25
+_MAX_PAUSE: Final = 0.25
 _PAUSE_PER_WORK: Final = 15
 # What writing to a terminal that was closed ends with.
 _GONE: Final = (errno.EIO, errno.ENXIO, errno.EPIPE, errno.EBADF)
@@ -72,13 +72,13 @@ class HeldOutput(Vt100_Output):
 
 def terminal_output(stdout: TextIO, term: str) -> HeldOutput:
     """The output to a terminal, which asks it for its size whenever that is needed."""
-    made = HeldOutput.from_pty(stdout, term=term)
-    assert isinstance(made, HeldOutput)
-    return made
+    output = HeldOutput.from_pty(stdout, term=term)
+    assert isinstance(output, HeldOutput)
+    return output
 
 
 class LiveApplication(Application[None]):
-    """An application whose screen is told when the window has another size."""
+    """An application that notifies its screen when the window size changes."""
 
     note_resize: Callable[[], None] | None = None
 
@@ -91,12 +91,12 @@ class LiveApplication(Application[None]):
 class Screen:
     """Takes lines for the scrollback, and writes them with the next drawing of the live part.
 
-    `wraps_anew` says whether the terminal wraps what is drawn when its window gets narrower.
+    `rewraps_lines` says whether the terminal wraps what is drawn when its window gets narrower.
     """
 
-    def __init__(self, output: HeldOutput, *, wraps_anew: bool = False) -> None:
+    def __init__(self, output: HeldOutput, *, rewraps_lines: bool = False) -> None:
         self.output = output
-        self._wraps_anew = wraps_anew
+        self._rewraps_lines = rewraps_lines
         self._is_resized = False
         self._drawn_width = 0
         self._finished: list[str] = []
@@ -164,7 +164,7 @@ class Screen:
             self._soon.cancel()
             self._soon = None
         work = time.thread_time() - self._work_began
-        self._due = self._began + min(max(_PAUSE_SECONDS, work * _PAUSE_PER_WORK), _LONGEST_PAUSE)
+        self._due = self._began + min(max(_PAUSE_SECONDS, work * _PAUSE_PER_WORK), _MAX_PAUSE)
 
     def _note_resize(self) -> None:
         self._is_resized = True
@@ -174,7 +174,7 @@ class Screen:
         """Erase the live part, with the rows that it has got more since it was drawn."""
         self._is_resized = False
         drawn = app.renderer.last_rendered_screen
-        if self._wraps_anew and drawn is not None and width < self._drawn_width:
+        if self._rewraps_lines and drawn is not None and width < self._drawn_width:
             cursor = drawn.get_cursor_position(app.layout.current_window)
             self.output.cursor_up(rows_gained(drawn, cursor, width))
         app.renderer.erase(leave_alternate_screen=False)

@@ -1,4 +1,4 @@
-"""Going through sessions: opening one, seating it, and what it was left for."""
+"""The loop over sessions: open one, show it, and go on to the next one the user chooses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codex_py.core.session import Session
 from codex_py.errors import LoginNeeded, UserError
 from codex_py.protocol import events
 from codex_py.protocol.input import ImageInput
-from codex_py.protocol.ops import Answer, Begin, Op
+from codex_py.protocol.ops import AnswerQuestion, Begin, Op
 from codex_py.render.banner import banner_lines
 from codex_py.render.notice import render_answer
 from codex_py.render.transcript import render_items
@@ -21,50 +21,50 @@ from codex_py.text.over_ssh import is_over_ssh
 from codex_py.ui.repl.actions import Actions
 from codex_py.ui.repl.app import FrontEnd
 from codex_py.ui.repl.chips import Chips, Composed
-from codex_py.ui.repl.conversation import Conversation
-from codex_py.ui.repl.desk import Desk, Destination, OpenSession, Quit
+from codex_py.ui.repl.command_context import CommandContext, Destination, OpenSession, Quit
+from codex_py.ui.repl.conversation import MessageQueue
 from codex_py.ui.repl.first import first_destination, way_back
 from codex_py.ui.repl.greeting import banner_of
 from codex_py.ui.repl.live import Live
 from codex_py.ui.repl.notify import Notices
 from codex_py.ui.repl.panels.askers import PanelAsker
-from codex_py.ui.repl.panels.questions import QuestionDesk
+from codex_py.ui.repl.panels.questions import QuestionQueue
 from codex_py.ui.repl.plans import PlanKeeper
 from codex_py.ui.repl.printer import Printer
-from codex_py.ui.repl.sitting import Parts, Sitting
-from codex_py.ui.repl.start import Errand, Host
+from codex_py.ui.repl.session_view import SessionView, ViewServices
+from codex_py.ui.repl.start import LaunchHost, LaunchOptions
 from codex_py.ui.repl.status import StatusKeeper
 from codex_py.ui.repl.tasks import SideTasks
 from codex_py.ui.repl.welcome import reach_a_model, settle_trust
 
-_MOST_SHOWN_AGAIN: Final = 400
+_MAX_SHOWN_AGAIN: Final = 400
 
 
-class Journey:
+class SessionLoop:
     """The sessions of one run of the program, one after the other."""
 
-    def __init__(self, front: FrontEnd, host: Host) -> None:
+    def __init__(self, front: FrontEnd, host: LaunchHost) -> None:
         self._front = front
         self._host = host
-        self._place = front.place
-        self._errand = Errand()
-        self._printer = Printer(front.screen, lambda: front.theme, front.place.cwd)
+        self._launch = front.launch
+        self._options = LaunchOptions()
+        self._printer = Printer(front.screen, lambda: front.theme, front.launch.cwd)
         self._asker = PanelAsker(front.panels.show, self._badge)
-        self._questions: QuestionDesk | None = None
+        self._questions: QuestionQueue | None = None
 
-    async def run(self, errand: Errand) -> None:
+    async def run(self, options: LaunchOptions) -> None:
         """Until the user quits. Raise `UserError` when the first session cannot be opened."""
-        self._errand = errand
-        settled = await settle_trust(self._asker, self._host, self._front.place)
+        self._options = options
+        settled = await settle_trust(self._asker, self._host, self._front.launch)
         if settled is None:
             return
-        self._front.place = self._place = settled
-        destination = await first_destination(self._asker, self._place, errand)
+        self._front.launch = self._launch = settled
+        destination = await first_destination(self._asker, self._launch, options)
         before: OpenSession | None = None
         while isinstance(destination, OpenSession):
             try:
-                async with self._host.open(self._place, destination.target) as session:
-                    destination = await self._sit(session)
+                async with self._host.open(self._launch, destination.target) as session:
+                    destination = await self._run_session(session)
                     before = way_back(session, is_ephemeral=self._host.is_ephemeral)
                     self._front.controls.leaving = session.interrupt
             except UserError as error:
@@ -78,65 +78,67 @@ class Journey:
 
     async def _set_up(self, destination: Destination) -> Destination:
         """There is no model to ask yet."""
-        over_ssh = is_over_ssh(self._place.env)
+        over_ssh = is_over_ssh(self._launch.env)
         if not await reach_a_model(self._asker, self._host, self._front.run_program, over_ssh=over_ssh):
             return Quit()
-        self._front.place = self._place = self._host.place()
+        self._front.launch = self._launch = self._host.read_context()
         return destination
 
-    async def _sit(self, session: Session) -> Destination:
+    async def _run_session(self, session: Session) -> Destination:
         """One session, until it is left."""
-        left: asyncio.Future[Destination] = asyncio.get_running_loop().create_future()
-        front = _SessionFront(self._front, left)
-        desk = Desk(self._place, session, asker=self._asker, voice=self._printer, front=front)
+        next_destination: asyncio.Future[Destination] = asyncio.get_running_loop().create_future()
+        front = _SessionFront(self._front, next_destination)
+        context = CommandContext(self._launch, session, asker=self._asker, output=self._printer, front=front)
         async with asyncio.TaskGroup() as tasks:
             live = self._live()
-            conversation = Conversation(
+            conversation = MessageQueue(
                 session, self._printer, live, tasks=tasks, changed=lambda: self._working_changed(conversation)
             )
             front.begin_with(conversation)
             side = SideTasks(tasks)
-            sitting = self._seat(desk, conversation, live, side)
+            view = self._build_view(context, conversation, live, side)
             await session.submit(Begin())
             self._show_again(session)
-            self._front.controls.take_seat(sitting)
-            if self._errand.prompt or self._errand.images:
-                conversation.say(self._first_message())
-            destination = await left
-            self._front.controls.take_seat(None)
+            self._front.controls.set_session(view)
+            if self._options.prompt or self._options.images:
+                conversation.send(self._first_message())
+            destination = await next_destination
+            self._front.controls.set_session(None)
             side.cancel()
             conversation.interrupt()
         if isinstance(destination, Quit) and len(session.history) and not self._host.is_ephemeral:
             self._printer.note(f"go on with this session: codex-py resume {session.thread_id}")
         return destination
 
-    def _seat(self, desk: Desk, conversation: Conversation, live: Live, side: SideTasks) -> Sitting:
-        """Put the parts of a session together, and let all of them listen to it."""
-        session, composer, screen = desk.session, self._front.composer, self._front.screen
+    def _build_view(
+        self, context: CommandContext, conversation: MessageQueue, live: Live, side: SideTasks
+    ) -> SessionView:
+        """Build the view of a session and its services, and subscribe them to the session."""
+        session, composer, screen = context.session, self._front.composer, self._front.screen
         status = StatusKeeper(lambda: session.settings, self._user_home)
-        notices = Notices(self._place.tui, self._place.env, screen.emit, lambda: self._front.controls.has_focus)
-        sitting = Sitting(
-            Parts(desk, conversation, live, status=status),
+        notices = Notices(self._launch.tui, self._launch.env, screen.emit, lambda: self._front.controls.has_focus)
+        view = SessionView(
+            ViewServices(context, conversation, live, status=status),
             tasks=side,
             remember=lambda text: composer.history.add(text, session_id=session.thread_id),
             typed_before=composer.history.latest_first,
             refresh=composer.refresh_menu,
         )
         actions = Actions(
-            desk,
+            context,
             composer,
             tasks=side,
             look=lambda: (screen.width, self._front.theme),
-            run_command=sitting.run_command,
+            run_command=view.run_command,
         )
-        sitting.actions = actions.by_name()
+        view.actions = actions.by_name()
         # Ctrl-C in a question stops the turn that asks.
-        questions = self._questions = QuestionDesk(
+        questions = self._questions = QuestionQueue(
             PanelAsker(self._front.panels.show, self._badge, self._front.controls.interrupt),
-            lambda question, value: session.submit(Answer(question, value)),
+            lambda question, value: session.submit(AnswerQuestion(question, value)),
             is_typing=self._is_typing,
-            home=desk.user_home,
-            told=lambda asked, said: self._printer.show(render_answer(asked, said)),
+            home=context.user_home,
+            on_answered=lambda text, answers: self._printer.show(render_answer(text, answers)),
         )
         side.start(questions.run())
         plans = PlanKeeper(
@@ -147,8 +149,8 @@ class Journey:
             has_more=lambda: bool(conversation.queue),
         )
         listeners: tuple[Callable[[events.Event], None], ...] = (
-            partial(self._greet, desk),
-            desk.note_event,
+            partial(self._greet, context),
+            context.note_event,
             status.note_event,
             questions.note_event,
             conversation.note_event,
@@ -158,15 +160,15 @@ class Journey:
         )
         for listener in listeners:
             session.subscribe(listener)
-        return sitting
+        return view
 
     def _live(self) -> Live:
         return Live(
             self._printer,
             lambda: self._front.theme,
             self._front.screen.draw_soon,
-            animated=self._place.tui.animations,
-            hides_reasoning=self._place.loaded.config.hide_agent_reasoning,
+            animated=self._launch.tui.animations,
+            hides_reasoning=self._launch.loaded.config.hide_agent_reasoning,
         )
 
     def _is_typing(self) -> bool:
@@ -178,28 +180,28 @@ class Journey:
 
     @property
     def _user_home(self) -> Path | None:
-        home = self._place.env.get("HOME")
+        home = self._launch.env.get("HOME")
         return Path(home) if home else None
 
-    def _greet(self, desk: Desk, event: events.Event) -> None:
+    def _greet(self, context: CommandContext, event: events.Event) -> None:
         if not isinstance(event, events.SessionStarted):
             return
-        banner = banner_of(event, desk)
+        banner = banner_of(event, context)
         self._printer.show_lines(banner_lines(banner, width=self._front.screen.width, theme=self._front.theme))
 
     def _show_again(self, session: Session) -> None:
         """What a resumed session is about."""
         entries = list(islice(render_items(session.history.items, cwd=session.settings.cwd), 10_000))
-        for entry in entries[-_MOST_SHOWN_AGAIN:]:
+        for entry in entries[-_MAX_SHOWN_AGAIN:]:
             self._printer.show(entry)
 
     def _first_message(self) -> Composed:
-        message = Chips().compose(self._errand.prompt)
-        pictures = tuple(ImageInput(path) for path in self._errand.images)
-        self._errand = Errand()
+        message = Chips().compose(self._options.prompt)
+        pictures = tuple(ImageInput(path) for path in self._options.images)
+        self._options = LaunchOptions()
         return message.replace(inputs=(*pictures, *message.inputs))
 
-    def _working_changed(self, conversation: Conversation) -> None:
+    def _working_changed(self, conversation: MessageQueue) -> None:
         self._front.note_working(working=conversation.is_busy)
         self._front.screen.draw()
 
@@ -207,25 +209,25 @@ class Journey:
 class _SessionFront:
     """What the front end does for the commands of one session."""
 
-    def __init__(self, front: FrontEnd, left: asyncio.Future[Destination]) -> None:
+    def __init__(self, front: FrontEnd, next_destination: asyncio.Future[Destination]) -> None:
         self._front = front
-        self._left = left
-        self._conversation: Conversation | None = None
+        self._next_destination = next_destination
+        self._conversation: MessageQueue | None = None
         self.set_theme = front.set_theme
         self.run_program = front.run_program
         self.emit = front.screen.emit
 
-    def begin_with(self, conversation: Conversation) -> None:
+    def begin_with(self, conversation: MessageQueue) -> None:
         self._conversation = conversation
 
     def leave(self, destination: Destination) -> None:
-        if not self._left.done():
-            self._left.set_result(destination)
+        if not self._next_destination.done():
+            self._next_destination.set_result(destination)
 
-    def say(self, text: str, *, typed: str = "") -> None:
+    def send_message(self, text: str, *, typed: str = "") -> None:
         if self._conversation is not None:
             message = Chips().compose(text)
-            self._conversation.say(message.replace(typed=typed or message.typed))
+            self._conversation.send(message.replace(typed=typed or message.typed))
 
     def begin(self, op: Op) -> None:
         if self._conversation is not None:

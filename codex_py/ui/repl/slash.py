@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from codex_py.ui.repl.desk import Desk
+    from codex_py.ui.repl.command_context import CommandContext
 
 
 _SHOWN: Final = 80
 _NAME: Final = re.compile(r"[\w:-]+")
 
 
-class Command(NamedTuple):
+class SlashCommand(NamedTuple):
     """One command. `hint` shows what may follow it; with `needs_words` something has to.
 
     `while_running` says that it makes sense in the middle of a turn. `also` is what other agents call it.
@@ -23,7 +23,7 @@ class Command(NamedTuple):
 
     name: str
     purpose: str
-    run: Callable[[Desk, str], Awaitable[None]]
+    run: Callable[[CommandContext, str], Awaitable[None]]
     hint: str = ""
     needs_words: bool = False
     while_running: bool = True
@@ -31,14 +31,14 @@ class Command(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it can be asked for by, its own name first."""
+        """Every name it can be called by, its own name first."""
         return (self.name, self.also) if self.also else (self.name,)
 
 
-class Asked(NamedTuple):
+class SlashRequest(NamedTuple):
     """A command and the words behind it."""
 
-    command: Command
+    command: SlashCommand
     words: str
 
 
@@ -50,18 +50,18 @@ def split_command(line: str) -> tuple[str, str]:
     return name, words[0].strip() if words else ""
 
 
-def find_command(line: str, commands: Sequence[Command]) -> Asked | None:
+def find_command(line: str, commands: Sequence[SlashCommand]) -> SlashRequest | None:
     """The command that a line is, None when it is a message."""
     name, words = split_command(line)
-    found = next((one for one in commands if name and name.lower() in map(str.lower, one.names)), None)
-    return Asked(found, words) if found else None
+    found = next((command for command in commands if name and name.lower() in map(str.lower, command.names)), None)
+    return SlashRequest(found, words) if found else None
 
 
-def words_unwanted(asked: Asked) -> str:
+def words_unwanted(request: SlashRequest) -> str:
     """What is wrong with words behind a command that takes none; empty when nothing is."""
-    if not asked.words or asked.command.hint:
+    if not request.words or request.command.hint:
         return ""
-    return f"`/{asked.command.name}` takes no words: `{asked.words[:_SHOWN]}`"
+    return f"`/{request.command.name}` takes no words: `{request.words[:_SHOWN]}`"
 
 
 def looks_like_command(line: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a terminal session starts with: where, under which settings, and what is asked of it. Cheap to import."""
+"""What a terminal session starts with: the directory, the settings and the first prompt. Cheap to import."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from codex_py.core.session import Session
 
 
-class Place(Value):
-    """Where a terminal session works and with which settings; `request` reads them anew. `home` is CODEX_HOME."""
+class LaunchContext(Value):
+    """The directory and settings of a terminal session; `request` reads the settings again. `home` is CODEX_HOME."""
 
     home: Path
     cwd: Path
@@ -27,10 +27,10 @@ class Place(Value):
     request: ConfigRequest
 
 
-class Errand(Value):
+class LaunchOptions(Value):
     """What to begin with. `verb` is `resume` or `fork`: of the `session` that is named, the last one, or one to choose.
 
-    `anywhere` takes sessions of every folder into account; a fork leaves at the end of turn `turn`.
+    `anywhere` includes the sessions of every directory; a fork leaves at the end of turn `turn`.
     """
 
     prompt: str = ""
@@ -42,15 +42,15 @@ class Errand(Value):
     turn: int | None = None
 
 
-class Host(Protocol):
+class LaunchHost(Protocol):
     """Who starts this: knows the command line."""
 
     @property
     def is_ephemeral(self) -> bool:
-        """Whether no file of a session is kept."""
+        """Whether no session file is written."""
         ...
 
-    def place(self) -> Place:
+    def read_context(self) -> LaunchContext:
         """The settings as they are now."""
         ...
 
@@ -62,6 +62,6 @@ class Host(Protocol):
         """Let commands only read from now on, whatever settings and flags say."""
         ...
 
-    def open(self, place: Place, target: ResumeTarget | None) -> AbstractAsyncContextManager[Session]:
+    def open(self, launch: LaunchContext, target: ResumeTarget | None) -> AbstractAsyncContextManager[Session]:
         """A session, closed at the end; raise `UserError` when there can be none."""
         ...

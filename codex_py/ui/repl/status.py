@@ -13,9 +13,9 @@ from codex_py.core.turn_context import TurnSettings
 from codex_py.protocol import events
 from codex_py.protocol.policy import mode_of
 from codex_py.protocol.usage import TokenUsage, context_share
-from codex_py.render.status import Status, status_parts
+from codex_py.render.status import Status, status_segments
 
-_ROOM_FOR_HINT: Final = 60
+_MIN_WIDTH_FOR_HINT: Final = 60
 
 
 class StatusKeeper:
@@ -30,7 +30,7 @@ class StatusKeeper:
         self.look_at_branch()
 
     def note_event(self, event: events.Event) -> None:
-        """Take in what it tells."""
+        """Note what changes the status."""
         match event:
             case events.UsageReported(last, total, window):
                 self._total = total
@@ -46,7 +46,7 @@ class StatusKeeper:
         self._branch = (git.branch if git else None) or ""
 
     def now(self) -> Status:
-        """What the line tells now."""
+        """What the line shows now."""
         settings = self._settings()
         return Status(
             model=settings.model.model,
@@ -62,11 +62,11 @@ class StatusKeeper:
         )
 
     def fragments(self, width: int, *, hint: str = "", is_needed: bool = True) -> StyleAndTextTuples:
-        """The line, with a hint at its end where there is room; a needed one comes before parts of the line."""
-        room = width - 2 - (len(hint) + 2 if is_needed and width >= _ROOM_FOR_HINT else 0)
-        parts = status_parts(self.now(), max(1, room))
-        shown: StyleAndTextTuples = [("", "  "), *((f"class:{style}", text) for text, style in parts)]
-        used = 2 + sum(len(text) for text, _ in parts)
+        """The line, with a hint at its end if it fits; a needed one replaces segments of the line."""
+        available = width - 2 - (len(hint) + 2 if is_needed and width >= _MIN_WIDTH_FOR_HINT else 0)
+        segments = status_segments(self.now(), max(1, available))
+        shown: StyleAndTextTuples = [("", "  "), *((f"class:{style}", text) for text, style in segments)]
+        used = 2 + sum(len(text) for text, _ in segments)
         if hint and width - used > len(hint) + 2:
             shown.append(("class:menu.note", " " * (width - used - len(hint) - 1) + hint))
         return shown if width > 2 else []

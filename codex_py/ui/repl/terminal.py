@@ -1,4 +1,4 @@
-"""What the terminal is like, what it is told besides text, and how it is given back."""
+"""What the terminal can do, the control sequences sent to it, and how it is restored."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.key_parser import KeyParser
 from codex_py.ui.repl.notify import FOCUS_REPORTS_OFF, FOCUS_REPORTS_ON
 
-# What a terminal that is being given back must not keep: reports, pastes in brackets, a hidden or odd cursor, colours.
+# Modes to reset before the terminal is restored: reports, bracketed paste, a hidden or odd cursor, colours.
 USUAL_CURSOR: Final = "\x1b[0 q"
 RESTORE: Final = f"{FOCUS_REPORTS_OFF}\x1b[?2026l\x1b[?2004l\x1b[?25h{USUAL_CURSOR}\x1b[0m"
 _SAVE_TITLE: Final = "\x1b[22;2t"
 _RESTORE_TITLE: Final = "\x1b[23;2t"
-_MOST_TITLE: Final = 80
+_MAX_TITLE: Final = 80
 _ESCAPE_SECONDS: Final = 0.05
 _ESCAPE_SECONDS_OVER_SSH: Final = 0.2
 
@@ -63,7 +63,7 @@ def closing(*, title: bool) -> str:
 def title_sequence(cwd: Path, *, working: bool) -> str:
     """What the window is called: the folder, and whether something is going on in it."""
     mark = "⠿ " if working else ""
-    return f"\x1b]2;{mark}{sanitize_line(cwd.name or '/')[:_MOST_TITLE]} · codex-py\a"
+    return f"\x1b]2;{mark}{sanitize_line(cwd.name or '/')[:_MAX_TITLE]} · codex-py\a"
 
 
 def give_back(descriptor: int, *, title: bool) -> None:

@@ -10,8 +10,8 @@ from typing import Final, TypeAlias
 from codex_py.config.edit import set_value, trust_project
 from codex_py.errors import UserError
 from codex_py.ui.repl.panels.first_run import KEY_FORM, ask_for_trust, welcome_sheet
-from codex_py.ui.repl.panels.forms import Asker, Option, Sheet
-from codex_py.ui.repl.start import Host, Place
+from codex_py.ui.repl.panels.forms import FormAsker, Option, Sheet
+from codex_py.ui.repl.start import LaunchContext, LaunchHost
 
 RunProgram: TypeAlias = Callable[[Sequence[str]], Awaitable[int]]
 
@@ -28,28 +28,28 @@ _LOCAL: Final = Sheet(
 )
 
 
-async def settle_trust(asker: Asker, host: Host, place: Place) -> Place | None:
+async def settle_trust(asker: FormAsker, host: LaunchHost, launch: LaunchContext) -> LaunchContext | None:
     """The settings that count once it is known whether the folder is trusted; None when the user wants to leave.
 
-    The answer is kept, so that this is asked once; where it cannot be kept it counts for now.
+    The answer is stored, so that this is asked once; if it cannot be stored it counts for now.
     """
-    if place.loaded.trust != "unknown":
-        return place
+    if launch.loaded.trust != "unknown":
+        return launch
     answer = await ask_for_trust(
-        asker, place.loaded, cwd=place.cwd, home=place.home, user_home=place.env.get("HOME", "")
+        asker, launch.loaded, cwd=launch.cwd, home=launch.home, user_home=launch.env.get("HOME", "")
     )
     if answer is None:
         return None
     if answer:
-        await asyncio.to_thread(trust_project, place.home, place.cwd)
+        await asyncio.to_thread(trust_project, launch.home, launch.cwd)
     else:
-        root = place.loaded.project_root or place.cwd
-        set_value(place.home / "config.toml", ("projects", str(root), "trust_level"), "untrusted")
+        root = launch.loaded.project_root or launch.cwd
+        set_value(launch.home / "config.toml", ("projects", str(root), "trust_level"), "untrusted")
         host.only_look()
-    return host.place()
+    return host.read_context()
 
 
-async def reach_a_model(asker: Asker, host: Host, run_program: RunProgram, *, over_ssh: bool) -> bool:
+async def reach_a_model(asker: FormAsker, host: LaunchHost, run_program: RunProgram, *, over_ssh: bool) -> bool:
     """Let the user choose how to reach one, and set that up; False when they want to leave."""
     while True:
         match await asker.choose(welcome_sheet(over_ssh=over_ssh)):
@@ -65,7 +65,7 @@ async def reach_a_model(asker: Asker, host: Host, run_program: RunProgram, *, ov
             case "key":
                 key = await asker.enter(KEY_FORM)
                 if key is not None:
-                    await _keep_key(key)
+                    await _save_key(key)
                     return True
             case "browser":
                 if await run_program(_LOGIN) == 0:
@@ -75,11 +75,11 @@ async def reach_a_model(asker: Asker, host: Host, run_program: RunProgram, *, ov
                     return True
 
 
-async def _keep_key(key: str) -> None:
+async def _save_key(key: str) -> None:
     pipe = asyncio.subprocess.PIPE
-    running = await asyncio.create_subprocess_exec(
+    process = await asyncio.create_subprocess_exec(
         *_LOGIN, "--with-api-key", stdin=pipe, stdout=asyncio.subprocess.DEVNULL, stderr=pipe
     )
-    _, complaint = await running.communicate(key.encode() + b"\n")
-    if running.returncode:
-        raise UserError(f"the key could not be kept: {complaint.decode(errors='replace').strip()[:500]}")
+    _, complaint = await process.communicate(key.encode() + b"\n")
+    if process.returncode:
+        raise UserError(f"the key could not be saved: {complaint.decode(errors='replace').strip()[:500]}")

@@ -15,7 +15,7 @@ import httpx
 
 from codex_py.core.mcp_login import browser_sign_in
 from codex_py.mcp.connections import McpConnections
-from codex_py.mcp.host import McpPlace
+from codex_py.mcp.host import McpContext
 from codex_py.mcp.servers import McpServer
 from codex_py.protocol.questions import ChoiceQuestion, Question
 
@@ -27,9 +27,9 @@ DOCUMENT = "https://conformance-test.local/client-metadata.json"
 class Host:
     """Takes every default, and keeps what it hears."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, directory: Path) -> None:
         self.heard: list[str] = []
-        self._folder = folder
+        self._directory = directory
 
     async def ask(self, question: Question) -> str | None:
         assert isinstance(question, ChoiceQuestion)
@@ -39,7 +39,7 @@ class Host:
         return None
 
     def roots(self) -> tuple[Path, ...]:
-        return (self._folder,)
+        return (self._directory,)
 
     def warn(self, message: str) -> None:
         self.heard.append(message)
@@ -76,7 +76,7 @@ async def call_everything(url: str, told: Mapping[str, str], home: Path) -> list
     given = json.loads(told.get("MCP_CONFORMANCE_CONTEXT", "{}"))
     env = {"HOME": str(home), "CLIENT_SECRET": str(given.get("client_secret", ""))}
     host = Host(home)
-    place = McpPlace(home=home, cwd=home, env=env, version="1", tokens=Tokens(), mark={})
+    place = McpContext(home=home, cwd=home, env=env, version="1", tokens=Tokens(), mark={})
     is_cimd = told.get("MCP_CONFORMANCE_SCENARIO") == "auth/basic-cimd"
     # With the registration that the scenario has made for its client.
     server = McpServer(

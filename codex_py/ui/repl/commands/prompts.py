@@ -6,33 +6,33 @@ from typing import TYPE_CHECKING
 
 from codex_py.ui.repl.commands import COMMANDS
 from codex_py.ui.repl.panels.waiting import waited_for
-from codex_py.ui.repl.slash import Command
+from codex_py.ui.repl.slash import SlashCommand
 
 if TYPE_CHECKING:
     from codex_py.core.mcp_prompts import PromptCommand
     from codex_py.core.session_mcp import SessionMcp
-    from codex_py.ui.repl.desk import Desk
+    from codex_py.ui.repl.command_context import CommandContext
 
 
-def commands_now(servers: SessionMcp | None) -> tuple[Command, ...]:
+def commands_now(servers: SessionMcp | None) -> tuple[SlashCommand, ...]:
     """All commands there are at this moment, those of servers after our own."""
     if servers is None:
         return COMMANDS
     from codex_py.core.mcp_prompts import prompt_commands  # the seam: only with a server
 
-    return (*COMMANDS, *(_command(servers, one) for one in prompt_commands(servers)))
+    return (*COMMANDS, *(_command(servers, prompt) for prompt in prompt_commands(servers)))
 
 
-def _command(servers: SessionMcp, prompt: PromptCommand) -> Command:
-    async def run(desk: Desk, words: str) -> None:
+def _command(servers: SessionMcp, prompt: PromptCommand) -> SlashCommand:
+    async def run(context: CommandContext, words: str) -> None:
         from codex_py.core.mcp_prompts import fill_prompt
 
         about = f"asking the MCP server {prompt.server}…"
-        filled = await waited_for(desk.asker, prompt.name, fill_prompt(servers, prompt, words), about=about)
+        filled = await waited_for(context.asker, prompt.name, fill_prompt(servers, prompt, words), about=about)
         if filled is not None:
-            desk.front.say(filled, typed=f"/{prompt.name} {words}".rstrip())
+            context.front.send_message(filled, typed=f"/{prompt.name} {words}".rstrip())
 
-    hint = " ".join(one.name if one.required else f"[{one.name}]" for one in prompt.arguments)
-    needs_words = any(one.required for one in prompt.arguments)
+    hint = " ".join(argument.name if argument.required else f"[{argument.name}]" for argument in prompt.arguments)
+    needs_words = any(argument.required for argument in prompt.arguments)
     about = prompt.description or f"a prompt of the MCP server {prompt.server}"
-    return Command(prompt.name, about, run, hint, needs_words=needs_words)
+    return SlashCommand(prompt.name, about, run, hint, needs_words=needs_words)

@@ -18,11 +18,11 @@ from codex_py.core.review import (
 )
 from codex_py.protocol.ops import Compact
 from codex_py.ui.repl.clipboard import copy_text
-from codex_py.ui.repl.desk import Desk
-from codex_py.ui.repl.panels.forms import Entry, Listing, Option, Sheet
-from codex_py.ui.repl.slash import Command
+from codex_py.ui.repl.command_context import CommandContext
+from codex_py.ui.repl.panels.forms import ListEntry, ListForm, Option, Sheet
+from codex_py.ui.repl.slash import SlashCommand
 
-_WHAT: Final[Sheet[str]] = Sheet(
+_TARGET_SHEET: Final[Sheet[str]] = Sheet(
     title="What is to be reviewed?",
     subject=(),
     options=(
@@ -35,40 +35,42 @@ _WHAT: Final[Sheet[str]] = Sheet(
 )
 
 
-async def _review(desk: Desk, words: str) -> None:
-    kind, _, rest = words.partition(" ")
+async def _review(context: CommandContext, words: str) -> None:
+    target_type, _, rest = words.partition(" ")
     target: ReviewTarget | None
-    if kind in ("branch", "commit") and rest.strip():
-        target = BranchChanges(rest.strip()) if kind == "branch" else CommitChanges(rest.strip())
+    if target_type in ("branch", "commit") and rest.strip():
+        target = BranchChanges(rest.strip()) if target_type == "branch" else CommitChanges(rest.strip())
         words = ""
-    elif kind in ("uncommitted", "branch", "commit") and not rest.strip():
-        target, words = await _target(desk, kind), ""
+    elif target_type in ("uncommitted", "branch", "commit") and not rest.strip():
+        target, words = await _choose_target(context, target_type), ""
     elif words:
         target = UncommittedChanges()
     else:
-        target = await _target(desk, await desk.asker.choose(_WHAT))
+        target = await _choose_target(context, await context.asker.choose(_TARGET_SHEET))
     if target is None:
         return
-    prompt = await asyncio.to_thread(review_prompt, target, desk.git(), wishes=words)
-    if await asyncio.to_thread(is_empty, target, desk.git()):
-        desk.voice.note(_nothing_to_review(target))
+    prompt = await asyncio.to_thread(review_prompt, target, context.git(), focus=words)
+    if await asyncio.to_thread(is_empty, target, context.git()):
+        context.output.note(_nothing_to_review(target))
     else:
-        desk.front.say(prompt, typed=f"/review {words or _named(target)}")
+        context.front.send_message(prompt, typed=f"/review {words or _command_words(target)}")
 
 
-async def _target(desk: Desk, kind: str) -> ReviewTarget | None:
-    match kind:
+async def _choose_target(context: CommandContext, target_type: str) -> ReviewTarget | None:
+    match target_type:
         case "uncommitted":
             return UncommittedChanges()
         case "branch":
-            names = await asyncio.to_thread(branches, desk.git())
-            entries = tuple(Entry(name, name) for name in names)
-            chosen = await desk.asker.pick(Listing("Review against which branch?", entries, empty="no other branch"))
+            names = await asyncio.to_thread(branches, context.git())
+            entries = tuple(ListEntry(name, name) for name in names)
+            chosen = await context.asker.pick(
+                ListForm("Review against which branch?", entries, empty="no other branch")
+            )
             return BranchChanges(chosen) if chosen else None
         case "commit":
-            commits = await asyncio.to_thread(recent_commits, desk.git())
-            listed = tuple(Entry(one, one.title or one.commit, one.commit[:10]) for one in commits)
-            return await desk.asker.pick(Listing("Review which commit?", listed, empty="no commit"))
+            commits = await asyncio.to_thread(recent_commits, context.git())
+            listed = tuple(ListEntry(commit, commit.title or commit.commit, commit.commit[:10]) for commit in commits)
+            return await context.asker.pick(ListForm("Review which commit?", listed, empty="no commit"))
         case _:
             return None
 
@@ -79,7 +81,7 @@ def _nothing_to_review(target: ReviewTarget) -> str:
     return "nothing to review: no uncommitted changes; `/review branch NAME` and `/review commit SHA` look at others"
 
 
-def _named(target: ReviewTarget) -> str:
+def _command_words(target: ReviewTarget) -> str:
     """What to type for the same review."""
     match target:
         case UncommittedChanges():
@@ -90,27 +92,29 @@ def _named(target: ReviewTarget) -> str:
             return f"commit {commit}"
 
 
-async def _init(desk: Desk, words: str) -> None:
-    wish = f"\n\n{words}" if words else ""
-    desk.front.say(init_prompt(desk.cwd) + wish, typed=f"/init {words}".rstrip())
+async def _init(context: CommandContext, words: str) -> None:
+    request = f"\n\n{words}" if words else ""
+    context.front.send_message(init_prompt(context.cwd) + request, typed=f"/init {words}".rstrip())
 
 
-async def _compact(desk: Desk, words: str) -> None:
-    desk.front.begin(Compact(words))
+async def _compact(context: CommandContext, words: str) -> None:
+    context.front.begin(Compact(words))
 
 
-async def _copy(desk: Desk, words: str) -> None:
-    message = desk.session.last_message
+async def _copy(context: CommandContext, words: str) -> None:
+    message = context.session.last_message
     if not message:
-        desk.voice.note("there is no answer to copy yet")
+        context.output.note("there is no answer to copy yet")
         return
-    how = await copy_text(message, desk.place.env, desk.programs(), desk.front.emit)
-    desk.voice.note(f"copied the last answer, {len(message):,} characters, {how}")
+    how = await copy_text(message, context.launch.env, context.programs(), context.front.emit)
+    context.output.note(f"copied the last answer, {len(message):,} characters, {how}")
 
 
 WORK: Final = (
-    Command("review", "review uncommitted changes, a branch or a commit", _review, "[branch NAME|commit SHA|WISH]"),
-    Command("init", "have an AGENTS.md written for this repository", _init, "[WISH]"),
-    Command("compact", "replace the history by a summary", _compact, "[FOCUS]", while_running=False),
-    Command("copy", "copy the last answer to the clipboard", _copy),
+    SlashCommand(
+        "review", "review uncommitted changes, a branch or a commit", _review, "[branch NAME|commit SHA|WISH]"
+    ),
+    SlashCommand("init", "have an AGENTS.md written for this repository", _init, "[WISH]"),
+    SlashCommand("compact", "replace the history by a summary", _compact, "[FOCUS]", while_running=False),
+    SlashCommand("copy", "copy the last answer to the clipboard", _copy),
 )

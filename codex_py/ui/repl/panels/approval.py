@@ -12,17 +12,17 @@ from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, Approva
 from codex_py.text.sanitize import sanitize_line
 from codex_py.text.shell_line import script_and_shell
 from codex_py.ui.repl.panels.drawing import MAX_CHARACTERS
-from codex_py.ui.repl.panels.forms import GUTTER, Asker, Form, Line, Option, Sheet, needs_text
+from codex_py.ui.repl.panels.forms import GUTTER, Form, FormAsker, Option, Sheet, TextLine, needs_text
 from codex_py.ui.repl.panels.wording import short_path
 
 _Answer: TypeAlias = ApprovalScope | Literal["no", "say"]
 
 _MODEL: Final = "model: "
-_MOST_FILES: Final = 6
+_MAX_FILES: Final = 6
 _PATCH_STYLES: Final = {"+": "diff.add", "-": "diff.remove", "@": "diff.hunk", "*": "diff.path"}
 
 
-async def ask_approval(question: ApprovalQuestion, asker: Asker, *, home: str, armed: bool = True) -> str | None:
+async def ask_approval(question: ApprovalQuestion, asker: FormAsker, *, home: str, armed: bool = True) -> str | None:
     """The answer to give to the session; None for a no. `home` is shown as `~`."""
     sheet = approval_sheet(question, home=home)
     while True:
@@ -70,7 +70,7 @@ _REFUSALS: Final[tuple[Option[_Answer], ...]] = (
 )
 
 
-def _subject(question: ApprovalQuestion) -> Iterator[Line]:
+def _subject(question: ApprovalQuestion) -> Iterator[TextLine]:
     if question.server:
         yield from _quoted(question.command, lambda _: "strong")
     elif not question.files:
@@ -79,23 +79,23 @@ def _subject(question: ApprovalQuestion) -> Iterator[Line]:
         yield from _quoted(question.command, lambda line: _PATCH_STYLES.get(line[:1], ""))
 
 
-def _quoted(text: str, style_of: Callable[[str], str]) -> Iterator[Line]:
+def _quoted(text: str, style_of: Callable[[str], str]) -> Iterator[TextLine]:
     """The whole text behind a gutter, so that no line of it passes for one of ours; runs of blank lines are counted."""
     for style, group in groupby(text.split("\n"), lambda line: style_of(line) if line.strip() else None):
         lines = list(group)
         if style is None and len(lines) > 1:
-            yield Line(f"({len(lines)} blank lines)", "menu.note")
+            yield TextLine(f"({len(lines)} blank lines)", "menu.note")
             continue
         block = "\n".join(lines)
         # In pieces, as no more than so much of one text is drawn.
         for start in range(0, max(1, len(block)), MAX_CHARACTERS):
-            yield Line(block[start : start + MAX_CHARACTERS], style or "", GUTTER)
+            yield TextLine(block[start : start + MAX_CHARACTERS], style or "", GUTTER)
 
 
-def _facts(question: ApprovalQuestion, home: str) -> Iterator[Line]:
+def _facts(question: ApprovalQuestion, home: str) -> Iterator[TextLine]:
     """What is known about it, each fact on a line: no part of a file's name or of the model's words passes for one."""
     if question.files:
-        shown = [short_path(file, home) for file in question.files[:_MOST_FILES]]
+        shown = [short_path(file, home) for file in question.files[:_MAX_FILES]]
         more = len(question.files) - len(shown)
         yield _fact("changes " + ", ".join(shown) + (f" and {more} more" if more else ""))
     elif not question.server:
@@ -106,8 +106,8 @@ def _facts(question: ApprovalQuestion, home: str) -> Iterator[Line]:
         yield _fact(question.justification)._replace(gutter=_MODEL)
 
 
-def _fact(text: str, style: str = "menu.note") -> Line:
-    return Line(sanitize_line(text), style)
+def _fact(text: str, style: str = "menu.note") -> TextLine:
+    return TextLine(sanitize_line(text), style)
 
 
 def _scopes(question: ApprovalQuestion) -> Iterator[Option[_Answer]]:
@@ -137,7 +137,7 @@ def _pattern_form(question: ApprovalQuestion, scope: ApprovalScope) -> Form:
     outside = " They run outside the sandbox." if question.outside else ""
     return Form(
         f"Allow {where} what begins with these words",
-        (Line(f"Commands like that are not asked about any more. Fewer words allow more.{outside}", "menu.note"),),
+        (TextLine(f"Commands like that are not asked about any more. Fewer words allow more.{outside}", "menu.note"),),
         initial=shlex.join(question.pattern),
         check=partial(pattern_complaint, question.pattern),
         enter="run it and keep this",

@@ -9,13 +9,23 @@ from codex_py.text.sanitize import sanitize, sanitize_line
 from codex_py.ui.repl.panels.choice import ChoicePanel
 from codex_py.ui.repl.panels.drawing import wrapped
 from codex_py.ui.repl.panels.entry import EntryPanel
-from codex_py.ui.repl.panels.forms import Asker, Entry, Form, Line, Listing, Option, Section, Sheet, Show
+from codex_py.ui.repl.panels.forms import (
+    FactSection,
+    Form,
+    FormAsker,
+    ListEntry,
+    ListForm,
+    Option,
+    Sheet,
+    Show,
+    TextLine,
+)
 from codex_py.ui.repl.panels.page import PagePanel
 from codex_py.ui.repl.panels.picker import PickerPanel
 
 T = TypeVar("T")
 
-_MOST_LISTED: Final = 40
+_MAX_LISTED: Final = 40
 _WIDTH: Final = 79
 _OTHER: Final = "*"
 
@@ -23,9 +33,9 @@ _OTHER: Final = "*"
 class NamedAsker:
     """Says with every question which agent asks."""
 
-    def __init__(self, asker: Asker, agent: str) -> None:
+    def __init__(self, asker: FormAsker, agent: str) -> None:
         self._asker = asker
-        self._line = Line(f"asked by the agent {agent}", "accent")
+        self._line = TextLine(f"asked by the agent {agent}", "accent")
         self.show: Show | None = asker.show
         self.pick = asker.pick
         self.read = asker.read
@@ -58,10 +68,10 @@ class PanelAsker:
         panel.badge, panel.stop = self._badge, self._stop
         return await self._show(panel)
 
-    async def pick(self, listing: Listing[T], *, on_move: Callable[[T], None] | None = None) -> T | None:
+    async def pick(self, listing: ListForm[T], *, on_move: Callable[[T], None] | None = None) -> T | None:
         return await self._show(PickerPanel(listing, on_move=on_move))
 
-    async def read(self, title: str, sections: Sequence[Section]) -> None:
+    async def read(self, title: str, sections: Sequence[FactSection]) -> None:
         await self._show(PagePanel(title, sections))
 
 
@@ -78,81 +88,81 @@ class LineAsker:
 
     async def choose(self, sheet: Sheet[T], *, armed: bool = True) -> T:
         self._write(sanitize_line(sheet.title))
-        self._say((*sheet.subject, *sheet.facts))
+        self._print_lines((*sheet.subject, *sheet.facts))
         for number, option in enumerate(sheet.options):
             note = f" ({option.note})" if option.note else ""
             self._write(sanitize_line(f"  {option.key or number + 1}) {option.label}{note}"))
         default = sheet.options[sheet.default]
         while True:
-            said = await self._read(f"answer [{default.key or sheet.default + 1}]: ", False)
-            if said is None:
+            answer = await self._read(f"answer [{default.key or sheet.default + 1}]: ", False)
+            if answer is None:
                 return sheet.refusal
-            said = said.strip().lower()
-            if not said:
+            answer = answer.strip().lower()
+            if not answer:
                 return default.value
             for number, option in enumerate(sheet.options):
-                if said in (option.key, str(number + 1), option.label.lower()):
+                if answer in (option.key, str(number + 1), option.label.lower()):
                     return option.value
             self._write(f"there is no such answer; {_known(sheet.options)}")
 
     async def enter(self, form: Form) -> str | None:
         self._write(sanitize_line(form.title))
-        self._say(form.about)
+        self._print_lines(form.about)
         before = f" [{form.initial}]" if form.initial else ""
         while True:
-            said = await self._read(f"{'unseen' if form.hidden else 'text'}{sanitize_line(before)}: ", form.hidden)
-            if said is None:
+            answer = await self._read(f"{'unseen' if form.hidden else 'text'}{sanitize_line(before)}: ", form.hidden)
+            if answer is None:
                 return None
-            said = said.strip() or form.initial
-            complaint = form.check(said)
+            answer = answer.strip() or form.initial
+            complaint = form.check(answer)
             if not complaint:
-                return said
+                return answer
             self._write(sanitize_line(complaint))
-            if not said:
+            if not answer:
                 return None
 
-    async def pick(self, listing: Listing[T], *, on_move: Callable[[T], None] | None = None) -> T | None:
+    async def pick(self, listing: ListForm[T], *, on_move: Callable[[T], None] | None = None) -> T | None:
         self._list(listing)
-        while said := ((await self._read("number or name, nothing to leave it: ", False)) or "").strip():
-            if said == _OTHER and listing.other is not None:
+        while answer := ((await self._read("number or name, nothing to leave it: ", False)) or "").strip():
+            if answer == _OTHER and listing.other is not None:
                 listing = listing.other()
                 self._list(listing)
                 continue
-            chosen = _entry(listing, said)
+            chosen = _entry(listing, answer)
             if chosen is not None and not chosen.blocked:
                 return chosen.value
             self._write("that one cannot be chosen" if chosen else "there is no such entry")
         return None
 
-    async def read(self, title: str, sections: Sequence[Section]) -> None:
+    async def read(self, title: str, sections: Sequence[FactSection]) -> None:
         self._write(sanitize_line(title))
         for section in sections:
             self._write(sanitize_line(f"{section.heading}:"))
             for name, text in section.rows:
                 self._write(sanitize_line(f"  {name}: {text}" if name and text else f"  {name or text}"))
 
-    def _list(self, listing: Listing[T]) -> None:
+    def _list(self, listing: ListForm[T]) -> None:
         self._write(sanitize_line(listing.title))
-        self._say(listing.about)
-        for number, entry in enumerate(listing.entries[:_MOST_LISTED], 1):
+        self._print_lines(listing.about)
+        for number, entry in enumerate(listing.entries[:_MAX_LISTED], 1):
             mark = f"{entry.mark} " if entry.mark else ""
             why = f" ({entry.blocked})" if entry.blocked else ""
             note = " ".join(entry.note.split())
             self._write(sanitize_line(f"  {number}) {mark}{entry.label}  {note}{why}".rstrip()))
-        if len(listing.entries) > _MOST_LISTED:
-            self._write(f"  and {len(listing.entries) - _MOST_LISTED} more, by number or name")
+        if len(listing.entries) > _MAX_LISTED:
+            self._write(f"  and {len(listing.entries) - _MAX_LISTED} more, by number or name")
         if not listing.entries:
             self._write(sanitize_line(f"  {listing.empty}"))
         if listing.other is not None:
             self._write(sanitize_line(f"  {_OTHER}) {listing.other_name}"))
 
-    def _say(self, lines: tuple[Line, ...]) -> None:
+    def _print_lines(self, lines: tuple[TextLine, ...]) -> None:
         for line in lines:
             if line.gutter:
                 # Broken here and not by the terminal, which puts no gutter before the rest of a line.
                 rows = ("".join(text for _, text in row) for row in wrapped(line, _WIDTH))
             else:
-                rows = (f"  {one}" for one in sanitize(line.text).split("\n"))
+                rows = (f"  {piece}" for piece in sanitize(line.text).split("\n"))
             for row in rows:
                 self._write(row.rstrip())
 
@@ -161,10 +171,12 @@ def _known(options: tuple[Option[T], ...]) -> str:
     return "there are " + ", ".join(f"`{option.key or number + 1}`" for number, option in enumerate(options))
 
 
-def _entry(listing: Listing[T], said: str) -> Entry[T] | None:
+def _entry(listing: ListForm[T], answer: str) -> ListEntry[T] | None:
     """The entry of this number or name."""
-    number = int(said) if said.isascii() and said.isdigit() and len(said) < 9 else 0
+    number = int(answer) if answer.isascii() and answer.isdigit() and len(answer) < 9 else 0
     found = (
-        one for place, one in enumerate(listing.entries, 1) if place == number or one.label.lower() == said.lower()
+        entry
+        for position, entry in enumerate(listing.entries, 1)
+        if position == number or entry.label.lower() == answer.lower()
     )
     return next(found, None)

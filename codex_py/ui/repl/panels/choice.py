@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from codex_py.ui.repl.panels.drawing import Row, cells, fitted, in_sight, part, wrapped
-from codex_py.ui.repl.panels.forms import Line, Sheet
+from codex_py.ui.repl.panels.forms import Sheet, TextLine
 from codex_py.ui.repl.panels.frame import Frame
 
 T = TypeVar("T")
@@ -18,8 +18,8 @@ _FOLDED: Final = 8
 _INDENT: Final = 5
 # Blank lines round what is asked.
 _GAPS: Final = 2
-# A column narrower than this is no place for words.
-_LEAST_NOTE: Final = 20
+# A column narrower than this is too narrow for words.
+_MIN_NOTE_WIDTH: Final = 20
 _MORE: Final = "m"
 
 
@@ -42,22 +42,22 @@ class ChoicePanel(Frame[T]):
 
     def rows(self, width: int, height: int) -> list[Row]:
         # On a low screen the marked answer counts most, then what is asked about, then the rest.
-        least = 1 if self._sheet.subject and height > 2 else 0
-        asked = [row for line in self._sheet.subject for row in wrapped(line, width)]
+        min_subject_rows = 1 if self._sheet.subject and height > 2 else 0
+        question = [row for line in self._sheet.subject for row in wrapped(line, width)]
         facts = [row for line in self._sheet.facts for row in wrapped(line, width)]
         if self._unfolded:
             # All of it is scrolled as one text.
-            asked, facts = [*asked, *([[]] if asked and facts else []), *facts], []
-        spare = height - min(len(asked), _FOLDED)
-        answers = self._answers(width, height - least, rooms=(spare - len(facts) - _GAPS, spare))
-        room = height - len(answers)
-        # A fact may be somebody's long words: what is asked about keeps its half.
-        kept = min(len(asked), max(least, room // 2 - 1))
-        facts, is_cut = self._cut(facts, max(0, room - kept - 2))
-        room -= len(facts)
-        self._has_more = bool(asked)
-        gap: list[Row] = [[]] if room > least + 1 and not self._unfolded else []
-        subject = self._subject(asked, room - 2 * len(gap), width) if room > 0 else []
+            question, facts = [*question, *([[]] if question and facts else []), *facts], []
+        spare = height - min(len(question), _FOLDED)
+        answers = self._answers(width, height - min_subject_rows, heights=(spare - len(facts) - _GAPS, spare))
+        available = height - len(answers)
+        # A fact may be long: the subject keeps half of the rows.
+        reserved = min(len(question), max(min_subject_rows, available // 2 - 1))
+        facts, is_cut = self._cut(facts, max(0, available - reserved - 2))
+        available -= len(facts)
+        self._has_more = bool(question)
+        gap: list[Row] = [[]] if available > min_subject_rows + 1 and not self._unfolded else []
+        subject = self._subject(question, available - 2 * len(gap), width) if available > 0 else []
         self._has_more |= is_cut
         return [*subject, *(gap if facts else []), *facts, *gap, *answers]
 
@@ -85,60 +85,60 @@ class ChoicePanel(Frame[T]):
         def _(event: KeyPressEvent) -> None:
             self.settle(options[self._at].value)
 
-    def _answers(self, width: int, most: int, *, rooms: tuple[int, int]) -> list[Row]:
-        """All in full, else the marked one, in as many rows as there are `rooms` for; else each cut to one row, and
-        of these those around the marked one that fit into `most`."""
-        places = range(len(self._sheet.options))
-        for whole, room in zip((places, [self._at]), rooms, strict=True):
-            rows = [row for place in places for row in self._answer(place, width, whole=place in whole)]
-            if len(rows) <= min(room, most):
+    def _answers(self, width: int, max_rows: int, *, heights: tuple[int, int]) -> list[Row]:
+        """All in full, else only the marked one, if they fit into the two `heights`; else each cut to one row, and
+        of these those around the marked one that fit into `max_rows`."""
+        indexes = range(len(self._sheet.options))
+        for whole, height in zip((indexes, [self._at]), heights, strict=True):
+            rows = [row for index in indexes for row in self._answer(index, width, whole=index in whole)]
+            if len(rows) <= min(height, max_rows):
                 return rows
-        return [row for place in in_sight(len(places), self._at, most) for row in self._answer(place, width)]
+        return [row for index in in_sight(len(indexes), self._at, max_rows) for row in self._answer(index, width)]
 
-    def _answer(self, place: int, width: int, *, whole: bool = False) -> list[Row]:
+    def _answer(self, index: int, width: int, *, whole: bool = False) -> list[Row]:
         """One row, or as many as it needs: the note stands behind the label, or below it where that is too narrow."""
-        option, here = self._sheet.options[place], place == self._at
+        option, here = self._sheet.options[index], index == self._at
         style = "menu.current" if here else "menu"
-        head = [part("❯ " if here else "  ", style), part(option.key or _digit(place) or " ", "dialog.key")]
+        head = [part("❯ " if here else "  ", style), part(option.key or _digit(index) or " ", "dialog.key")]
         widest = max(cells(each.label) for each in self._sheet.options)
         column = _INDENT + widest + 2
         if not whole or column + cells(option.note) <= width:
             note = [part(" " * (widest - cells(option.label)) + f"  {option.note}", "menu.note")] if option.note else []
             return [[*head, part(f"  {option.label}", style), *note]]
-        below = column + _LEAST_NOTE > width
-        label = wrapped(Line(option.label, style), width, " " * (_INDENT if below else 0)) if below else []
-        note = wrapped(Line(option.note, "menu.note"), width, " " * (_INDENT + 2 if below else column))
+        below = column + _MIN_NOTE_WIDTH > width
+        label = wrapped(TextLine(option.label, style), width, " " * (_INDENT if below else 0)) if below else []
+        note = wrapped(TextLine(option.note, "menu.note"), width, " " * (_INDENT + 2 if below else column))
         if below:
             return [[*head, part("  ", style), *label[0][1:]], *label[1:], *(note if option.note else [])]
         gap = " " * (widest - cells(option.label) + 2)
         return [[*head, part(f"  {option.label}{gap}", style), *note[0][1:]], *note[1:]]
 
-    def _subject(self, rows: list[Row], room: int, width: int) -> list[Row]:
-        most = max(1, min(room, len(rows) if self._unfolded else _FOLDED))
-        self._has_more = len(rows) > most
+    def _subject(self, rows: list[Row], available: int, width: int) -> list[Row]:
+        max_rows = max(1, min(available, len(rows) if self._unfolded else _FOLDED))
+        self._has_more = len(rows) > max_rows
         if not self._has_more:
             return rows
-        if most == 1:
+        if max_rows == 1:
             # Of a command, its beginning says more than how long it is.
             self._top, self._page = min(self._top, len(rows) - 1), 1
             at = self._top if self._unfolded else 0
             count = part(f" … {at + 1} of {len(rows)} lines", "menu.note")
             return [[*fitted(rows[at], width - cells(count[1])), count]]
         if not self._unfolded:
-            return self._cut(rows, most)[0]
-        self._top = max(0, min(self._top, len(rows) - most + 1))
-        self._page = most - 1
+            return self._cut(rows, max_rows)[0]
+        self._top = max(0, min(self._top, len(rows) - max_rows + 1))
+        self._page = max_rows - 1
         end = self._top + self._page
         return [*rows[self._top : end], [part(f"  lines {self._top + 1}–{end} of {len(rows)}", "menu.note")]]
 
-    def _cut(self, rows: list[Row], most: int) -> tuple[list[Row], bool]:
-        """As many rows as there is room for, the last one saying how many are missing; and whether any is."""
-        if len(rows) <= most:
+    def _cut(self, rows: list[Row], max_rows: int) -> tuple[list[Row], bool]:
+        """At most `max_rows` rows, the last one saying how many are missing; and whether any is."""
+        if len(rows) <= max_rows:
             return rows, False
-        if not most:
+        if not max_rows:
             return [], True
         key = "" if not self._armed else f": {_MORE} shows all"
-        return [*rows[: most - 1], [part(f"  … {len(rows) - most + 1} more lines{key}", "menu.note")]], True
+        return [*rows[: max_rows - 1], [part(f"  … {len(rows) - max_rows + 1} more lines{key}", "menu.note")]], True
 
     def _chooser(self, number: int) -> Callable[[KeyPressEvent], None]:
         def choose(event: KeyPressEvent) -> None:
@@ -170,5 +170,5 @@ class ChoicePanel(Frame[T]):
 
 
 def _digit(number: int) -> str:
-    """The key of the answer at a place, from 0; there are nine."""
+    """The key of the answer at an index, from 0; there are nine."""
     return str(number + 1) if number < 9 else ""

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from prompt_toolkit.utils import get_cwidth
 
 from codex_py.text.sanitize import sanitize, sanitize_line
-from codex_py.ui.repl.panels.forms import Line
+from codex_py.ui.repl.panels.forms import TextLine
 
 Part: TypeAlias = tuple[str, str]
 Row: TypeAlias = list[Part]
@@ -35,18 +35,18 @@ def cells(text: str) -> int:
 
 def fitted(row: Iterable[Part], width: int) -> Row:
     """The row cut to `width` cells, with an ellipsis where something is missing."""
-    parts = list(row)
-    if sum(cells(text) for _, text in parts) <= width:
-        return parts
-    kept: Row = []
-    left = width - 1
-    for style, text in parts:
-        piece = _head(text, left)
-        kept.append((style, piece))
-        left -= cells(piece)
+    pieces = list(row)
+    if sum(cells(text) for _, text in pieces) <= width:
+        return pieces
+    cut: Row = []
+    available = width - 1
+    for style, text in pieces:
+        piece = _head(text, available)
+        cut.append((style, piece))
+        available -= cells(piece)
         if piece != text:
             break
-    return [*kept, ("", "…")] if width > 0 else []
+    return [*cut, ("", "…")] if width > 0 else []
 
 
 def padded(text: str, width: int) -> str:
@@ -57,7 +57,7 @@ def padded(text: str, width: int) -> str:
     return shown + " " * (width - cells(shown))
 
 
-def wrapped(line: Line, width: int, indent: str = "  ") -> list[Row]:
+def wrapped(line: TextLine, width: int, indent: str = "  ") -> list[Row]:
     """The rows of a text, broken between words where there are any."""
     style = f"class:{line.style}" if line.style else ""
     rows = _lines(line.text, max(1, width - len(indent) - len(line.gutter)))
@@ -68,16 +68,20 @@ def wrapped(line: Line, width: int, indent: str = "  ") -> list[Row]:
 def title_row(title: str, width: int) -> Row:
     """The upper edge of a panel."""
     head = fitted([("class:menu.note", "── "), part(title, "dialog.title"), ("", " ")], width)
-    left = width - sum(cells(text) for _, text in head)
-    return [*head, ("class:menu.note", "─" * max(0, left))]
+    available = width - sum(cells(text) for _, text in head)
+    return [*head, ("class:menu.note", "─" * max(0, available))]
 
 
 def keys_row(keys: Sequence[tuple[str, str]], width: int) -> Row:
     """The lower edge: keys and what they do, as many as there is room for."""
     row: Row = [("", "  ")]
     used = 2
-    for number, (key, what) in enumerate(keys):
-        pieces = [("class:menu.note", " · " if number else ""), part(key, "dialog.key"), part(f" {what}", "menu.note")]
+    for number, (key, action) in enumerate(keys):
+        pieces = [
+            ("class:menu.note", " · " if number else ""),
+            part(key, "dialog.key"),
+            part(f" {action}", "menu.note"),
+        ]
         size = sum(cells(text) for _, text in pieces)
         if used + size > width:
             break
@@ -95,7 +99,7 @@ def joined(rows: Sequence[Row]) -> Row:
 
 
 def in_sight(count: int, chosen: int, height: int) -> range:
-    """The places of a long list that are shown, the chosen one among them, with its neighbours where possible."""
+    """The indexes of a long list that are shown, the chosen one among them, with its neighbours where possible."""
     height = max(1, height)
     first = min(max(0, chosen - height // 2), max(0, count - height))
     return range(first, min(count, first + height))
@@ -106,10 +110,10 @@ def _head(text: str, width: int) -> str:
     if text.isascii():
         return text[: max(0, width)]
     used = 0
-    for place, letter in enumerate(text):
+    for index, letter in enumerate(text):
         used += get_cwidth(letter)
         if used > width:
-            return text[:place]
+            return text[:index]
     return text
 
 
@@ -119,7 +123,7 @@ def _lines(text: str, width: int) -> tuple[str, ...]:
     harmless = sanitize(text[:MAX_CHARACTERS]).replace("\t", _TAB)
     if len(text) > MAX_CHARACTERS:
         harmless += f"\n({len(text) - MAX_CHARACTERS:,} more characters are not shown)"
-    return tuple(piece for one in harmless.split("\n") for piece in _hung(one, width))
+    return tuple(piece for line in harmless.split("\n") for piece in _hung(line, width))
 
 
 def _hung(text: str, width: int) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""One line to be typed: a pattern, a message, a key. A hidden one is shown as stars and kept nowhere."""
+"""One line to be typed: a pattern, a message, a key. A hidden one is shown as stars and not stored."""
 
 from __future__ import annotations
 

@@ -7,18 +7,18 @@ from typing import Final, Literal, TypeAlias
 
 from codex_py.config.load import LoadedConfig
 from codex_py.config.project import project_files
-from codex_py.ui.repl.panels.forms import Asker, Form, Line, Option, Sheet, needs_text
+from codex_py.ui.repl.panels.forms import Form, FormAsker, Option, Sheet, TextLine, needs_text
 from codex_py.ui.repl.panels.wording import short_path
 
 FirstChoice: TypeAlias = Literal["browser", "code", "key", "local", "offline", "quit"]
 
-_MOST_FILES: Final = 4
+_MAX_FILES: Final = 4
 
 WELCOME: Final[Sheet[FirstChoice]] = Sheet(
     title="Welcome to codex-py",
     subject=(
-        Line("A coding agent for your terminal. It needs a model to talk to, and there is no key or login yet."),
-        Line("How do you want to begin?"),
+        TextLine("A coding agent for your terminal. It needs a model to talk to, and there is no key or login yet."),
+        TextLine("How do you want to begin?"),
     ),
     options=(
         Option("b", "Sign in with ChatGPT", "browser", "opens your browser"),
@@ -38,7 +38,7 @@ _FAR_BROWSER: Final[Option[FirstChoice]] = WELCOME.options[0]._replace(
 
 KEY_FORM: Final = Form(
     "API key",
-    (Line("From https://platform.openai.com/api-keys. It is not shown while you type."),),
+    (TextLine("From https://platform.openai.com/api-keys. It is not shown while you type."),),
     hidden=True,
     check=needs_text,
     enter="keep it",
@@ -52,7 +52,9 @@ def welcome_sheet(*, over_ssh: bool) -> Sheet[FirstChoice]:
     return WELCOME._replace(options=(_FAR_BROWSER, *WELCOME.options[1:]), default=1)
 
 
-async def ask_for_trust(asker: Asker, loaded: LoadedConfig, *, cwd: Path, home: Path, user_home: str) -> bool | None:
+async def ask_for_trust(
+    asker: FormAsker, loaded: LoadedConfig, *, cwd: Path, home: Path, user_home: str
+) -> bool | None:
     """Whether the user trusts the folder; None when they want to leave. `home` is CODEX_HOME."""
     return await asker.choose(trust_sheet(loaded, cwd=cwd, home=home, user_home=user_home))
 
@@ -62,8 +64,8 @@ def trust_sheet(loaded: LoadedConfig, *, cwd: Path, home: Path, user_home: str) 
     root = loaded.project_root or cwd
     return Sheet(
         title="Do you trust this folder?",
-        subject=(Line(short_path(root, user_home), "strong"), *_what_it_allows(loaded, cwd, home)),
-        facts=(Line("Say yes only if you know who wrote what is in it. Your answer is kept.", "menu.note"),),
+        subject=(TextLine(short_path(root, user_home), "strong"), *_what_it_allows(loaded, cwd, home)),
+        facts=(TextLine("Say yes only if you know who wrote what is in it. Your answer is kept.", "menu.note"),),
         options=(
             Option("y", "Yes, trust it", True),
             Option("n", "No, only look around", False, "commands write nothing, its settings are ignored"),
@@ -75,7 +77,7 @@ def trust_sheet(loaded: LoadedConfig, *, cwd: Path, home: Path, user_home: str) 
     )
 
 
-def _what_it_allows(loaded: LoadedConfig, cwd: Path, home: Path) -> tuple[Line, ...]:
+def _what_it_allows(loaded: LoadedConfig, cwd: Path, home: Path) -> tuple[TextLine, ...]:
     root = loaded.project_root
     top = root or cwd
     lines = ["A yes allows here:"]
@@ -83,9 +85,9 @@ def _what_it_allows(loaded: LoadedConfig, cwd: Path, home: Path) -> tuple[Line, 
         lines.append("• commands write in this folder without asking, inside the sandbox and without network")
     files = [path.relative_to(top) for path in project_files(cwd, root, home) if path.is_relative_to(top)]
     if files:
-        shown = ", ".join(map(str, files[:_MOST_FILES])) + (" and more" if len(files) > _MOST_FILES else "")
+        shown = ", ".join(map(str, files[:_MAX_FILES])) + (" and more" if len(files) > _MAX_FILES else "")
         lines.append(f"• its own settings count ({shown}): they choose models and make rules stricter, never looser")
     else:
         lines.append("• its own settings (.codex/config.toml) would count; it has none now")
     lines.append("• MCP servers and hooks that it brings are offered; each is asked about before it runs")
-    return tuple(Line(line) for line in lines)
+    return tuple(TextLine(line) for line in lines)

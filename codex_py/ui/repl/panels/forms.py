@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from codex_py.protocol.facts import Section
+from codex_py.protocol.facts import FactSection
 
 if TYPE_CHECKING:
     from codex_py.ui.repl.panel import Panel
@@ -20,7 +20,7 @@ T = TypeVar("T")
 A = TypeVar("A")
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A text of one or more lines, wrapped where it is too wide; `style` is a style of the theme.
 
     `gutter` stands before each of its rows: words of others cannot pass for ours then.
@@ -45,15 +45,15 @@ class Sheet(NamedTuple, Generic[T]):
 
     `refusal` is what Escape means, and `escape` says so.
 
-    `subject` is what it is about, such as a command: long ones are folded and can be unfolded. `facts` are said below.
+    `subject` is what it is about, such as a command: long ones are folded and can be unfolded. `facts` are shown below.
     """
 
     title: str
-    subject: tuple[Line, ...]
+    subject: tuple[TextLine, ...]
     options: tuple[Option[T], ...]
     refusal: T
     default: int = 0
-    facts: tuple[Line, ...] = ()
+    facts: tuple[TextLine, ...] = ()
     escape: str = "no"
 
 
@@ -61,14 +61,14 @@ class Form(NamedTuple):
     """One line to be typed. `check` gives what is wrong with a text, or nothing; a `hidden` text is never shown."""
 
     title: str
-    about: tuple[Line, ...] = ()
+    about: tuple[TextLine, ...] = ()
     initial: str = ""
     hidden: bool = False
     check: Callable[[str], str] = lambda _: ""
     enter: str = "accept"
 
 
-class Entry(NamedTuple, Generic[T]):
+class ListEntry(NamedTuple, Generic[T]):
     """One line of a list; `details` are shown below the list while it is selected.
 
     `blocked` says why it cannot be chosen, `mark` is a short sign in front, `words` is what a search looks in as well.
@@ -77,27 +77,27 @@ class Entry(NamedTuple, Generic[T]):
     value: T
     label: str
     note: str = ""
-    details: tuple[Line, ...] = ()
+    details: tuple[TextLine, ...] = ()
     mark: str = ""
     style: str = ""
     blocked: str = ""
     words: str = ""
 
 
-class Listing(NamedTuple, Generic[T]):
-    """A list to choose from; `start` is the place of the entry that is selected at first.
+class ListForm(NamedTuple, Generic[T]):
+    """A list to choose from; `start` is the index of the entry that is selected at first.
 
     `other` is another list that Tab changes to, and `other_name` what that is called.
     """
 
     title: str
-    entries: tuple[Entry[T], ...]
-    about: tuple[Line, ...] = ()
+    entries: tuple[ListEntry[T], ...]
+    about: tuple[TextLine, ...] = ()
     start: int = 0
     searchable: bool = True
     empty: str = "nothing here"
     enter: str = "choose"
-    other: Callable[[], Listing[T]] | None = None
+    other: Callable[[], ListForm[T]] | None = None
     other_name: str = ""
 
 
@@ -107,7 +107,7 @@ class Show(Protocol):
     async def __call__(self, panel: Panel[A], /) -> A: ...
 
 
-class Asker(Protocol):
+class FormAsker(Protocol):
     """Puts forms to the user, on whatever terminal there is."""
 
     @property
@@ -123,11 +123,11 @@ class Asker(Protocol):
         """What was typed, without space round it; None when the user did not want to."""
         ...
 
-    async def pick(self, listing: Listing[A], *, on_move: Callable[[A], None] | None = None) -> A | None:
-        """The value of the chosen entry, None for none. `on_move` hears which one is selected, before it is chosen."""
+    async def pick(self, listing: ListForm[A], *, on_move: Callable[[A], None] | None = None) -> A | None:
+        """The value of the chosen entry, None for none. `on_move` gets the selected one, before it is chosen."""
         ...
 
-    async def read(self, title: str, sections: Sequence[Section]) -> None:
+    async def read(self, title: str, sections: Sequence[FactSection]) -> None:
         """Show sections of two columns until they have been read."""
         ...
 
@@ -137,12 +137,12 @@ def needs_text(text: str) -> str:
     return "" if text else "type something, or go back with Esc"
 
 
-def matching(entries: tuple[Entry[T], ...], search: str) -> tuple[Entry[T], ...]:
+def matching(entries: tuple[ListEntry[T], ...], search: str) -> tuple[ListEntry[T], ...]:
     """The entries in which every word of the search stands, in any case; first those that have them in their label."""
     words = search.casefold().split()
-    found = [one for one in entries if all(word in _searched(one) for word in words)]
-    return tuple(sorted(found, key=lambda one: not all(word in one.label.casefold() for word in words)))
+    found = [entry for entry in entries if all(word in _searched(entry) for word in words)]
+    return tuple(sorted(found, key=lambda entry: not all(word in entry.label.casefold() for word in words)))
 
 
-def _searched(entry: Entry[T]) -> str:
+def _searched(entry: ListEntry[T]) -> str:
     return f"{entry.label}\n{entry.note}\n{entry.words}".casefold()

@@ -63,7 +63,7 @@ class Frame(Generic[T]):
         return []
 
     def keys(self) -> Sequence[tuple[str, str]]:
-        """The keys that are told below, the most important first."""
+        """The keys that are listed below, the most important first."""
         raise NotImplementedError
 
     def prompt(self) -> str:
@@ -85,12 +85,12 @@ class Frame(Generic[T]):
             dont_extend_height=True,
         )
         # A screen too low for both keeps the line that is typed.
-        has_room = Condition(lambda: _size()[1] > _EDGES)
+        is_tall_enough = Condition(lambda: _size()[1] > _EDGES)
         return HSplit(
             [
-                ConditionalContainer(self._text(self._above), has_room),
+                ConditionalContainer(self._text(self._above), is_tall_enough),
                 VSplit([before, typed]),
-                ConditionalContainer(self._text(self._below), has_room),
+                ConditionalContainer(self._text(self._below), is_tall_enough),
             ]
         )
 
@@ -114,26 +114,32 @@ class Frame(Generic[T]):
 
     def _all(self) -> Row:
         width, height = _size()
-        room = max(1, height - _EDGES - len(self._gap(height)))
-        rows = self.rows(width, room)[:room]
+        available = max(1, height - _EDGES - len(self._gap(height)))
+        rows = self.rows(width, available)[:available]
         if height > _EDGES:
             gap = self._gap(height)
-            rows = [*gap, self._title(width), *rows, *([[]] if len(rows) < room else []), keys_row(self.keys(), width)]
+            rows = [
+                *gap,
+                self._title(width),
+                *rows,
+                *([[]] if len(rows) < available else []),
+                keys_row(self.keys(), width),
+            ]
         return joined([fitted(row, width) for row in rows])
 
     def _above(self) -> Row:
         width, height = _size()
         gap = self._gap(height)
-        room = max(0, height - _EDGES - 1 - len(gap))
-        rows = self.rows(width, room)[:room]
+        available = max(0, height - _EDGES - 1 - len(gap))
+        rows = self.rows(width, available)[:available]
         return joined([fitted(row, width) for row in (*gap, self._title(width), *rows)])
 
     def _below(self) -> Row:
         width, height = _size()
         whole = max(0, height - _EDGES - 1 - len(self._gap(height)))
-        room = max(0, whole - len(self.rows(width, whole)))
-        rows = self.rows_below(width, room)[:room]
-        gap: list[Row] = [[]] if len(rows) < room else []
+        available = max(0, whole - len(self.rows(width, whole)))
+        rows = self.rows_below(width, available)[:available]
+        gap: list[Row] = [[]] if len(rows) < available else []
         return joined([fitted(row, width) for row in (*rows, *gap, keys_row(self.keys(), width))])
 
     @staticmethod
@@ -157,5 +163,5 @@ class Frame(Generic[T]):
 def _size() -> tuple[int, int]:
     """Columns, and the rows a panel may have."""
     size = get_app().output.get_size()
-    # In the last column some terminals wrap. What the model has just said stays in sight above.
+    # In the last column some terminals wrap. The model's last message stays in sight above.
     return max(1, size.columns - 1), max(1, size.rows - max(1, size.rows // 4))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from codex_py.config.keymap import ACTIONS, shown_key
-from codex_py.ui.repl.panels.forms import Asker, Section
-from codex_py.ui.repl.slash import Command
+from codex_py.config.keymap import ACTIONS, format_key
+from codex_py.ui.repl.panels.forms import FactSection, FormAsker
+from codex_py.ui.repl.slash import SlashCommand
 
 _SIGNS: Final = (
     ("$name", "a skill: its instructions go with your message"),
@@ -22,22 +22,24 @@ _DIALOGS: Final = (
 )
 
 
-async def show_help(asker: Asker, commands: Sequence[Command], keys: Mapping[str, Sequence[str]]) -> None:
+async def show_help(asker: FormAsker, commands: Sequence[SlashCommand], keys: Mapping[str, Sequence[str]]) -> None:
     """Show it until it is closed. `keys` are those of each action, by its name."""
     await asker.read("Help", help_sections(commands, keys))
 
 
-def help_sections(commands: Sequence[Command], keys: Mapping[str, Sequence[str]]) -> tuple[Section, ...]:
+def help_sections(commands: Sequence[SlashCommand], keys: Mapping[str, Sequence[str]]) -> tuple[FactSection, ...]:
     """The help as a page; each action with the name that it has in the configuration."""
     return (
-        Section("Write", _SIGNS),
-        Section("Commands", tuple((f"/{one.name} {one.hint}".strip(), one.purpose) for one in commands)),
-        Section(
+        FactSection("Write", _SIGNS),
+        FactSection(
+            "Commands", tuple((f"/{command.name} {command.hint}".strip(), command.purpose) for command in commands)
+        ),
+        FactSection(
             "Keys, and their names under [tui.keymap]",
             tuple(
-                (", ".join(map(shown_key, keys.get(action.name, ()))) or "–", f"{action.purpose} ({action.name})")
+                (", ".join(map(format_key, keys.get(action.name, ()))) or "–", f"{action.purpose} ({action.name})")
                 for action in ACTIONS
             ),
         ),
-        Section("In dialogs", _DIALOGS),
+        FactSection("In dialogs", _DIALOGS),
     )

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from codex_py.core.hook_list import ListedHook
-from codex_py.ui.repl.panels.forms import GUTTER, Asker, Entry, Line, Listing, Option, Sheet
+from codex_py.ui.repl.panels.forms import GUTTER, FormAsker, ListEntry, ListForm, Option, Sheet, TextLine
 
 
-async def manage_hooks(asker: Asker, hooks: Callable[[], Sequence[ListedHook]], trust: Callable[[bool], None]) -> None:
+async def manage_hooks(
+    asker: FormAsker, hooks: Callable[[], Sequence[ListedHook]], trust: Callable[[bool], None]
+) -> None:
     """Show the hooks until that is closed; choosing one of the project's asks about all of those."""
     while (chosen := await asker.pick(hooks_listing(hooks()))) is not None:
         own = [hook for hook in hooks() if hook.asks]
@@ -18,9 +20,9 @@ async def manage_hooks(asker: Asker, hooks: Callable[[], Sequence[ListedHook]], 
                 trust(agrees)
 
 
-def hooks_listing(hooks: Sequence[ListedHook]) -> Listing[ListedHook]:
+def hooks_listing(hooks: Sequence[ListedHook]) -> ListForm[ListedHook]:
     """The hooks in the order they count."""
-    return Listing(
+    return ListForm(
         title="Hooks",
         entries=tuple(map(_entry, hooks)),
         empty="no hooks are configured",
@@ -35,8 +37,8 @@ def trust_sheet(hooks: Sequence[ListedHook]) -> Sheet[bool | None]:
     no = Option[bool | None]("n", "No, run none of them", value=False)
     return Sheet[bool | None](
         title="Run the project's hooks?",
-        subject=tuple(line for number, hook in enumerate(hooks, 1) for line in _asked(number, hook)),
-        facts=tuple(Line(line, "menu.note") for line in _where(hooks)),
+        subject=tuple(line for number, hook in enumerate(hooks, 1) for line in _question_lines(number, hook)),
+        facts=tuple(TextLine(line, "menu.note") for line in _where(hooks)),
         options=(yes, no),
         refusal=None,
         default=1 if waits else 0,
@@ -44,12 +46,12 @@ def trust_sheet(hooks: Sequence[ListedHook]) -> Sheet[bool | None]:
     )
 
 
-def _asked(number: int, hook: ListedHook) -> Iterator[Line]:
-    yield Line(f"{number}. {_moment(hook)}: {hook.command}", "strong", GUTTER)
+def _question_lines(number: int, hook: ListedHook) -> Iterator[TextLine]:
+    yield TextLine(f"{number}. {_moment(hook)}: {hook.command}", "strong", GUTTER)
     if hook.changed:
-        yield Line("  it, or a file it names, is not what you agreed to before", "warn")
+        yield TextLine("  it, or a file it names, is not what you agreed to before", "warn")
     if hook.outside:
-        yield Line("  it runs outside the sandbox, as you agreed", "warn")
+        yield TextLine("  it runs outside the sandbox, as you agreed", "warn")
 
 
 def _where(hooks: Sequence[ListedHook]) -> Iterator[str]:
@@ -59,15 +61,15 @@ def _where(hooks: Sequence[ListedHook]) -> Iterator[str]:
         yield "`codex-py hooks trust --outside N` lets hook N run outside the sandbox."
 
 
-def _entry(hook: ListedHook) -> Entry[ListedHook]:
+def _entry(hook: ListedHook) -> ListEntry[ListedHook]:
     closes = ("a failure is a no",) if hook.fail_closed else ()
-    held = "outside the sandbox" if hook.outside else "in the sandbox of this session"
-    facts = (held, f"at most {hook.seconds:g} s", *closes, f"{hook.source}, in {hook.where}")
-    return Entry(
+    isolation = "outside the sandbox" if hook.outside else "in the sandbox of this session"
+    facts = (isolation, f"at most {hook.seconds:g} s", *closes, f"{hook.source}, in {hook.where}")
+    return ListEntry(
         hook,
         f"{_moment(hook)}: {hook.command}",
         "" if hook.runs else "changed since you trusted it" if hook.changed else "not trusted",
-        (Line(hook.command, "output", GUTTER), Line(" · ".join(facts), "menu.note")),
+        (TextLine(hook.command, "output", GUTTER), TextLine(" · ".join(facts), "menu.note")),
         mark="●" if hook.runs else " ",
         blocked="" if hook.asks else f"only hooks of the project need a yes; this one is of the layer {hook.source}",
         words=f"{hook.source} {hook.where}",

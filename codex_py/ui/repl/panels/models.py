@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
-from codex_py.core.offered_models import ModelRow, OfferedModels
+from codex_py.core.model_choices import ModelRow, OfferedModels
 from codex_py.errors import UserError
-from codex_py.ui.repl.panels.forms import Asker, Entry, Form, Line, Listing, Option, Sheet, needs_text
+from codex_py.ui.repl.panels.forms import Form, FormAsker, ListEntry, ListForm, Option, Sheet, TextLine, needs_text
 from codex_py.ui.repl.panels.waiting import waited_for
 
 _OTHER: Final = ""
@@ -30,22 +30,24 @@ class ModelChoice(NamedTuple):
 
 
 async def choose_model(
-    asker: Asker, load: Callable[[], Awaitable[OfferedModels]], *, current: str, effort: str | None
+    asker: FormAsker, load: Callable[[], Awaitable[OfferedModels]], *, current: str, effort: str | None
 ) -> ModelChoice | None:
     """Let the user choose among what the provider offers, or type a name; then the effort.
 
-    A provider that does not tell its models is no reason not to change: the name is typed then.
+    When the provider does not list its models, the name is typed.
     """
     try:
         offered = await waited_for(asker, "Models", load(), about="asking the provider for its models…")
     except UserError as error:
-        model = await asker.enter(_name_form(current, Line(str(error), "warn")))
+        model = await asker.enter(_name_form(current, TextLine(str(error), "warn")))
     else:
         if offered is None:
             return None
         model = await asker.pick(model_listing(offered, current=current))
         if model == _OTHER:
-            model = await asker.enter(_name_form("", Line(f"any name that `{offered.provider}` knows", "menu.note")))
+            model = await asker.enter(
+                _name_form("", TextLine(f"any name that `{offered.provider}` knows", "menu.note"))
+            )
     if not model:
         return None
     listing = effort_listing(effort if model == current else None)
@@ -53,23 +55,23 @@ async def choose_model(
     return None if chosen is None else ModelChoice(model, chosen or None)
 
 
-def model_listing(offered: OfferedModels, *, current: str) -> Listing[str]:
+def model_listing(offered: OfferedModels, *, current: str) -> ListForm[str]:
     """The models as a list, the current one marked and selected."""
     entries = [_model_entry(row, current) for row in offered.rows]
-    start = next((place for place, row in enumerate(offered.rows) if row.id == current), 0)
-    about = () if any(row.id == current for row in offered.rows) else (Line(f"now: {current}", "menu.note"),)
-    other = Entry(_OTHER, "another one…", "by its name", mark=" ")
-    return Listing(
+    start = next((index for index, row in enumerate(offered.rows) if row.id == current), 0)
+    about = () if any(row.id == current for row in offered.rows) else (TextLine(f"now: {current}", "menu.note"),)
+    other = ListEntry(_OTHER, "another one…", "by its name", mark=" ")
+    return ListForm(
         title=f"Models of {offered.provider}", entries=(*entries, other), about=about, start=start, empty="no model"
     )
 
 
-def effort_listing(current: str | None) -> Listing[str]:
+def effort_listing(current: str | None) -> ListForm[str]:
     """The efforts as a list, the model's own first."""
-    entries = [Entry("", "default", "what the model is made for", mark="○" if current else "●")]
-    entries += [Entry(word, word, note, mark="●" if word == current else "○") for word, note in _EFFORTS]
-    start = next((place for place, one in enumerate(entries) if one.value == (current or "")), 0)
-    return Listing(title="Reasoning effort", entries=tuple(entries), start=start, searchable=False)
+    entries = [ListEntry("", "default", "what the model is made for", mark="○" if current else "●")]
+    entries += [ListEntry(word, word, note, mark="●" if word == current else "○") for word, note in _EFFORTS]
+    start = next((index for index, entry in enumerate(entries) if entry.value == (current or "")), 0)
+    return ListForm(title="Reasoning effort", entries=tuple(entries), start=start, searchable=False)
 
 
 def keep_sheet(choice: ModelChoice, file: str) -> Sheet[bool]:
@@ -77,7 +79,7 @@ def keep_sheet(choice: ModelChoice, file: str) -> Sheet[bool]:
     effort = f", effort {choice.effort}" if choice.effort else ""
     return Sheet(
         title="Keep this model as the default?",
-        subject=(Line(f"{choice.model}{effort}", "strong"),),
+        subject=(TextLine(f"{choice.model}{effort}", "strong"),),
         options=(
             Option("y", "Yes, for new sessions too", True, f"written to {file}"),
             Option("n", "No, for this session only", False),
@@ -87,14 +89,14 @@ def keep_sheet(choice: ModelChoice, file: str) -> Sheet[bool]:
     )
 
 
-def _model_entry(row: ModelRow, current: str) -> Entry[str]:
+def _model_entry(row: ModelRow, current: str) -> ListEntry[str]:
     notes = [
         row.description,
         f"{row.window:,} tokens" if row.window else "",
         "" if row.is_known else "not in the catalogue",
     ]
-    return Entry(row.id, row.id, " · ".join(filter(None, notes)), mark="●" if row.id == current else "○")
+    return ListEntry(row.id, row.id, " · ".join(filter(None, notes)), mark="●" if row.id == current else "○")
 
 
-def _name_form(initial: str, about: Line) -> Form:
+def _name_form(initial: str, about: TextLine) -> Form:
     return Form("Model", (about,), initial=initial, check=needs_text, enter="use this model")

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from codex_py.ui.repl.panels.drawing import Row, cells, padded, part, wrapped
-from codex_py.ui.repl.panels.forms import Line, Section
+from codex_py.ui.repl.panels.forms import FactSection, TextLine
 from codex_py.ui.repl.panels.frame import Frame
 
 
 class PagePanel(Frame[None]):
     """Sections of two columns, such as keys and what they do."""
 
-    def __init__(self, title: str, sections: Sequence[Section]) -> None:
+    def __init__(self, title: str, sections: Sequence[FactSection]) -> None:
         super().__init__(title, None)
         self._sections = tuple(sections)
         self._top = 0
@@ -47,7 +47,7 @@ class PagePanel(Frame[None]):
         return scroll
 
 
-def section_rows(sections: Sequence[Section], width: int) -> list[Row]:
+def section_rows(sections: Sequence[FactSection], width: int) -> list[Row]:
     """The sections one below the other, their first columns equally wide."""
     names = [name for _, lines in sections for name, _ in lines]
     column = min(max(map(cells, names), default=0), max(8, width // 3))
@@ -55,7 +55,7 @@ def section_rows(sections: Sequence[Section], width: int) -> list[Row]:
     for heading, lines in sections:
         rows += [[], [part(heading, "dialog.title")]] if rows else [[part(heading, "dialog.title")]]
         for name, text in lines:
-            below = wrapped(Line(text, "menu"), width, indent=" " * (column + 4))
+            below = wrapped(TextLine(text, "menu"), width, indent=" " * (column + 4))
             if cells(name) > column:
                 rows += [[part(f"  {name}", "dialog.key")], *below]
             else:

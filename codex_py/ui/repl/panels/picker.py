@@ -10,19 +10,19 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from codex_py.ui.repl.panels.drawing import Row, cells, in_sight, padded, part, wrapped
-from codex_py.ui.repl.panels.forms import Entry, Line, Listing, matching
+from codex_py.ui.repl.panels.forms import ListEntry, ListForm, TextLine, matching
 from codex_py.ui.repl.panels.frame import Frame
 
 T = TypeVar("T")
 
 _PAGE: Final = 8
-_MOST_DETAILS: Final = 6
+_MAX_DETAILS: Final = 6
 _WIDEST_LABEL: Final = 44
 _NAMES: Final = {"tab": "Tab", "c-o": "Ctrl-O", "c-k": "Ctrl-K", "c-r": "^R", "c-a": "^A", "c-d": "^D"}
 
 
-class Action(NamedTuple):
-    """A key of its own, what it does in a word or two (nothing: it is not told), and what is done.
+class PickerAction(NamedTuple):
+    """A key of its own, what it does in a word or two (nothing: it is not shown), and what is done.
 
     With `only_unsearched` the key is a letter of the search as soon as there is one.
     """
@@ -36,19 +36,19 @@ class Action(NamedTuple):
 class PickerPanel(Frame[T | None]):
     """Settled with the value of the chosen entry, or with None.
 
-    `on_move` hears the value that is selected whenever another one is.
+    `on_move` is called with the value that becomes selected.
     """
 
     def __init__(
         self,
-        listing: Listing[T],
+        listing: ListForm[T],
         *,
-        actions: Sequence[Action] = (),
+        actions: Sequence[PickerAction] = (),
         on_move: Callable[[T], None] | None = None,
     ) -> None:
         self._search = Buffer(multiline=False, on_text_changed=lambda _: self._narrow())
         super().__init__(listing.title, None, typed=self._search if listing.searchable else None)
-        change = Action("tab", lambda: self._listing.other_name, self._change)
+        change = PickerAction("tab", lambda: self._listing.other_name, self._change)
         self._actions = (*([change] if listing.other else []), *actions)
         self._on_move = on_move
         self._notice = ""
@@ -58,22 +58,22 @@ class PickerPanel(Frame[T | None]):
         self._at = max(0, min(listing.start, len(self._shown) - 1))
 
     @property
-    def listing(self) -> Listing[T]:
+    def listing(self) -> ListForm[T]:
         return self._listing
 
     @property
-    def selected(self) -> Entry[T] | None:
+    def selected(self) -> ListEntry[T] | None:
         return self._shown[self._at] if self._shown else None
 
-    def show(self, listing: Listing[T], *, notice: str = "") -> None:
-        """Another list in place of the one there is; the search and the selected place stay."""
+    def show(self, listing: ListForm[T], *, notice: str = "") -> None:
+        """Replace the list; the search and the selected position stay."""
         self._listing, self._notice, self.title = listing, notice, listing.title
         self._shown = matching(listing.entries, self._search.text)
         self._columns = _columns_of(self._shown)
         self._at = max(0, min(self._at, len(self._shown) - 1))
 
     def resume(self, earlier: PickerPanel[T]) -> None:
-        """Begin with the search and the place of an earlier panel."""
+        """Begin with the search and the position of an earlier panel."""
         search = earlier._search.text
         self._search.document = Document(search, len(search))
         self._at = max(0, min(earlier._at, len(self._shown) - 1))
@@ -93,7 +93,7 @@ class PickerPanel(Frame[T | None]):
         return self._list(width, height)
 
     def keys(self) -> Sequence[tuple[str, str]]:
-        own = [(_NAMES.get(one.key, one.key), label) for one in self._actions if (label := one.label())]
+        own = [(_NAMES.get(action.key, action.key), label) for action in self._actions if (label := action.label())]
         return (("Enter", self._listing.enter), *own, ("Esc", "close"), ("↑↓", "select"))
 
     def prompt(self) -> str:
@@ -130,10 +130,10 @@ class PickerPanel(Frame[T | None]):
         else:
             self.settle(chosen.value)
 
-    def _chooser(self, place: int) -> Callable[[KeyPressEvent], None]:
+    def _chooser(self, index: int) -> Callable[[KeyPressEvent], None]:
         def choose(event: KeyPressEvent) -> None:
-            if place < len(self._shown):
-                self._at = place
+            if index < len(self._shown):
+                self._at = index
                 self._choose()
 
         return choose
@@ -150,7 +150,7 @@ class PickerPanel(Frame[T | None]):
 
         return move
 
-    def _doer(self, action: Action) -> Callable[[KeyPressEvent], None]:
+    def _doer(self, action: PickerAction) -> Callable[[KeyPressEvent], None]:
         def act(event: KeyPressEvent) -> None:
             if action.only_unsearched and self._search.text:
                 event.current_buffer.insert_text(event.data)
@@ -173,25 +173,25 @@ class PickerPanel(Frame[T | None]):
             self._on_move(self.selected.value)
 
     def _list(self, width: int, height: int) -> list[Row]:
-        notice = wrapped(Line(self._notice, "warn"), width) if self._notice else []
+        notice = wrapped(TextLine(self._notice, "warn"), width) if self._notice else []
         if not self._shown:
             text = "nothing matches" if self._search.text else self._listing.empty
-            return [*wrapped(Line(text, "menu.note"), width), *notice]
-        details = self._details(width, min(_MOST_DETAILS, height // 3))
-        places = in_sight(len(self._shown), self._at, height - len(details) - len(notice) - (1 if details else 0))
+            return [*wrapped(TextLine(text, "menu.note"), width), *notice]
+        details = self._details(width, min(_MAX_DETAILS, height // 3))
+        indexes = in_sight(len(self._shown), self._at, height - len(details) - len(notice) - (1 if details else 0))
         marks, widest = self._columns
         column = max(1, min(widest, width - 4 - marks)) if width < 40 else min(widest, width // 2)
-        rows = [self._row(place, marks, column) for place in places]
-        if len(places) < len(self._shown) and rows:
+        rows = [self._row(index, marks, column) for index in indexes]
+        if len(indexes) < len(self._shown) and rows:
             count = f"  {self._at + 1} of {len(self._shown)}"
             details = [[part(count, "menu.note")], *details]
         elif details:
             details = [[], *details]
         return [*rows, *details, *notice]
 
-    def _row(self, place: int, marks: int, column: int) -> Row:
-        entry = self._shown[place]
-        here = place == self._at
+    def _row(self, index: int, marks: int, column: int) -> Row:
+        entry = self._shown[index]
+        here = index == self._at
         style = "menu.current" if here else entry.style or ("menu.note" if entry.blocked else "menu")
         row = [part("❯ " if here else "  ", style)]
         if marks:
@@ -201,23 +201,23 @@ class PickerPanel(Frame[T | None]):
             row.append(part(f"  {entry.note}", "menu.note"))
         return row
 
-    def _details(self, width: int, most: int) -> list[Row]:
+    def _details(self, width: int, max_rows: int) -> list[Row]:
         selected = self.selected
         lines = selected.details if selected else ()
         rows = [row for line in lines for row in wrapped(line, width)]
         # As many rows for each entry: a list that jumps cannot be read.
-        most = min(most, max(len(rows), *(self._size(one, width) for one in self._shown[:200])))
-        if most == 0:
+        max_rows = min(max_rows, max(len(rows), *(self._size(entry, width) for entry in self._shown[:200])))
+        if max_rows == 0:
             return []
-        if len(rows) > most:
-            rows = [*rows[: most - 1], [*rows[most - 1], ("class:menu.note", " …")]]
-        return rows + [[] for _ in range(most - len(rows))]
+        if len(rows) > max_rows:
+            rows = [*rows[: max_rows - 1], [*rows[max_rows - 1], ("class:menu.note", " …")]]
+        return rows + [[] for _ in range(max_rows - len(rows))]
 
-    def _size(self, entry: Entry[T], width: int) -> int:
+    def _size(self, entry: ListEntry[T], width: int) -> int:
         return sum(1 + len(text) // max(1, width - 2) for line in entry.details for text in line.text.split("\n"))
 
 
-def _columns_of(entries: Sequence[Entry[T]]) -> tuple[int, int]:
+def _columns_of(entries: Sequence[ListEntry[T]]) -> tuple[int, int]:
     """The cells of the widest mark and of the widest label."""
-    marks = max((cells(one.mark) for one in entries), default=0)
-    return marks, max((cells(padded(one.label, _WIDEST_LABEL).rstrip()) for one in entries), default=0)
+    marks = max((cells(entry.mark) for entry in entries), default=0)
+    return marks, max((cells(padded(entry.label, _WIDEST_LABEL).rstrip()) for entry in entries), default=0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from codex_py.protocol.policy import ApprovalPolicy, ApprovalWord, SandboxMode, approval_name
-from codex_py.ui.repl.panels.forms import Asker, Entry, Line, Listing, Option, Sheet
+from codex_py.ui.repl.panels.forms import FormAsker, ListEntry, ListForm, Option, Sheet, TextLine
 
 W = TypeVar("W", bound=str)
 
@@ -44,15 +44,15 @@ _APPROVALS: Final[tuple[tuple[ApprovalWord, str, str], ...]] = (
 )
 
 
-async def choose_sandbox(asker: Asker, current: SandboxMode, allowed: Sequence[SandboxMode]) -> SandboxMode | None:
+async def choose_sandbox(asker: FormAsker, current: SandboxMode, allowed: Sequence[SandboxMode]) -> SandboxMode | None:
     """Let the user choose among the modes that the administrator allows; having none is asked twice."""
     modes = [mode for mode, _, _ in _SANDBOXES]
-    entries: tuple[Entry[SandboxMode], ...] = tuple(
+    entries: tuple[ListEntry[SandboxMode], ...] = tuple(
         _entry(mode, note, about, is_current=mode == current, is_allowed=mode in allowed)
         for mode, note, about in _SANDBOXES
     )
     chosen = await asker.pick(
-        Listing(title="Sandbox: what commands may do", entries=entries, start=modes.index(current), searchable=False)
+        ListForm(title="Sandbox: what commands may do", entries=entries, start=modes.index(current), searchable=False)
     )
     if chosen == "danger-full-access" and chosen != current and not await asker.choose(_WITHOUT_SANDBOX):
         return None
@@ -60,28 +60,28 @@ async def choose_sandbox(asker: Asker, current: SandboxMode, allowed: Sequence[S
 
 
 async def choose_approval(
-    asker: Asker, current: ApprovalPolicy, allowed: Sequence[ApprovalWord]
+    asker: FormAsker, current: ApprovalPolicy, allowed: Sequence[ApprovalWord]
 ) -> ApprovalWord | None:
     """Let the user choose among the policies that the administrator allows."""
     words = [word for word, _, _ in _APPROVALS]
     name = approval_name(current)
-    entries: tuple[Entry[ApprovalWord], ...] = tuple(
+    entries: tuple[ListEntry[ApprovalWord], ...] = tuple(
         _entry(word, note, about, is_current=word == name, is_allowed=word in allowed)
         for word, note, about in _APPROVALS
     )
-    about = () if name in words else (Line("now: a policy of your own, from the configuration", "menu.note"),)
-    start = next((place for place, word in enumerate(words) if word == name), 0)
+    about = () if name in words else (TextLine("now: a policy of your own, from the configuration", "menu.note"),)
+    start = next((index for index, word in enumerate(words) if word == name), 0)
     return await asker.pick(
-        Listing(title="Approvals: when you are asked", entries=entries, about=about, start=start, searchable=False)
+        ListForm(title="Approvals: when you are asked", entries=entries, about=about, start=start, searchable=False)
     )
 
 
-def _entry(value: W, note: str, about: str, *, is_current: bool, is_allowed: bool) -> Entry[W]:
-    return Entry(
+def _entry(value: W, note: str, about: str, *, is_current: bool, is_allowed: bool) -> ListEntry[W]:
+    return ListEntry(
         value,
         value,
         note,
-        (Line(about, "menu.note"),),
+        (TextLine(about, "menu.note"),),
         mark="●" if is_current else "○",
         blocked="" if is_allowed else "not allowed on this machine",
     )
@@ -89,7 +89,9 @@ def _entry(value: W, note: str, about: str, *, is_current: bool, is_allowed: boo
 
 _WITHOUT_SANDBOX: Final = Sheet(
     title="Run without a sandbox?",
-    subject=(Line("Commands can then change or delete anything that you can, and send anything anywhere.", "warn"),),
+    subject=(
+        TextLine("Commands can then change or delete anything that you can, and send anything anywhere.", "warn"),
+    ),
     options=(Option("y", "Yes, until the end of this session", True), Option("n", "No", False)),
     refusal=False,
     default=1,

@@ -7,14 +7,14 @@ from typing import Final
 
 from codex_py.protocol.live_process import LiveProcess
 from codex_py.text.shell_line import script_and_shell
-from codex_py.ui.repl.panels.forms import Asker, Entry, Line, Listing, Option, Sheet
+from codex_py.ui.repl.panels.forms import FormAsker, ListEntry, ListForm, Option, Sheet, TextLine
 from codex_py.ui.repl.panels.wording import short_path
 
 _SHOWN_LINES: Final = 4
 
 
 async def manage_processes(
-    asker: Asker,
+    asker: FormAsker,
     processes: Callable[[], tuple[LiveProcess, ...]],
     stop: Callable[[int], Awaitable[bool]],
     *,
@@ -22,18 +22,18 @@ async def manage_processes(
 ) -> None:
     """Show what runs, until it is closed or nothing runs any more; one that is chosen is stopped after a yes."""
     while (chosen := await asker.pick(running_listing(processes(), user_home=user_home))) is not None:
-        running = next((one for one in processes() if one.id == chosen), None)
-        if running is not None and await asker.choose(_stop_sheet(running)):
+        process = next((process for process in processes() if process.id == chosen), None)
+        if process is not None and await asker.choose(_stop_sheet(process)):
             await stop(chosen)
             if not processes():
                 return
 
 
-def running_listing(processes: tuple[LiveProcess, ...], *, user_home: str) -> Listing[int]:
+def running_listing(processes: tuple[LiveProcess, ...], *, user_home: str) -> ListForm[int]:
     """The commands by their id, the oldest first."""
-    return Listing(
+    return ListForm(
         title="Running in the background",
-        entries=tuple(_entry(one, user_home) for one in processes),
+        entries=tuple(_entry(process, user_home) for process in processes),
         searchable=False,
         empty="nothing runs in the background",
         enter="stop it",
@@ -50,7 +50,7 @@ def running_time(seconds: float) -> str:
     return f"{whole // 3600}h {whole % 3600 // 60:02}m"
 
 
-def _entry(process: LiveProcess, user_home: str) -> Entry[int]:
+def _entry(process: LiveProcess, user_home: str) -> ListEntry[int]:
     command = " ".join(script_and_shell(process.command)[0].split())
     title = f"{process.agent}: {command}" if process.agent else command
     facts = [
@@ -60,15 +60,15 @@ def _entry(process: LiveProcess, user_home: str) -> Entry[int]:
     ]
     facts.append("outside the sandbox" if process.outside else "")
     tail = "\n".join(process.tail.rstrip().split("\n")[-_SHOWN_LINES:])
-    details = [Line(" · ".join(filter(None, facts)), "menu.note"), Line(tail or "(no output yet)", "output")]
-    return Entry(process.id, title, running_time(process.seconds), tuple(details), mark="●")
+    details = [TextLine(" · ".join(filter(None, facts)), "menu.note"), TextLine(tail or "(no output yet)", "output")]
+    return ListEntry(process.id, title, running_time(process.seconds), tuple(details), mark="●")
 
 
 def _stop_sheet(process: LiveProcess) -> Sheet[bool]:
     return Sheet(
         title="Stop this command?",
-        subject=(Line(script_and_shell(process.command)[0], "strong"),),
-        facts=(Line("It is killed, with all it has started.", "menu.note"),),
+        subject=(TextLine(script_and_shell(process.command)[0], "strong"),),
+        facts=(TextLine("It is killed, with all it has started.", "menu.note"),),
         options=(Option("y", "Yes, stop it", True), Option("n", "No", False)),
         refusal=False,
         default=1,

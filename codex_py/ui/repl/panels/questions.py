@@ -22,34 +22,34 @@ from codex_py.protocol.questions import (
 from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.panels.approval import ask_approval
 from codex_py.ui.repl.panels.askers import NamedAsker
-from codex_py.ui.repl.panels.forms import GUTTER, Asker, Form, Line, Option, Sheet, needs_text
+from codex_py.ui.repl.panels.forms import GUTTER, Form, FormAsker, Option, Sheet, TextLine, needs_text
 from codex_py.ui.repl.panels.wording import short_path
 
 
-class QuestionDesk:
+class QuestionQueue:
     """Listens to a session and asks the user. Have `run` going for as long as the session.
 
     `answer` gives an answer, by the question's id, to the session. `is_typing` says whether the user is in the middle
-    of a text when a question comes up; `home` is shown as `~`. `told` hears what was asked and answered in words.
+    of a text when a question comes up; `home` is shown as `~`. `on_answered` gets a question and its answers.
     """
 
     def __init__(
         self,
-        asker: Asker,
+        asker: FormAsker,
         answer: Callable[[str, str | None], Awaitable[None]],
         *,
         is_typing: Callable[[], bool] = lambda: False,
         home: str = "",
-        told: Callable[[str, Sequence[str]], None] = lambda _asked, _said: None,
+        on_answered: Callable[[str, Sequence[str]], None] = lambda _question, _answers: None,
     ) -> None:
         self._asker = asker
         self._answer = answer
         self._is_typing = is_typing
-        self._told = told
+        self._on_answered = on_answered
         self._home = home
         self._waiting: asyncio.Queue[Question] = asyncio.Queue()
         self._asking: asyncio.Task[str | None] | None = None
-        self._asked_by = ""
+        self._asking_agent = ""
 
     @property
     def waiting(self) -> int:
@@ -59,7 +59,7 @@ class QuestionDesk:
     def note_event(self, event: events.Event) -> None:
         """Take a question up, or take all back when their turn is over."""
         match event:
-            case events.QuestionAsked(question):
+            case events.QuestionRaised(question):
                 self._waiting.put_nowait(question)
             case events.TurnCompleted() | events.TurnFailed():
                 # Agents may go on, and wait for their answers.
@@ -80,7 +80,7 @@ class QuestionDesk:
         for question in waiting:
             if agent is not None and question.agent != agent:
                 self._waiting.put_nowait(question)
-        if self._asking is not None and (agent is None or self._asked_by == agent):
+        if self._asking is not None and (agent is None or self._asking_agent == agent):
             self._asking.cancel()
 
     async def run(self) -> None:
@@ -90,22 +90,22 @@ class QuestionDesk:
             follows = not self._waiting.empty()
             question = await self._waiting.get()
             armed = follows or not self._is_typing()
-            self._asked_by = question.agent
+            self._asking_agent = question.agent
             self._asking = asyncio.create_task(ask(question, self._asker, home=self._home, armed=armed))
             try:
-                # Not `await`: it tells a question that was taken back from the end of this program.
+                # Not `await`: that way a withdrawn question differs from the end of this program.
                 await asyncio.wait([self._asking])
                 if not self._asking.cancelled():
-                    said = self._asking.result()
+                    answer = self._asking.result()
                     if isinstance(question, ChoiceQuestion):
-                        self._told(question.question, [] if said is None else [said])
-                    await self._answer(question.id, said)
+                        self._on_answered(question.question, [] if answer is None else [answer])
+                    await self._answer(question.id, answer)
             finally:
                 self._asking.cancel()
                 self._asking = None
 
 
-async def ask(question: Question, asker: Asker, *, home: str = "", armed: bool = True) -> str | None:
+async def ask(question: Question, asker: FormAsker, *, home: str = "", armed: bool = True) -> str | None:
     """Put one question to the user; the value of the `Answer` op."""
     asker = NamedAsker(asker, question.agent) if question.agent else asker
     match question:
@@ -125,12 +125,14 @@ async def ask(question: Question, asker: Asker, *, home: str = "", armed: bool =
 
 def permissions_sheet(question: PermissionsQuestion, *, home: str) -> Sheet[str | None]:
     """Whether commands may do more; only `yes` grants it."""
-    wanted = [Line("use the network", "strong")] if question.network else []
-    wanted += [Line(sanitize_line(f"write below {short_path(folder, home)}"), "strong") for folder in question.write]
+    wanted = [TextLine("use the network", "strong")] if question.network else []
+    wanted += [
+        TextLine(sanitize_line(f"write below {short_path(directory, home)}"), "strong") for directory in question.write
+    ]
     return Sheet(
         title="Let commands do more for the rest of this turn?",
         subject=tuple(wanted),
-        facts=(Line(sanitize_line(question.reason), "menu.note", "model: "),) if question.reason else (),
+        facts=(TextLine(sanitize_line(question.reason), "menu.note", "model: "),) if question.reason else (),
         options=(Option("y", "Yes, until the turn ends", "yes"), Option("n", "No", None)),
         refusal=None,
         default=1,
@@ -140,22 +142,22 @@ def permissions_sheet(question: PermissionsQuestion, *, home: str) -> Sheet[str 
 def install_sheet(question: McpInstallQuestion) -> Sheet[str | None]:
     """Whether MCP servers are added to the configuration."""
     servers = question.servers
-    skills = list(dict.fromkeys(skill for one in servers for skill in one.skills))
+    skills = list(dict.fromkeys(skill for server in servers for skill in server.skills))
     title = f"Add the MCP server {servers[0].name}?" if len(servers) == 1 else f"Add {len(servers)} MCP servers?"
     return Sheet(
         title=title,
         subject=tuple(
-            Line(
-                f"{one.transport if len(servers) == 1 else f'{one.name}, {one.transport}'}: {one.target}",
+            TextLine(
+                f"{server.transport if len(servers) == 1 else f'{server.name}, {server.transport}'}: {server.target}",
                 "strong",
                 GUTTER,
             )
-            for one in servers
+            for server in servers
         ),
         facts=(
-            Line(f"needed by {', '.join(f'${skill}' for skill in skills)}", "menu.note"),
-            *(Line(line, "warn") for line in _install_effects(question)),
-            Line("added to your config.toml", "menu.note"),
+            TextLine(f"needed by {', '.join(f'${skill}' for skill in skills)}", "menu.note"),
+            *(TextLine(line, "warn") for line in _install_effects(question)),
+            TextLine("added to your config.toml", "menu.note"),
         ),
         options=(
             Option("y", "Yes, install now", "yes"),
@@ -168,32 +170,33 @@ def install_sheet(question: McpInstallQuestion) -> Sheet[str | None]:
 
 
 def _install_effects(question: McpInstallQuestion) -> Iterator[str]:
-    kinds = {one.transport for one in question.servers}
-    if "stdio" in kinds:
+    transports = {server.transport for server in question.servers}
+    if "stdio" in transports:
         yield "a command will run on your machine"
-    if kinds - {"stdio"}:
+    if transports - {"stdio"}:
         yield "an address will be connected to"
 
 
 def project_servers_sheet(question: ProjectServersQuestion, *, home: str) -> Sheet[str | None]:
     """Whether servers that the project names are started."""
     servers = question.servers
-    one = len(servers) == 1
+    is_single = len(servers) == 1
     starts = tuple(_start_options(question))
     return Sheet(
-        title=f"Start the project's MCP server {servers[0].name}?" if one else "Start the project's MCP servers?",
+        title=f"Start the project's MCP server {servers[0].name}?" if is_single else "Start the project's MCP servers?",
         subject=tuple(
-            Line(server.target if one else f"{server.name}: {server.target}", "strong", GUTTER) for server in servers
+            TextLine(server.target if is_single else f"{server.name}: {server.target}", "strong", GUTTER)
+            for server in servers
         ),
         facts=(
-            Line(sanitize_line(f"named by the files of {short_path(question.project, home)}"), "menu.note"),
+            TextLine(sanitize_line(f"named by the files of {short_path(question.project, home)}"), "menu.note"),
             *(line for server in servers for line in _project_server_facts(server, home)),
-            Line("remembered until what would run changes", "menu.note"),
+            TextLine("remembered until what would run changes", "menu.note"),
         ),
         options=(
             *starts,
             Option("n", "No, not in this session", None),
-            Option("d", "Never as it is now" if one else "Never as they are now", "never"),
+            Option("d", "Never as it is now" if is_single else "Never as they are now", "never"),
         ),
         refusal=None,
         default=len(starts),
@@ -209,19 +212,19 @@ def _start_options(question: ProjectServersQuestion) -> Iterator[Option[str | No
     yield Option("o", "Yes, outside the sandbox, as you", "outside")
 
 
-def _project_server_facts(server: ProjectServer, home: str) -> Iterator[Line]:
+def _project_server_facts(server: ProjectServer, home: str) -> Iterator[TextLine]:
     if server.changed:
-        yield Line(f"{server.name} is not what you agreed to before", "warn")
+        yield TextLine(f"{server.name} is not what you agreed to before", "warn")
     if server.transport == "stdio":
-        yield Line(f"{server.name} runs on your machine", "warn")
+        yield TextLine(f"{server.name} runs on your machine", "warn")
     else:
-        yield Line(f"{server.name} is an address that will be connected to", "warn")
+        yield TextLine(f"{server.name} is an address that will be connected to", "warn")
     if server.cwd is not None:
-        yield Line(sanitize_line(f"in {short_path(server.cwd, home)}"), "menu.note")
+        yield TextLine(sanitize_line(f"in {short_path(server.cwd, home)}"), "menu.note")
     if server.passes:
-        yield Line(sanitize_line(f"gets {', '.join(server.passes)} of your environment"), "warn")
+        yield TextLine(sanitize_line(f"gets {', '.join(server.passes)} of your environment"), "warn")
     if server.sets:
-        yield Line(sanitize_line(f"with {', '.join(server.sets)}"), "menu.note")
+        yield TextLine(sanitize_line(f"with {', '.join(server.sets)}"), "menu.note")
 
 
 def secret_form(question: SecretQuestion) -> Form:
@@ -235,20 +238,22 @@ def secret_form(question: SecretQuestion) -> Form:
     )
 
 
-def _about_secret(question: SecretQuestion) -> Iterator[Line]:
+def _about_secret(question: SecretQuestion) -> Iterator[TextLine]:
     if question.why:
-        yield Line(question.why)
-    yield Line("Kept in memory for this session only; the model does not see it. Esc goes on without it.", "menu.note")
+        yield TextLine(question.why)
+    yield TextLine(
+        "Kept in memory for this session only; the model does not see it. Esc goes on without it.", "menu.note"
+    )
 
 
-async def _ask_choice(question: ChoiceQuestion, asker: Asker, *, armed: bool) -> str | None:
+async def _ask_choice(question: ChoiceQuestion, asker: FormAsker, *, armed: bool) -> str | None:
     sheet = choice_sheet(question)
     while True:
-        place = await asker.choose(sheet, armed=armed)
-        if place is None:
+        index = await asker.choose(sheet, armed=armed)
+        if index is None:
             return None
-        if place >= 0:
-            return question.options[place].label
+        if index >= 0:
+            return question.options[index].label
         typed = await asker.enter(Form(question.question, check=needs_text, enter="answer"))
         if typed is not None:
             return typed
@@ -256,13 +261,13 @@ async def _ask_choice(question: ChoiceQuestion, asker: Asker, *, armed: bool) ->
 
 
 def choice_sheet(question: ChoiceQuestion) -> Sheet[int | None]:
-    """The options by their place, -1 for an answer of the user's own; None leaves it open."""
+    """The options by their index, -1 for an answer of the user's own; None leaves it open."""
     options: list[Option[int | None]] = [
-        Option("", one.label, place, one.description) for place, one in enumerate(question.options)
+        Option("", option.label, index, option.description) for index, option in enumerate(question.options)
     ]
     return Sheet(
         title=" · ".join(filter(None, [question.header or "A question", question.count])),
-        subject=(Line(question.question),),
+        subject=(TextLine(question.question),),
         options=(*options, Option("", "Write an answer…", -1), Option("", "No answer", None)),
         refusal=None,
         escape="no answer",

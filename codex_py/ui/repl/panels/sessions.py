@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from codex_py.core.offered_sessions import (
+from codex_py.core.session_choices import (
     SessionSummary,
     archive_session,
     delete_session,
@@ -18,8 +18,8 @@ from codex_py.core.offered_sessions import (
 )
 from codex_py.errors import UserError
 from codex_py.text.age import describe_age
-from codex_py.ui.repl.panels.forms import Asker, Entry, Form, Line, Listing, Option, Sheet
-from codex_py.ui.repl.panels.picker import Action, PickerPanel
+from codex_py.ui.repl.panels.forms import Form, FormAsker, ListEntry, ListForm, Option, Sheet, TextLine
+from codex_py.ui.repl.panels.picker import PickerAction, PickerPanel
 from codex_py.ui.repl.panels.wording import short_path
 
 _TITLES: Final = {"resume": "Resume a session", "fork": "Fork a session"}
@@ -32,15 +32,15 @@ _KEYS: Final[tuple[tuple[str, Change], ...]] = (("c-r", "rename"), ("c-a", "arch
 class SessionsPanel(PickerPanel[str]):
     """The list. `change` says what is to be done with the session it is settled with, None for going on with it."""
 
-    def __init__(self, listing: Listing[str]) -> None:
+    def __init__(self, listing: ListForm[str]) -> None:
         self.change: Change | None = None
         actions = [
-            Action(key, lambda change=change: change, partial(self._settle_for, change)) for key, change in _KEYS
+            PickerAction(key, lambda change=change: change, partial(self._settle_for, change)) for key, change in _KEYS
         ]
         super().__init__(listing, actions=actions)
 
-    def again(self, listing: Listing[str], notice: str) -> SessionsPanel:
-        """A new panel on the same one of the two lists, with the same search, at the same place."""
+    def again(self, listing: ListForm[str], notice: str) -> SessionsPanel:
+        """A new panel on the same one of the two lists, with the same search and selection."""
         is_other = listing.other is not None and listing.title != self.listing.title
         panel = SessionsPanel(listing.other() if is_other and listing.other else listing)
         panel.resume(self)
@@ -53,8 +53,8 @@ class SessionsPanel(PickerPanel[str]):
             self.settle(self.selected.value)
 
 
-class Lookout(NamedTuple):
-    """From where sessions are looked at: CODEX_HOME, the folder, the user's own one as `~`, the time in seconds, and
+class SessionWatcher(NamedTuple):
+    """Where sessions are listed from: CODEX_HOME, the directory, the user's home shown as `~`, the time in seconds, and
     the id of the session that is open."""
 
     home: Path
@@ -64,13 +64,13 @@ class Lookout(NamedTuple):
     opened: str = ""
 
 
-async def choose_session(asker: Asker, verb: Literal["resume", "fork"], lookout: Lookout) -> str | None:
+async def choose_session(asker: FormAsker, verb: Literal["resume", "fork"], watcher: SessionWatcher) -> str | None:
     """The id of a session, the one written to last first: of this folder, and with Tab of any."""
 
-    async def listing() -> tuple[Listing[str], Sequence[SessionSummary]]:
-        found = await asyncio.to_thread(offered_sessions, lookout.home, cwd=None)
-        own = await asyncio.to_thread(offered_sessions, lookout.home, cwd=lookout.cwd)
-        return session_listing(verb, own, found, user_home=lookout.user_home, now=lookout.now), found
+    async def listing() -> tuple[ListForm[str], Sequence[SessionSummary]]:
+        found = await asyncio.to_thread(offered_sessions, watcher.home, cwd=None)
+        own = await asyncio.to_thread(offered_sessions, watcher.home, cwd=watcher.cwd)
+        return session_listing(verb, own, found, user_home=watcher.user_home, now=watcher.now), found
 
     listed, sessions = await listing()
     if asker.show is None:
@@ -80,16 +80,16 @@ async def choose_session(asker: Asker, verb: Literal["resume", "fork"], lookout:
         chosen = await asker.show(panel)
         if chosen is None or panel.change is None:
             return chosen
-        session = next(one for one in sessions if one.id == chosen)
-        if chosen == lookout.opened and panel.change != "rename":
+        session = next(session for session in sessions if session.id == chosen)
+        if chosen == watcher.opened and panel.change != "rename":
             notice = f"this is the session that is open: leave it before you {panel.change} it"
         else:
-            notice = await _changed(asker, lookout.home, session, panel.change)
+            notice = await _changed(asker, watcher.home, session, panel.change)
         listed, sessions = await listing()
         panel = panel.again(listed, notice)
 
 
-async def _changed(asker: Asker, home: Path, session: SessionSummary, change: Change) -> str:
+async def _changed(asker: FormAsker, home: Path, session: SessionSummary, change: Change) -> str:
     """Rename, archive or delete a session; what came of it, in words."""
     work: Callable[[], str] = partial(_archived, session)
     if change == "rename":
@@ -109,7 +109,7 @@ async def _changed(asker: Asker, home: Path, session: SessionSummary, change: Ch
 
 def rename_form(session: SessionSummary) -> Form:
     """A line for the name of a session."""
-    about = Line(_title(session), "menu.note")
+    about = TextLine(_title(session), "menu.note")
     return Form("Name this session", (about,), initial=session.name, check=name_trouble, enter="keep this name")
 
 
@@ -117,8 +117,8 @@ def delete_sheet(session: SessionSummary) -> Sheet[bool]:
     """Whether a session is deleted; Enter says no at first."""
     return Sheet(
         title="Delete this session for good?",
-        subject=(Line(_title(session), "strong"),),
-        facts=(Line(f"{session.id}, and the sessions of its agents", "menu.note"),),
+        subject=(TextLine(_title(session), "strong"),),
+        facts=(TextLine(f"{session.id}, and the sessions of its agents", "menu.note"),),
         options=(Option("y", "Yes, delete it", True), Option("n", "No, keep it", False)),
         refusal=False,
         default=1,
@@ -146,24 +146,24 @@ def session_listing(
     *,
     user_home: str,
     now: float,
-) -> Listing[str]:
+) -> ListForm[str]:
     """Two lists, each the other one's other."""
 
-    def listing(sessions: Sequence[SessionSummary], where: str, other: str, *, folders: bool) -> Listing[str]:
-        return Listing(
+    def listing(sessions: Sequence[SessionSummary], where: str, other: str, *, with_directory: bool) -> ListForm[str]:
+        return ListForm(
             title=f"{_TITLES[verb]} of {where}",
-            entries=tuple(_entry(one, user_home, now, with_folder=folders) for one in sessions),
+            entries=tuple(_entry(session, user_home, now, with_directory=with_directory) for session in sessions),
             empty=f"no session of {where}",
             enter=verb,
             other=at_all if where == "this folder" else here,
             other_name=other,
         )
 
-    def here() -> Listing[str]:
-        return listing(own, "this folder", "all folders", folders=False)
+    def here() -> ListForm[str]:
+        return listing(own, "this folder", "all folders", with_directory=False)
 
-    def at_all() -> Listing[str]:
-        return listing(everywhere, "any folder", "only this folder", folders=True)
+    def at_all() -> ListForm[str]:
+        return listing(everywhere, "any folder", "only this folder", with_directory=True)
 
     return here()
 
@@ -173,18 +173,18 @@ def _title(session: SessionSummary) -> str:
     return session.name or " ".join(session.first_prompt[:_SHOWN_PROMPT].split()) or session.id
 
 
-def _entry(session: SessionSummary, user_home: str, now: float, *, with_folder: bool) -> Entry[str]:
+def _entry(session: SessionSummary, user_home: str, now: float, *, with_directory: bool) -> ListEntry[str]:
     prompt = " ".join(session.first_prompt[:_SHOWN_PROMPT].split())
     age = describe_age(session.updated, now=now)
-    folder = short_path(Path(session.cwd), user_home) if session.cwd else ""
-    notes = [age, folder if with_folder else "", session.branch]
-    about = [f"{session.tokens:,} tokens" if session.tokens else "", session.model, folder, session.branch]
+    directory = short_path(Path(session.cwd), user_home) if session.cwd else ""
+    notes = [age, directory if with_directory else "", session.branch]
+    about = [f"{session.tokens:,} tokens" if session.tokens else "", session.model, directory, session.branch]
     details = (
-        Line(prompt or "(no prompt)"),
-        Line(" · ".join(filter(None, about)), "menu.note"),
-        Line(session.id, "menu.note"),
+        TextLine(prompt or "(no prompt)"),
+        TextLine(" · ".join(filter(None, about)), "menu.note"),
+        TextLine(session.id, "menu.note"),
     )
-    return Entry(
+    return ListEntry(
         session.id,
         _title(session),
         " · ".join(filter(None, notes)),

@@ -11,20 +11,20 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from prompt_toolkit.application import get_app
 
 from codex_py.config.load import ConfigRequest
-from codex_py.core.skill_shelf import switch_skills
+from codex_py.core.skill_admin import switch_skills
 from codex_py.core.skill_sources import skill_rules
 from codex_py.errors import UserError
 from codex_py.skills.model import Skill
-from codex_py.skills.rules import SkillRule
-from codex_py.ui.repl.panels.forms import Asker, Line, Listing, Option, Sheet
-from codex_py.ui.repl.panels.picker import Action, PickerPanel
-from codex_py.ui.repl.panels.skill_list import SkillFile, SkillsSeen, see_skills, skill_listing
+from codex_py.skills.rules import SkillSwitch
+from codex_py.ui.repl.panels.forms import FormAsker, ListForm, Option, Sheet, TextLine
+from codex_py.ui.repl.panels.picker import PickerAction, PickerPanel
+from codex_py.ui.repl.panels.skill_list import SkillFile, SkillsOverview, inspect_skills, skill_listing
 
 
-class SkillsPlace(NamedTuple):
+class SkillsContext(NamedTuple):
     """What the manager works on. `window` is that of the model, in tokens; `clock` gives seconds since the epoch.
 
-    `edit` opens a file in the user's editor and waits for its end; `changed` hears the rules that count after a skill
+    `edit` opens a file in the user's editor and waits for its end; `changed` gets the rules in force after a skill
     was switched or edited.
     """
 
@@ -32,54 +32,54 @@ class SkillsPlace(NamedTuple):
     window: int | None
     clock: Callable[[], float]
     edit: Callable[[Path], Awaitable[None]]
-    changed: Callable[[tuple[SkillRule, ...]], None]
+    changed: Callable[[tuple[SkillSwitch, ...]], None]
 
-    async def see(self) -> SkillsSeen:
-        """Look at everything anew."""
-        return await asyncio.to_thread(see_skills, self.request, window=self.window)
+    async def see(self) -> SkillsOverview:
+        """Read everything again."""
+        return await asyncio.to_thread(inspect_skills, self.request, window=self.window)
 
-    async def see_change(self) -> SkillsSeen:
+    async def see_change(self) -> SkillsOverview:
         """The same, after something was changed."""
-        seen = await self.see()
-        self.changed(skill_rules(seen.shelf.loaded.config))
-        return seen
+        overview = await self.see()
+        self.changed(skill_rules(overview.admin.loaded.config))
+        return overview
 
-    def listing(self, seen: SkillsSeen) -> Listing[SkillFile]:
-        return skill_listing(seen, user_home=self.request.env.get("HOME", ""), now=self.clock())
+    def listing(self, overview: SkillsOverview) -> ListForm[SkillFile]:
+        return skill_listing(overview, user_home=self.request.env.get("HOME", ""), now=self.clock())
 
 
-async def manage_skills(asker: Asker, place: SkillsPlace) -> Skill | None:
+async def manage_skills(asker: FormAsker, context: SkillsContext) -> Skill | None:
     """Let the user manage the skills; gives back the one to insert into the message."""
-    seen = await place.see()
+    overview = await context.see()
     if asker.show is None:
-        return await _manage_in_lines(asker, place, seen)
-    panel = SkillsPanel(place, seen)
+        return await _manage_in_lines(asker, context, overview)
+    panel = SkillsPanel(context, overview)
     while True:
         chosen = await asker.show(panel)
         if chosen is None or not panel.opens:
             return None if chosen is None else chosen.skill
-        await place.edit(chosen.path)
-        panel = panel.again(await place.see_change())
+        await context.edit(chosen.path)
+        panel = panel.again(await context.see_change())
 
 
 class SkillsPanel(PickerPanel[SkillFile]):
     """The list. Enter settles it with the skill to insert, Ctrl-O with the file to open (`opens` is true then)."""
 
-    def __init__(self, place: SkillsPlace, seen: SkillsSeen) -> None:
-        self._place = place
-        self._seen = seen
+    def __init__(self, context: SkillsContext, overview: SkillsOverview) -> None:
+        self._context = context
+        self._overview = overview
         self._switching: asyncio.Task[None] | None = None
         self.opens = False
         actions = [
-            Action("tab", self._verb, self._switch),
-            Action(" ", lambda: "", self._switch, only_unsearched=True),
-            Action("c-o", lambda: "open in the editor", self._open),
+            PickerAction("tab", self._verb, self._switch),
+            PickerAction(" ", lambda: "", self._switch, only_unsearched=True),
+            PickerAction("c-o", lambda: "open in the editor", self._open),
         ]
-        super().__init__(place.listing(seen), actions=actions)
+        super().__init__(context.listing(overview), actions=actions)
 
-    def again(self, seen: SkillsSeen) -> SkillsPanel:
-        """A new panel with the same search, at the same place."""
-        panel = SkillsPanel(self._place, seen)
+    def again(self, overview: SkillsOverview) -> SkillsPanel:
+        """A new panel with the same search and position."""
+        panel = SkillsPanel(self._context, overview)
         panel.resume(self)
         return panel
 
@@ -88,7 +88,7 @@ class SkillsPanel(PickerPanel[SkillFile]):
         return "on/off" if skill is None else "switch off" if self._is_on(skill) else "switch on"
 
     def _is_on(self, skill: Skill) -> bool:
-        return self._seen.shelf.catalog.is_enabled(skill)
+        return self._overview.admin.catalog.is_enabled(skill)
 
     def _open(self) -> None:
         if self.selected is not None:
@@ -105,18 +105,18 @@ class SkillsPanel(PickerPanel[SkillFile]):
             self._switching = get_app().create_background_task(self._switch_now(skill))
 
     async def _switch_now(self, skill: Skill) -> None:
-        notice = await asyncio.to_thread(switch_one, self._seen, skill, enabled=not self._is_on(skill))
-        self._seen = await self._place.see_change()
-        self.show(self._place.listing(self._seen), notice=notice)
+        notice = await asyncio.to_thread(switch_skill, self._overview, skill, enabled=not self._is_on(skill))
+        self._overview = await self._context.see_change()
+        self.show(self._context.listing(self._overview), notice=notice)
         get_app().invalidate()
 
 
-def switch_one(seen: SkillsSeen, skill: Skill, *, enabled: bool) -> str:
+def switch_skill(overview: SkillsOverview, skill: Skill, *, enabled: bool) -> str:
     """Switch one skill in the user's `config.toml`; what happened, for the user."""
     # Its name would mean the others too.
-    by_path = sum(one.name == skill.name for one in seen.shelf.catalog.skills) > 1
+    by_path = sum(other.name == skill.name for other in overview.admin.catalog.skills) > 1
     try:
-        file = switch_skills(seen.shelf, [skill], enabled=enabled, by_path=by_path)
+        file = switch_skills(overview.admin, [skill], enabled=enabled, by_path=by_path)
     except UserError as error:
         return f"{error}" + (f"; {error.hint}" if error.hint else "")
     return f"{skill.name} is {'on' if enabled else 'off'} from the next turn on (written to {file})"
@@ -131,12 +131,12 @@ _VERBS: Final[tuple[Option[_Verb], ...]] = (
 )
 
 
-async def _manage_in_lines(asker: Asker, place: SkillsPlace, seen: SkillsSeen) -> Skill | None:
-    while (file := await asker.pick(_unblocked(place.listing(seen)))) is not None:
+async def _manage_in_lines(asker: FormAsker, context: SkillsContext, overview: SkillsOverview) -> Skill | None:
+    while (file := await asker.pick(_unblocked(context.listing(overview)))) is not None:
         skill = file.skill
         sheet = Sheet(
             title=skill.name if skill else str(file.path),
-            subject=(Line(skill.description),) if skill else (),
+            subject=(TextLine(skill.description),) if skill else (),
             options=_VERBS if skill else _VERBS[2:],
             refusal=_VERBS[-1].value,
             escape="back",
@@ -145,17 +145,17 @@ async def _manage_in_lines(asker: Asker, place: SkillsPlace, seen: SkillsSeen) -
             case "insert":
                 return skill
             case "switch" if skill is not None:
-                enabled = not seen.shelf.catalog.is_enabled(skill)
-                notice = await asyncio.to_thread(partial(switch_one, seen, skill, enabled=enabled))
+                enabled = not overview.admin.catalog.is_enabled(skill)
+                notice = await asyncio.to_thread(partial(switch_skill, overview, skill, enabled=enabled))
                 await asker.read(notice, ())
             case "open":
-                await place.edit(file.path)
+                await context.edit(file.path)
             case _:
                 continue
-        seen = await place.see_change()
+        overview = await context.see_change()
     return None
 
 
-def _unblocked(listing: Listing[SkillFile]) -> Listing[SkillFile]:
+def _unblocked(listing: ListForm[SkillFile]) -> ListForm[SkillFile]:
     """Here an entry is chosen first and what is done with it afterwards."""
-    return listing._replace(entries=tuple(one._replace(blocked="") for one in listing.entries))
+    return listing._replace(entries=tuple(entry._replace(blocked="") for entry in listing.entries))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from codex_py.render.theme import THEME_NAMES
-from codex_py.ui.repl.panels.forms import Asker, Entry, Listing
+from codex_py.ui.repl.panels.forms import FormAsker, ListEntry, ListForm
 
 _ABOUT: Final = {
     "auto": "by what the terminal says of itself",
@@ -16,13 +16,13 @@ _ABOUT: Final = {
 }
 
 
-async def choose_theme(asker: Asker, current: str, preview: Callable[[str], None]) -> str | None:
+async def choose_theme(asker: FormAsker, current: str, preview: Callable[[str], None]) -> str | None:
     """Let the user choose; `preview` draws in a theme, and gets the current one back when none is chosen."""
     entries = tuple(
-        Entry(name, name, _ABOUT.get(name, ""), mark="●" if name == current else "○") for name in THEME_NAMES
+        ListEntry(name, name, _ABOUT.get(name, ""), mark="●" if name == current else "○") for name in THEME_NAMES
     )
     start = THEME_NAMES.index(current) if current in THEME_NAMES else 0
-    listing = Listing(title="Theme", entries=entries, start=start, searchable=False)
+    listing = ListForm(title="Theme", entries=entries, start=start, searchable=False)
     chosen: str | None = None
     try:
         chosen = await asker.pick(listing, on_move=preview)

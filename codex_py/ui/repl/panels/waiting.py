@@ -1,4 +1,4 @@
-"""Waiting for something that may take a while: said after a moment, and given up with Escape."""
+"""Waiting for something that may take a while: a note after a moment, and Escape to cancel."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final, TypeVar
 
-from codex_py.ui.repl.panels.forms import Asker, Listing
+from codex_py.ui.repl.panels.forms import FormAsker, ListForm
 
 T = TypeVar("T")
 
 _AT_ONCE_SECONDS: Final = 0.3
 
 
-async def waited_for(asker: Asker, title: str, work: Awaitable[T], *, about: str) -> T | None:
+async def waited_for(asker: FormAsker, title: str, work: Awaitable[T], *, about: str) -> T | None:
     """What the work gives, None when the user would not wait for it; raises what it raises.
 
     Where nothing can be drawn it is waited for in silence.
@@ -22,7 +22,7 @@ async def waited_for(asker: Asker, title: str, work: Awaitable[T], *, about: str
     shown: asyncio.Future[None] | None = None
     try:
         if asker.show is not None and not (await asyncio.wait([working], timeout=_AT_ONCE_SECONDS))[0]:
-            notice = Listing[None](title, (), empty=about, searchable=False)
+            notice = ListForm[None](title, (), empty=about, searchable=False)
             shown = asyncio.ensure_future(asker.pick(notice))
             await asyncio.wait([working, shown], return_when=asyncio.FIRST_COMPLETED)
             if not working.done():

@@ -1,0 +1,66 @@
+"""Tracks which context the model was sent about where it works, and which changes it has yet to be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from codex_py.context.initial import ContextSnapshot, context_items
+from codex_py.core.transcript import Transcript
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.value import Value
+
+
+class KnownContext(Value):
+    """What the model should know at this moment, and what the user should know about that."""
+
+    snapshot: ContextSnapshot
+    warnings: tuple[str, ...] = ()
+
+
+class ContextTracker:
+    """Remembers what was sent last. `look` returns the current context; `warn` gets each line for the user once."""
+
+    def __init__(self, look: Callable[[], KnownContext], transcript: Transcript, warn: Callable[[str], None]) -> None:
+        self._look = look
+        self._transcript = transcript
+        self._warn = warn
+        self._last_sent: ContextSnapshot | None = None
+
+    @property
+    def last_sent(self) -> ContextSnapshot | None:
+        """What was sent last; None when nothing was."""
+        return self._last_sent
+
+    def inherit(self, sent: ContextSnapshot) -> None:
+        """Continue from what another session has sent; this one starts with its items."""
+        self._last_sent = sent
+        self._transcript.record_context(sent.to_record())
+
+    def restore(self, world_state: object) -> None:
+        """Continue from what an earlier run has sent."""
+        self._last_sent = ContextSnapshot.from_record(world_state)
+
+    def send_changes(self, append: Callable[[Sequence[ResponseItem]], None]) -> None:
+        """Append what the model was not sent yet: everything at first, later only what changed."""
+        now = self._now()
+        append(context_items(self._last_sent, now))
+        if now != self._last_sent:
+            self._transcript.record_context(now.to_record())
+        self._last_sent = now
+
+    def pending_items(self) -> Sequence[ResponseItem]:
+        """What `send_changes` would append now."""
+        return context_items(self._last_sent, self._now())
+
+    def send_all(self, begin: Callable[[Sequence[ResponseItem]], None]) -> None:
+        """Send everything again, to a history that starts over."""
+        now = self._now()
+        begin(context_items(None, now))
+        self._transcript.record_context(now.to_record())
+        self._last_sent = now
+
+    def _now(self) -> ContextSnapshot:
+        known = self._look()
+        for warning in known.warnings:
+            self._warn(warning)
+        return known.snapshot

@@ -1,0 +1,53 @@
+"""What a session is built from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from codex_py.core.context_tracker import KnownContext
+from codex_py.core.lazy_mcp import LazyMcp
+from codex_py.core.session_skills import SessionSkills
+from codex_py.core.tool_runs import ToolServices
+from codex_py.core.turn_context import ModelSettings, TurnSettings
+from codex_py.model.client import ModelClient
+from codex_py.protocol.ops import OverrideTurnContext
+from codex_py.protocol.value import Value
+from codex_py.rollout.recorder import Recorder
+from codex_py.text.redact import Redactor
+from codex_py.tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from codex_py.core.parent_session import ParentSession
+    from codex_py.rollout.reader import StoredSession
+
+
+class SessionServices(Value):
+    """Everything a session is built from.
+
+    `snapshot` is asked at the start of each turn, with the list of skills and the turn's settings. `override` gives the
+    settings that an op asks for, and other tools where they need them. `previous` is the model an earlier run ended
+    with, when it is another one that can still be asked. `compact_prompt` is the user's own request for a summary.
+    `parent_session` is set in the session of a subagent: what it shares with the session that started it. With
+    `reports_interrupts` the model is sent a note about a turn that was stopped.
+    """
+
+    thread_id: str
+    provider_name: str
+    settings: TurnSettings
+    model: ModelClient
+    tools: ToolServices
+    open_recorder: Callable[[Callable[[str], None]], Recorder]
+    redactor: Redactor
+    snapshot: Callable[[str, TurnSettings], KnownContext]
+    override: Callable[[OverrideTurnContext, TurnSettings], tuple[TurnSettings, ToolRegistry | None]]
+    skills: SessionSkills
+    report_crash: Callable[[BaseException], str]
+    mcp: LazyMcp
+    stored: StoredSession | None = None
+    warnings: tuple[str, ...] = ()
+    notice: str | None = None
+    previous: ModelSettings | None = None
+    compact_prompt: str | None = None
+    parent_session: ParentSession | None = None
+    reports_interrupts: bool = True

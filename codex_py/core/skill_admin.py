@@ -1,0 +1,87 @@
+"""The skills of one place as they are on disk now, and switching them on and off: for those who manage them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.config.skill_rules import SkillSelector, set_skill_rule
+from codex_py.core.model_connection import known_facts
+from codex_py.core.model_settings import choose_model
+from codex_py.core.skill_sources import skill_rules, skill_sources
+from codex_py.errors import UserError
+from codex_py.model.providers import resolve_provider
+from codex_py.skills.bundled import sync_bundled
+from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.skills.roots import SkillRootsRequest
+from codex_py.skills.service import SkillService
+
+__all__ = ["Skill", "SkillAdmin", "look_at_skills", "named", "switch_skills", "window_for"]
+
+
+class SkillAdmin(NamedTuple):
+    """What there is in one place, under the configuration in force there. `trouble` is about the bundled skills."""
+
+    request: ConfigRequest
+    loaded: LoadedConfig
+    sources: SkillRootsRequest
+    catalog: SkillCatalog
+    trouble: str | None = None
+
+
+def look_at_skills(request: ConfigRequest, *, refresh: bool = False, extra_roots: Sequence[Path] = ()) -> SkillAdmin:
+    """Read configuration and skills as a session would; with `refresh` nothing that is kept of earlier looks counts.
+
+    `extra_roots` are folders of the user's beside those of the configuration.
+    """
+    loaded = load_config(request)
+    sources = skill_sources(loaded, home=request.home, cwd=request.cwd, env=request.env)
+    sources = sources.replace(extra_user_roots=(*sources.extra_user_roots, *extra_roots))
+    trouble = sync_bundled(request.home, enabled=sources.bundled)
+    service = SkillService(request.home / "cache" / "skills")
+    catalog = service.catalog(sources, skill_rules(loaded.config), force_reload=refresh)
+    return SkillAdmin(request, loaded, sources, catalog, trouble)
+
+
+def switch_skills(admin: SkillAdmin, skills: Sequence[Skill], *, enabled: bool, by_path: bool) -> Path:
+    """Switch skills of one name, or the one skill at its path, on or off in the user's `config.toml`; gives it back.
+
+    Raises `UserError` when it cannot be written, and when another layer overrules it.
+    """
+    verb = "enabled" if enabled else "disabled"
+    request = admin.request
+    selector = SkillSelector(path=skills[0].path) if by_path else SkillSelector(name=skills[0].name)
+    file = set_skill_rule(request.home, selector, enabled=enabled, user_home=request.env.get("HOME", ""))
+    after = look_at_skills(request).catalog
+    paths = {skill.canonical_path for skill in skills}
+    left = [skill for skill in after.skills if skill.canonical_path in paths and after.is_enabled(skill) != enabled]
+    if left:
+        raise UserError(
+            f"{named(left)} {'is' if len(left) == 1 else 'are'} not {verb}, although `{file}` says so now",
+            hint="another layer overrules it: see `codex-py config`",
+        )
+    return file
+
+
+def named(skills: Sequence[Skill]) -> str:
+    """Skills of one name, for a message."""
+    name = skills[0].name
+    return f"`{name}` ({skills[0].scope})" if len(skills) == 1 else f"{len(skills)} skills called `{name}`"
+
+
+def window_for(admin: SkillAdmin) -> int | None:
+    """The window of the model a session would ask; None when the provider cannot be used, which is told elsewhere."""
+    config = admin.loaded.config
+    with suppress(UserError):
+        provider = resolve_provider(
+            config.model_provider,
+            configured=config.model_providers,
+            env=admin.request.env,
+            openai_base_url=config.openai_base_url,
+        )
+        facts = known_facts(config, choose_model(config, provider), None)
+        return config.model_context_window or facts.context_window
+    return config.model_context_window

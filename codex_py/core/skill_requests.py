@@ -1,0 +1,132 @@
+"""The skills a message names, put before the model, and the variables they lack, asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from codex_py.core.compaction import Compaction
+from codex_py.core.history import History
+from codex_py.core.lazy_mcp import LazyMcp
+from codex_py.core.listeners import Listeners
+from codex_py.core.questions import Questions
+from codex_py.core.secrets import Secrets
+from codex_py.core.session_skills import MissingVariable, SessionSkills, SkillsToInject
+from codex_py.core.user_message import texts_of
+from codex_py.errors import ToolError
+from codex_py.protocol.ids import uuid7
+from codex_py.protocol.input import SkillInput, UserInput
+from codex_py.protocol.questions import SecretQuestion
+from codex_py.protocol.value import Value
+from codex_py.text.regular_file import FileRefused
+
+_APP: Final = "app://"
+
+
+class SkillRequests(Value):
+    """What is needed to serve the skills a user names. `can_ask` says that the front end answers questions."""
+
+    skills: SessionSkills
+    history: History
+    compaction: Compaction
+    secrets: Secrets
+    questions: Questions
+    listeners: Listeners
+    can_ask: bool
+    mcp: LazyMcp
+    join: Callable[[], None]
+
+    def inject(self, inputs: Sequence[UserInput]) -> SkillsToInject:
+        """Put the skills the user named before the model; gives back what they lack with the rest.
+
+        Connectors that are named have their tools shown from the next request on.
+        """
+        requested = self.skills.collect_requested(inputs, connector_slugs=self._name_connectors(inputs))
+        self._note(requested)
+        self.history.append(*requested.items)
+        return requested
+
+    async def use(self, name: str) -> str:
+        """A skill that the model asks for by its name, as the output of that call, with what it lacks provided.
+
+        Raises `ToolError` for the name of no skill, for one that only people may ask for, and for a file that cannot be
+        read.
+        """
+        from codex_py.core.skill_names import find_skill, for_a_model  # the seam: only where the model has that tool
+        from codex_py.skills.inject import render_loaded, skill_body
+
+        skill = for_a_model(find_skill(self.skills.catalog, name))
+        if not self.skills.may_read(skill):
+            raise ToolError(f"cannot read the skill `{skill.name}`: reading it is denied")
+        try:
+            body = skill_body(skill)
+        except FileRefused as error:
+            raise ToolError(f"cannot read the skill `{skill.name}`: {error}") from error
+        # Noted with its items, so that a compaction in the middle of the turn keeps it.
+        requested = self.skills.collect_requested([SkillInput(skill.name, skill.canonical_path)])
+        self._note(requested)
+        await self.provide([requested])
+        return render_loaded(skill.name, str(skill.canonical_path), body)
+
+    async def provide(self, requested: Sequence[SkillsToInject]) -> None:
+        """Provide what skills lack, as far as the user agrees: variables, then servers. The project's come first."""
+        if waiting := self.mcp.take_waiting():
+            from codex_py.core.project_servers import ProjectServers  # the seam: few projects bring servers
+
+            ask, warn = self.questions.ask, self.listeners.warn_once
+            await ProjectServers(self.mcp, self.mcp.rules.project, ask, warn, self.join).settle(waiting)
+        for request in requested:
+            for variable in request.missing:
+                await self._ask_for_variable(variable)
+        if needs := [need for request in requested for need in request.servers]:
+            from codex_py.core.skill_servers import SkillServers  # the seam: few skills lack a server
+
+            servers = SkillServers(
+                self.mcp,
+                ask=self.questions.ask if self.can_ask else None,
+                warn=self.listeners.warn_once,
+                join=self.join,
+            )
+            await servers.provide(needs)
+
+    def _note(self, requested: SkillsToInject) -> None:
+        """Emit events for the skills, and record what comes with them."""
+        for notice in requested.notices:
+            self.listeners.warn(notice)
+        for skill in requested.skills:
+            for use in self.skills.note_use(skill, "explicit"):
+                self.listeners.emit(use)
+        self.secrets.add_values(requested.granted)
+        self.compaction.note_skills(requested.items)
+
+    def _name_connectors(self, inputs: Sequence[UserInput]) -> frozenset[str]:
+        """Ask for the connectors a message names; gives back the names that therefore mean no skill."""
+        tools = self.mcp.tools
+        connectors = tools.connectors() if tools else {}
+        texts = [text for text in texts_of(inputs) if "$" in text]
+        if tools is None or not (connectors or any(_APP in text for text in texts)):
+            return frozenset()
+        from codex_py.core.named_connectors import named_connectors, slugs_of, users_texts  # the seam: few have any
+
+        if not self.mcp.recalled:
+            # What an earlier run was asked for is shown again, in the same order.
+            self.mcp.recalled = True
+            tools.want(named_connectors(users_texts(self.history.items), connectors, self.skills.catalog).ids)
+        named = named_connectors(texts, connectors, self.skills.catalog)
+        for notice in named.notices:
+            self.listeners.warn(notice)
+        tools.want(named.ids)
+        self.join()
+        return slugs_of(connectors)
+
+    async def _ask_for_variable(self, missing: MissingVariable) -> None:
+        """Ask for a variable, once a session; where nobody can be asked, say so and go on."""
+        if self.secrets.was_requested(missing.name):
+            return
+        if self.can_ask:
+            question = SecretQuestion(uuid7(), missing.name, missing.skill, missing.why)
+            self.secrets.add_values({missing.name: await self.questions.ask(question)}, typed=True)
+        if not self.secrets.has(missing.name):
+            self.listeners.warn_once(missing.warning)
+        elif not self.secrets.is_hidden(missing.name):
+            self.listeners.warn_once(f"`{missing.name}` is too short to be hidden in what commands and the model say")

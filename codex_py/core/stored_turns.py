@@ -1,0 +1,197 @@
+"""The turns of a stored session, each with what happened in it as events: for front ends that show them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from codex_py.core.work_log import plan_of
+from codex_py.protocol import events
+from codex_py.protocol.encoding import as_list, as_object
+from codex_py.protocol.items import CallOutput, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
+from codex_py.protocol.readable import (
+    arguments_of,
+    command_of,
+    is_host_text,
+    output_of,
+    without_pictures,
+    without_plan_tags,
+)
+from codex_py.protocol.reports import SHELL_TOOLS, patch_succeeded, report_of, was_answered
+from codex_py.protocol.value import Value
+from codex_py.rollout.records import RolloutRecord, read_records
+from codex_py.tools.patch_text import changes_in_patch
+
+__all__ = ["PastTurn", "PastUserMessage", "changes_in_patch", "past_turns"]
+
+TurnEnd: TypeAlias = Literal["completed", "interrupted", "failed"]
+
+
+class PastUserMessage(Value):
+    """A message of the user's; `pictures` are the addresses of those that came with it."""
+
+    text: str
+    pictures: tuple[str, ...] = ()
+
+
+class PastItem(Value):
+    """Something that happened; `id` is that of the call or the search, empty for what is none of these."""
+
+    id: str
+    happened: PastUserMessage | events.Event
+
+
+class PastTurn(Value):
+    """One turn. Times are seconds since the epoch, None where they are not known.
+
+    `end` is None for a turn whose end the file does not tell: it runs, or was killed. `error` says why it failed.
+    """
+
+    id: str
+    items: tuple[PastItem, ...] = ()
+    end: TurnEnd | None = None
+    error: str = ""
+    began: float | None = None
+    ended: float | None = None
+
+    @property
+    def is_users(self) -> bool:
+        """Whether the user said something in it; a turn that only compacted the history is not counted by people."""
+        return any(isinstance(item.happened, PastUserMessage) for item in self.items)
+
+
+def past_turns(path: Path) -> tuple[PastTurn, ...]:
+    """Every turn of a stored session, those a fork took over first. Raises `UserError` for an unreadable file."""
+    reader = _Reader()
+    for record in read_records(path):
+        reader.add(record)
+    return reader.turns()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._turns: list[PastTurn] = []
+        self._items: list[list[ResponseItem | events.Event]] = []
+        self._directories: list[Path] = []
+        self._failed = ""
+
+    def add(self, record: RolloutRecord) -> None:
+        payload = record.payload
+        match record.record_type:
+            case "event_msg":
+                self._note(record, payload)
+            case "turn_context" if self._directories and isinstance(cwd := payload.get("cwd"), str):
+                self._directories[-1] = Path(cwd)
+            case "response_item" if self._items and isinstance(payload.get("type"), str):
+                self._items[-1].append(ResponseItem.from_wire(payload))
+            case "compacted" if self._items:
+                summary = str(payload.get("message", ""))
+                self._items[-1].append(events.ContextCompacted(0, 0, "local", "user_requested", summary))
+            case _:
+                pass
+
+    def turns(self) -> tuple[PastTurn, ...]:
+        return tuple(
+            turn.replace(items=tuple(_past_items(items, directory)))
+            for turn, items, directory in zip(self._turns, self._items, self._directories, strict=True)
+        )
+
+    def _note(self, record: RolloutRecord, payload: Mapping[str, Any]) -> None:
+        match payload.get("type"):
+            case "task_started":
+                turn_id = payload.get("turn_id")
+                self._turns.append(
+                    PastTurn(turn_id if isinstance(turn_id, str) else "", began=_seconds(record.timestamp))
+                )
+                self._items.append([])
+                self._directories.append(self._directories[-1] if self._directories else Path("/"))
+                self._failed = ""
+            case "error":
+                self._failed = str(payload.get("message", "")) or "the turn failed"
+            case "task_complete":
+                self._end(record, "failed" if self._failed else "completed")
+            case "turn_aborted":
+                self._end(record, "interrupted")
+            case _:
+                pass
+
+    def _end(self, record: RolloutRecord, end: TurnEnd) -> None:
+        if self._turns:
+            ended = _seconds(record.timestamp)
+            self._turns[-1] = self._turns[-1].replace(end=end, error=self._failed, ended=ended)
+
+
+def _past_items(items: Sequence[ResponseItem | events.Event], cwd: Path) -> Iterator[PastItem]:
+    outputs = {
+        view.call_id: output_of(item)
+        for item in items
+        if isinstance(item, ResponseItem)
+        and item.type.endswith("_call_output")
+        and isinstance(view := item.view(), CallOutput)
+    }
+    for item in items:
+        if isinstance(item, ResponseItem):
+            yield from _past_item(item, outputs, cwd)
+        else:
+            yield PastItem("", item)
+
+
+def _past_item(item: ResponseItem, outputs: Mapping[str, str], cwd: Path) -> Iterator[PastItem]:
+    match item.view():
+        case Message("assistant", text):
+            yield PastItem("", events.MessageDone(without_plan_tags(text)))
+        case Message("user", text):
+            message = without_pictures(text)
+            pictures = tuple(_pictures(item))
+            if not is_host_text(message) and (message.strip() or pictures):
+                yield PastItem("", PastUserMessage(message, pictures))
+        case Reasoning(summary) if summary:
+            yield PastItem("", events.ReasoningDone(summary))
+        case ToolCall() as call:
+            yield from _past_call(call, outputs.get(call.call_id), cwd)
+        case WebSearchCall(item_id, query, action):
+            yield PastItem(item_id, events.WebSearched(item_id, query, action))
+        case _:
+            pass
+
+
+def _past_call(call: ToolCall, output: str | None, cwd: Path) -> Iterator[PastItem]:
+    arguments = arguments_of(call)
+    if call.name == "apply_patch":
+        patch = call.arguments if call.custom else str(arguments.get("input", ""))
+        ok = output is not None and patch_succeeded(output)
+        if changes := changes_in_patch(patch, cwd):
+            yield PastItem(call.call_id, events.PatchFinished(call.call_id, changes, ok, output or ""))
+        return
+    if call.name == "update_plan":
+        yield PastItem(call.call_id, events.PlanUpdated(plan_of(arguments.get("plan"))))
+        return
+    command = command_of(call) if call.name in SHELL_TOOLS else None
+    if command is None:
+        tool = f"{call.namespace}.{call.name}" if call.namespace else call.name
+        ended = events.ToolCallFinished(call.call_id, tool, call.arguments, was_answered(output), 0, output or "")
+        yield PastItem(call.call_id, ended)
+        return
+    report = report_of(output)
+    yield PastItem(
+        call.call_id,
+        events.CommandFinished(
+            call.call_id, command, cwd, report.printed, report.exit_code, report.seconds, report.status
+        ),
+    )
+
+
+def _pictures(item: ResponseItem) -> Iterator[str]:
+    for part in as_list(item.decode().get("content")):
+        url = as_object(part).get("image_url")
+        if isinstance(url, str):
+            yield url
+
+
+def _seconds(stamp: str) -> float | None:
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except ValueError:
+        return None

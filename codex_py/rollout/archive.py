@@ -1,0 +1,94 @@
+"""Putting sessions away, bringing them back, and removing them for good.
+
+A session that a process writes to is left alone. Codex CLI keeps archived sessions in the same place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from codex_py.errors import UserError
+from codex_py.paths import lock, make_private_dir
+from codex_py.rollout.files import ARCHIVE, active_path, home_of, is_archived, open_rollout, os_reason, thread_of
+from codex_py.rollout.index import read_index
+from codex_py.rollout.locks import ThreadLock, active_writer
+from codex_py.rollout.names import forget_name
+from codex_py.rollout.summary import SessionSummary
+
+
+def archive_session(path: Path) -> Path:
+    """Put a session away; gives back where it is now. Raise `UserError` when it is there already or in use."""
+    if is_archived(path):
+        raise UserError(f"session `{thread_of(path)}` is archived already")
+    return _move(path, home_of(path) / ARCHIVE / path.name)
+
+
+def unarchive_session(path: Path) -> Path:
+    """Bring a session back; gives back where it is now. Raise `UserError` when it is not archived, or in use."""
+    if not is_archived(path):
+        raise UserError(f"session `{thread_of(path)}` is not archived")
+    return _move(path, active_path(home_of(path), path))
+
+
+def delete_session(path: Path) -> None:
+    """Remove a session and its name, and with it the sessions of its agents.
+
+    Raise `UserError` when one of them is in use, or when forks need its file.
+    """
+    home, thread_id = home_of(path), thread_of(path)
+    everything = [*read_index(home), *read_index(home, archived=True)]
+    forks = [session.id for session in everything if session.base == thread_id]
+    if forks:
+        named = ", ".join(f"`{fork}`" for fork in forks[:8])
+        raise UserError(
+            f"cannot delete session `{thread_id}`: forks of it read their beginning from its file: {named}",
+            hint="delete those first, or archive this one",
+        )
+    for each in (*_agents_of(thread_id, everything), path):
+        with _unused(each):
+            each.unlink()
+        forget_name(home, thread_of(each))
+
+
+def _agents_of(thread_id: str, everything: Sequence[SessionSummary]) -> list[Path]:
+    """The sessions of a session's agents, and of theirs, the deepest first."""
+    found: dict[str, Path] = {}
+    above = {thread_id}
+    while above:
+        below = {
+            session.id: session.path for session in everything if session.parent in above and session.id != thread_id
+        }
+        above = below.keys() - found.keys()
+        found |= below
+    return list(found.values())[::-1]
+
+
+def _move(path: Path, target: Path) -> Path:
+    with _unused(path):
+        if os.path.lexists(target):
+            raise UserError(f"cannot move session `{thread_of(path)}`: `{target}` is there already")
+        make_private_dir(target.parent)
+        path.rename(target)
+    return target
+
+
+@contextmanager
+def _unused(path: Path) -> Generator[None]:
+    """Hold a session's locks; a failure of the system becomes a `UserError`."""
+    try:
+        descriptor = open_rollout(path, os.O_RDONLY)
+        try:
+            if not lock(descriptor):
+                raise active_writer(thread_of(path))
+            held = ThreadLock(home_of(path), thread_of(path))
+            try:
+                yield
+            finally:
+                held.release()
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise UserError(f"cannot move or remove `{path}`: {os_reason(error)}") from error

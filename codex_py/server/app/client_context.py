@@ -1,0 +1,168 @@
+"""What the requests of one client share: who it is, its threads, and their event translators."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from codex_py.core.single_command import SingleCommand
+from codex_py.core.skill_sources import skill_rules
+from codex_py.core.skill_watch import SkillWatch
+from codex_py.protocol import events
+from codex_py.protocol.ops import ReloadSkills
+from codex_py.protocol.value import Value
+from codex_py.server.app.client_questions import ClientQuestions
+from codex_py.server.app.connection import ClientConnection
+from codex_py.server.app.event_translator import EventTranslator
+from codex_py.server.app.settings import settings_payload
+from codex_py.server.host import Opening, ServerHostProtocol
+from codex_py.server.live_thread import LiveThread
+from codex_py.server.messages import RpcError
+from codex_py.server.pipes import complain
+from codex_py.server.threads import Threads
+
+_LOOK_SECONDS: Final = 1.0
+# Programs of the same house: only these may be asked to install what a skill needs.
+_FIRST_PARTY: Final = frozenset({"codex_cli_rs", "codex-tui", "codex_vscode"})
+
+
+class MethodResult(NamedTuple):
+    """The result of a request, `follow_up` runs when it has been sent, `opened_thread` is the thread it has opened."""
+
+    result: Mapping[str, Any]
+    follow_up: Callable[[], Awaitable[None]] | None = None
+    opened_thread: str | None = None
+
+
+class Client(Value):
+    """Who is at the other end, as it says."""
+
+    name: str
+    version: str
+
+    @property
+    def is_first_party(self) -> bool:
+        return self.name in _FIRST_PARTY or self.name.startswith("Codex ")
+
+
+class ClientContext:
+    """`client` is None before it has introduced itself. `extra_roots` are more folders of skills, `commands` the
+    client's own that run, by the ids it gave them.
+    """
+
+    def __init__(
+        self, host: ServerHostProtocol, connection: ClientConnection, report_crash: Callable[[BaseException], str]
+    ) -> None:
+        self.host: Final = host
+        self.connection: Final = connection
+        self.threads: Final = Threads(host, report_crash)
+        self._report_crash = report_crash
+        self.client: Client | None = None
+        self.extra_roots: tuple[Path, ...] = ()
+        self.commands: dict[str, SingleCommand] = {}
+        self._translators: dict[str, EventTranslator] = {}
+        self._skills = SkillWatch(host.home, host.env)
+        self._watching: asyncio.Task[None] | None = None
+        self._looking = asyncio.Lock()
+
+    @property
+    def name(self) -> str:
+        """What the client calls itself."""
+        return "" if self.client is None else self.client.name
+
+    def live(self, thread_id: str) -> LiveThread:
+        """The live thread with this id. Raises `RpcError`."""
+        thread = self.threads.get(thread_id.lower())
+        if thread is None:
+            raise RpcError(f"thread not found: {thread_id[:80]}")
+        return thread
+
+    def translator(self, thread: LiveThread) -> EventTranslator:
+        """The translator of a live thread's events."""
+        return self._translators[thread.id]
+
+    async def open(self, opening: Opening) -> LiveThread:
+        """Open a thread. No event is sent before its translator is released. Raises `UserError`."""
+        listeners: list[tuple[EventTranslator, ClientQuestions]] = []
+
+        def hear(thread: LiveThread, event: events.Event) -> None:
+            for translator, questions in listeners:
+                translator(event)
+                questions.note_event(thread, event)
+
+        thread = await self.threads.open(opening, hear)
+        translator = EventTranslator(
+            thread.id,
+            self.connection.notify,
+            lambda changed: settings_payload(thread.session.settings, thread.loaded.config, changed.plan),
+        )
+        translator.hold_back()
+        questions = ClientQuestions(
+            self.connection, translator, installs=self.client is not None and self.client.is_first_party
+        )
+        listeners.append((translator, questions))
+        self._translators[thread.id] = translator
+        if self.extra_roots:
+            thread.session.skills.use_extra_roots(self.extra_roots)
+        return thread
+
+    async def watch_skills(self) -> None:
+        """Notify the client from now on when the skills of a live thread change on disk."""
+        await self._look_at_skills()
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._keep_looking())
+            self._watching.add_done_callback(self._note_unwatched)
+
+    async def close_thread(self, thread: LiveThread) -> None:
+        """End a thread, and notify the client."""
+        await thread.close()
+        if (translator := self._translators.pop(thread.id, None)) is not None:
+            translator.close()
+        status = {"threadId": thread.id, "status": {"type": "notLoaded"}}
+        self.connection.notify("thread/status/changed", status)
+
+    async def use_extra_roots(self, roots: tuple[Path, ...]) -> None:
+        """Look for skills in these folders too, in all sessions."""
+        self.extra_roots = roots
+        for thread in self.threads:
+            thread.session.skills.use_extra_roots(roots)
+
+    async def use_skill_rules(self) -> None:
+        """Let what the configuration says of skills now count in all sessions."""
+        for thread in self.threads:
+            loaded = await asyncio.to_thread(self.host.load, thread.opening.cwd, thread.opening.settings)
+            thread.session.skills.use_rules(skill_rules(loaded.config))
+
+    async def reload_skills(self) -> None:
+        """Have all sessions reload their skills with their next turn."""
+        for thread in self.threads:
+            await thread.session.submit(ReloadSkills())
+
+    async def close(self) -> None:
+        """End every thread in order."""
+        if self._watching is not None:
+            self._watching.cancel()
+        await self.threads.close_all()
+        for translator in self._translators.values():
+            translator.close()
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            await self._look_at_skills()
+
+    def _note_unwatched(self, watching: asyncio.Task[None]) -> None:
+        if not watching.cancelled() and (error := watching.exception()) is not None:
+            complain(f"warning: skills are watched no longer: {self._report_crash(error)}")
+
+    async def _look_at_skills(self) -> None:
+        async with self._looking:
+            directories = {thread.session.settings.cwd: thread.loaded for thread in self.threads}
+            looks = [
+                await asyncio.to_thread(self._skills.has_changed, cwd, loaded, self.extra_roots)
+                for cwd, loaded in directories.items()
+            ]
+        if any(looks):
+            self.connection.notify("skills/changed", {})

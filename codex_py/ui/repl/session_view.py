@@ -1,0 +1,194 @@
+"""The view of the active session: what the keys and the screen need of it, built from its services."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+
+from codex_py.config.keymap import format_key, resolve_keys
+from codex_py.errors import UserError
+from codex_py.render.lines import to_fragments
+from codex_py.render.message import render_queued
+from codex_py.ui.repl.chips import Composed
+from codex_py.ui.repl.command_context import CommandContext, Quit
+from codex_py.ui.repl.commands import COMMANDS
+from codex_py.ui.repl.commands.prompts import commands_now
+from codex_py.ui.repl.completion import (
+    SHELL,
+    CommandSource,
+    ShellSource,
+    SkillSource,
+    shell_command,
+    skill_alias,
+    unknown_command,
+)
+from codex_py.ui.repl.conversation import MessageQueue
+from codex_py.ui.repl.files import FileSource
+from codex_py.ui.repl.layout import LayoutParts
+from codex_py.ui.repl.live import Live
+from codex_py.ui.repl.menu import MenuSource
+from codex_py.ui.repl.slash import SlashCommand, find_command, looks_like_command, words_unwanted
+from codex_py.ui.repl.status import StatusKeeper
+from codex_py.ui.repl.tasks import SideTasks
+
+_MAX_QUEUED: Final = 3
+
+
+class ViewServices:
+    """The services a session view is built from."""
+
+    def __init__(
+        self, context: CommandContext, conversation: MessageQueue, live: Live, *, status: StatusKeeper
+    ) -> None:
+        self.context = context
+        self.conversation = conversation
+        self.live = live
+        self.status = status
+
+
+class SessionView:
+    """The view of one session. `remember` stores what was typed and `typed_before` returns it, the latest first;
+    `actions` are set when the view is built.
+    """
+
+    def __init__(
+        self,
+        services: ViewServices,
+        *,
+        tasks: SideTasks,
+        remember: Callable[[str], None],
+        typed_before: Callable[[], Sequence[str]],
+        refresh: Callable[[], None],
+    ) -> None:
+        self._services = services
+        self._tasks = tasks
+        self._remember = remember
+        self.actions: Mapping[str, Callable[[], object]] = {}
+        context = services.context
+        keys, _ = resolve_keys(context.launch.tui.keymap)
+        hints = (("submit", "queues"), ("steer", "steers"))
+        self._busy_hint = " · ".join(f"{format_key(keys[name][0])} {does}" for name, does in hints if keys[name])
+        files = FileSource(lambda: context.cwd, context.programs, refresh)
+        if context.launch.loaded.project_root is not None:
+            tasks.start(files.prepare())
+        self.sources: Sequence[MenuSource] = (
+            CommandSource(self._commands, context.catalog),
+            SkillSource(context.catalog),
+            files,
+            ShellSource(typed_before),
+        )
+        self.surroundings = LayoutParts(
+            live=services.live.rows,
+            has_live=lambda: not services.live.is_empty,
+            is_working=lambda: not services.live.is_empty,
+            queued=self._queued,
+            has_queued=lambda: bool(services.conversation.queue or services.conversation.steered),
+            status=self._status,
+        )
+
+    @property
+    def cwd(self) -> Path:
+        return self._services.context.cwd
+
+    def submit(self, message: Composed) -> bool:
+        text = message.text.strip()
+        if text.startswith(SHELL):
+            return self._run_shell(text)
+        if (request := find_command(text, self._commands())) is not None:
+            if self._services.conversation.is_busy and not request.command.while_running:
+                self._services.context.output.fail(f"`/{request.command.name}` has to wait for the end of the turn")
+                return False
+            if complaint := words_unwanted(request):
+                self._services.context.output.fail(complaint)
+                return False
+            self._remember(text)
+            self._run(request.command.run(self._services.context, request.words))
+            return True
+        skill_message = self._skill_alias(message)
+        if skill_message is None:
+            return False
+        self._remember(text)
+        self._services.conversation.send(skill_message)
+        return True
+
+    def steer(self, message: Composed) -> bool:
+        if message.text.startswith(SHELL) or looks_like_command(message.text):
+            return self.submit(message)
+        self._remember(message.text)
+        self._services.conversation.steer(message)
+        return True
+
+    def interrupt(self) -> Sequence[Composed] | None:
+        return self._services.conversation.interrupt() if self._services.conversation.can_be_stopped else None
+
+    def take_last_queued(self) -> Composed | None:
+        return self._services.conversation.take_last_queued()
+
+    def press(self, action: str) -> None:
+        if act := self.actions.get(action):
+            act()
+
+    def leave(self) -> None:
+        self._services.context.front.leave(Quit())
+
+    def run_command(self, name: str) -> None:
+        """Run a command that a key stands for."""
+        command = next(command for command in COMMANDS if command.name == name)
+        self._run(command.run(self._services.context, ""))
+
+    def _commands(self) -> Sequence[SlashCommand]:
+        return commands_now(self._services.context.session.mcp)
+
+    def _run_shell(self, text: str) -> bool:
+        try:
+            command = shell_command(text)
+        except UserError as error:
+            self._services.context.output.fail(str(error), hint=error.hint)
+            return False
+        self._remember(text)
+        self._services.conversation.shell(command)
+        return True
+
+    def _run(self, work: Awaitable[None]) -> None:
+        async def run_and_report() -> None:
+            try:
+                await work
+            except UserError as error:
+                self._services.context.output.fail(str(error), hint=error.hint)
+
+        self._tasks.start(run_and_report())
+
+    def _skill_alias(self, message: Composed) -> Composed | None:
+        """A message `/skill-name …` mentions that skill; None for a command that there is not."""
+        text = message.text.strip()
+        if not looks_like_command(text):
+            return message
+        found = skill_alias(text, self._services.context.catalog())
+        if found is None:
+            complaint, hint = unknown_command(text, self._commands(), self._services.context.catalog())
+            self._services.context.output.fail(complaint, hint=hint)
+            return None
+        skill, mentioning = found
+        return message.mentioning(mentioning, skill.name, skill.path)
+
+    def _queued(self, width: int) -> StyleAndTextTuples:
+        conversation = self._services.conversation
+        rows: StyleAndTextTuples = []
+        steers = len(conversation.steered)
+        waiting = [*conversation.steered, *conversation.queue]
+        theme = self._services.live.theme()
+        for number, message in enumerate(waiting[:_MAX_QUEUED]):
+            entry = render_queued(message.typed, steers=number < steers)
+            for row in to_fragments(entry, width=width, theme=theme)[:1]:
+                rows += [*row, ("", "\n")]
+        if len(waiting) > _MAX_QUEUED:
+            rows += [("class:dim", f"  and {len(waiting) - _MAX_QUEUED} more"), ("", "\n")]
+        return rows[:-1] if rows and rows[-1][1] == "\n" else rows
+
+    def _status(self, width: int) -> StyleAndTextTuples:
+        is_busy = self._services.conversation.is_busy
+        # That of an idle session stands in the empty input too.
+        return self._services.status.fragments(width, hint=self._busy_hint if is_busy else "? help", is_needed=is_busy)
