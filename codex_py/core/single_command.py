@@ -114,7 +114,7 @@ class SingleCommand:
             self._begun.set()
             self._kill()
             if self._process is not None:
-                await self._process.wait()
+                await _wait_briefly(self._process)
             await asyncio.to_thread(wrapped.cleanup)
 
     def _wrap(self, sandbox: Sandbox) -> Wrapped:
@@ -164,7 +164,7 @@ class SingleCommand:
         except TimeoutError:
             timed_out = True
             self._kill()
-            await process.wait()
+            await _wait_briefly(process)
         finally:
             # What it has left running may hold its output open for ever.
             await asyncio.wait([reading], timeout=_LEFT_SECONDS)
@@ -185,3 +185,10 @@ class SingleCommand:
                 captured += taken
             else:
                 self._hear(stream, taken, left == 0)
+
+
+async def _wait_briefly(process: asyncio.subprocess.Process) -> None:
+    """Wait for a process that was killed; one that it has left running may hold its pipes open for ever."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LEFT_SECONDS):
+            await process.wait()
