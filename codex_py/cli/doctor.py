@@ -26,7 +26,7 @@ from codex_py.protocol.policy import ReadOnly
 from codex_py.sandbox.advice import missing_sandbox, next_steps
 from codex_py.sandbox.backends import BACKENDS, Backend, BackendName, make_backend
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
-from codex_py.sandbox.escape_tests import HOME, SECRETS, UNREADABLE, Outcome, run_escape_tests
+from codex_py.sandbox.probes import Outcome, run_probes
 from codex_py.text.address import shown_url
 from codex_py.text.sanitize import sanitize_line
 
@@ -55,7 +55,7 @@ def doctor(
         bool, typer.Option("--all", help="Try every way to hold a command, not only the one in use.")
     ] = False,
 ) -> int:
-    """Check versions, settings and login, and try more than a hundred ways out of the sandbox.
+    """Check versions, settings, login and sandbox: a process inside the sandbox tries what commands must not do.
 
     Nothing is sent anywhere. The exit status is 1 when something does not work, also when the sandbox is incomplete;
     the last line is the next step.
@@ -67,7 +67,7 @@ def doctor(
     surroundings = _Surroundings()
     findings = [*surroundings.findings(), *_sandbox_findings(failures, backends, accepted=surroundings.allow_partial)]
     results: dict[BackendName, list[Outcome]] = {
-        name: _run_escape_tests(name) for name in (working if every_backend else working[:1])
+        name: _probe(name) for name in (working if every_backend else working[:1])
     }
     faults = [finding.next or finding.text for finding in findings if finding.fine is False]
     faults += [_REPORT_IT for outcomes in results.values() for outcome in outcomes if outcome.is_fault]
@@ -134,7 +134,7 @@ def _sandbox_findings(
     if sys.platform != "linux":
         try:
             used = Sandbox.detect(os.environ).backend_name(ReadOnly(), Path.cwd())
-            yield DoctorFinding("sandbox", f"{used}: in use; its attempts are for Linux and were not made")
+            yield DoctorFinding("sandbox", f"{used}: in use; the probes are for Linux and were not run")
         except SandboxUnavailable as error:
             yield DoctorFinding("sandbox", str(error), False)
         return
@@ -160,32 +160,32 @@ def _in_use(name: BackendName, shortfall: str | None, reasons: Sequence[str], *,
     return DoctorFinding("sandbox", f"{name}: incomplete; {shortfall}", False, next_steps(reasons, partial=True))
 
 
-def _run_escape_tests(name: BackendName) -> list[Outcome]:
+def _probe(name: BackendName) -> list[Outcome]:
     try:
-        return run_escape_tests(Sandbox(os.environ, deny_read=UNREADABLE, secrets=SECRETS, home=HOME, backends=(name,)))
+        return run_probes(os.environ, name)
     except SandboxUnavailable as error:
-        return [Outcome(str(error), None, None)]
+        return [Outcome(str(error), None)]
 
 
 def _show(findings: Sequence[DoctorFinding], results: Mapping[BackendName, Sequence[Outcome]], out: TextIO) -> None:
     for finding in findings:
         out.write(f"{_MARKS[finding.fine]:<5}  {finding.subject:<8}  {sanitize_line(finding.text)}\n")
     for name, outcomes in results.items():
-        out.write(f"\nattempts from inside the sandbox ({name}), each of which must be denied:\n")
+        out.write(f"\nprobes inside the sandbox ({name}), each of which should be denied:\n")
         for outcome in outcomes:
             out.write(f"  {sanitize_line(_line(outcome))}\n")
         denied = sum(outcome.refusal is not None for outcome in outcomes)
-        faults = sum(outcome.is_fault for outcome in outcomes)
-        out.write(f"{len(outcomes)} attempts: {denied} denied, {len(outcomes) - denied - faults} accepted")
-        out.write(f", {faults} ALLOWED\n" if faults else "\n")
+        not_denied = ", ".join(outcome.name for outcome in outcomes if outcome.refusal is None)
+        out.write(f"{denied} of {len(outcomes)} denied")
+        out.write(f"; not denied: {sanitize_line(not_denied)}\n" if not_denied else "\n")
 
 
 def _line(outcome: Outcome) -> str:
     if outcome.refusal is not None:
-        return f"denied    {outcome.name}  ({outcome.refusal})"
-    if outcome.excuse is not None:
-        return f"accepted  {outcome.name}  ({outcome.excuse})"
-    return f"ALLOWED   {outcome.name}"
+        return f"denied   {outcome.name}  ({outcome.refusal})"
+    if outcome.limit is not None:
+        return f"limit    {outcome.name}  ({outcome.limit})"
+    return f"ALLOWED  {outcome.name}"
 
 
 def _as_object(
@@ -193,7 +193,7 @@ def _as_object(
 ) -> dict[str, object]:
     return {
         "findings": [finding._asdict() for finding in findings],
-        "attempts": {
+        "probes": {
             name: [{**outcome._asdict(), "fault": outcome.is_fault} for outcome in outcomes]
             for name, outcomes in results.items()
         },

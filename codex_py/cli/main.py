@@ -34,7 +34,7 @@ COMMANDS: Final = {
     "apply-patch": ("codex_py.cli.apply_patch", "apply a patch in the format models write"),
     "sandbox": ("codex_py.cli.sandbox", "run a command in the sandbox of the model's commands"),
     "completions": ("codex_py.cli.completions", "print what a shell needs to complete commands and skill names"),
-    "doctor": ("codex_py.cli.doctor", "check this machine, and try to get out of the sandbox"),
+    "doctor": ("codex_py.cli.doctor", "check this machine, settings, login and sandbox"),
 }
 # Commands of `sessions` that stand on their own too.
 OF_SESSIONS: Final = ("archive", "unarchive", "delete", "rename")

@@ -223,15 +223,15 @@ def test_ctrl_c_is_the_commands_own(place: Place, flags: list[str]) -> None:
     assert (ended.status, ended.out) == (5, "started\ncaught\n")
 
 
-def test_the_doctor_tries_the_ways_out_and_finds_none(place: Place, tmp_path: Path) -> None:
+def test_the_doctor_probes_the_sandbox_and_each_probe_is_denied(place: Place, tmp_path: Path) -> None:
     # Longer than the address of a socket may be.
     temporary = tmp_path / ("long" * 30)
     temporary.mkdir()
     ended = run(place.with_env(TMPDIR=str(temporary)), "doctor")
     assert ended.status == 0, ended.out
     assert "ok     sandbox   bubblewrap: in use" in ended.out
-    assert "  denied    plant a git hook  (EROFS)" in ended.out
-    assert "ALLOWED" not in ended.out
+    assert "  denied   write into `.git`  (EROFS)" in ended.out
+    assert ended.out.endswith("\n13 of 13 denied\n")
     assert "no API key" in ended.out
 
 
@@ -243,9 +243,25 @@ def test_the_doctors_report_for_programs(place: Place, tmp_path: Path) -> None:
     assert ended.status == 1
     assert [finding["subject"] for finding in report["findings"] if finding["fine"] is False] == ["settings"]
     assert report["next"]
-    assert set(report["attempts"]) == {"bubblewrap", "namespaces", "landlock"}
-    assert not any(one["fault"] for attempts in report["attempts"].values() for one in attempts)
-    assert [path.name for path in tmp_path.glob("codex-trial-*")] == []
+    assert set(report["probes"]) == {"bubblewrap", "namespaces", "landlock"}
+    assert not any(one["fault"] for outcomes in report["probes"].values() for one in outcomes)
+    assert [path.name for path in tmp_path.glob("codex-probes-*")] == []
+
+
+def test_the_doctor_names_each_probe_that_is_not_denied_and_fails(place: Place) -> None:
+    # One that holds nothing: it runs the command behind its options.
+    program = place.home / "bin/bwrap"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n')
+    program.chmod(0o755)
+    place = place.with_env(PATH=f"{program.parent}:{place.env['PATH']}")
+    ended = run(place, "doctor")
+    assert ended.status == 1
+    assert "  ALLOWED  write a file outside\n" in ended.out
+    assert "; not denied: write a file outside, write a file outside through /proc, " in ended.out
+    assert ended.out.splitlines()[-1].startswith("next: run nothing here that you do not trust")
+    report = json.loads(run(place, "doctor", "--json").out)
+    assert "write a file outside" in [one["name"] for one in report["probes"]["bubblewrap"] if one["fault"]]
 
 
 def test_exec_runs_nothing_where_only_a_part_can_be_held(place: Place) -> None:

@@ -12,10 +12,10 @@ from typing import Final, get_args
 import pytest
 
 from codex_py.protocol.policy import NetworkAccess
-from codex_py.sandbox.attempts.run import ATTEMPTS
 from codex_py.sandbox.backends import BackendName
 from codex_py.sandbox.command import Sandbox
-from codex_py.sandbox.escape_tests import (
+from tests.support.escapes.run import ATTEMPTS
+from tests.support.escapes.trial import (
     EXCUSED,
     HOME,
     SECRETS,

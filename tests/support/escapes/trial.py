@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.protocol.policy import NetworkAccess, WorkspaceWrite
-from codex_py.sandbox.attempts.fixture import Fixture
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable, Wrapped
+from tests.support.escapes.fixture import Fixture
 
 # What a sandbox under test must deny reading.
 UNREADABLE: Final = ("../secret", "**/.env")
@@ -80,7 +80,7 @@ EXCUSED: Final[dict[str, dict[str, str]]] = {
     },
 }
 _STAGE: Final = (
-    "import sys; sys.path.append(sys.argv.pop(1)); from codex_py.sandbox.attempts.run import main; main(sys.argv[1:])"
+    "import sys; sys.path.append(sys.argv.pop(1)); from tests.support.escapes.run import main; main(sys.argv[1:])"
 )
 _SECONDS: Final = 120
 # How long a process may take that is being killed, on a busy machine.
@@ -134,7 +134,7 @@ def run_escape_tests(sandbox: Sandbox, network: NetworkAccess = False) -> list[O
 
 def stage_argv(fixture: Fixture, *names: str) -> list[str]:
     """The command line of the process that makes the attempts of these names, or all."""
-    return [sys.executable, "-I", "-S", "-c", _STAGE, str(Path(__file__).parents[2]), json.dumps(fixture), *names]
+    return [sys.executable, "-I", "-S", "-c", _STAGE, str(Path(__file__).parents[3]), json.dumps(fixture), *names]
 
 
 def _run(wrapped: Wrapped, fixture: Fixture) -> tuple[bytes, bytes, int]:

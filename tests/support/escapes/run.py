@@ -10,8 +10,8 @@ import signal
 import sys
 from typing import Final
 
-from codex_py.sandbox.attempts import files, system
-from codex_py.sandbox.attempts.fixture import Attempt, Fixture, Refused
+from tests.support.escapes import files, system
+from tests.support.escapes.fixture import Attempt, Fixture, Refused
 
 ATTEMPTS: Final = (*files.ATTEMPTS, *system.ATTEMPTS)
 _SECONDS: Final = 10.0

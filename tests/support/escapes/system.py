@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from codex_py.sandbox.attempts.fixture import Attempt, Fixture, Refused
 from codex_py.sandbox.seccomp import call_number
+from tests.support.escapes.fixture import Attempt, Fixture, Refused
 
 _SIGNAL_CHILD: Final = 17
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from codex_py.sandbox.attempts.fixture import Attempt, Fixture, Refused
+from tests.support.escapes.fixture import Attempt, Fixture, Refused
 
 _NEW: Final = os.O_CREAT | os.O_WRONLY
 _RENAMEAT2: Final = {"x86_64": 316, "aarch64": 276}
