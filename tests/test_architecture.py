@@ -34,7 +34,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
     "skills": {"protocol", "text", "shell"},
     "mcp": {"protocol", "text"},
     "hooks": {"protocol", "text", "process"},
-    "rollout": {"protocol", "text"},
+    "rollout": {"protocol", "text", "patch"},
     "context": {"protocol", "text", "skills"},
     "tools": {"protocol", "text", "process", "sandbox", "shell", "patch", "skills", "mcp", "hooks"},
     "core": {
@@ -52,10 +52,10 @@ ALLOWED: Final[dict[str, set[str]]] = {
         "sandbox",
         "shell",
     },
-    "render": {"protocol", "text"},
+    "render": {"protocol", "text", "rollout"},
     "ui": {"protocol", "text", "config", "core", "render", "skills"},
     "exec": {"protocol", "text", "config", "core", "render"},
-    "server": {"protocol", "text", "config", "core"},
+    "server": {"protocol", "text", "config", "core", "rollout"},
     "cli": {
         "protocol",
         "text",

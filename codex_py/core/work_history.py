@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from codex_py.core.work_log import WorkState, plan_of
+from codex_py.core.work_log import WorkState
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.events import PlanStep
 from codex_py.protocol.items import Message, ResponseItem, ToolCall
-from codex_py.protocol.readable import output_of
+from codex_py.protocol.readable import output_of, plan_of
 
 if TYPE_CHECKING:
     from codex_py.skills.implicit import SkillUse

@@ -7,6 +7,7 @@ from typing import Any
 
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object
+from codex_py.protocol.readable import plan_of
 from codex_py.protocol.value import Value
 
 
@@ -55,16 +56,6 @@ class WorkLog:
                 self.state = self.state.then(WorkState(skills={str(path): name}))
             case _:
                 pass
-
-
-def plan_of(steps: object) -> tuple[events.PlanStep, ...]:
-    """The steps in the arguments of an `update_plan` call, or in a record of ours."""
-    plan: list[events.PlanStep] = []
-    for step in map(as_object, as_list(steps)):
-        text, status = step.get("step"), step.get("status")
-        if isinstance(text, str) and (status == "pending" or status == "in_progress" or status == "completed"):
-            plan.append(events.PlanStep(text, status))
-    return tuple(plan)
 
 
 def _outcomes(changes: Sequence[events.FileChange]) -> dict[str, str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json
-from codex_py.protocol.items import ResponseItem, ToolCall
+from codex_py.protocol.events import PlanStep
+from codex_py.protocol.items import CallOutput, ResponseItem, ToolCall
 
 # What the host says in the user's place begins like this.
 _CONTEXT: Final = r"<[a-z_ ]+>|# AGENTS\.md instructions"
@@ -56,3 +57,22 @@ def output_of(item: ResponseItem) -> str:
         return output
     items = [as_object(fragment) for fragment in as_list(output)]
     return "\n".join(str(part.get("text", f"[{part.get('type', 'part')}]")) for part in items)
+
+
+def outputs_by_call(items: Iterable[ResponseItem]) -> dict[str, str]:
+    """The text of each output among these items, by the id of its call."""
+    return {
+        view.call_id: output_of(item)
+        for item in items
+        if item.type.endswith("_call_output") and isinstance(view := item.view(), CallOutput)
+    }
+
+
+def plan_of(steps: object) -> tuple[PlanStep, ...]:
+    """The steps in the arguments of an `update_plan` call or in a stored record, without those that make no sense."""
+    plan: list[PlanStep] = []
+    for step in map(as_object, as_list(steps)):
+        text, status = step.get("step"), step.get("status")
+        if isinstance(text, str) and (status == "pending" or status == "in_progress" or status == "completed"):
+            plan.append(PlanStep(text, status))
+    return tuple(plan)

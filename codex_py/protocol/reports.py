@@ -49,6 +49,12 @@ def patch_succeeded(output: str) -> bool:
     return output.startswith("Success") if code is None else code == 0
 
 
+def patch_report(output: str | None) -> str:
+    """What the output of a patch's call says beside how it ended; nothing when the call was stopped."""
+    report, mark, printed = (output or "").partition("\nOutput:\n")
+    return printed if mark else "" if report == "aborted" else report
+
+
 def patch_was_declined(output: str) -> bool:
     """Whether it was the user who did not want a patch."""
     return output.startswith("patch rejected: declined by the user")

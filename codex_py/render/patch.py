@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -24,12 +24,6 @@ _MIN_LINES: Final = 3
 _REASON_SHOWN: Final = 4000
 _HUNK: Final = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@")
 _VERBS: Final = {"add": "Added", "delete": "Deleted", "update": "Edited"}
-_MARKERS: Final[dict[str, FileChangeType]] = {
-    "*** Add File: ": "add",
-    "*** Delete File: ": "delete",
-    "*** Update File: ": "update",
-}
-_MOVE: Final = "*** Move to: "
 
 
 class FileDiff(NamedTuple):
@@ -57,69 +51,40 @@ def render_changes(
     return _render(files, failure=None if ok else output, expanded=expanded)
 
 
-def render_patch_text(patch: str, *, ok: bool = True, output: str = "", expanded: bool = False) -> ScrollbackEntry:
-    """The same of a patch in the words of `apply_patch`, which does not say where its lines stand."""
-    files = list(read_patch(patch))
-    if not files:
-        headline = Text.assemble(("✗ ", "bad"), "A patch that cannot be read")
-        return ScrollbackEntry(headline, Margin(words(patch[:_REASON_SHOWN].expandtabs(4), "output")))
-    return _render(files, failure=None if ok else output, expanded=expanded)
+def render_unreadable_patch(patch: str) -> ScrollbackEntry:
+    """A call whose patch is none."""
+    headline = Text.assemble(("✗ ", "bad"), "A patch that cannot be read")
+    return ScrollbackEntry(headline, Margin(words(patch[:_REASON_SHOWN].expandtabs(4), "output")))
 
 
 def read_diff(diff: str) -> list[DiffRow]:
-    """The rows of a unified diff; its file headers are left out."""
+    """The rows of a unified diff without its file headers. Those of a hunk that names no lines have no numbers."""
     rows: list[DiffRow] = []
-    old = new = 0
+    old = new = step = 0
     in_hunk = False
     for line in diff.removesuffix("\n").split("\n"):
         if hunk := _HUNK.match(line):
-            old, new = int(hunk[1]), int(hunk[2])
+            old, new, step = int(hunk[1]), int(hunk[2]), 1
             rows += [DiffRow("~", 0, "⋯")] if in_hunk else []
             in_hunk = True
+        elif line.startswith("@@"):
+            location = line.removeprefix("@@").strip()
+            rows += [DiffRow("~", 0, location or "⋯")] if in_hunk or location else []
+            old, new, step, in_hunk = 0, 0, 0, True
         elif not in_hunk:
             continue
         elif line.startswith("+"):
             rows.append(DiffRow("+", new, line[1:]))
-            new += 1
+            new += step
         elif line.startswith("-"):
             rows.append(DiffRow("-", old, line[1:]))
-            old += 1
+            old += step
         elif line.startswith(" ") or not line:
             rows.append(DiffRow(" ", new, line[1:]))
-            old, new = old + 1, new + 1
+            old, new = old + step, new + step
         else:
             rows.append(DiffRow("~", 0, line.removeprefix("\\ ")))
     return rows
-
-
-def read_patch(patch: str) -> Iterator[FileDiff]:
-    """The files of a patch as the model wrote it; the rows have no numbers."""
-    current: FileDiff | None = None
-    rows: list[DiffRow] = []
-    for line in patch.split("\n"):
-        marker = next((mark for mark in _MARKERS if line.startswith(mark)), None)
-        if marker is not None:
-            if current is not None:
-                yield current
-            rows = []
-            current = FileDiff(_MARKERS[marker], line.removeprefix(marker).strip(), rows)
-        elif current is not None and line.startswith(_MOVE):
-            current = current._replace(moved_to=line.removeprefix(_MOVE).strip())
-        elif current is not None and not line.startswith("***"):
-            rows += _patch_row(line, is_first=not rows)
-    if current is not None:
-        yield current
-
-
-def _patch_row(line: str, *, is_first: bool) -> list[DiffRow]:
-    match line[:1]:
-        case "@":
-            location = line.removeprefix("@@").strip()
-            return [] if is_first and not location else [DiffRow("~", 0, location or "⋯")]
-        case "+" | "-" | " " as sign:
-            return [DiffRow(sign, 0, line[1:])]
-        case _:
-            return []
 
 
 def _render(files: Sequence[FileDiff], *, failure: str | None, expanded: bool) -> ScrollbackEntry:

@@ -10,20 +10,21 @@ from typing import Final
 from rich.text import Text
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json
-from codex_py.protocol.events import CommandFinished, PlanStep, PlanUpdated, ToolCallFinished, WebSearched
-from codex_py.protocol.items import CallOutput, ItemView, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
+from codex_py.protocol.events import CommandFinished, PatchFinished, PlanUpdated, ToolCallFinished, WebSearched
+from codex_py.protocol.items import ItemView, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
 from codex_py.protocol.readable import (
     arguments_of,
     command_of,
     is_host_text,
-    output_of,
+    outputs_by_call,
     without_pictures,
     without_plan_tags,
 )
-from codex_py.protocol.reports import SHELL_TOOLS, exit_code_in, patch_succeeded, report_of, was_answered
+from codex_py.protocol.reports import SHELL_TOOLS, exit_code_in
 from codex_py.render.agent_calls import AgentCallRenderer
 from codex_py.render.command import call_line, render_command
 from codex_py.render.entry import OneLine, ScrollbackEntry, line_of
+from codex_py.render.event import render_event
 from codex_py.render.message import render_message, render_prompt
 from codex_py.render.notice import (
     render_answer,
@@ -32,15 +33,15 @@ from codex_py.render.notice import (
     render_search,
     render_stored_skill,
 )
-from codex_py.render.patch import render_patch_text
-from codex_py.render.plan import render_final_plan, render_plan
+from codex_py.render.patch import render_unreadable_patch
+from codex_py.render.plan import render_final_plan
 from codex_py.render.reasoning import render_reasoning
 from codex_py.render.tool_call import render_tool_call
+from codex_py.rollout.stored_turns import call_event
 
 _ABORTED: Final = "<turn_aborted>"
 _SKILL: Final = "<skill>"
 _NOT_TRIED: Final = ("patch rejected: ", "apply_patch verification failed: ")
-_STATUSES: Final = ("pending", "in_progress", "completed")
 
 
 def render_items(
@@ -52,11 +53,7 @@ def render_items(
     changes, a turn leaves what it was in the end; `expanded` shows each.
     """
     all_items = list(items)
-    outputs = {
-        view.call_id: output_of(item)
-        for item in all_items
-        if item.type.endswith("_call_output") and isinstance(view := item.view(), CallOutput)
-    }
+    outputs = outputs_by_call(all_items)
     agents = AgentCallRenderer()
     # They stand before the message that names them, and were seen below it.
     skills: list[ScrollbackEntry] = []
@@ -136,22 +133,16 @@ def _user_command(text: str) -> ScrollbackEntry:
 
 
 def _render_call(call: ToolCall, output: str | None, cwd: Path, *, expanded: bool) -> ScrollbackEntry | None:
-    arguments = arguments_of(call)
-    if call.name == "apply_patch":
-        patch = call.arguments if call.custom else str(arguments.get("input", ""))
-        if output is not None and output.startswith(_NOT_TRIED):
-            return render_refused_patch(output, expanded=expanded)
-        reason = (output or "").partition("\nOutput:\n")[2]
-        return render_patch_text(patch, ok=output is None or patch_succeeded(output), output=reason, expanded=expanded)
-    if (plan := _plan_of(call, {} if output is None else {call.call_id: output})) is not None:
-        return render_plan(plan)
-    command = command_of(call) if call.name in SHELL_TOOLS else None
-    if command is None:
-        done = ToolCallFinished(call.call_id, call.name, call.arguments, was_answered(output), -1, output or "")
-        return render_tool_call(done, expanded=expanded, server=call.namespace or "")
-    report = report_of(output)
-    done = CommandFinished(call.call_id, command, cwd, report.printed, report.exit_code, report.seconds, report.status)
-    return render_command(done, expanded=expanded)
+    event = call_event(call, output, cwd)
+    match event:
+        case PatchFinished(output=reason) if reason.startswith(_NOT_TRIED):
+            return render_refused_patch(reason, expanded=expanded)
+        case PatchFinished(changes=()):
+            return render_unreadable_patch(call.arguments if call.custom else str(arguments_of(call).get("input", "")))
+        case ToolCallFinished():
+            return render_tool_call(event.replace(tool=call.name), expanded=expanded, server=call.namespace or "")
+        case _:
+            return render_event(event, expanded=expanded, cwd=cwd)
 
 
 def _under_way(call: ToolCall) -> ScrollbackEntry:
@@ -179,14 +170,10 @@ def _render_questions(view: ItemView, outputs: Mapping[str, str]) -> list[Scroll
 
 def _plan_of(view: ItemView, outputs: Mapping[str, str]) -> PlanUpdated | None:
     """What a call has made of the plan; None for another call, and for one that was refused."""
-    if not (isinstance(view, ToolCall) and view.name == "update_plan" and was_answered(outputs.get(view.call_id))):
+    if not (isinstance(view, ToolCall) and view.name == "update_plan"):
         return None
-    arguments = arguments_of(view)
-    steps = [as_object(step) for step in as_list(arguments.get("plan"))]
-    plan_steps = [
-        PlanStep(str(step.get("step", "")), status) for step in steps if (status := step.get("status")) in _STATUSES
-    ]
-    return PlanUpdated(tuple(plan_steps), str(arguments.get("explanation") or ""))
+    event = call_event(view, outputs.get(view.call_id), Path())
+    return event if isinstance(event, PlanUpdated) else None
 
 
 def _between(text: str, tag: str) -> str:

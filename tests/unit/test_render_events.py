@@ -14,7 +14,6 @@ from codex_py.render.event import render_event
 from codex_py.render.lines import to_lines
 from codex_py.render.message import render_queued
 from codex_py.render.notice import render_answer
-from codex_py.render.patch import render_patch_text
 from codex_py.render.plain import plain_lines
 from codex_py.render.tool_call import render_running_mcp_call
 from codex_py.text.diff import unified_diff
@@ -279,19 +278,6 @@ def test_a_diff_says_by_its_ground_what_is_new_and_is_coloured_by_its_language()
 def test_the_ends_of_lines_are_shown_only_where_they_differ() -> None:
     assert shown(patched(edited("a\r\n", "b\r\n"))) == ["✓ Edited a.py  +1 −1", "  1 - a", "  1 + b"]
     assert shown(patched(edited("a\r\n", "a\n"))) == ["✓ Edited a.py  +1 −1", "  1 - a␍", "  1 + a"]
-
-
-def test_a_patch_in_the_words_of_the_model() -> None:
-    patch = "*** Begin Patch\n*** Update File: a.py\n@@ def f\n x\n-y\n+z\n*** Delete File: b\n*** End Patch"
-    assert rows(render_patch_text(patch)) == [
-        "✓ Edited 2 files  +1 −1",
-        "  └ a.py  +1 −1",
-        "    def f",
-        "    x",
-        "  - y",
-        "  + z",
-        "  └ deleted b  +0 −0",
-    ]
 
 
 def test_a_plan_is_a_check_list() -> None:

@@ -92,7 +92,7 @@ def test_a_stored_session_looks_as_it_did() -> None:
         "● Now I fix it.",
         "",
         "✓ Added n.txt  +1 −0",
-        "  + hello",
+        "  1 + hello",
         "",
         '✓ mcp__docs.search {"q":"x"}',
         "⌕ searched the web for docs",
@@ -141,6 +141,23 @@ def test_a_patch_that_was_not_written_says_why() -> None:
         "  the disk is full",
         "",
         "✗ Added n.txt · failed",
+    ]
+
+
+def test_a_stored_patch_is_shown_without_the_line_numbers_it_does_not_tell() -> None:
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@ def f\n x\n-y\n+z\n*** Delete File: b\n*** End Patch"
+    patched = "Exit code: 0\nWall time: 0.1 seconds\nOutput:\nSuccess."
+    assert told(
+        item(type="custom_tool_call", call_id="p", name="apply_patch", input=patch),
+        item(type="custom_tool_call_output", call_id="p", output=patched),
+    ) == [
+        "✓ Edited 2 files  +1 −1",
+        "  └ a.py  +1 −1",
+        "    def f",
+        "    x",
+        "  - y",
+        "  + z",
+        "  └ deleted b  +0 −0",
     ]
 
 

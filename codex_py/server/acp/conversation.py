@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
-from codex_py.core.stored_turns import past_turns
 from codex_py.protocol import events
 from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.readable import is_host_text
 from codex_py.protocol.usage import TokenUsage
+from codex_py.rollout.stored_turns import past_turns
 from codex_py.server.acp.capabilities import Abilities
 from codex_py.server.acp.commands import available_commands, find_command
 from codex_py.server.acp.content import Json

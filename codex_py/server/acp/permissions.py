@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from codex_py.core.stored_turns import changes_in_patch
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.questions import (
     ApprovalQuestion,
@@ -19,6 +18,7 @@ from codex_py.protocol.questions import (
     Question,
     SecretQuestion,
 )
+from codex_py.rollout.patch_text import changes_in_patch
 from codex_py.server.acp.content import Json, change_locations, diff_content, ends, fenced, text_content
 from codex_py.server.acp.titles import command_title, patch_title
 from codex_py.server.acp.tool_calls import ToolKind

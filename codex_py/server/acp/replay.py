@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from codex_py.core.stored_turns import PastTurn, PastUserMessage
 from codex_py.protocol import events
+from codex_py.rollout.stored_turns import PastTurn, PastUserMessage
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.session_updates import SessionUpdates
 

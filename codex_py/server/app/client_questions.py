@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from codex_py.core.stored_turns import changes_in_patch
 from codex_py.protocol import events
 from codex_py.protocol.questions import (
     ApprovalQuestion,
@@ -20,6 +19,7 @@ from codex_py.protocol.questions import (
     Question,
     SecretQuestion,
 )
+from codex_py.rollout.patch_text import changes_in_patch
 from codex_py.server.app import answers, items
 from codex_py.server.app.connection import ClientConnection
 from codex_py.server.app.event_translator import EventTranslator

@@ -18,9 +18,9 @@ from codex_py.core.session_choices import (
     unarchive_session,
 )
 from codex_py.core.session_request import ResumeTarget
-from codex_py.core.stored_turns import PastTurn, past_turns
 from codex_py.errors import UserError
 from codex_py.protocol.ids import is_uuid
+from codex_py.rollout.stored_turns import PastTurn, past_turns
 from codex_py.server.app.client_context import ClientContext, MethodResult
 from codex_py.server.app.settings import opening_payload
 from codex_py.server.app.thread_options import read_live_override, read_opening

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from codex_py.core.stored_turns import PastTurn
+from codex_py.rollout.stored_turns import PastTurn
 from codex_py.server.app.items import Item, numbered, past_item
 
 

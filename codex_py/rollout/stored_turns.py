@@ -1,4 +1,4 @@
-"""The turns of a stored session, each with what happened in it as events: for front ends that show them again."""
+"""Stored items as events again, and the turns of a stored session: for front ends that show them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from codex_py.core.work_log import plan_of
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object
-from codex_py.protocol.items import CallOutput, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
+from codex_py.protocol.items import Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
 from codex_py.protocol.readable import (
     arguments_of,
     command_of,
     is_host_text,
-    output_of,
+    outputs_by_call,
+    plan_of,
     without_pictures,
     without_plan_tags,
 )
-from codex_py.protocol.reports import SHELL_TOOLS, patch_succeeded, report_of, was_answered
+from codex_py.protocol.reports import SHELL_TOOLS, patch_report, patch_succeeded, report_of, was_answered
 from codex_py.protocol.value import Value
+from codex_py.rollout.patch_text import changes_in_patch
 from codex_py.rollout.records import RolloutRecord, read_records
-from codex_py.tools.patch_text import changes_in_patch
-
-__all__ = ["PastTurn", "PastUserMessage", "changes_in_patch", "past_turns"]
 
 TurnEnd: TypeAlias = Literal["completed", "interrupted", "failed"]
 
@@ -68,6 +66,30 @@ def past_turns(path: Path) -> tuple[PastTurn, ...]:
     for record in read_records(path):
         reader.add(record)
     return reader.turns()
+
+
+def call_event(
+    call: ToolCall, output: str | None, cwd: Path
+) -> events.CommandFinished | events.PatchFinished | events.PlanUpdated | events.ToolCallFinished:
+    """What came of a stored call, None being no output; a patch that cannot be read has no changes.
+
+    How long a call took is below zero where the output does not tell.
+    """
+    arguments = arguments_of(call)
+    if call.name == "apply_patch":
+        patch = call.arguments if call.custom else str(arguments.get("input", ""))
+        ok = output is not None and patch_succeeded(output)
+        return events.PatchFinished(call.call_id, changes_in_patch(patch, cwd), ok, patch_report(output))
+    if call.name == "update_plan" and was_answered(output):
+        return events.PlanUpdated(plan_of(arguments.get("plan")), str(arguments.get("explanation") or ""))
+    command = command_of(call) if call.name in SHELL_TOOLS else None
+    if command is None:
+        tool = f"{call.namespace}.{call.name}" if call.namespace else call.name
+        return events.ToolCallFinished(call.call_id, tool, call.arguments, was_answered(output), -1, output or "")
+    report = report_of(output)
+    return events.CommandFinished(
+        call.call_id, command, cwd, report.printed, report.exit_code, report.seconds, report.status
+    )
 
 
 class _Reader:
@@ -124,13 +146,7 @@ class _Reader:
 
 
 def _past_items(items: Sequence[ResponseItem | events.Event], cwd: Path) -> Iterator[PastItem]:
-    outputs = {
-        view.call_id: output_of(item)
-        for item in items
-        if isinstance(item, ResponseItem)
-        and item.type.endswith("_call_output")
-        and isinstance(view := item.view(), CallOutput)
-    }
+    outputs = outputs_by_call(item for item in items if isinstance(item, ResponseItem))
     for item in items:
         if isinstance(item, ResponseItem):
             yield from _past_item(item, outputs, cwd)
@@ -150,37 +166,13 @@ def _past_item(item: ResponseItem, outputs: Mapping[str, str], cwd: Path) -> Ite
         case Reasoning(summary) if summary:
             yield PastItem("", events.ReasoningDone(summary))
         case ToolCall() as call:
-            yield from _past_call(call, outputs.get(call.call_id), cwd)
+            event = call_event(call, outputs.get(call.call_id), cwd)
+            if not isinstance(event, events.PatchFinished) or event.changes:
+                yield PastItem(call.call_id, event)
         case WebSearchCall(item_id, query, action):
             yield PastItem(item_id, events.WebSearched(item_id, query, action))
         case _:
             pass
-
-
-def _past_call(call: ToolCall, output: str | None, cwd: Path) -> Iterator[PastItem]:
-    arguments = arguments_of(call)
-    if call.name == "apply_patch":
-        patch = call.arguments if call.custom else str(arguments.get("input", ""))
-        ok = output is not None and patch_succeeded(output)
-        if changes := changes_in_patch(patch, cwd):
-            yield PastItem(call.call_id, events.PatchFinished(call.call_id, changes, ok, output or ""))
-        return
-    if call.name == "update_plan":
-        yield PastItem(call.call_id, events.PlanUpdated(plan_of(arguments.get("plan"))))
-        return
-    command = command_of(call) if call.name in SHELL_TOOLS else None
-    if command is None:
-        tool = f"{call.namespace}.{call.name}" if call.namespace else call.name
-        ended = events.ToolCallFinished(call.call_id, tool, call.arguments, was_answered(output), 0, output or "")
-        yield PastItem(call.call_id, ended)
-        return
-    report = report_of(output)
-    yield PastItem(
-        call.call_id,
-        events.CommandFinished(
-            call.call_id, command, cwd, report.printed, report.exit_code, report.seconds, report.status
-        ),
-    )
 
 
 def _pictures(item: ResponseItem) -> Iterator[str]:
