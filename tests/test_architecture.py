@@ -55,7 +55,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
     "render": {"protocol", "text", "rollout"},
     "ui": {"protocol", "text", "config", "core", "render", "skills"},
     "exec": {"protocol", "text", "config", "core", "render"},
-    "server": {"protocol", "text", "config", "core", "rollout"},
+    "server": {"protocol", "text", "config", "core", "rollout", "render"},
     "cli": {
         "protocol",
         "text",

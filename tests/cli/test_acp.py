@@ -563,6 +563,6 @@ def test_a_yes_for_the_project_is_kept_for_later_sessions(place: Place) -> None:
         ("always", "allow_always"),
         ("no", "reject_once"),
     ]
-    assert asked["options"][2]["name"] == "Yes, and `touch made …` from now on in this project"
+    assert asked["options"][2]["name"] == "Yes, and from now on in this project (touch made …)"
     assert again.questions == []
     assert [one["status"] for one in again.calls()] == ["completed"]

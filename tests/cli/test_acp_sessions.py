@@ -474,7 +474,7 @@ def test_a_projects_server_is_started_after_a_yes(place: Place) -> None:
         ("Yes, in the sandbox with network access", "allow_always"),
         ("Yes, outside the sandbox, as you", "allow_always"),
         ("No, not in this session", "reject_once"),
-        ("Never", "reject_always"),
+        ("Never as it is now", "reject_always"),
     ]
     assert "theirs runs on your machine" in texts(asked["toolCall"])[0]
     assert log.exists()

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.questions import (
     ApprovalQuestion,
-    ApprovalScope,
     ChoiceQuestion,
     McpInstallQuestion,
     PermissionsQuestion,
-    ProjectServer,
     ProjectServersQuestion,
     Question,
     SecretQuestion,
+)
+from codex_py.render.questions import (
+    NO_ANSWER,
+    WRITE_ANSWER,
+    QuestionWording,
+    choice_title,
+    word_install,
+    word_permissions,
+    word_project_servers,
+    word_scopes,
 )
 from codex_py.rollout.patch_text import changes_in_patch
 from codex_py.server.acp.content import Json, change_locations, diff_content, ends, fenced, text_content
@@ -59,37 +66,14 @@ def permission_request_of(question: Question, *, writes: bool = False) -> Permis
         case ApprovalQuestion():
             return _approval(question)
         case PermissionsQuestion():
-            wanted = [
-                *(["use the network"] if question.network else []),
-                *(f"write below `{sanitize_line(str(server))}`" for server in question.write),
-            ]
-            return PermissionRequest(
-                f"Let commands {' and '.join(wanted)} for the rest of this turn",
-                "other",
-                (PermissionOption("yes", "Yes, until the turn ends", "allow_once", "yes"), _NO),
-                _notes([f"Model: {sanitize_line(question.reason)}"] if question.reason else []),
-            )
+            wording = word_permissions(question, str)
+            request = _worded(wording, "allow_once")
+            title = f"Let commands {' and '.join(wording.subject)} for the rest of this turn"
+            return request._replace(title=title, content=_notes(_justified(wording.justification)))
         case McpInstallQuestion():
-            names = ", ".join(sanitize_line(server.name) for server in question.servers)
-            lines = [
-                f"{sanitize_line(server.name)} ({server.transport}): `{sanitize_line(server.target)}`"
-                for server in question.servers
-            ]
-            skills = dict.fromkeys(skill for server in question.servers for skill in server.skills)
-            needed = (
-                f"Needed by {', '.join(f'${sanitize_line(server)}' for server in skills)}; added to your config.toml"
-            )
-            return PermissionRequest(
-                f"Add the MCP server {names}", "other", _installing("Yes, install now"), _notes([*lines, needed])
-            )
+            return _worded(word_install(question), "allow_always")
         case ProjectServersQuestion():
-            names = ", ".join(sanitize_line(server.name) for server in question.servers)
-            lines = [line for server in question.servers for line in _server_lines(server)]
-            project = sanitize_line(str(question.project))
-            named = f"Named by the files of `{project}`; remembered until what would run changes"
-            return PermissionRequest(
-                f"Start the project's MCP server {names}", "other", _starting(question), _notes([*lines, named])
-            )
+            return _worded(word_project_servers(question, str), "allow_always")
         case ChoiceQuestion():
             return _choice(question, writes=writes)
         case SecretQuestion():
@@ -108,10 +92,26 @@ def answer_of(request: PermissionRequest, outcome: object) -> PermissionOption |
 _NO: Final = PermissionOption("no", "No", "reject_once")
 
 
+def _worded(wording: QuestionWording, yes: PermissionOptionKind) -> PermissionRequest:
+    """A question with its wording as it is; `yes` says how long a yes counts."""
+    kinds: dict[str | None, PermissionOptionKind] = {None: "reject_once", "never": "reject_always"}
+    options = [
+        PermissionOption(choice.value or "no", choice.label, kinds.get(choice.value, yes), choice.value)
+        for choice in wording.choices
+    ]
+    subject = [f"`{sanitize_line(line)}`" for line in wording.subject]
+    facts = [fact.text for fact in wording.facts]
+    return PermissionRequest(wording.title, "other", tuple(options), _notes([*subject, *facts]))
+
+
+def _justified(words: str) -> list[str]:
+    return [f"Model: {sanitize_line(words)}"] if words else []
+
+
 def _approval(question: ApprovalQuestion) -> PermissionRequest:
     offers = (*_scopes(question), _NO)
     reason = f"{sanitize_line(question.reason)}{' (outside the sandbox)' if question.outside else ''}"
-    notes = [reason, *([f"Model: {sanitize_line(question.justification)}"] if question.justification else [])]
+    notes = [reason, *_justified(question.justification)]
     if question.server:
         return PermissionRequest(question.command, "other", offers, _notes(notes))
     if question.files:
@@ -130,54 +130,9 @@ def _approval(question: ApprovalQuestion) -> PermissionRequest:
 
 
 def _scopes(question: ApprovalQuestion) -> Iterator[PermissionOption]:
-    again = "these files" if question.files else "this command"
-    pattern = f"`{sanitize_line(shlex.join(question.pattern))} …`"
-    if question.server:
-        again = pattern = "this tool"
-    offers: dict[ApprovalScope, PermissionOption] = {
-        "once": PermissionOption("once", "Yes, this once", "allow_once", "once"),
-        "session": PermissionOption(
-            "session", f"Yes, and {again} for the rest of this session", "allow_always", "session"
-        ),
-        "project": PermissionOption(
-            "project", f"Yes, and {pattern} from now on in this project", "allow_always", "project"
-        ),
-        "always": PermissionOption("always", f"Yes, and {pattern} from now on everywhere", "allow_always", "always"),
-    }
-    return (offers[scope] for scope in question.scopes)
-
-
-def _starting(question: ProjectServersQuestion) -> tuple[PermissionOption, ...]:
-    if not question.has_commands:
-        return _installing("Yes, start")
-    more = (
-        PermissionOption("network", "Yes, in the sandbox with network access", "allow_always", "network"),
-        PermissionOption("outside", "Yes, outside the sandbox, as you", "allow_always", "outside"),
-    )
-    return _installing("Yes, start in the sandbox", *more)
-
-
-def _installing(yes: str, *more: PermissionOption) -> tuple[PermissionOption, ...]:
-    return (
-        PermissionOption("yes", yes, "allow_always", "yes"),
-        *more,
-        PermissionOption("no", "No, not in this session", "reject_once"),
-        PermissionOption("never", "Never", "reject_always", "never"),
-    )
-
-
-def _server_lines(server: ProjectServer) -> Iterator[str]:
-    name = sanitize_line(server.name)
-    if server.changed:
-        yield f"{name} is not what you agreed to before"
-    where = "runs on your machine" if server.transport == "stdio" else "will be connected to"
-    yield f"{name} {where}: `{sanitize_line(server.target)}`"
-    if server.cwd is not None:
-        yield f"{name} runs in `{sanitize_line(str(server.cwd))}`"
-    if server.passes:
-        yield f"{name} gets {', '.join(map(sanitize_line, server.passes))} of your environment"
-    if server.sets:
-        yield f"{name} is given {', '.join(map(sanitize_line, server.sets))}"
+    for scope, choice in zip(question.scopes, word_scopes(question), strict=True):
+        name = f"{choice.label} ({choice.note})" if choice.note else choice.label
+        yield PermissionOption(scope, name, "allow_once" if scope == "once" else "allow_always", scope)
 
 
 def _choice(question: ChoiceQuestion, *, writes: bool) -> PermissionRequest:
@@ -186,13 +141,12 @@ def _choice(question: ChoiceQuestion, *, writes: bool) -> PermissionRequest:
         for index, option in enumerate(question.options)
     ]
     if writes:
-        options.append(PermissionOption(WRITE, "Write an answer…", "allow_once"))
+        options.append(PermissionOption(WRITE, WRITE_ANSWER, "allow_once"))
     about = [f"- {option.label}: {option.description}" for option in question.options if option.description]
-    count = f" ({question.count})" if question.count else ""
     return PermissionRequest(
-        (question.header or "A question") + count,
+        choice_title(question),
         "other",
-        (*options, PermissionOption("no", "No answer", "reject_once")),
+        (*options, PermissionOption("no", NO_ANSWER, "reject_once")),
         _notes([question.question, *(["\n".join(about)] if about else [])]),
     )
 

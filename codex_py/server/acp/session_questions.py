@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from codex_py.protocol.questions import ApprovalQuestion, ChoiceQuestion, Question, SecretQuestion
+from codex_py.render.questions import secret_text
 from codex_py.server.acp.content import Json, text_content
 from codex_py.server.acp.forms import answer_form, read_answer, read_server_form, server_form
 from codex_py.server.acp.peer import Peer
@@ -122,8 +123,7 @@ class SessionQuestions:
 
 
 def _unseen(question: SecretQuestion) -> str:
-    why = f" ({question.why})" if question.why else ""
     return (
-        f"The skill {question.skill} needs the environment variable `{question.name}`{why}. This protocol has no way to"
-        " ask for a secret: set it where codex-py is started, and begin a new session."
+        f"{secret_text(question)} This protocol has no way to ask for a secret: set it where codex-py is started, and"
+        " begin a new session."
     )

@@ -21,6 +21,7 @@ from codex_py.protocol.questions import (
     SecretQuestion,
     answer_all,
 )
+from codex_py.render.questions import secret_text
 from codex_py.server.form_answers import read_form_content
 
 _INSTALL: Final = "skill_mcp_dependency_install"
@@ -129,8 +130,7 @@ def read_form(answer: Mapping[str, Any]) -> str | None:
 
 
 def secret(question: SecretQuestion) -> QuestionPayload:
-    text = f"The skill `{question.skill}` needs the environment variable `{question.name}`. {question.why}".strip()
-    question_payload = _question_object(question.id, question.name, text, None, is_secret=True)
+    question_payload = _question_object(question.id, question.name, secret_text(question), None, is_secret=True)
 
     def read(answer: Mapping[str, Any]) -> str | None:
         return _first_answer(answer, question.id) or None

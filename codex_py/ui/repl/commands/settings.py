@@ -14,6 +14,7 @@ from codex_py.core.model_choices import known_models, offered_models
 from codex_py.core.session_choices import name_session, name_trouble
 from codex_py.core.stored_sessions import find_stored
 from codex_py.errors import UserError
+from codex_py.paths import short_path
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import mode_of
 from codex_py.text.nearest import did_you_mean
@@ -22,7 +23,6 @@ from codex_py.ui.repl.panels.forms import Form
 from codex_py.ui.repl.panels.models import ModelChoice, choose_model, keep_sheet
 from codex_py.ui.repl.panels.policies import choose_approval, choose_sandbox
 from codex_py.ui.repl.panels.themes import choose_theme
-from codex_py.ui.repl.panels.wording import short_path
 from codex_py.ui.repl.slash import SlashCommand
 
 

@@ -8,12 +8,13 @@ from functools import partial
 from itertools import groupby
 from typing import Final, Literal, TypeAlias
 
+from codex_py.paths import short_path
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope
+from codex_py.render.questions import word_scopes
 from codex_py.text.sanitize import sanitize_line
 from codex_py.text.shell_line import script_and_shell
 from codex_py.ui.repl.panels.drawing import MAX_CHARACTERS
 from codex_py.ui.repl.panels.forms import GUTTER, Form, FormAsker, Option, Sheet, TextLine, needs_text
-from codex_py.ui.repl.panels.wording import short_path
 
 _Answer: TypeAlias = ApprovalScope | Literal["no", "say"]
 
@@ -111,17 +112,8 @@ def _fact(text: str, style: str = "menu.note") -> TextLine:
 
 
 def _scopes(question: ApprovalQuestion) -> Iterator[Option[_Answer]]:
-    again = "the same files" if question.files else "exactly this command"
-    pattern = sanitize_line(f"{shlex.join(question.pattern)} …")
-    if question.server:
-        again = pattern = "all calls of this tool"
-    options: dict[ApprovalScope, Option[_Answer]] = {
-        "once": Option("y", "Yes, this once", "once"),
-        "session": Option("s", "Yes, and for the rest of this session", "session", again),
-        "project": Option("p", "Yes, and from now on in this project", "project", pattern),
-        "always": Option("a", "Yes, and from now on everywhere", "always", pattern),
-    }
-    return (options[scope] for scope in question.scopes)
+    for scope, choice in zip(question.scopes, word_scopes(question), strict=True):
+        yield Option(choice.key, choice.label, scope, choice.note)
 
 
 def _message_form() -> Form:

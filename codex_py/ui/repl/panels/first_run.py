@@ -7,8 +7,8 @@ from typing import Final, Literal, TypeAlias
 
 from codex_py.config.load import LoadedConfig
 from codex_py.config.project import project_files
+from codex_py.paths import short_path
 from codex_py.ui.repl.panels.forms import Form, FormAsker, Option, Sheet, TextLine, needs_text
-from codex_py.ui.repl.panels.wording import short_path
 
 FirstChoice: TypeAlias = Literal["browser", "code", "key", "local", "offline", "quit"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from codex_py.paths import short_path
 from codex_py.protocol.live_process import LiveProcess
 from codex_py.text.shell_line import script_and_shell
 from codex_py.ui.repl.panels.forms import FormAsker, ListEntry, ListForm, Option, Sheet, TextLine
-from codex_py.ui.repl.panels.wording import short_path
 
 _SHOWN_LINES: Final = 4
 

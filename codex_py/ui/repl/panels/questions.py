@@ -7,23 +7,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 
+from codex_py.paths import short_path
 from codex_py.protocol import events
 from codex_py.protocol.questions import (
     ApprovalQuestion,
     ChoiceQuestion,
     McpInstallQuestion,
     PermissionsQuestion,
-    ProjectServer,
     ProjectServersQuestion,
     Question,
     SecretQuestion,
 )
-from codex_py.text.sanitize import sanitize_line
+from codex_py.render.questions import (
+    NO_ANSWER,
+    WRITE_ANSWER,
+    QuestionWording,
+    choice_title,
+    word_install,
+    word_permissions,
+    word_project_servers,
+)
 from codex_py.ui.repl.panels.approval import ask_approval
 from codex_py.ui.repl.panels.askers import NamedAsker
 from codex_py.ui.repl.panels.forms import GUTTER, Form, FormAsker, Option, Sheet, TextLine, needs_text
-from codex_py.ui.repl.panels.wording import short_path
 
 
 class QuestionQueue:
@@ -108,123 +116,35 @@ class QuestionQueue:
 async def ask(question: Question, asker: FormAsker, *, home: str = "", armed: bool = True) -> str | None:
     """Put one question to the user; the value of the `Answer` op."""
     asker = NamedAsker(asker, question.agent) if question.agent else asker
+    show_path = partial(short_path, home=home)
     match question:
         case ApprovalQuestion():
             return await ask_approval(question, asker, home=home, armed=armed)
         case PermissionsQuestion():
-            return await asker.choose(permissions_sheet(question, home=home), armed=armed)
+            return await asker.choose(_sheet(word_permissions(question, show_path), gutter=""), armed=armed)
         case McpInstallQuestion():
-            return await asker.choose(install_sheet(question), armed=armed)
+            return await asker.choose(_sheet(word_install(question)), armed=armed)
         case ProjectServersQuestion():
-            return await asker.choose(project_servers_sheet(question, home=home), armed=armed)
+            return await asker.choose(_sheet(word_project_servers(question, show_path)), armed=armed)
         case ChoiceQuestion():
             return await _ask_choice(question, asker, armed=armed)
         case SecretQuestion():
             return await asker.enter(secret_form(question))
 
 
-def permissions_sheet(question: PermissionsQuestion, *, home: str) -> Sheet[str | None]:
-    """Whether commands may do more; only `yes` grants it."""
-    wanted = [TextLine("use the network", "strong")] if question.network else []
-    wanted += [
-        TextLine(sanitize_line(f"write below {short_path(directory, home)}"), "strong") for directory in question.write
-    ]
+def _sheet(wording: QuestionWording, *, gutter: str = GUTTER) -> Sheet[str | None]:
+    """A question as a sheet; Enter says no at first."""
+    facts = [TextLine(fact.text, "warn" if fact.is_warning else "menu.note") for fact in wording.facts]
+    if wording.justification:
+        facts.append(TextLine(wording.justification, "menu.note", "model: "))
     return Sheet(
-        title="Let commands do more for the rest of this turn?",
-        subject=tuple(wanted),
-        facts=(TextLine(sanitize_line(question.reason), "menu.note", "model: "),) if question.reason else (),
-        options=(Option("y", "Yes, until the turn ends", "yes"), Option("n", "No", None)),
+        title=wording.title,
+        subject=tuple(TextLine(line, "strong", gutter) for line in wording.subject),
+        facts=tuple(facts),
+        options=tuple(Option(choice.key, choice.label, choice.value, choice.note) for choice in wording.choices),
         refusal=None,
-        default=1,
+        default=next(index for index, choice in enumerate(wording.choices) if choice.value is None),
     )
-
-
-def install_sheet(question: McpInstallQuestion) -> Sheet[str | None]:
-    """Whether MCP servers are added to the configuration."""
-    servers = question.servers
-    skills = list(dict.fromkeys(skill for server in servers for skill in server.skills))
-    title = f"Add the MCP server {servers[0].name}?" if len(servers) == 1 else f"Add {len(servers)} MCP servers?"
-    return Sheet(
-        title=title,
-        subject=tuple(
-            TextLine(
-                f"{server.transport if len(servers) == 1 else f'{server.name}, {server.transport}'}: {server.target}",
-                "strong",
-                GUTTER,
-            )
-            for server in servers
-        ),
-        facts=(
-            TextLine(f"needed by {', '.join(f'${skill}' for skill in skills)}", "menu.note"),
-            *(TextLine(line, "warn") for line in _install_effects(question)),
-            TextLine("added to your config.toml", "menu.note"),
-        ),
-        options=(
-            Option("y", "Yes, install now", "yes"),
-            Option("n", "No, go on without", None),
-            Option("d", "Never for this skill" if len(skills) == 1 else "Never for these skills", "never"),
-        ),
-        refusal=None,
-        default=1,
-    )
-
-
-def _install_effects(question: McpInstallQuestion) -> Iterator[str]:
-    transports = {server.transport for server in question.servers}
-    if "stdio" in transports:
-        yield "a command will run on your machine"
-    if transports - {"stdio"}:
-        yield "an address will be connected to"
-
-
-def project_servers_sheet(question: ProjectServersQuestion, *, home: str) -> Sheet[str | None]:
-    """Whether servers that the project names are started."""
-    servers = question.servers
-    is_single = len(servers) == 1
-    starts = tuple(_start_options(question))
-    return Sheet(
-        title=f"Start the project's MCP server {servers[0].name}?" if is_single else "Start the project's MCP servers?",
-        subject=tuple(
-            TextLine(server.target if is_single else f"{server.name}: {server.target}", "strong", GUTTER)
-            for server in servers
-        ),
-        facts=(
-            TextLine(sanitize_line(f"named by the files of {short_path(question.project, home)}"), "menu.note"),
-            *(line for server in servers for line in _project_server_facts(server, home)),
-            TextLine("remembered until what would run changes", "menu.note"),
-        ),
-        options=(
-            *starts,
-            Option("n", "No, not in this session", None),
-            Option("d", "Never as it is now" if is_single else "Never as they are now", "never"),
-        ),
-        refusal=None,
-        default=len(starts),
-    )
-
-
-def _start_options(question: ProjectServersQuestion) -> Iterator[Option[str | None]]:
-    if not question.has_commands:
-        yield Option("y", "Yes, start", "yes")
-        return
-    yield Option("y", "Yes, start in the sandbox", "yes")
-    yield Option("w", "Yes, in the sandbox with network access", "network")
-    yield Option("o", "Yes, outside the sandbox, as you", "outside")
-
-
-def _project_server_facts(server: ProjectServer, home: str) -> Iterator[TextLine]:
-    if server.changed:
-        yield TextLine(f"{server.name} is not what you agreed to before", "warn")
-    if server.transport == "stdio":
-        yield TextLine(f"{server.name} runs on your machine", "warn")
-    else:
-        yield TextLine(f"{server.name} is an address that will be connected to", "warn")
-    if server.cwd is not None:
-        yield TextLine(sanitize_line(f"in {short_path(server.cwd, home)}"), "menu.note")
-    if server.passes:
-        yield TextLine(sanitize_line(f"gets {', '.join(server.passes)} of your environment"), "warn")
-    if server.sets:
-        yield TextLine(sanitize_line(f"with {', '.join(server.sets)}"), "menu.note")
 
 
 def secret_form(question: SecretQuestion) -> Form:
@@ -266,9 +186,9 @@ def choice_sheet(question: ChoiceQuestion) -> Sheet[int | None]:
         Option("", option.label, index, option.description) for index, option in enumerate(question.options)
     ]
     return Sheet(
-        title=" · ".join(filter(None, [question.header or "A question", question.count])),
+        title=choice_title(question),
         subject=(TextLine(question.question),),
-        options=(*options, Option("", "Write an answer…", -1), Option("", "No answer", None)),
+        options=(*options, Option("", WRITE_ANSWER, -1), Option("", NO_ANSWER, None)),
         refusal=None,
         escape="no answer",
         default=len(options) + 1,

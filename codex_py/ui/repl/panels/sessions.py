@@ -17,10 +17,10 @@ from codex_py.core.session_choices import (
     offered_sessions,
 )
 from codex_py.errors import UserError
+from codex_py.paths import short_path
 from codex_py.text.age import describe_age
 from codex_py.ui.repl.panels.forms import Form, FormAsker, ListEntry, ListForm, Option, Sheet, TextLine
 from codex_py.ui.repl.panels.picker import PickerAction, PickerPanel
-from codex_py.ui.repl.panels.wording import short_path
 
 _TITLES: Final = {"resume": "Resume a session", "fork": "Fork a session"}
 _SHOWN_PROMPT: Final = 2000

@@ -9,13 +9,13 @@ from typing import Final, NamedTuple
 from codex_py.config.load import ConfigRequest
 from codex_py.core.skill_admin import SkillAdmin, look_at_skills, window_for
 from codex_py.core.skill_sources import skill_rules
+from codex_py.paths import short_path
 from codex_py.skills.doctor import Examination, examine
 from codex_py.skills.model import Skill
 from codex_py.skills.render import SkillShare
 from codex_py.skills.usage import SkillUsage, read_usage
 from codex_py.text.age import describe_age
 from codex_py.ui.repl.panels.forms import ListEntry, ListForm, TextLine
-from codex_py.ui.repl.panels.wording import short_path
 
 _ON: Final = "[x]"
 _OFF: Final = "[ ]"

@@ -1,0 +1,156 @@
+"""The wording of a session's questions: what is asked, what it is about, and the answers. A front end gives it a form.
+
+Texts from outside are made harmless, except in `subject`, which a front end quotes as a whole.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from codex_py.protocol.questions import (
+    ApprovalQuestion,
+    ApprovalScope,
+    ChoiceQuestion,
+    McpInstallQuestion,
+    PermissionsQuestion,
+    ProjectServer,
+    ProjectServersQuestion,
+    SecretQuestion,
+)
+from codex_py.text.sanitize import sanitize_line
+
+WRITE_ANSWER: Final = "Write an answer…"
+NO_ANSWER: Final = "No answer"
+
+
+class Choice(NamedTuple):
+    """An answer: its `value` for the session, None for a no, and the letter that gives it in a terminal."""
+
+    value: str | None
+    label: str
+    note: str = ""
+    key: str = ""
+
+
+class Fact(NamedTuple):
+    text: str
+    is_warning: bool = False
+
+
+class QuestionWording(NamedTuple):
+    """`subject` is what a yes allows, a line each; of the choices the one without a value is the default.
+
+    `justification` is what the model says about it.
+    """
+
+    title: str
+    subject: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    choices: tuple[Choice, ...]
+    justification: str = ""
+
+
+def word_permissions(question: PermissionsQuestion, show_path: Callable[[Path], str]) -> QuestionWording:
+    """Whether commands may do more."""
+    network = ("use the network",) if question.network else ()
+    return QuestionWording(
+        "Let commands do more for the rest of this turn?",
+        (*network, *(sanitize_line(f"write below {show_path(directory)}") for directory in question.write)),
+        (),
+        (Choice("yes", "Yes, until the turn ends", key="y"), Choice(None, "No", key="n")),
+        sanitize_line(question.reason),
+    )
+
+
+def word_install(question: McpInstallQuestion) -> QuestionWording:
+    """Whether MCP servers are added to the configuration."""
+    servers = question.servers
+    is_single = len(servers) == 1
+    skills = list(dict.fromkeys(skill for server in servers for skill in server.skills))
+    transports = {server.transport for server in servers}
+    facts = [Fact(sanitize_line(f"needed by {', '.join(f'${skill}' for skill in skills)}"))]
+    facts += [Fact("a command will run on your machine", True)] if "stdio" in transports else []
+    facts += [Fact("an address will be connected to", True)] if transports - {"stdio"} else []
+    return QuestionWording(
+        sanitize_line(f"Add the MCP server {servers[0].name}?") if is_single else f"Add {len(servers)} MCP servers?",
+        tuple(
+            f"{server.transport if is_single else f'{server.name}, {server.transport}'}: {server.target}"
+            for server in servers
+        ),
+        (*facts, Fact("added to your config.toml")),
+        (
+            Choice("yes", "Yes, install now", key="y"),
+            Choice(None, "No, go on without", key="n"),
+            Choice("never", "Never for this skill" if len(skills) == 1 else "Never for these skills", key="d"),
+        ),
+    )
+
+
+def word_project_servers(question: ProjectServersQuestion, show_path: Callable[[Path], str]) -> QuestionWording:
+    """Whether servers that the project names are started."""
+    servers = question.servers
+    is_single = len(servers) == 1
+    name = sanitize_line(servers[0].name)
+    facts = [fact for server in servers for fact in _server_facts(server, show_path)]
+    project = sanitize_line(show_path(question.project))
+    return QuestionWording(
+        f"Start the project's MCP server {name}?" if is_single else "Start the project's MCP servers?",
+        tuple(server.target if is_single else f"{server.name}: {server.target}" for server in servers),
+        (Fact(f"named by the files of {project}"), *facts, Fact("remembered until what would run changes")),
+        (
+            *_start_choices(question),
+            Choice(None, "No, not in this session", key="n"),
+            Choice("never", "Never as it is now" if is_single else "Never as they are now", key="d"),
+        ),
+    )
+
+
+def word_scopes(question: ApprovalQuestion) -> Iterator[Choice]:
+    """The ways to say yes to an approval."""
+    again = "the same files" if question.files else "exactly this command"
+    pattern = sanitize_line(f"{shlex.join(question.pattern)} …")
+    if question.server:
+        again = pattern = "all calls of this tool"
+    choices: dict[ApprovalScope, Choice] = {
+        "once": Choice("once", "Yes, this once", key="y"),
+        "session": Choice("session", "Yes, and for the rest of this session", again, "s"),
+        "project": Choice("project", "Yes, and from now on in this project", pattern, "p"),
+        "always": Choice("always", "Yes, and from now on everywhere", pattern, "a"),
+    }
+    return (choices[scope] for scope in question.scopes)
+
+
+def choice_title(question: ChoiceQuestion) -> str:
+    """The heading of a question with options, and which of how many it is."""
+    return " · ".join(filter(None, [question.header or "A question", question.count]))
+
+
+def secret_text(question: SecretQuestion) -> str:
+    """Which variable a skill needs, and why, for a front end without a form for it."""
+    return f"The skill `{question.skill}` needs the environment variable `{question.name}`. {question.why}".strip()
+
+
+def _start_choices(question: ProjectServersQuestion) -> Iterator[Choice]:
+    if not question.has_commands:
+        yield Choice("yes", "Yes, start", key="y")
+        return
+    yield Choice("yes", "Yes, start in the sandbox", key="y")
+    yield Choice("network", "Yes, in the sandbox with network access", key="w")
+    yield Choice("outside", "Yes, outside the sandbox, as you", key="o")
+
+
+def _server_facts(server: ProjectServer, show_path: Callable[[Path], str]) -> Iterator[Fact]:
+    name = sanitize_line(server.name)
+    if server.changed:
+        yield Fact(f"{name} is not what you agreed to before", True)
+    where = "runs on your machine" if server.transport == "stdio" else "is an address that will be connected to"
+    yield Fact(f"{name} {where}", True)
+    if server.cwd is not None:
+        yield Fact(sanitize_line(f"in {show_path(server.cwd)}"))
+    if server.passes:
+        yield Fact(sanitize_line(f"gets {', '.join(server.passes)} of your environment"), True)
+    if server.sets:
+        yield Fact(sanitize_line(f"with {', '.join(server.sets)}"))
