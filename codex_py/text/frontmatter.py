@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from codex_py.errors import CodexError
-from codex_py.text.plain_yaml import Plain, read_plain_yaml
-
-__all__ = ["Frontmatter", "Plain", "YamlRefused", "YamlValue", "parse_yaml", "repair_yaml", "split_frontmatter"]
 
 MAX_BYTES: Final = 64 * 1024
 MAX_DEPTH: Final = 32
@@ -29,6 +26,12 @@ _MOVED_BY: Final = 0xF0000
 _MOVED: Final = f"[{chr(_MOVED_BY)}-{chr(_MOVED_BY + 0xFFFF)}]"
 _COMMENT: Final = r"(?:^|\s)#"
 _COLON: Final = r":\s"
+
+
+class Plain(str):
+    """A scalar written without quotes, where `true` is a boolean and not a word."""
+
+    __slots__ = ()
 
 
 class YamlRefused(CodexError):
@@ -67,8 +70,6 @@ def parse_yaml(text: str) -> YamlValue:
     """
     if len(text) > MAX_BYTES or len(text.encode(errors="surrogatepass")) > MAX_BYTES:
         raise YamlRefused(f"longer than {MAX_BYTES // 1024} KiB")
-    if (simple := read_plain_yaml(text)) is not None:
-        return cast("YamlValue", simple)
     import yaml
 
     parser: Any = yaml

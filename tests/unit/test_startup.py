@@ -61,9 +61,23 @@ def imported(place: Place, *arguments: str) -> set[str]:
     return names | {name.split(".")[0] for name in names}
 
 
+def cache_skills(place: Place) -> None:
+    """Have the skills cached. What the first run has just installed may change unseen, so it is read once more."""
+    for _ in ("install", "read"):
+        assert run(place, "skills", "list").status == 0
+
+
+def test_bundled_skills_come_from_the_cache(place: Place) -> None:
+    place.write(".agents/skills/own/SKILL.md", "---\nname: own\ndescription: Use it here.\n---\nbody\n")
+    cache_skills(place)
+    names = imported(place, "exec", "--offline", "go")
+    assert {"codex_py.skills.scan", "codex_py.skills.reading", "codex_py.text.frontmatter", "yaml"} & names == set()
+
+
 @pytest.mark.parametrize("flags", [[], ["--json"], ["-s", "workspace-write"]])
 def test_nothing_heavy_is_imported_before_the_first_request(place: Place, flags: list[str]) -> None:
     # The answer ends the turn at once, so that all that was imported was imported for the request.
+    cache_skills(place)
     with FakeResponses(api_error(400, "enough")) as model:
         place.use_model(model.base_url)
         names = imported(place, "exec", *flags, "go")
@@ -82,6 +96,7 @@ def test_the_offline_model_is_not_imported_for_another_one(place: Place) -> None
 
 
 def test_a_command_does_not_bring_the_terminal_interface(place: Place) -> None:
+    cache_skills(place)
     with FakeResponses([call("c", "exec_command", {"cmd": "true"})], [say("done")]) as model:
         place.use_model(model.base_url)
         names = imported(place, "exec", "go")
@@ -95,6 +110,7 @@ def test_the_version_costs_next_to_nothing(place: Place) -> None:
 
 
 def test_a_known_mcp_server_brings_no_library_before_the_first_request(place: Place) -> None:
+    cache_skills(place)
     with FakeResponses(api_error(400, "enough")) as model:
         place.use_model(model.base_url, odd("s", "good"))
         learn(place, "s")
@@ -117,6 +133,7 @@ def test_hooks_cost_nothing_where_there_are_none(place: Place) -> None:
 
 def test_hooks_bring_no_library_before_the_first_request(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry("true", "Bash")], SessionStart=[entry("echo hello")])
+    cache_skills(place)
     with FakeResponses(api_error(400, "enough")) as model:
         place.use_model(model.base_url)
         names = imported(place, "exec", "go")
@@ -132,7 +149,7 @@ def test_a_plugin_with_a_known_server_brings_no_library_either(place: Place, tmp
     with FakeResponses(api_error(400, "enough")) as model:
         place.use_model(model.base_url, enabled())
         learn(place, "theirs")
-        run(place, "skills", "list")
+        cache_skills(place)
         names = imported(place, "exec", "go")
 
     assert "mcp__theirs__reads" in tool_names(model.requests[0].body)
