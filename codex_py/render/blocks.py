@@ -75,10 +75,6 @@ class BlockCutter:
         return "\n".join([*head, *reversed(lines)])
 
     @property
-    def in_code(self) -> bool:
-        return self._fence is not None
-
-    @property
     def wants_gap(self) -> bool:
         """Whether the open block stands apart from the one before."""
         return not self._dense
