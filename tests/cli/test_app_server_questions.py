@@ -10,7 +10,7 @@ import pytest
 from tests.support.agents import cast, spawn, wait
 from tests.support.app_client import AppClient, Json, app_server, deciding
 from tests.support.fake_responses import FakeResponses, call, custom_call, say
-from tests.support.home import Place
+from tests.support.home import Place, toml_value
 from tests.support.mcp_servers import everything, odd
 
 ASKING: Json = {"sandbox": "read-only", "approvalPolicy": "on-request"}
@@ -257,6 +257,22 @@ def test_a_server_that_asks_while_the_thread_opens_is_refused_at_once(place: Pla
 
     assert client.asked == []
     assert [(item["tool"], item["status"]) for item in client.items("mcpToolCall")] == [("decline", "completed")]
+
+
+def test_a_projects_server_says_all_that_a_yes_allows(place: Place) -> None:
+    place.write(".codex/config.toml", odd("theirs", "good", cwd=str(place.repo), env={"LEVEL": "1"}))
+    trusted = f'[projects.{toml_value(str(place.repo))}]\ntrust_level = "trusted"\n'
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url, trusted)
+        with app_server(place, decide=lambda _: {"answers": {}}) as client:
+            client.turn(client.open(place), "go")
+            client.close()
+
+    [request] = client.asked
+    question = asked(client, request)
+    facts = question["question"].split("; ")
+    assert question["header"] == "Start the project's MCP server theirs?"
+    assert {"theirs runs on your machine", f"in {place.repo}", "with LEVEL=1"} <= set(facts)
 
 
 @pytest.mark.parametrize(("answer", "status"), [("Allow once", "completed"), ("Decline", "failed"), (None, "failed")])

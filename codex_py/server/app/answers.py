@@ -21,8 +21,9 @@ from codex_py.protocol.questions import (
     SecretQuestion,
     answer_all,
 )
-from codex_py.render.questions import secret_text
+from codex_py.render.questions import secret_text, word_project_servers
 from codex_py.server.form_answers import read_form_content
+from codex_py.text.sanitize import sanitize_line
 
 _INSTALL: Final = "skill_mcp_dependency_install"
 _AMENDED: Final = "acceptWithExecpolicyAmendment"
@@ -139,10 +140,8 @@ def secret(question: SecretQuestion) -> QuestionPayload:
 
 
 def project_servers(question: ProjectServersQuestion) -> QuestionPayload:
-    shown = "; ".join(
-        _server(server.name, server.target, server.passes, changed=server.changed) for server in question.servers
-    )
-    text = f"The files of {question.project} name MCP servers: {shown}"
+    wording = word_project_servers(question, str)
+    text = "; ".join((*map(sanitize_line, wording.subject), *(fact.text for fact in wording.facts)))
     starts = [("Start", "now, and as long as they stay what they are", "yes")]
     if question.has_commands:
         starts[0] = ("Start", "in the sandbox, now and as long as they stay what they are", "yes")
@@ -153,7 +152,7 @@ def project_servers(question: ProjectServersQuestion) -> QuestionPayload:
     never = ("Never", "not as they are now", "never")
     options = [(label, about) for label, about, _ in (*starts, ("Not now", "not in this session", ""), never)]
     meaning = {label: answer for label, _, answer in (*starts, never)}
-    return _question_payload(question.id, "Start the project's MCP servers?", text, options, meaning.get)
+    return _question_payload(question.id, wording.title, text, options, meaning.get)
 
 
 def install(question: McpInstallQuestion) -> QuestionPayload:
@@ -243,8 +242,3 @@ def _is_text(value: object) -> bool:
 
 def _scope(question: ApprovalQuestion, scope: ApprovalScope) -> ApprovalScope | None:
     return scope if scope in question.scopes else None
-
-
-def _server(name: str, target: str, passes: Sequence[str], *, changed: bool) -> str:
-    more = f", gets {', '.join(passes)} of your environment" if passes else ""
-    return f"{name}: {target}{more}" + (" (not what you agreed to before)" if changed else "")
