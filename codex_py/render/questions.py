@@ -24,6 +24,9 @@ from codex_py.text.sanitize import sanitize_line
 
 WRITE_ANSWER: Final = "Write an answer…"
 NO_ANSWER: Final = "No answer"
+CARRY_OUT: Final = "Carry out this plan?"
+CARRY_OUT_YES: Final = "Yes, leave plan mode and do it"
+CARRY_OUT_NO: Final = "No, go on planning"
 
 
 class Choice(NamedTuple):

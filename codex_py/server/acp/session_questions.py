@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from codex_py.protocol.questions import ApprovalQuestion, ChoiceQuestion, Question, SecretQuestion
-from codex_py.render.questions import secret_text
+from codex_py.render.questions import CARRY_OUT, CARRY_OUT_NO, CARRY_OUT_YES, secret_text
 from codex_py.server.acp.content import Json, text_content
 from codex_py.server.acp.forms import answer_form, read_answer, read_server_form, server_form
 from codex_py.server.acp.peer import Peer
@@ -16,11 +16,11 @@ from codex_py.server.acp.session_updates import SessionUpdates
 from codex_py.server.live_thread import LiveThread
 
 _PLAN: Final = PermissionRequest(
-    "Carry out this plan?",
+    CARRY_OUT,
     "switch_mode",
     (
-        PermissionOption("yes", "Yes, leave plan mode and do it", "allow_once", "yes"),
-        PermissionOption("no", "No, go on planning", "reject_once"),
+        PermissionOption("yes", CARRY_OUT_YES, "allow_once", "yes"),
+        PermissionOption("no", CARRY_OUT_NO, "reject_once"),
     ),
 )
 

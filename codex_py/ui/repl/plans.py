@@ -7,18 +7,19 @@ from typing import Final, Literal, TypeAlias
 
 from codex_py.protocol import events
 from codex_py.protocol.ops import AcceptPlan
+from codex_py.render.questions import CARRY_OUT, CARRY_OUT_NO, CARRY_OUT_YES
 from codex_py.ui.repl.panels.forms import Form, FormAsker, Option, Sheet
 from codex_py.ui.repl.tasks import SideTasks
 
 _Verdict: TypeAlias = Literal["yes", "with", "no"]
 
 _SHEET: Final[Sheet[_Verdict]] = Sheet(
-    title="Carry out this plan?",
+    title=CARRY_OUT,
     subject=(),
     options=(
-        Option("y", "Yes, leave plan mode and do it", "yes"),
+        Option("y", CARRY_OUT_YES, "yes"),
         Option("w", "Yes, with more instructions", "with"),
-        Option("n", "No, go on planning", "no"),
+        Option("n", CARRY_OUT_NO, "no"),
     ),
     refusal="no",
     default=2,
