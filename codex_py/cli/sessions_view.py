@@ -10,7 +10,7 @@ from typing import Any, Final, TextIO
 
 from codex_py.cli.tables import print_json, print_table
 from codex_py.protocol.items import CallOutput, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
-from codex_py.protocol.readable import arguments_of, command_of, is_host_text, output_of
+from codex_py.protocol.readable import command_of, is_host_text, output_of, patch_of
 from codex_py.rollout.summary import SessionSummary
 from codex_py.rollout.transcript import TranscriptCompaction, TranscriptEntry, TranscriptFailure, TranscriptItem
 from codex_py.text.age import describe_age
@@ -177,7 +177,7 @@ def _call_lines(call: ToolCall) -> Iterator[str]:
     if command is not None:
         yield from ("exec", sanitize(command))
     elif call.name == "apply_patch":
-        yield from ("apply patch", sanitize(call.arguments if call.custom else str(arguments_of(call).get("input"))))
+        yield from ("apply patch", sanitize(patch_of(call)))
     else:
         yield f"{sanitize_line(call.name)} {sanitize_line(call.arguments)}"
 

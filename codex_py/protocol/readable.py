@@ -42,6 +42,11 @@ def arguments_of(call: ToolCall) -> Mapping[str, Any]:
         return {}
 
 
+def patch_of(call: ToolCall) -> str:
+    """The patch of an `apply_patch` call, which may be free text or an argument."""
+    return call.arguments if call.custom else str(arguments_of(call).get("input", ""))
+
+
 def command_of(call: ToolCall) -> str | None:
     """The command that a call runs; None when it runs none."""
     arguments = arguments_of(call)

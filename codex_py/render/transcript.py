@@ -17,6 +17,7 @@ from codex_py.protocol.readable import (
     command_of,
     is_host_text,
     outputs_by_call,
+    patch_of,
     without_pictures,
     without_plan_tags,
 )
@@ -138,7 +139,7 @@ def _render_call(call: ToolCall, output: str | None, cwd: Path, *, expanded: boo
         case PatchFinished(output=reason) if reason.startswith(_NOT_TRIED):
             return render_refused_patch(reason, expanded=expanded)
         case PatchFinished(changes=()):
-            return render_unreadable_patch(call.arguments if call.custom else str(arguments_of(call).get("input", "")))
+            return render_unreadable_patch(patch_of(call))
         case ToolCallFinished():
             return render_tool_call(event.replace(tool=call.name), expanded=expanded, server=call.namespace or "")
         case _:

@@ -15,6 +15,7 @@ from codex_py.protocol.readable import (
     command_of,
     is_host_text,
     outputs_by_call,
+    patch_of,
     plan_of,
     without_pictures,
     without_plan_tags,
@@ -75,12 +76,11 @@ def call_event(
 
     How long a call took is below zero where the output does not tell.
     """
-    arguments = arguments_of(call)
     if call.name == "apply_patch":
-        patch = call.arguments if call.custom else str(arguments.get("input", ""))
         ok = output is not None and patch_succeeded(output)
-        return events.PatchFinished(call.call_id, changes_in_patch(patch, cwd), ok, patch_report(output))
+        return events.PatchFinished(call.call_id, changes_in_patch(patch_of(call), cwd), ok, patch_report(output))
     if call.name == "update_plan" and was_answered(output):
+        arguments = arguments_of(call)
         return events.PlanUpdated(plan_of(arguments.get("plan")), str(arguments.get("explanation") or ""))
     command = command_of(call) if call.name in SHELL_TOOLS else None
     if command is None:
