@@ -235,7 +235,6 @@ LAZY: Final = {
     ("text/frontmatter.py", "yaml"),
     # Only when a tool is called.
     ("tools/arguments.py", "pydantic"),
-    ("tools/command_line.py", "codex_py.tools.exec_command_arguments"),
     ("tools/lazy.py", "codex_py.tools.request_permissions"),
     ("tools/lazy.py", "codex_py.tools.request_user_input"),
     ("tools/lazy.py", "codex_py.tools.shell"),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Model = TypeVar("Model", bound=BaseModel)
 
-_PREFIX: Final = "failed to parse function arguments"
+PARSE_FAILED: Final = "failed to parse function arguments"
 _SHOWN: Final = 60
 _EXPECTED: Final = {
     "string_type": "a string",
@@ -44,41 +44,20 @@ def parse_arguments(call: ToolCall, model: type[Model]) -> Model:
     from pydantic import ValidationError  # the seam: already loaded, since `model` is a pydantic class
 
     try:
-        return model.model_validate(_arguments(call))
+        return model.model_validate(decode_arguments(call))
     except ValidationError as error:
         faults = [_fault(cast("Mapping[str, Any]", fault)) for fault in error.errors(include_url=False)]
-        raise ToolError(f"{_PREFIX}: {'; '.join(faults)}") from None
+        raise ToolError(f"{PARSE_FAILED}: {'; '.join(faults)}") from None
 
 
-def plain_arguments(call: ToolCall, fields: Mapping[str, type], *, needed: str) -> dict[str, Any] | None:
-    """The call's arguments when they are exactly of these types and nothing else, `needed` among them.
-
-    None for all others, which `parse_arguments` judges. What this gives, it would give as well.
-    """
-    arguments = _arguments(call)
-    if needed not in arguments:
-        return None
-    for name, value in arguments.items():
-        # `True` is an int to Python, and half a surrogate pair a string.
-        if type(value) is not fields.get(name) or (isinstance(value, str) and not _is_unicode(value)):
-            return None
-    return arguments
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        return text.isascii() or bool(text.encode())
-    except UnicodeEncodeError:
-        return False
-
-
-def _arguments(call: ToolCall) -> dict[str, Any]:
+def decode_arguments(call: ToolCall) -> dict[str, Any]:
+    """The call's arguments without those that are null. Raises `ToolError` for what is not a JSON object."""
     try:
         value = decode_json(call.arguments or "{}")
     except ValueError as error:
-        raise ToolError(f"{_PREFIX}: not JSON: {error}") from None
+        raise ToolError(f"{PARSE_FAILED}: not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise ToolError(f"{_PREFIX}: not a JSON object: `{_shown(value)}`")
+        raise ToolError(f"{PARSE_FAILED}: not a JSON object: `{show_value(value)}`")
     # A null stands for a field that is not there.
     return {key: field for key, field in cast("dict[str, Any]", value).items() if field is not None}
 
@@ -97,10 +76,11 @@ def _fault(fault: Mapping[str, Any]) -> str:
         expected = _EXPECTED.get(fault["type"], "")
     if not expected:
         return f"`{name}`: {str(fault['msg']).lower()}"
-    return f"`{name}` must be {expected}, found `{_shown(fault['input'])}`"
+    return f"`{name}` must be {expected}, found `{show_value(fault['input'])}`"
 
 
-def _shown(value: object) -> str:
+def show_value(value: object) -> str:
+    """A value as an error message quotes it: one line, cut where it is long."""
     try:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     except RecursionError:

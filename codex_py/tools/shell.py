@@ -16,8 +16,7 @@ from codex_py.protocol.items import ToolCall
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.command_line import command_of
 from codex_py.tools.exec_command import ExecCommand
-from codex_py.tools.exec_command_arguments import Whole
-from codex_py.tools.shell_command import DEFAULT_TIMEOUT_MS, apply_found, wait_at_most
+from codex_py.tools.shell_command import DEFAULT_TIMEOUT_MS, Whole, apply_found, wait_at_most
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 _SHELLS: Final = ("bash", "zsh", "sh")

@@ -5,9 +5,9 @@ Imports pydantic: loaded at the first call.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import AliasChoices, BaseModel, Field
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 
 from codex_py.errors import ToolError
 from codex_py.patch.intercept import PatchInCommand, find_patch_in_command
@@ -18,13 +18,20 @@ from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.command_line import CommandArguments, command_of
 from codex_py.tools.exec_command import AwaitCommand, CommandReporter, ExecCommand
-from codex_py.tools.exec_command_arguments import Whole
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 DEFAULT_TIMEOUT_MS: Final = 10_000
 
 _MAX_TIMEOUT_MS: Final = 24 * 3600 * 1000
 _TIMED_OUT: Final = 124
+
+
+def _whole(value: object) -> object:
+    """A float without its fraction: models write `500.0`, and half a millisecond matters to nobody."""
+    return int(value) if isinstance(value, float) and value == value and abs(value) < 2**53 else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
 
 
 class ShellCommandArguments(BaseModel):

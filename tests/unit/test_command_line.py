@@ -1,4 +1,4 @@
-"""Arguments of commands are read without pydantic where they are plain, and always to the same result."""
+"""Arguments of commands are read without pydantic, by the rules of the tools that use it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,29 @@ from codex_py.errors import ToolError
 from codex_py.protocol.items import ToolCall
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.command_line import CommandArguments, StdinArguments, command_of, read_command, read_text
-from codex_py.tools.exec_command_arguments import ExecCommandArguments, WriteStdinArguments
+from tests.support.argument_models import ExecCommandArguments, WriteStdinArguments
 
-ODD = [None, True, False, 0, 1, -5, 10**30, 2.5, 500.0, "", "x", "ü", "\ud800", "use_default", "require_escalated"]
+ODD = [
+    None,
+    True,
+    False,
+    0,
+    1,
+    -5,
+    10**30,
+    2.5,
+    500.0,
+    "",
+    "x",
+    "ü",
+    "500.0",
+    "12",
+    "1.5",
+    "yes",
+    "OFF",
+    "use_default",
+    "require_escalated",
+]
 ODDER: list[Any] = [[], ["npm", "ci"], [1], {}, {"a": 1}]
 
 
@@ -56,3 +76,12 @@ def test_typed_text_is_read_as_pydantic_reads_it(field: str) -> None:
 def test_what_is_no_object_is_told_alike(text: str) -> None:
     call = ToolCall("c", "exec_command", text)
     assert outcome(read_command, call) == outcome(judged_command, call)
+
+
+@pytest.mark.parametrize("field", ["cmd", "workdir", "shell", "justification", "login", "prefix_rule"])
+def test_half_a_surrogate_pair_is_refused_in_one_line(field: str) -> None:
+    value = ["\ud800"] if field == "prefix_rule" else "\ud800"
+    message = outcome(read_command, called({"cmd": "ls", field: value}))
+    assert isinstance(message, str)
+    assert message.startswith(f"failed to parse function arguments: `{field}")
+    assert message.endswith("found `\\ud800`")

@@ -16,8 +16,8 @@ from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import ReadOnly, WorkspaceWrite
 from codex_py.protocol.questions import ApprovalQuestion, Question
 from codex_py.tools.exec_command import ExecCommand
-from codex_py.tools.exec_command_arguments import ExecCommandArguments, WriteStdinArguments
 from codex_py.tools.write_stdin import WriteStdin
+from tests.support.argument_models import ExecCommandArguments, WriteStdinArguments
 from tests.unit.command_builders import Session, is_alive, output_of, reply, session_id_of
 
 BROKEN = "failed to parse function arguments"

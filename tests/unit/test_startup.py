@@ -154,3 +154,15 @@ def test_a_plugin_with_a_known_server_brings_no_library_either(place: Place, tmp
 
     assert "mcp__theirs__reads" in tool_names(model.requests[0].body)
     assert names & WAIT == set()
+
+
+def test_no_call_of_a_command_brings_pydantic(place: Place) -> None:
+    odd_call = {"cmd": "true", "yield_time_ms": "500", "justification": "why", "prefix_rule": ["true"], "more": 1}
+    with FakeResponses(
+        [call("c1", "exec_command", odd_call)], [call("c2", "exec_command", {})], [say("done")]
+    ) as model:
+        place.use_model(model.base_url)
+        names = imported(place, "exec", "go")
+
+    assert "missing field `cmd`" in model.requests[-1].output_of("c2")
+    assert "pydantic" not in names

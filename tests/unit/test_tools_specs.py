@@ -10,7 +10,6 @@ from pydantic import BaseModel
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.tools.apply_patch import ApplyPatch
 from codex_py.tools.exec_command import ExecCommand
-from codex_py.tools.exec_command_arguments import ExecCommandArguments, WriteStdinArguments
 from codex_py.tools.lazy import make_hidden_tools, make_shown_tools
 from codex_py.tools.registry import ToolRegistry
 from codex_py.tools.request_permissions import RequestPermissionsArguments
@@ -21,6 +20,7 @@ from codex_py.tools.spec import Tool
 from codex_py.tools.update_plan import UpdatePlanArguments
 from codex_py.tools.view_image import ViewImageArguments
 from codex_py.tools.write_stdin import WriteStdin
+from tests.support.argument_models import ExecCommandArguments, WriteStdinArguments
 
 MODELS: dict[str, type[BaseModel]] = {
     "exec_command": ExecCommandArguments,

@@ -1,18 +1,12 @@
-"""What the model may pass to `exec_command` and `write_stdin`. Imports pydantic: loaded at the first call of either."""
+"""The arguments of `exec_command` and `write_stdin` as pydantic models, to compare what is read with."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, Field
 
-
-def _whole(value: object) -> object:
-    """A float without regard to its fraction: models write `500.0`, and half a millisecond matters to nobody."""
-    return int(value) if isinstance(value, float) and value == value and abs(value) < 2**53 else value
-
-
-Whole = Annotated[int, BeforeValidator(_whole)]
+from codex_py.tools.shell_command import Whole
 
 
 class ExecCommandArguments(BaseModel):
