@@ -1,4 +1,4 @@
-"""Finding the programs that we start for ourselves, outside the sandbox.
+"""Finding the programs that we start for ourselves, outside the sandbox, and whether the user sits at this machine.
 
 A `PATH` may name directories of a project (an activated virtual environment): what lies there comes from a repository
 or from a command of the model, and must not run for us.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from codex_py.errors import UserError
 from codex_py.paths import is_file, is_there, places_on_the_way, real_path
@@ -103,3 +103,11 @@ def project_directory(directory: Path) -> Path:
 def _directories(path: str) -> list[str]:
     """The directories of a `PATH`; a relative one would mean something else in every directory."""
     return [directory for directory in path.split(os.pathsep) if directory.startswith("/")]
+
+
+_SIGNS: Final = ("SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT")
+
+
+def is_over_ssh(env: Mapping[str, str]) -> bool:
+    """Whether the user sits at another machine: its browser and its clipboard are not this one's."""
+    return any(env.get(name) for name in _SIGNS)

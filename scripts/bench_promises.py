@@ -78,7 +78,7 @@ def hostile_session_line(_: Program) -> float:
 
 
 def large_event(_: Program) -> float:
-    from codex_py.model.sse import SseParser
+    from codex_py.model.answer import SseParser
 
     parser = SseParser()
     chunks = [b"data: ", *[b"x" * 65536] * 800, b"\n\n"]

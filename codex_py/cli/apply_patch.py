@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, Final, TextIO
 
-from codex_py.core.patch_command import apply_patch_by_hand
 from codex_py.errors import ToolError
+from codex_py.services.working_tree import apply_patch_by_hand
 from codex_py.text.sanitize import sanitize
 
 # One byte more than a patch may have, so that too long is not mistaken for complete.

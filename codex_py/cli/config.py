@@ -11,17 +11,14 @@ from typing import Annotated, Any, Final, TextIO
 
 import typer
 
-from codex_py.cli import typer_options as options
-from codex_py.cli.settings import working_directory
-from codex_py.cli.typer_command import run_command
-from codex_py.config.checking import check_tree, unknown_key
+from codex_py.cli.options import working_directory
+from codex_py.cli.typer_command import IgnoreUserConfig, Overrides, Profile, StrictConfig, WorkingDirectory, run_command
 from codex_py.config.edit import set_value
 from codex_py.config.effective import EffectiveValue, effective_values
 from codex_py.config.keys import dotted, parse_key, toml_value
 from codex_py.config.layers import Layer, LayerSource, nested
-from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
-from codex_py.config.overrides import parse_override
-from codex_py.config.reader import SCHEMA
+from codex_py.config.load import ConfigRequest, LoadedConfig, load_config, parse_override
+from codex_py.config.reader import SCHEMA, check_tree, unknown_key
 from codex_py.core.hook_sources import hook_faults
 from codex_py.errors import ConfigError, UsageError
 from codex_py.paths import codex_home
@@ -44,11 +41,11 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def config(
-    overrides: options.Overrides = None,
-    profile: options.Profile = None,
-    cd: options.WorkingDirectory = None,
-    strict_config: options.StrictConfig = False,
-    ignore_user_config: options.IgnoreUserConfig = False,
+    overrides: Overrides = None,
+    profile: Profile = None,
+    cd: WorkingDirectory = None,
+    strict_config: StrictConfig = False,
+    ignore_user_config: IgnoreUserConfig = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     everything: Annotated[
         bool, typer.Option("--all/--changed", help="Show all settings, or only those that differ from the defaults.")
@@ -77,9 +74,9 @@ def config(
 
 def get_value(
     key: Annotated[str, typer.Argument(metavar="KEY", help="The setting, for example `sandbox_mode`.")],
-    overrides: options.Overrides = None,
-    profile: options.Profile = None,
-    cd: options.WorkingDirectory = None,
+    overrides: Overrides = None,
+    profile: Profile = None,
+    cd: WorkingDirectory = None,
 ) -> int:
     """Print the value of a setting in force; of a table, a line for each of its keys. Secrets are masked."""
     cwd = working_directory(None if cd is None else str(cd))

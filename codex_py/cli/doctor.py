@@ -13,19 +13,18 @@ from typing import Annotated, Final, NamedTuple, TextIO
 import typer
 
 from codex_py import __version__
+from codex_py.auth.find_credentials import find_credentials
 from codex_py.cli.typer_command import run_command
+from codex_py.config.files import weak_permissions
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
-from codex_py.config.permissions import weak_permissions
 from codex_py.core.hook_sources import hook_faults
-from codex_py.core.model_connection import login_rules
+from codex_py.core.model_setup import login_rules
 from codex_py.errors import LoginNeeded, UserError
-from codex_py.model.auth import find_credentials
 from codex_py.model.providers import resolve_provider
 from codex_py.paths import codex_home
 from codex_py.protocol.policy import ReadOnly
-from codex_py.sandbox.advice import missing_sandbox, next_steps
-from codex_py.sandbox.backends import BACKENDS, Backend, BackendName, make_backend
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
+from codex_py.sandbox.linux import BACKENDS, Backend, BackendName, make_backend, missing_sandbox, next_steps
 from codex_py.sandbox.probes import Outcome, run_probes
 from codex_py.text.address import shown_url
 from codex_py.text.sanitize import sanitize_line

@@ -11,8 +11,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py import __version__
-from codex_py.cli.options import Parser, add_config_flags, add_model_flags, add_permission_flags, writable_directories
-from codex_py.cli.settings import find_images, load_settings, working_directory
+from codex_py.cli.options import (
+    Parser,
+    add_config_flags,
+    add_model_flags,
+    add_permission_flags,
+    find_images,
+    load_settings,
+    working_directory,
+    writable_directories,
+)
 from codex_py.config.edit import trust_project
 from codex_py.config.load import LoadedConfig
 from codex_py.core.build import OFFLINE_PROVIDER, ResumeTarget, SessionRequest, open_session
@@ -20,13 +28,12 @@ from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session import Session
 from codex_py.errors import UsageError, UserError
 from codex_py.exec.run import ExecRequest, run_exec
-from codex_py.exec.stdin import read_prompt
-from codex_py.exec.writing import fix_target
+from codex_py.exec.streams import fix_target, read_prompt
 from codex_py.paths import codex_home, is_directory, is_file
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.policy import ApprovalPolicy, ReadOnly
 from codex_py.protocol.value import Value
-from codex_py.text.reasons import json_reason, os_reason
+from codex_py.text.files import json_reason, os_reason
 
 _ORIGINATOR: Final = "codex_exec"
 # How the Python SDK calls itself: its reader ends at a line of 64 KiB, whatever the line says.

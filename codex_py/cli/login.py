@@ -1,4 +1,4 @@
-"""`codex-py login`: sign in with ChatGPT in a browser or with a code, keep an API key, or say who is signed in."""
+"""`codex-py login`: sign in with ChatGPT in a browser or with a code, store an API key, or show who is signed in."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from typing import Annotated, Final
+from pathlib import Path
+from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from codex_py.cli import typer_options as options
-from codex_py.cli.browser_login import sign_in_with_browser, sign_in_with_code
-from codex_py.cli.login_home import LoginHome, find_login_home, masked_key
-from codex_py.cli.typer_command import run_command
-from codex_py.errors import ModelError, UsageError, UserError
-from codex_py.model.auth import KEY_ENV_NAMES, check_key, check_workspace, stored_credentials
-from codex_py.model.login_store import locked_login
-from codex_py.model.login_tokens import (
+from codex_py.auth.find_credentials import KEY_ENV_NAMES, LoginRules, check_key, check_workspace, stored_credentials
+from codex_py.auth.login_store import LoginStore, locked_login, open_store
+from codex_py.auth.login_tokens import (
     Tokens,
     account_of,
     chatgpt_login,
@@ -28,10 +24,42 @@ from codex_py.model.login_tokens import (
     key_login,
     stored_tokens,
 )
-from codex_py.model.oauth import Issuer, find_issuer
-from codex_py.model.oauth_callback import CALLBACK_PORT
-from codex_py.protocol.ids import timestamp
+from codex_py.auth.oauth import Issuer, find_issuer
+from codex_py.auth.oauth_callback import CALLBACK_PORT
+from codex_py.auth.sign_in import sign_in_with_browser, sign_in_with_code
+from codex_py.cli.typer_command import Overrides, Profile, run_command
+from codex_py.config.load import ConfigRequest, load_config
+from codex_py.core.model_setup import login_rules
+from codex_py.errors import ModelError, UsageError, UserError
+from codex_py.paths import codex_home
+from codex_py.protocol.encoding import timestamp
 from codex_py.text.sanitize import sanitize_line
+
+
+class LoginHome(NamedTuple):
+    """`path` is CODEX_HOME."""
+
+    path: Path
+    rules: LoginRules
+    store: LoginStore
+
+
+def find_login_home(overrides: Sequence[str] | None, profile: str | None) -> LoginHome:
+    """The store and the rules that the configuration names; its warnings go to stderr."""
+    path = codex_home(os.environ)
+    loaded = load_config(
+        ConfigRequest(home=path, cwd=Path.cwd(), env=os.environ, overrides=tuple(overrides or ()), profile=profile)
+    )
+    for warning in loaded.warnings:
+        print(sanitize_line(f"warning: {warning}"), file=sys.stderr)
+    rules = login_rules(loaded.config)
+    return LoginHome(path, rules, open_store(rules.store, path))
+
+
+def masked_key(key: str) -> str:
+    """Enough of a key to distinguish it from another one."""
+    return f"{key[:8]}***{key[-5:]}" if len(key) > 20 else "***"
+
 
 _MAX_KEY_BYTES: Final = 64 * 1024
 
@@ -59,8 +87,8 @@ def login(
         bool, typer.Option("--device-auth", help="Show a code to type on another device; for machines without browser.")
     ] = False,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address; open it yourself.")] = False,
-    overrides: options.Overrides = None,
-    profile: options.Profile = None,
+    overrides: Overrides = None,
+    profile: Profile = None,
     issuer: Annotated[
         str | None, typer.Option("--issuer", "--experimental_issuer", metavar="URL", help="Sign in at another issuer.")
     ] = None,
@@ -100,8 +128,8 @@ def login(
 
 
 def status(
-    overrides: options.Overrides = None,
-    profile: options.Profile = None,
+    overrides: Overrides = None,
+    profile: Profile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Say how this machine is signed in; the exit status is 1 when it is not."""

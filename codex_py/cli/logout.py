@@ -7,11 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from codex_py.cli import typer_options as options
-from codex_py.cli.login_home import LoginHome, find_login_home
-from codex_py.cli.typer_command import run_command
-from codex_py.core.own_login import forget_login
-from codex_py.model.auth import KEY_ENV_NAMES
+from codex_py.auth.find_credentials import KEY_ENV_NAMES
+from codex_py.cli.login import LoginHome, find_login_home
+from codex_py.cli.typer_command import Overrides, Profile, run_command
+from codex_py.services.login import forget_login
 from codex_py.text.sanitize import sanitize_line
 
 
@@ -20,7 +19,7 @@ def run(arguments: Sequence[str]) -> int:
     return run_command(logout, arguments, name="logout")
 
 
-def logout(overrides: options.Overrides = None, profile: options.Profile = None) -> int:
+def logout(overrides: Overrides = None, profile: Profile = None) -> int:
     """Forget the stored key or ChatGPT login; a ChatGPT login is also revoked, so that no copy of it works."""
     asyncio.run(_forget(find_login_home(overrides, profile)))
     for name in KEY_ENV_NAMES:

@@ -12,23 +12,21 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import typer
 
+from codex_py.auth.sign_in import show_in_browser
 from codex_py.cli import mcp_view as view
-from codex_py.cli import typer_options as options
-from codex_py.cli.browser_login import show_in_browser
+from codex_py.cli.console import print_json
 from codex_py.cli.mcp_trust import trust
-from codex_py.cli.tables import print_json
-from codex_py.cli.typer_command import run_commands
+from codex_py.cli.typer_command import Overrides, Profile, run_commands
+from codex_py.config.entries import put_mcp_server, remove_mcp_server
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
-from codex_py.config.mcp_entries import put_mcp_server, remove_mcp_server
 from codex_py.core.mcp_build import make_mcp_context
-from codex_py.core.mcp_check import try_server
 from codex_py.core.server_table import ListedServer, known_servers
 from codex_py.errors import UsageError, UserError
-from codex_py.mcp.host import McpContext
-from codex_py.mcp.logins import auth_status, forget_login, renew_login
+from codex_py.mcp.catalog import forget_catalog
+from codex_py.mcp.host import McpContext, auth_status, forget_login, renew_login
 from codex_py.mcp.servers import McpServer, read_server
-from codex_py.mcp.stored import forget_catalog
 from codex_py.paths import codex_home
+from codex_py.services.mcp_servers import try_server
 from codex_py.text.address import is_web_address
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
@@ -72,7 +70,7 @@ def _with_dashes(arguments: Sequence[str]) -> list[str]:
     return list(arguments)
 
 
-def list_servers(overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False) -> int:
+def list_servers(overrides: Overrides = None, profile: Profile = None, as_json: Json = False) -> int:
     """List the servers of the configuration, the project and the plugins.
 
     Values of variables and headers are masked.
@@ -84,9 +82,7 @@ def list_servers(overrides: options.Overrides = None, profile: options.Profile =
     return 0
 
 
-def show_server(
-    name: Name, overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False
-) -> int:
+def show_server(name: Name, overrides: Overrides = None, profile: Profile = None, as_json: Json = False) -> int:
     """Show one server."""
     found = _look(overrides, profile)
     _require(found, name)
@@ -169,8 +165,8 @@ def login(
         str | None, typer.Option("--scopes", metavar="A,B", help="What to ask for, in place of what the server says.")
     ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address; open it yourself.")] = False,
-    overrides: options.Overrides = None,
-    profile: options.Profile = None,
+    overrides: Overrides = None,
+    profile: Profile = None,
     as_json: Json = False,
 ) -> int:
     """Sign in at a server with a browser; the login is kept and renewed."""
@@ -208,9 +204,7 @@ def login(
     return 0
 
 
-def logout(
-    name: Name, overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False
-) -> int:
+def logout(name: Name, overrides: Overrides = None, profile: Profile = None, as_json: Json = False) -> int:
     """Forget the login at a server."""
     found = _look(overrides, profile)
     server = _require(found, name)
@@ -221,9 +215,7 @@ def logout(
     return 0
 
 
-def test_server(
-    name: Name, overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False
-) -> int:
+def test_server(name: Name, overrides: Overrides = None, profile: Profile = None, as_json: Json = False) -> int:
     """Start a server, list its tools and stop it. Exit status 1 when it does not come up; its stderr says why."""
     found = _look(overrides, profile)
     server = _require(found, name)

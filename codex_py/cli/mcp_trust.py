@@ -10,10 +10,9 @@ from typing import Annotated
 
 import typer
 
-from codex_py.cli.consent import is_agreed
-from codex_py.cli.tables import print_json
+from codex_py.cli.console import is_agreed, print_json
 from codex_py.config.load import ConfigRequest, load_config
-from codex_py.core.project_servers import describe_server
+from codex_py.core.mcp_consent import describe_server
 from codex_py.core.server_table import (
     TRUST_WORDS,
     ListedServer,

@@ -12,13 +12,12 @@ from typing import Annotated, Final
 
 import typer
 
-from codex_py.cli import typer_options as options
-from codex_py.cli.typer_command import run_command
+from codex_py.cli.typer_command import Overrides, Profile, WorkingDirectory, run_command
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.config.schema import Config
-from codex_py.core.model_choices import ModelRow, offered_models
 from codex_py.errors import UsageError
 from codex_py.paths import codex_home
+from codex_py.services.models import ModelRow, offered_models
 from codex_py.text.sanitize import sanitize_line
 
 _LOCAL: Final = ("ollama", "lmstudio")
@@ -39,9 +38,9 @@ def models(
         str | None, typer.Option("--local-provider", metavar="NAME", help="Which one: ollama or lmstudio.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    overrides: options.Overrides = None,
-    profile: options.Profile = None,
-    cd: options.WorkingDirectory = None,
+    overrides: Overrides = None,
+    profile: Profile = None,
+    cd: WorkingDirectory = None,
 ) -> int:
     """List the models that the provider offers, with the context window in tokens.
 

@@ -1,12 +1,25 @@
-"""Opening a session, whoever answers in it."""
+"""Opening sessions for a front end: the terminal session, and the servers for editors and SDKs."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import argparse
+import asyncio
+import gc
+import os
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 
-from codex_py.core.build import OFFLINE_PROVIDER, SessionRequest, open_session
+from codex_py import __version__
+from codex_py.cli.options import request_for
+from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.core.build import OFFLINE_PROVIDER, open_session
 from codex_py.core.session import Session
+from codex_py.core.session_request import SessionRequest
+from codex_py.log import write_crash_report
+from codex_py.paths import codex_home
+from codex_py.server.host import Opening
 
 
 @asynccontextmanager
@@ -20,3 +33,65 @@ async def opened(request: SessionRequest) -> AsyncGenerator[Session, None]:
 
     async with OfflineModel() as model, open_session(request, offline_url=model.base_url) as session:
         yield session
+
+
+ReportCrash: TypeAlias = Callable[[BaseException], str]
+
+_REQUESTER: Final = "the client's request"
+
+
+class ServerHost:
+    """The host of a server that was started with these flags; those of `add_config_flags` count for every session."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._home = codex_home(os.environ)
+
+    @property
+    def home(self) -> Path:
+        return self._home
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        return os.environ
+
+    def request(self, cwd: Path, settings: Mapping[str, Any]) -> ConfigRequest:
+        """What decides the configuration of a folder."""
+        return request_for(self._options, self._home, cwd, chosen=settings).replace(flags_from=_REQUESTER)
+
+    def load(self, cwd: Path, settings: Mapping[str, Any]) -> LoadedConfig:
+        """The configuration in force for a folder. Raises `UserError`."""
+        return load_config(self.request(cwd, settings))
+
+    def open(self, opening: Opening, loaded: LoadedConfig) -> AbstractAsyncContextManager[Session]:
+        """A session whose questions are answered, closed at the end. Raises `UserError`."""
+        request = SessionRequest(
+            loaded=loaded,
+            home=self._home,
+            cwd=opening.cwd,
+            env=self.env,
+            originator=opening.originator,
+            approval=loaded.config.approval_policy,
+            ephemeral=opening.ephemeral,
+            resume=opening.target,
+            extra_roots=opening.extra_roots,
+            can_ask=True,
+            source=opening.source,
+            instructions=opening.instructions,
+            more_servers=opening.servers,
+        )
+        return opened(request)
+
+
+def serve(options: argparse.Namespace, run: Callable[[ServerHost, ReportCrash], Coroutine[Any, Any, int]]) -> int:
+    """Have a server of ours serve the client that started this program; the exit status."""
+    # Start-up has made objects that stay; what comes now may last for days.
+    gc.freeze()
+    gc.enable()
+    return asyncio.run(run(ServerHost(options), _report_crash))
+
+
+def _report_crash(error: BaseException) -> str:
+    report = write_crash_report(codex_home(os.environ) / "log", error, version=__version__)
+    where = f"details in `{report}`" if report else "and no log could be written"
+    return f"this is a bug in codex-py: {type(error).__name__}; {where}"

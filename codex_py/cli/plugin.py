@@ -1,30 +1,133 @@
-"""`codex-py plugin`: bundles of skills, MCP servers and hooks, added from a folder or a repository, listed, removed."""
+"""`codex-py plugin`: adds, lists and removes plugins: bundles of skills, MCP servers and hooks."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, NamedTuple, TextIO, TypeAlias
 
 import typer
 
-from codex_py.cli import plugin_view as view
-from codex_py.cli.consent import is_agreed
+from codex_py.cli.console import is_agreed, print_json, print_table
+from codex_py.cli.mcp_trust import describe_lines
 from codex_py.cli.plugin_install import PluginRequest, install_staged, staged_plugin, uninstall_plugin
-from codex_py.cli.tables import print_json
 from codex_py.cli.typer_command import run_commands
+from codex_py.config.entries import remove_plugin_entry, switch_plugin
 from codex_py.config.load import ConfigRequest, load_config
-from codex_py.config.plugin_entries import remove_plugin_entry, switch_plugin
-from codex_py.core.plugin_contents import plugin_contents
+from codex_py.core.mcp_consent import describe_server
 from codex_py.errors import UsageError, UserError
+from codex_py.mcp.servers import read_server
 from codex_py.paths import codex_home
+from codex_py.plugins.manifests import CACHE, Plugin, installed_plugin
+from codex_py.plugins.record import change_in, record_plugin
+from codex_py.plugins.servers import ROOT_NAMES
 from codex_py.protocol.encoding import as_object
-from codex_py.skills.plugin_record import change_in, record_plugin
-from codex_py.skills.plugins import CACHE, installed_plugin
+from codex_py.services.plugin_contents import PluginContents, plugin_contents
+from codex_py.text.credentials import masked_url, masked_words
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
+
+
+class PluginView(NamedTuple):
+    """A plugin of the configuration or on disk; without the latter there is nothing but its id.
+
+    `change` says what is not as it was installed.
+    """
+
+    id: str
+    enabled: bool
+    plugin: Plugin | None
+    contents: PluginContents | None
+    change: str | None = None
+
+
+def print_plugins(plugins: Sequence[PluginView], out: TextIO, *, as_json: bool) -> None:
+    """All plugins, and how much each brings."""
+    if as_json:
+        print_json([plugin_record(view) for view in plugins], out)
+        return
+    rows = [
+        (
+            view.id,
+            view.plugin.version or view.plugin.root.name if view.plugin else "-",
+            _status(view),
+            *_counts(view.contents),
+            str(view.plugin.root) if view.plugin else "-",
+        )
+        for view in plugins
+    ]
+    print_table(("PLUGIN", "VERSION", "STATUS", "SKILLS", "SERVERS", "HOOKS", "FOLDER"), rows, out)
+
+
+def plugin_record(view: PluginView) -> dict[str, Any]:
+    """A plugin for programs; no value of a variable or a header is in it."""
+    plugin, contents = view.plugin, view.contents
+    record: dict[str, Any] = {"id": view.id, "enabled": view.enabled, "installed": plugin is not None}
+    if plugin is None or contents is None:
+        return record
+    servers = [read_server(name, entry) for name, entry in contents.servers.items()]
+    return record | {
+        "name": plugin.name,
+        "version": plugin.version or None,
+        "description": plugin.about or None,
+        "path": str(plugin.root),
+        "change": view.change,
+        "skills": list(contents.skills),
+        "mcp_servers": [
+            {
+                "name": server.name,
+                "transport": server.transport,
+                "command": None if server.url else [server.command or "", *masked_words(server.args)],
+                "url": server.url and masked_url(server.url),
+            }
+            for server in servers
+        ],
+        "hooks": [view._asdict() for view in contents.hooks],
+        "connectors": list(contents.connectors),
+        "problems": list(contents.problems),
+    }
+
+
+def content_lines(plugin: Plugin, contents: PluginContents) -> Iterator[str]:
+    """What a plugin brings, line by line, with every command that it would run."""
+    own = tuple(f"{name}={plugin.root}" for name in ROOT_NAMES)
+    version = f" {plugin.version}" if plugin.version else ""
+    yield f"plugin `{plugin.id}`{version}" + (f": {' '.join(plugin.about.split())[:300]}" if plugin.about else "")
+    if contents.skills:
+        yield f"  skills: {', '.join(contents.skills)}"
+    if contents.servers:
+        yield "  MCP servers, which run outside the sandbox:"
+        for name, entry in contents.servers.items():
+            server = describe_server(read_server(name, entry))
+            target = masked_url(server.target) if server.transport == "streamable_http" else server.target
+            shown = server.replace(target=target, sets=tuple(value for value in server.sets if value not in own))
+            # Not where the copy lies now: it is moved when it is wanted.
+            yield from (f"    {line}".replace(str(plugin.root), "${PLUGIN_ROOT}") for line in describe_lines(shown))
+    if contents.hooks:
+        yield "  hooks, commands that are run at moments of a turn:"
+        for hook in contents.hooks:
+            yield f"    {hook.event}{f' ({hook.matcher})' if hook.matcher else ''}: {hook.command}"
+    if contents.connectors:
+        yield f"  connectors: {', '.join(contents.connectors)}"
+    if not (contents.skills or contents.servers or contents.hooks or contents.connectors):
+        yield "  it brings nothing that is used here"
+    for problem in contents.problems:
+        yield f"  not used: {problem}"
+
+
+def _counts(contents: PluginContents | None) -> tuple[str, str, str]:
+    if contents is None:
+        return "-", "-", "-"
+    return str(len(contents.skills)), str(len(contents.servers)), str(len(contents.hooks))
+
+
+def _status(view: PluginView) -> str:
+    if view.plugin is None:
+        return "not installed"
+    return "changed" if view.change else "enabled" if view.enabled else "disabled"
+
 
 _ABOUT: Final = "Plugins: bundles of skills, MCP servers and hooks. Nothing of one is run when it is added."
 
@@ -50,7 +153,7 @@ def list_plugins(as_json: Json = False) -> int:
     """List the plugins that are configured or installed, and how much each brings."""
     home = codex_home(os.environ)
     shown = [_plugin_view(home, plugin_id, enabled=enabled) for plugin_id, enabled in _known(home).items()]
-    view.print_plugins(shown, sys.stdout, as_json=as_json)
+    print_plugins(shown, sys.stdout, as_json=as_json)
     if not shown and not as_json:
         _print_note("no plugins are installed; `codex-py plugin add` adds one")
     return 0
@@ -74,7 +177,7 @@ def add_plugin(
     home = codex_home(os.environ)
     with staged_plugin(PluginRequest(source, path, plugin), home, os.environ) as staged:
         contents = plugin_contents(staged.plugin)
-        for line in view.content_lines(staged.plugin, contents):
+        for line in content_lines(staged.plugin, contents):
             _print_note(line)
         if not yes and not is_agreed("install it?", needs=f"installing the plugin `{staged.plugin.id}`"):
             _print_note("nothing was installed")
@@ -86,8 +189,8 @@ def add_plugin(
         uninstall_plugin(home, added.id)
         raise
     if as_json:
-        shown = view.PluginView(added.id, True, added, plugin_contents(added))
-        print_json(view.plugin_record(shown), sys.stdout)
+        shown = PluginView(added.id, True, added, plugin_contents(added))
+        print_json(plugin_record(shown), sys.stdout)
     _print_note(f"added the plugin `{added.id}`; sessions have it from now on")
     return 0
 
@@ -129,7 +232,7 @@ def accept_plugin(name: Name, yes: Yes = False) -> int:
     if change is None:
         _print_note(f"the plugin `{plugin_id}` is as it was installed")
         return 0
-    for line in view.content_lines(found, plugin_contents(found)):
+    for line in content_lines(found, plugin_contents(found)):
         _print_note(line)
     _print_note(f"  changed: {change}")
     if not yes and not is_agreed("use it as it is now?", needs=f"accepting the plugin `{plugin_id}`"):
@@ -147,7 +250,7 @@ def _switch(name: str, *, enabled: bool) -> int:
     if enabled and found is None:
         raise UsageError(f"the plugin `{plugin_id}` is not installed", hint="`codex-py plugin add` installs one")
     if enabled and found is not None:
-        for line in view.content_lines(found, plugin_contents(found)):
+        for line in content_lines(found, plugin_contents(found)):
             _print_note(line)
     switch_plugin(home / "config.toml", plugin_id, enabled=enabled)
     _print_note(
@@ -186,10 +289,10 @@ def _find(home: Path, name: str) -> str:
     raise UsageError(f"no plugin `{name}`", hint=did_you_mean(name, names) or listed)
 
 
-def _plugin_view(home: Path, plugin_id: str, *, enabled: bool) -> view.PluginView:
+def _plugin_view(home: Path, plugin_id: str, *, enabled: bool) -> PluginView:
     plugin = installed_plugin(home, plugin_id)
     change = plugin and change_in(home, plugin_id, plugin.root)
-    return view.PluginView(plugin_id, enabled, plugin, plugin and plugin_contents(plugin), change)
+    return PluginView(plugin_id, enabled, plugin, plugin and plugin_contents(plugin), change)
 
 
 def _print_note(text: str) -> None:

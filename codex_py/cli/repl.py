@@ -10,14 +10,23 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from codex_py.cli.options import Parser, add_config_flags, add_model_flags, add_permission_flags, writable_directories
-from codex_py.cli.settings import config_request, find_images, load_settings, working_directory
+from codex_py.cli.options import (
+    Parser,
+    add_config_flags,
+    add_model_flags,
+    add_permission_flags,
+    config_request,
+    find_images,
+    load_settings,
+    working_directory,
+    writable_directories,
+)
 from codex_py.config.edit import trust_project
 from codex_py.config.schema import APPROVAL_POLICIES
 from codex_py.config.tui import read_tui
 from codex_py.errors import UsageError
 from codex_py.paths import codex_home
-from codex_py.ui.repl.start import LaunchContext, LaunchOptions
+from codex_py.ui.repl.launch import LaunchContext, LaunchOptions
 from codex_py.ui.repl.terminal import is_capable
 
 if TYPE_CHECKING:
@@ -63,7 +72,7 @@ def run(arguments: Sequence[str]) -> int:
 def _with_session(launch_options: LaunchOptions, launch: LaunchContext) -> LaunchOptions:
     """The options with the id of the session they name. Raise `UserError`, before any question, where there is none."""
     # The seam: only to resume.
-    from codex_py.core.stored_sessions import find_stored
+    from codex_py.core.resume import find_stored
     from codex_py.rollout.files import thread_of
 
     path = find_stored(launch.home, name=launch_options.session, cwd=None if launch_options.anywhere else launch.cwd)

@@ -7,10 +7,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from codex_py.core.git_program import GitReader
-from codex_py.core.review import BranchChanges, CommitChanges, ReviewTarget, UncommittedChanges
-from codex_py.core.review import review_prompt as prompt_for
 from codex_py.errors import UsageError
+from codex_py.services.git import GitReader
+from codex_py.services.review import BranchChanges, CommitChanges, ReviewTarget, UncommittedChanges
+from codex_py.services.review import review_prompt as prompt_for
 
 
 def review_prompt(options: argparse.Namespace, words: Sequence[str], cwd: Path) -> str:

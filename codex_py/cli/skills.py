@@ -6,26 +6,73 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 import typer
 
 from codex_py.cli import skills_view as view
-from codex_py.cli import typer_options as options
-from codex_py.cli.skill_choice import choose_skills
-from codex_py.cli.typer_command import run_commands
+from codex_py.cli.typer_command import Overrides, Profile, run_commands
 from codex_py.config.load import ConfigRequest
 from codex_py.core.server_table import known_servers
-from codex_py.core.skill_admin import SkillAdmin, look_at_skills, named, switch_skills, window_for
 from codex_py.core.skill_sources import skill_rules
-from codex_py.errors import UsageError
+from codex_py.errors import UsageError, UserError
 from codex_py.paths import codex_home
+from codex_py.services.skill_admin import SkillAdmin, look_at_skills, named, switch_skills, window_for
 from codex_py.skills.dependencies import list_needs, mcp_keys
 from codex_py.skills.doctor import examine
 from codex_py.skills.lint import lint
+from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.roots import skill_roots
+from codex_py.skills.scan import SKILL_FILE
 from codex_py.skills.usage import read_usage
+from codex_py.text.nearest import nearest_names
 from codex_py.text.sanitize import sanitize_line
+
+_MAX_GUESSES: Final = 3
+
+
+class SkillChoice(NamedTuple):
+    """At least one skill; more than one only when they share the name that was given."""
+
+    skills: tuple[Skill, ...]
+    by_path: bool
+
+
+def choose_skills(catalog: SkillCatalog, target: str) -> SkillChoice:
+    """The skills of this whole name, enabled or not; else the one whose file or folder this is.
+
+    A leading `$` is not part of a name. Raises `UserError`, with the closest names, when there is none.
+    """
+    for name in (target.strip(), target.strip().removeprefix("$")):
+        same = tuple(skill for skill in catalog.skills if skill.name == name)
+        if same:
+            return SkillChoice(same, by_path=False)
+    path = _as_path(target)
+    if path is not None:
+        for skill in catalog.skills:
+            if skill.canonical_path == path:
+                return SkillChoice((skill,), by_path=True)
+    raise _unknown(catalog, target, path)
+
+
+def _as_path(target: str) -> Path | None:
+    """The real path of the `SKILL.md` a text may name."""
+    if "\0" in target:
+        return None
+    path = Path(os.path.expanduser(target))  # noqa: PTH111  (Path.expanduser raises for a user that does not exist)
+    return Path(os.path.realpath(path / SKILL_FILE if path.is_dir() else path))
+
+
+def _unknown(catalog: SkillCatalog, target: str, path: Path | None) -> UserError:
+    for problem in catalog.problems:
+        if target == problem.path.parent.name or path == Path(os.path.realpath(problem.path)):
+            return UserError(f"the skill `{target}` could not be loaded: `{problem.path}`: {problem.message}")
+    if path is not None and path.is_file() and path.name == SKILL_FILE:
+        return UserError(f"`{path}` is not among the skills found here", hint="`codex-py skills doctor` says why")
+    near = nearest_names(target, [skill.name for skill in catalog.skills], limit=_MAX_GUESSES)
+    guess = f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else "see `codex-py skills list`"
+    return UsageError(f"no skill `{target}`", hint=guess)
+
 
 _ABOUT: Final = "Look at the skills, switch them on and off, and find out why one does not work."
 
@@ -56,8 +103,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def list_skills(
     cwd: Cwd = None,
-    overrides: options.Overrides = None,
-    profile: options.Profile = None,
+    overrides: Overrides = None,
+    profile: Profile = None,
     as_json: Json = False,
     refresh: Refresh = False,
 ) -> int:
@@ -78,8 +125,8 @@ def list_skills(
 def show_skill(
     target: Target,
     cwd: Cwd = None,
-    overrides: options.Overrides = None,
-    profile: options.Profile = None,
+    overrides: Overrides = None,
+    profile: Profile = None,
     as_json: Json = False,
 ) -> int:
     """Show one skill: what it says of itself, what it needs, its files, and its SKILL.md."""
@@ -101,8 +148,8 @@ def disable_skill(target: Target, cwd: Cwd = None) -> int:
 
 def diagnose(
     cwd: Cwd = None,
-    overrides: options.Overrides = None,
-    profile: options.Profile = None,
+    overrides: Overrides = None,
+    profile: Profile = None,
     as_json: Json = False,
     refresh: Refresh = False,
 ) -> int:
@@ -135,9 +182,7 @@ def lint_skills(
     return 1 if any(finding.level == "error" for finding in findings) else 0
 
 
-def show_needs(
-    cwd: Cwd = None, overrides: options.Overrides = None, profile: options.Profile = None, as_json: Json = False
-) -> int:
+def show_needs(cwd: Cwd = None, overrides: Overrides = None, profile: Profile = None, as_json: Json = False) -> int:
     """Show which skill needs which MCP server and which environment variable, and which of these are missing."""
     found = _look(cwd, overrides, profile)
     servers = known_servers(found.loaded, found.request.home, found.request.cwd).servers

@@ -11,13 +11,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from codex_py.cli.tables import aligned, print_json, print_table
+from codex_py.cli.console import aligned, print_json, print_table
 from codex_py.skills.dependencies import SkillNeed
 from codex_py.skills.doctor import Examination
 from codex_py.skills.lint import LintFinding
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem
-from codex_py.skills.parse import SkillRefused
-from codex_py.skills.reading import read_skill_text
+from codex_py.skills.parse import SkillRefused, read_skill_text
 from codex_py.skills.render import BudgetUse
 from codex_py.skills.usage import SkillUsage
 from codex_py.text.sanitize import sanitize, sanitize_line

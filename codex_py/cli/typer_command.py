@@ -1,13 +1,14 @@
-"""Run one typer command our way: a wrong command line is one line on stderr and status 2."""
+"""What typer commands share: the flags, and running one: a wrong command line is one line on stderr and status 2."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
-import typer.main
+from typer.main import get_command
 
 from codex_py.errors import UsageError
 from codex_py.text.nearest import did_you_mean, nearest
@@ -67,7 +68,7 @@ def _run(app: typer.Typer, arguments: Sequence[str], *, name: str) -> int:
 
 def _mistake(message: str, app: typer.Typer, arguments: Sequence[str], *, name: str) -> UsageError:
     """What typer refuses, in our words and with the nearest name."""
-    command = typer.main.get_command(app)
+    command = get_command(app)
     subcommands: Mapping[str, Any] = getattr(command, "commands", {})
     chosen = next((word for word in arguments if word in subcommands), "")
     whole = f"{name} {chosen}".strip()
@@ -115,3 +116,20 @@ def _nothing() -> None:
 def _one_line(message: str) -> str:
     message = " ".join(message.split()).rstrip(".").replace("'", "`")
     return message[:1].lower() + message[1:]
+
+
+Overrides: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("-c", "--config", metavar="KEY=VALUE", help="Set a configuration key; the value is TOML, else text."),
+]
+StrictConfig: TypeAlias = Annotated[bool, typer.Option("--strict-config", help="Stop at an unknown configuration key.")]
+Profile: TypeAlias = Annotated[
+    str | None,
+    typer.Option("-p", "--profile", metavar="NAME", help="Add the settings of $CODEX_HOME/NAME.config.toml."),
+]
+WorkingDirectory: TypeAlias = Annotated[
+    Path | None, typer.Option("-C", "--cd", metavar="DIR", help="Work in this directory.")
+]
+IgnoreUserConfig: TypeAlias = Annotated[
+    bool, typer.Option("--ignore-user-config", help="Leave $CODEX_HOME/config.toml out.")
+]

@@ -42,7 +42,7 @@ class LayerSource(Value):
         """`` in `/x/config.toml` line 3 `` or `` in `-c model=5` ``."""
         if self.layer.path is None:
             return f"in {self.flag}"
-        from codex_py.config.locate import line_of  # the seam: only to say where something wrong stands
+        from codex_py.config.toml_faults import line_of  # the seam: only to say where something wrong stands
 
         line = line_of(self.text, path)
         return f"in `{self.layer.path}`" + (f" line {line}" if line else "")
@@ -72,7 +72,7 @@ def read_toml(text: str) -> dict[str, Any]:
     """The tables of a TOML text; raise `NestedTooDeeply` or `ValueError`."""
     # `tomllib` takes time with the square of a key's length.
     if text.count(".") > MAX_DEPTH:
-        from codex_py.config.locate import longest_key  # the seam: most files have fewer dots
+        from codex_py.config.toml_faults import longest_key  # the seam: most files have fewer dots
 
         if longest_key(text) > MAX_DEPTH:
             raise NestedTooDeeply

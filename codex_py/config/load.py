@@ -3,22 +3,158 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from pathlib import Path, PurePath
+from types import MappingProxyType
+from typing import Any, Final, cast
 
-from codex_py.config.keys import KeyPath, dotted, toml_value
-from codex_py.config.layers import Checked, Layer, LayerSource, merge, origins_of
+from codex_py.config.keys import KeyPath, dotted, parse_key, split_assignment, toml_value
+from codex_py.config.layers import Checked, Layer, LayerSource, NestedTooDeeply, merge, nested, origins_of, read_toml
 from codex_py.config.mcp_sections import mcp_server_problem
-from codex_py.config.own_layers import read_above_project, read_below_project
-from codex_py.config.project_layers import ProjectContext, read_project
-from codex_py.config.reader import SCHEMA, LayerReader
+from codex_py.config.project import ProjectContext, read_project
+from codex_py.config.reader import SCHEMA, LayerReader, translated
 from codex_py.config.record import ConfigRecord, RecordSection, settings_of
-from codex_py.config.request import ConfigRequest, LoadedConfig
-from codex_py.config.requirements import read_requirements, required_layer
+from codex_py.config.requirements import Requirements, read_requirements, required_layer
 from codex_py.config.schema import BUILT_IN_PROVIDERS, Config
-from codex_py.config.translate import translated
 from codex_py.config.trust import Trust, TrustList, find_root, real_path
-from codex_py.errors import ConfigError
+from codex_py.errors import ConfigError, UsageError
+from codex_py.protocol.encoding import as_object
 from codex_py.text.nearest import did_you_mean
+
+
+def parse_override(text: str) -> tuple[tuple[str, ...], Any]:
+    """The key and the value of one `-c`; raise `UsageError` when it is not a `key=value`."""
+    assignment = split_assignment(text)
+    if assignment is None or not assignment[0]:
+        raise UsageError(f"not a setting: `-c {text}`", hint="write `-c key=value`, for example `-c model=gpt-5.5`")
+    key, raw = assignment
+    return parse_key(key), _value(raw, text)
+
+
+def _value(raw: str, text: str) -> Any:
+    try:
+        tree = read_toml(f"value = {raw}")
+    except NestedTooDeeply as error:
+        raise UsageError(f"nested too deeply: `-c {text[:60]}…`") from error
+    except ValueError:
+        tree = {}
+    # More than one key means that a line break in the value began another statement.
+    return tree["value"] if set(tree) == {"value"} else raw.strip().strip("\"'")
+
+
+class ConfigRequest(ConfigRecord):
+    """What decides which layers there are.
+
+    `overrides` are the texts of `-c` in their order; `flags` are the values of real flags by dotted key and beat
+    them, `flag_texts` are the words of those that a message quotes, and `asked_by` says where the others stand.
+    `system` is the folder of the machine's own files. `home` need not be there.
+    """
+
+    home: Path
+    cwd: Path
+    env: Mapping[str, str]
+    overrides: tuple[str, ...] = ()
+    flags: Mapping[str, Any] = MappingProxyType({})
+    profile: str | None = None
+    strict: bool = False
+    ignore_user: bool = False
+    system: Path = Path("/etc/codex")
+    flags_from: str = "the command line"
+    flag_texts: Mapping[str, str] = MappingProxyType({})
+
+
+class LoadedConfig(ConfigRecord):
+    """The effective configuration. `origins` names the layer of every key, the defaults included.
+
+    `layers` are those that were read, highest first. `project_mcp_servers` and `project_hooks` are what a trusted
+    project asks to run: nothing of it may start before the user has agreed to exactly that. `hooks` are those of every
+    other layer, highest first: all of them count, not only the highest. `system` is the folder of the machine's own
+    files.
+    """
+
+    config: Config
+    origins: Mapping[str, Layer]
+    layers: tuple[Layer, ...]
+    warnings: tuple[str, ...]
+    trust: Trust
+    project_root: Path | None
+    requirements: Requirements
+    project_mcp_servers: Mapping[str, Any]
+    project_hooks: Mapping[str, Any]
+    hooks: tuple[tuple[Layer, Mapping[str, Any]], ...]
+    system: Path
+
+
+_FLAGS = Layer("flags")
+_MAX_FLAG_LENGTH = 80
+_PROFILE: Final = ".config.toml"
+
+
+def read_below_project(reader: LayerReader, request: ConfigRequest) -> list[Checked]:
+    """System, user and profile, lowest first. Raises `UserError` for a profile that is not there."""
+    layers: list[Checked] = []
+    system = reader.read_file("system", request.system / "config.toml")
+    user = None if request.ignore_user else reader.read_file("user", request.home / "config.toml")
+    profile = None
+    if request.profile is not None:
+        legacy = as_object(user[1].get("profiles")) if user else {}
+        profile = _read_profile(reader, request.home, request.profile, legacy=legacy)
+    for found in (system, user, profile):
+        if found is not None:
+            source, tree = found
+            layers.append(reader.check(source, tree, cast("Path", source.layer.path).parent))
+    return layers
+
+
+def read_above_project(reader: LayerReader, request: ConfigRequest) -> list[Checked]:
+    """`-c`, real flags and the managed file, lowest first."""
+    layers: list[Checked] = []
+    for text in request.overrides:
+        path, value = parse_override(text)
+        shown = text if len(text) <= _MAX_FLAG_LENGTH else text[:_MAX_FLAG_LENGTH] + "…"
+        layers.append(reader.check(LayerSource(_FLAGS, flag=f"`-c {shown}`"), nested(path, value), request.cwd))
+    for key, value in request.flags.items():
+        tree = nested(parse_key(key), _plain(value))
+        words = request.flag_texts.get(key)
+        flag = f"`{words}`" if words else request.flags_from
+        layers.append(reader.check(LayerSource(_FLAGS, flag=flag), tree, request.cwd))
+    managed = reader.read_file("managed", request.system / "managed_config.toml")
+    if managed is not None:
+        layers.append(reader.check(managed[0], managed[1], request.system))
+    return layers
+
+
+def _read_profile(
+    reader: LayerReader, home: Path, name: str, *, legacy: Mapping[str, Any]
+) -> tuple[LayerSource, dict[str, Any]]:
+    if not name or name.startswith(".") or "/" in name or "\0" in name:
+        raise ConfigError(f"not the name of a profile: `{name}`", hint="a profile `x` is the file `x.config.toml`")
+    if name != name.strip() or " " in name:
+        # What other agents print an answer with.
+        raise ConfigError(f"no profile `{name}`", hint=f'`-p` names a profile; for a task: `codex-py exec "{name}"`')
+    path = home / f"{name}{_PROFILE}"
+    if name in legacy:
+        raise ConfigError(
+            f"cannot use the profile `{name}`: it is the table `[profiles.{name}]` in `{home / 'config.toml'}`",
+            hint=f"move its keys to `{path}`, without the table's header",
+        )
+    found = reader.read_file("profile", path)
+    if found is None:
+        names = [file.name.removesuffix(_PROFILE) for file in home.glob(f"*{_PROFILE}")]
+        guess = did_you_mean(name, names) or (
+            f"there are {', '.join(f'`{profile}`' for profile in sorted(names))}" if names else None
+        )
+        raise ConfigError(f"no profile `{name}`: `{path}` does not exist", hint=guess or "create this file")
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A flag's value in the types that TOML has."""
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in cast("list[Any]", value)]
+    return value
+
 
 __all__ = ["ConfigRequest", "LoadedConfig", "load_config"]
 

@@ -8,8 +8,7 @@ from typing import Any, Final, cast
 from codex_py.config.kinds import AnyTable, MapOf, Shape, Url, ValueType
 from codex_py.config.record import RecordSection, settings_of
 from codex_py.config.schema import Config
-from codex_py.text.credentials import is_secret
-from codex_py.text.masked import setting_secrets, url_secrets, word_secrets
+from codex_py.text.credentials import is_secret, setting_secrets, url_secrets, word_secrets
 
 # Tables that name a variable for each header, and keys that name one.
 _NAMED_BY: Final = frozenset({"env_http_headers", "bearer_token_env_var", "oauth_client_secret_env_var", "env_key"})

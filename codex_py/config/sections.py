@@ -26,8 +26,8 @@ from codex_py.config.kinds import (
     check_table,
 )
 from codex_py.config.record import ConfigRecord, RecordSection, setting, settings_of
-from codex_py.protocol.compaction import CompactionWay
 from codex_py.protocol.policy import NetworkAccess
+from codex_py.protocol.usage import CompactionWay
 
 REASONING_EFFORT = WordChoice("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra", "persistent")
 REASONING_SUMMARY = WordChoice("auto", "concise", "detailed", "none")

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from codex_py.context.markup import quoted
 from codex_py.paths import is_placeholder
 from codex_py.protocol.value import Value
-from codex_py.text.regular_file import FileHead, FileRefused, read_inside, read_trusted
+from codex_py.text.files import FileHead, FileRefused, read_inside, read_trusted
 from codex_py.text.sanitize import sanitize_line
 
 _NAMES: Final = ("AGENTS.override.md", "AGENTS.md")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from codex_py.context.markup import quoted, value
 from codex_py.errors import UserError
-from codex_py.text.regular_file import FileRefused, read_trusted
+from codex_py.text.files import FileRefused, read_trusted
 
 MAX_IMAGE_BYTES: Final = 20 * 1024 * 1024
 # All of a message together; no provider takes half of it.

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from codex_py.context.agents_md import replacement
 from codex_py.context.environment import Environment, render_environment
+from codex_py.context.instructions import plan_mode_off
 from codex_py.context.markup import cut_to, quoted
-from codex_py.context.plan_mode import plan_mode_off
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.protocol.value import Value

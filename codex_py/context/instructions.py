@@ -1,4 +1,4 @@
-"""The base instructions: what the model is sent before anything else."""
+"""The instructions that are kept as text: base instructions, tone, plan mode, and the prompts of review and init."""
 
 from __future__ import annotations
 
@@ -24,4 +24,37 @@ def tone_instructions(personality: str | None) -> str:
 def base_instructions(*, short: bool = False) -> str:
     """The text for the top-level `instructions` field; `short` is the variant for local models with small windows."""
     name = "base_short.md" if short else "base.md"
+    return Path(__file__).with_name("prompts").joinpath(name).read_text("utf-8").strip()
+
+
+# The tag is the one Codex CLI has for its modes.
+_OPEN: Final = "<collaboration_mode>"
+_CLOSE: Final = "</collaboration_mode>"
+_LEFT_PLAN_MODE: Final = (
+    "Plan mode is over: what was said about it no longer holds. Files may be changed again, as the permissions allow."
+)
+
+
+def plan_mode_on() -> str:
+    """The block that tells the model to plan and to write nothing."""
+    text = Path(__file__).with_name("prompts").joinpath("plan.md").read_text("utf-8").strip()
+    return f"{_OPEN}\n{text}\n{_CLOSE}"
+
+
+def plan_mode_off() -> str:
+    """The block that ends it."""
+    return f"{_OPEN}\n{_LEFT_PLAN_MODE}\n{_CLOSE}"
+
+
+def review_instructions() -> str:
+    """How changes are reviewed, and what the answer looks like."""
+    return _read("review.md")
+
+
+def init_instructions() -> str:
+    """How an `AGENTS.md` is written, and what belongs into it."""
+    return _read("init.md")
+
+
+def _read(name: str) -> str:
     return Path(__file__).with_name("prompts").joinpath(name).read_text("utf-8").strip()

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from codex_py.core.session import Session
-from codex_py.core.user_message import texts_of
+from codex_py.core.user_input import texts_of
 from codex_py.errors import UserError
 from codex_py.protocol import events
-from codex_py.protocol.agents import AgentState, AgentStatus
-from codex_py.protocol.input import UserInput
-from codex_py.protocol.ops import Steer, UserTurn
+from codex_py.protocol.ops import Steer, UserInput, UserTurn
 from codex_py.protocol.questions import Question
-from codex_py.text.excerpt import first_words
+from codex_py.protocol.status import AgentState, AgentStatus
+from codex_py.text.display import first_words
 
 AskUser: TypeAlias = Callable[[Question], Awaitable[str | None]]
 

@@ -1,32 +1,40 @@
-"""The parts of an agent's session: those of the session that starts it, cut down and made its own.
+"""Starting an agent: what the model asks for looked up, and its session made from parts of its parent's.
 
 Everything that is not named here is shared: the connection to the model, the MCP servers, what reports a crash.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from codex_py.context.initial import ContextSnapshot
-from codex_py.core.agent_role import AgentRole
+from codex_py.core.agent_setup import AgentRole
 from codex_py.core.context_tracker import KnownContext
 from codex_py.core.history import History
 from codex_py.core.session_services import SessionServices
+from codex_py.core.skill_names import for_a_model
 from codex_py.core.turn_context import TurnSettings
+from codex_py.errors import ToolError
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.ops import OverrideTurnContext
+from codex_py.protocol.ops import OverrideTurnContext, SkillInput, UserInput
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxMode, SandboxPolicy, WorkspaceWrite, mode_of
+from codex_py.protocol.questions import Question
 from codex_py.protocol.value import Value
 from codex_py.rollout.format import SubagentSource
 from codex_py.rollout.recorder import Recorder
+from codex_py.text.nearest import did_you_mean
 from codex_py.tools.lazy import AGENT_TOOLS
 from codex_py.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
+    from codex_py.core.secrets import SecretStore
     from codex_py.core.session_file import SessionFile
     from codex_py.core.tool_runtime import ToolRuntime
+    from codex_py.model.prompt import ParentTurn
     from codex_py.rollout.reader import StoredSession
+    from codex_py.skills.model import Skill
+
 
 _THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
 _WIDTH: Final[tuple[SandboxMode, ...]] = ("read-only", "workspace-write", "danger-full-access")
@@ -176,3 +184,60 @@ def _tools_for(registry: ToolRegistry, plan: AgentPlan, role: AgentRole) -> Tool
 def _with_role(snapshot: ContextSnapshot, role: AgentRole) -> ContextSnapshot:
     texts: Sequence[str] = [text for text in (snapshot.developer_instructions, role.instructions) if text]
     return snapshot.replace(developer_instructions="\n\n".join(texts))
+
+
+def find_role(name: str, roles: Mapping[str, AgentRole]) -> AgentRole | None:
+    """The role of this name; None where none is wished. Raises `ToolError` that names those there are."""
+    # What other programs call the absence of a role.
+    if not name or name == "default":
+        return roles.get(name)
+    if (role := roles.get(name)) is not None:
+        return role
+    known = ", ".join(f"`{role_name}`" for role_name in roles)
+    guess = f"{question} " if (question := did_you_mean(name, roles)) else ""
+    raise ToolError(f"unknown agent_type `{name}`: {guess}there are {known}")
+
+
+def find_skills(
+    role: AgentRole | None,
+    requested: Sequence[str],
+    *,
+    find: Callable[[str], Skill],
+    warn_for: Callable[[str, str], None],
+) -> Sequence[UserInput]:
+    """The skills an agent begins with, each once: those of its role, and those the model wishes.
+
+    `find` raises `ToolError` for the name of none. One that a role names costs a line: the model could not mend it.
+    """
+    named: list[Skill] = []
+    # A role is written by people, who may ask for any skill.
+    for name in role.skills if role else ():
+        try:
+            named.append(find(name))
+        except ToolError as error:
+            warn_for(f"the agent role `{role.name if role else ''}`", str(error))
+    named += [for_a_model(find(name)) for name in requested]
+    return list({skill.canonical_path: SkillInput(skill.name, skill.canonical_path) for skill in named}.values())
+
+
+def check_provider(role: AgentRole | None, provider: str) -> None:
+    """Raises `ToolError` for a role that is for another provider: what it is told must not go to this one."""
+    if role is not None and role.provider not in (None, provider):
+        raise ToolError(
+            f"the role `{role.name}` is for the provider `{role.provider}`, and agents have that of their session,"
+            f" `{provider}`: use another `agent_type`"
+        )
+
+
+class ParentSession(Value):
+    """Secrets and the way to ask the user are shared; the model connection and the MCP servers are the parent's.
+
+    `parent` returns the turn of the parent that gave the subagent its task. `history` is what the subagent knows of the
+    conversation, and `snapshot` the context the parent was sent; both are for a subagent that begins as a fork.
+    """
+
+    secret_store: SecretStore
+    ask: Callable[[Question], Awaitable[str | None]]
+    parent: Callable[[], ParentTurn]
+    history: tuple[ResponseItem, ...] = ()
+    snapshot: ContextSnapshot | None = None

@@ -15,16 +15,15 @@ from codex_py.config.kinds import wrong_word
 from codex_py.config.layers import NestedTooDeeply, read_toml, toml_fault
 from codex_py.config.record import settings_of
 from codex_py.config.schema import Config
-from codex_py.core.agent_role import BUILT_IN, AgentRole
-from codex_py.core.agent_setup import SessionRoles
+from codex_py.core.agent_setup import BUILT_IN, AgentRole, SessionRoles
 from codex_py.core.agent_tools import choose_tools
 from codex_py.errors import CodexError
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.policy import SandboxMode
 from codex_py.protocol.value import Value
+from codex_py.text.files import FileRefused, read_inside, read_trusted
 from codex_py.text.frontmatter import YamlRefused, YamlValue, parse_yaml, repair_yaml, split_frontmatter
 from codex_py.text.nearest import nearest
-from codex_py.text.regular_file import FileRefused, read_inside, read_trusted
 from codex_py.text.sanitize import sanitize_line
 
 MAX_BYTES: Final = 64 * 1024

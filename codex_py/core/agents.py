@@ -6,30 +6,31 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from codex_py.context.agent import subagent_notification
+from codex_py.context.host_messages import subagent_notification
 from codex_py.core.agent import AskUser, SubagentSession, first_end
 from codex_py.core.agent_build import (
     AgentPlan,
     ParentContext,
+    ParentSession,
     build_agent_services,
+    check_provider,
+    find_role,
+    find_skills,
     forked_items,
     may_do_more,
     tightened,
 )
-from codex_py.core.agent_tree import AgentTree
-from codex_py.core.lazy_agents import LazySubagents
-from codex_py.core.parent_session import ParentSession
+from codex_py.core.agent_setup import AgentTree, LazySubagents
 from codex_py.core.session import Session
-from codex_py.core.spawn_request import check_provider, find_role, find_skills
 from codex_py.core.stored_agents import StoredAgents
 from codex_py.errors import ToolError, UserError
 from codex_py.protocol import events
-from codex_py.protocol.agents import AgentState, AgentStatus, status_payload
-from codex_py.protocol.input import TextInput, UserInput
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.ops import TextInput, UserInput
+from codex_py.protocol.status import AgentState, AgentStatus, status_payload
 from codex_py.protocol.value import Value
 from codex_py.rollout.format import SubagentSource
-from codex_py.text.truncate import truncate_middle
+from codex_py.text.tokens import truncate_middle
 from codex_py.tools.spec import SpawnRequest
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from codex_py.core.tool_runtime import ToolRuntime
     from codex_py.core.turn_context import TurnSettings
     from codex_py.model.prompt import ParentTurn
-    from codex_py.protocol.live_process import LiveProcess
+    from codex_py.protocol.status import LiveProcess
     from codex_py.skills.model import Skill
     from codex_py.tools.registry import ToolRegistry
 

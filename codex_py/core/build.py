@@ -11,24 +11,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from codex_py import __version__
+from codex_py.auth.find_credentials import find_credentials
 from codex_py.config.secret_values import secret_values
 from codex_py.context.agents_md import load_agents_md
 from codex_py.context.environment import current_environment
 from codex_py.context.initial import ContextSnapshot
-from codex_py.context.instructions import tone_instructions
+from codex_py.context.instructions import plan_mode_on, tone_instructions
 from codex_py.context.permissions import render_permissions
-from codex_py.context.plan_mode import plan_mode_on
 from codex_py.core.agent_setup import make_lazy_subagents, session_roles
 from codex_py.core.command_env import command_env, key_names, withheld_credentials
 from codex_py.core.context_tracker import KnownContext
-from codex_py.core.installation import make_installation_id
-from codex_py.core.lazy_hooks import HookContext, session_hooks
-from codex_py.core.lazy_mcp import ServerTable
-from codex_py.core.mcp_setup import ServerAnswers, make_lazy_mcp, server_notices, session_servers
-from codex_py.core.model_connection import connect_model, find_local_model, known_facts, login_rules
-from codex_py.core.model_settings import choose_model, compact_prompt, model_settings
-from codex_py.core.read_check import read_check
-from codex_py.core.sandbox_policy import choose_policy
+from codex_py.core.hooks import HookContext, session_hooks
+from codex_py.core.mcp_setup import ServerAnswers, ServerTable, make_lazy_mcp, server_notices, session_servers
+from codex_py.core.model_setup import (
+    choose_model,
+    compact_prompt,
+    connect_model,
+    find_local_model,
+    known_facts,
+    login_rules,
+    make_installation_id,
+    model_settings,
+)
+from codex_py.core.sandbox_policy import choose_policy, read_check
 from codex_py.core.session import Session
 from codex_py.core.session_file import SessionFile
 from codex_py.core.session_request import ResumeTarget, SessionRequest
@@ -39,13 +44,12 @@ from codex_py.core.tool_runs import ToolServices
 from codex_py.core.tool_set import ToolSetContext, build_tools, web_search_notice
 from codex_py.core.turn_context import ModelSettings, TurnSettings
 from codex_py.log import write_crash_report
-from codex_py.model.auth import find_credentials
 from codex_py.model.catalog import openai_models
 from codex_py.model.providers import Provider, loopback_provider, resolve_provider
 from codex_py.process.env import EnvironmentRules, tool_environment
 from codex_py.process.shells import user_shell
 from codex_py.programs import program_finder
-from codex_py.protocol.ids import uuid7
+from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import ApprovalPolicy, extra_roots
 from codex_py.sandbox.policy import writable_roots
@@ -57,13 +61,14 @@ from codex_py.text.redact import Redactor
 from codex_py.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from codex_py.core.notify import Notifier
+    from codex_py.auth.find_credentials import LoginRules
     from codex_py.core.session_hooks import SessionHooks
     from codex_py.core.tool_runtime import ToolRuntime
-    from codex_py.model.auth import Credentials, LoginRules
+    from codex_py.hooks.notify import Notifier
     from codex_py.model.catalog import ModelFacts
     from codex_py.model.client import ModelClient
-    from codex_py.model.local_model import LocalChoice
+    from codex_py.model.credentials import Credentials
+    from codex_py.model.model_list import LocalChoice
     from codex_py.rollout.reader import StoredSession
 
 __all__ = ["OFFLINE_PROVIDER", "ResumeTarget", "SessionRequest", "open_session"]
@@ -166,7 +171,7 @@ def _model_settings(request: SessionRequest, model: str, facts: ModelFacts, *, l
 
 
 def _notifier(request: SessionRequest, session: Session) -> Notifier:
-    from codex_py.core.notify import Notifier, NotifyingSession  # the seam: only for who has such a program
+    from codex_py.hooks.notify import Notifier, NotifyingSession  # the seam: only for who has such a program
 
     notifying = NotifyingSession(
         session.thread_id, request.cwd, request.originator, policy=lambda: session.settings.sandbox_policy
@@ -223,7 +228,7 @@ def _stored_session(request: SessionRequest) -> StoredSession | None:
     target = request.resume
     if target is None:
         return None
-    from codex_py.core.stored_sessions import load_stored  # the seam: only to resume
+    from codex_py.core.resume import load_stored  # the seam: only to resume
 
     cwd = None if target.any_directory else request.cwd
     return load_stored(request.home, name=target.thread_id, cwd=cwd, through_turn=target.turn)

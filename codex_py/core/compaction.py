@@ -6,19 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from codex_py.core.context_meter import ContextMeter, Counted, Fill, compaction_limit, is_too_full
 from codex_py.core.context_tracker import ContextTracker
 from codex_py.core.history import History
 from codex_py.core.sampling import prompt_for
+from codex_py.core.token_usage import ContextMeter, Counted, Fill, compaction_limit, is_too_full
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn_context import ModelSettings, TurnContext
 from codex_py.core.work_log import WorkLog, WorkState
 from codex_py.errors import ModelError
 from codex_py.model.client import ModelClient
 from codex_py.protocol import events
-from codex_py.protocol.compaction import CompactionReason, CompactionWay
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.usage import CompactionReason, CompactionWay, TokenUsage
 from codex_py.protocol.value import Value
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ class Compaction:
         """The plan as it is now, that of an earlier run included; empty where there is none."""
         if self._work.state.plan or not self._unread:
             return self._work.state.plan
-        from codex_py.core.work_history import last_plan  # the seam: only for a session that goes on
+        from codex_py.core.compact_survivors import last_plan  # the seam: only for a session that goes on
 
         found = last_plan(self._services.history.items[: self._unread])
         return self._earlier.plan if found is None else found
@@ -244,7 +243,7 @@ class Compaction:
 
     def _read_earlier_work(self) -> None:
         if self._unread:
-            from codex_py.core.work_history import work_state_of
+            from codex_py.core.compact_survivors import work_state_of
 
             services = self._services
             earlier = work_state_of(services.history.items[: self._unread], services.cwd, services.skill_uses)

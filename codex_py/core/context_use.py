@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, get_args
 
-from codex_py.context.summary import HOST_TEXTS
-from codex_py.core.context_meter import Counted
+from codex_py.context.compaction import HOST_TEXTS
+from codex_py.core.token_usage import Counted
 from codex_py.core.turn_context import ModelSettings
-from codex_py.protocol.context_use import ContextSection, ContextSectionName, ContextUse
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.status import ContextSection, ContextSectionName, ContextUse
 from codex_py.text.tokens import counted_bytes, estimate_tokens
 
 # A sealed piece of reasoning is base64 and carries some hundred bytes that are no thoughts.

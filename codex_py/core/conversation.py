@@ -8,39 +8,35 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codex_py.context.aborted import turn_aborted
+from codex_py.context.host_messages import turn_aborted
 from codex_py.core.compaction import Compaction, CompactionServices
 from codex_py.core.context_tracker import ContextTracker, KnownContext
-from codex_py.core.current_settings import CurrentSettings
 from codex_py.core.history import History
-from codex_py.core.listeners import Listeners
-from codex_py.core.pending_input import PendingInput, PendingMessage
-from codex_py.core.questions import Questions
+from codex_py.core.hooks import PromptRefused, TurnHooks
+from codex_py.core.listeners import Listeners, Questions
 from codex_py.core.sampling import Sampler, ToolCrash
 from codex_py.core.sampling import SampleResult as ModelAnswer
 from codex_py.core.secrets import Secrets
 from codex_py.core.session_services import SessionServices
 from codex_py.core.session_skills import SkillsToInject
 from codex_py.core.skill_requests import SkillRequests
-from codex_py.core.token_count import TokenCount
+from codex_py.core.token_usage import TokenCount
 from codex_py.core.tool_runs import ToolRuns
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn import Turn
-from codex_py.core.turn_context import ModelSettings, TurnContext, TurnSettings
-from codex_py.core.turn_hooks import PromptRefused, TurnHooks
-from codex_py.core.user_message import texts_of
+from codex_py.core.turn_context import CurrentSettings, ModelSettings, TurnContext, TurnSettings
+from codex_py.core.user_input import PendingInput, PendingMessage, texts_of
 from codex_py.errors import CodexError, ModelError
 from codex_py.model.client import TurnState
 from codex_py.protocol import events
-from codex_py.protocol.compaction import CompactionReason
-from codex_py.protocol.ids import uuid7
+from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.readable import without_plan_tags
-from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.usage import CompactionReason, TokenUsage
 from codex_py.text.tokens import counted_bytes
 
 if TYPE_CHECKING:
-    from codex_py.protocol.context_use import ContextUse
+    from codex_py.protocol.status import ContextUse
     from codex_py.rollout.reader import StoredSession
 
 

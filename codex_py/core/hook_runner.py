@@ -1,29 +1,69 @@
-"""The hooks of one session: run with what all of them are told, and their words passed on to the user."""
+"""Runs the hooks of a session: their input, the sandbox of a project's hooks, and their messages to the user."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from codex_py.context.hooks import hook_context
-from codex_py.core.hook_sandbox import hook_sandbox
+from codex_py.config.load import LoadedConfig
+from codex_py.context.host_messages import hook_context
 from codex_py.core.hook_sources import FoundHooks
-from codex_py.core.lazy_hooks import HookContext
+from codex_py.core.hooks import HookContext
+from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.core.turn_context import TurnSettings
-from codex_py.hooks.engine import Due, HookEngine, HookExecution
-from codex_py.hooks.events import MOMENTS
-from codex_py.hooks.schema import Hook
-from codex_py.hooks.verdict import HookVerdict
+from codex_py.errors import CodexError
+from codex_py.hooks.answer import HookVerdict
+from codex_py.hooks.command import Start
+from codex_py.hooks.engine import Confine, Due, HookEngine, HookExecution
+from codex_py.hooks.schema import MOMENTS, Hook
 from codex_py.programs import program_finder
 from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.policy import DangerFullAccess, extra_roots
+from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy, extra_roots
 from codex_py.protocol.value import Value
 
 if TYPE_CHECKING:
     from codex_py.tools.hook_calls import HookToolCall
+
+
+_OUTSIDE = "`codex-py hooks trust --outside` lets one run without a sandbox"
+
+
+class HookSandbox(NamedTuple):
+    """What holds a project's hooks, and which real paths the commands of the session may write."""
+
+    confine: Confine
+    may_write: Callable[[Path], bool]
+
+
+def hook_sandbox(
+    loaded: LoadedConfig, *, home: Path, env: Mapping[str, str]
+) -> Callable[[SandboxPolicy, Path], HookSandbox]:
+    """What gives the sandbox for a policy and a session's folder. Nothing is tried out before the first hook."""
+    sandbox = ProgramSandbox(loaded, home=home, env=env)
+
+    def confine(start: Start, policy: SandboxPolicy, cwd: Path) -> Start:
+        try:
+            wrapped = sandbox.wrap(start.argv, policy=policy, cwd=cwd, workdir=start.cwd)
+        except CodexError as error:
+            raise CodexError(f"is not run: {error}; {_OUTSIDE}") from error
+        return Start(
+            wrapped.argv,
+            start.cwd,
+            {**start.env, **wrapped.env},
+            wrapped.fds,
+            wrapped.release,
+            wrapped.cleanup,
+            wrapped.has_begun,
+        )
+
+    return lambda policy, cwd: HookSandbox(
+        partial(confine, policy=policy, cwd=cwd), partial(sandbox.may_write, policy=policy, cwd=cwd)
+    )
+
 
 _BEFORE_A_TURN: Final = ("Setup", "SessionStart", "SubagentStart", "UserPromptSubmit")
 # Whoever waits for hooks longer than that is told what for.

@@ -10,22 +10,28 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
-from codex_py.config.files import read_text
+from codex_py.config.files import read_text, weak_permissions
 from codex_py.config.layers import parse_toml
 from codex_py.config.load import LoadedConfig
-from codex_py.config.permissions import weak_permissions
 from codex_py.config.project import MAX_PROJECT_FILE_BYTES, project_files, unsafe_file
 from codex_py.errors import UserError
 from codex_py.hooks.command import Start
-from codex_py.hooks.held_scripts import HookScripts, hold_scripts
 from codex_py.hooks.schema import Hook, HookOrigin, ReadHooks, read_hooks, switched_off, tables_of
-from codex_py.hooks.trust import CHANGED, TrustedHooks, entry_fingerprint, fingerprint, fingerprint_with, hook_files
+from codex_py.hooks.trust import (
+    CHANGED,
+    HookScripts,
+    TrustedHooks,
+    entry_fingerprint,
+    fingerprint,
+    fingerprint_with,
+    hold_scripts,
+    hook_files,
+)
+from codex_py.plugins.manifests import enabled_plugins, written_hooks
+from codex_py.plugins.record import change_in
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
-from codex_py.skills.plugin_hooks import written_hooks
-from codex_py.skills.plugin_record import change_in
-from codex_py.skills.plugins import enabled_plugins
-from codex_py.text.reasons import json_reason
+from codex_py.text.files import json_reason
 
 HOOKS_FILE: Final = "hooks.json"
 _PLUGIN_DATA: Final = "plugins/data"

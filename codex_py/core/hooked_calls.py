@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from codex_py.context.hooks import hook_context, with_feedback
+from codex_py.context.host_messages import hook_context, with_feedback
 from codex_py.core.hook_runner import HookRunner
 from codex_py.errors import ToolError
-from codex_py.hooks.verdict import HookVerdict
+from codex_py.hooks.answer import HookVerdict
 from codex_py.protocol import events
-from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
-from codex_py.protocol.ids import uuid7
+from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.questions import (
     ApprovalQuestion,
@@ -22,7 +21,7 @@ from codex_py.protocol.questions import (
     read_reply,
 )
 from codex_py.protocol.readable import arguments_of
-from codex_py.text.excerpt import first_words
+from codex_py.text.display import first_words
 from codex_py.text.sanitize import sanitize
 from codex_py.tools.hook_calls import HookToolCall, hook_calls_of, rewritten
 from codex_py.tools.orchestrator import declined_because

@@ -1,26 +1,32 @@
-"""The configuration in the words of the MCP room. Imported when a server is configured, or is about to be."""
+"""Makes the MCP servers of a session from the configuration, and answers their sampling requests."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from codex_py import __version__
+from codex_py.auth.find_credentials import StoreType
+from codex_py.auth.login_store import MCP_FILE, LoginStore, open_store
 from codex_py.config.edit import set_value
 from codex_py.config.keys import dotted
 from codex_py.config.load import LoadedConfig
-from codex_py.core.lazy_mcp import ServerTable
+from codex_py.core.mcp_setup import ServerTable
 from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session_mcp import McpSettings, SessionMcp
 from codex_py.core.turn_context import TurnSettings
 from codex_py.mcp.connectors import ConnectorRules
 from codex_py.mcp.host import CommandLimits, McpContext, ServerStart
 from codex_py.mcp.servers import McpServer, read_servers
-from codex_py.model.auth import StoreType
-from codex_py.model.login_store import MCP_FILE, LoginStore, open_store
+from codex_py.model.client import ModelClient, TurnState
+from codex_py.model.prompt import Prompt
 from codex_py.model.providers import Provider
+from codex_py.model.stream import ItemDone
+from codex_py.protocol.encoding import as_list, as_object, encode_json, uuid7
+from codex_py.protocol.items import Message
 from codex_py.protocol.value import Value
 from codex_py.text.sanitize import sanitize_line
 
@@ -73,7 +79,7 @@ def make_mcp_context(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mappin
 
     @lru_cache(1)
     def sandbox() -> Callable[[McpServer, ServerStart, CommandLimits], ServerStart]:
-        from codex_py.core.server_sandbox import server_sandbox  # the seam: few projects bring servers
+        from codex_py.core.server_table import server_sandbox  # the seam: few projects bring servers
 
         return server_sandbox(loaded, home=home, cwd=cwd, env=env)
 
@@ -128,3 +134,40 @@ class _Tokens:
         if self._store is None:
             self._store = open_store(self._store_type, self._home, MCP_FILE)
         return self._store
+
+
+async def sample(model: ModelClient, request: Mapping[str, Any], settings: TurnSettings) -> Mapping[str, Any]:
+    """Answer a `sampling/createMessage`. Raises `ModelError`."""
+    chosen = settings.model
+    prompt = Prompt(
+        model=chosen.model,
+        instructions=str(request.get("systemPrompt") or ""),
+        input=[encode_json(_item(as_object(message))) for message in as_list(request.get("messages"))],
+        tools=b"[]",
+        thread_id=uuid7(),
+        turn_id=uuid7(),
+        effort=chosen.effort,
+        max_output_tokens=chosen.max_output_tokens,
+    )
+    texts: list[str] = []
+    async with aclosing(model.stream(prompt, turn_state=TurnState())) as stream:
+        async for event in stream:
+            if isinstance(event, ItemDone) and isinstance(view := event.item.view(), Message):
+                texts.append(view.text)
+    content = {"type": "text", "text": "\n".join(texts)}
+    return {"role": "assistant", "content": content, "model": chosen.model, "stopReason": "endTurn"}
+
+
+def _item(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message of the protocol's as an item of ours; a list of contents is one message with several parts."""
+    content = message.get("content")
+    contents = [as_object(part) for part in as_list(content) or [content]]
+    role = "assistant" if message.get("role") == "assistant" else "user"
+    text_type = "output_text" if role == "assistant" else "input_text"
+    text_parts = [{"type": text_type, "text": str(part["text"])} for part in contents if "text" in part]
+    text_parts += [
+        {"type": "input_image", "image_url": f"data:{part.get('mimeType', '')};base64,{part.get('data', '')}"}
+        for part in contents
+        if part.get("type") == "image" and role == "user"
+    ]
+    return {"type": "message", "role": role, "content": text_parts}

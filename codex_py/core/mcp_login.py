@@ -8,9 +8,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+from codex_py.auth.oauth_callback import listen_for_callback
 from codex_py.errors import ModelError, UserError
 from codex_py.mcp.host import McpFailed, SignedIn, SignIn
-from codex_py.model.oauth_callback import listen_for_callback
 
 
 @asynccontextmanager

@@ -7,9 +7,9 @@ from operator import is_
 from typing import Any, Final, TypeVar, cast
 
 from codex_py.protocol import events, questions
-from codex_py.protocol.agents import AgentState
 from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.status import AgentState
 from codex_py.protocol.value import Value
 from codex_py.text.redact import MIN_TYPED_LENGTH, HeldBack, Redactor
 from codex_py.tools.spec import ToolOutput

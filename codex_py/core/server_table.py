@@ -1,4 +1,4 @@
-"""Every MCP server there is in one place, by where it comes from: the user, the trusted project, the plugins.
+"""Every MCP server by its source: the user, the trusted project, plugins; and the sandbox of the latter two.
 
 What the user has written counts before what a project brings, and that before what a plugin brings. Imported when
 there is more than the user's own.
@@ -7,7 +7,7 @@ there is more than the user's own.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -15,13 +15,16 @@ from codex_py.config.edit import set_value
 from codex_py.config.load import LoadedConfig
 from codex_py.config.mcp_sections import mcp_server_problem
 from codex_py.config.trust import real_path
-from codex_py.core.lazy_mcp import Entry, ServerTable, TrustedServer, WaitingServer
+from codex_py.core.mcp_setup import Entry, ServerTable, TrustedServer, WaitingServer
+from codex_py.core.session_sandbox import ProgramSandbox
+from codex_py.errors import CodexError
+from codex_py.mcp.host import CommandLimits, McpFailed, ServerStart
 from codex_py.mcp.servers import McpServer, ServerSandbox, read_server
+from codex_py.plugins.manifests import checked_plugins, held_plugin_line, installed_plugin
+from codex_py.plugins.record import change_in
+from codex_py.plugins.servers import plugin_servers
 from codex_py.process.named_files import named_contents
 from codex_py.protocol.encoding import as_object
-from codex_py.skills.plugin_record import change_in
-from codex_py.skills.plugin_servers import plugin_servers
-from codex_py.skills.plugins import checked_plugins, held_plugin_line, installed_plugin
 from codex_py.text.sanitize import sanitize_line
 
 Origin: TypeAlias = Literal["user", "project", "plugin"]
@@ -205,3 +208,28 @@ def _standing(written: str | None, pin: str) -> tuple[Standing, tuple[TrustWord,
     if trusted_pin != pin or len(words) != len(names):
         return "changed", ()
     return ("refused", ()) if "no" in words else ("trusted", tuple(words))
+
+
+def server_sandbox(
+    loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]
+) -> Callable[[McpServer, ServerStart, CommandLimits], ServerStart]:
+    """What puts a server of the project round `cwd` into the sandbox. Nothing is tried out before the first one."""
+    sandbox = ProgramSandbox(loaded, home=home, env=env)
+
+    def confine(server: McpServer, start: ServerStart, limits: CommandLimits) -> ServerStart:
+        try:
+            wrapped = sandbox.wrap(
+                start.argv,
+                policy=limits.policy,
+                cwd=limits.cwd,
+                workdir=server.cwd or cwd,
+                network=server.sandbox == "network",
+            )
+        except CodexError as error:
+            way = f"`codex-py mcp trust {sanitize_line(server.name)} --outside`"
+            if server.plugin:
+                way = '`sandbox = "outside"` in its table'
+            raise McpFailed(f"{error}; {way} lets it run without a sandbox") from error
+        return ServerStart(wrapped.argv, {**start.env, **wrapped.env}, wrapped.fds, wrapped.release, wrapped.cleanup)
+
+    return confine

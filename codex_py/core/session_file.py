@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from codex_py import __version__
 from codex_py.core.git_checkout import read_git_state
 from codex_py.core.session_request import SessionRequest
-from codex_py.protocol.ids import timestamp
+from codex_py.protocol.encoding import timestamp
 from codex_py.rollout.format import SessionMeta, SubagentSource
 from codex_py.rollout.recorder import NullRecorder, Recorder, RolloutRecorder
 
@@ -37,7 +37,7 @@ class SessionFile:
         if stored is not None:
             if not request.forks:
                 return RolloutRecorder.resume(stored, warn=warn)
-            from codex_py.core.stored_sessions import inherited_from  # the seam: only to fork
+            from codex_py.core.resume import inherited_from  # the seam: only to fork
 
             inherited = inherited_from(stored)
         meta = self._meta(thread_id, instructions).replace(forked_from_id=stored.meta.id if stored else None)

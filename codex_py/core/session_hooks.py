@@ -1,4 +1,4 @@
-"""The hooks of a session at the moments of its turns. What they do to tool calls is in `core.hooked_calls`.
+"""The hooks of a session at the moments of its turns, and their list. Tool calls are in `core.hooked_calls`.
 
 Imported when there are any.
 """
@@ -11,14 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from codex_py.context.hooks import hook_context, hook_prompt
-from codex_py.core.hook_ending import HookEnding
-from codex_py.core.hook_list import ListedHook, listed_hook
-from codex_py.core.hook_notices import untold
+from codex_py.context.host_messages import hook_context, hook_prompt
 from codex_py.core.hook_runner import HookRunner, HookServices
-from codex_py.core.hook_signals import HookSignals
+from codex_py.core.hook_signals import HookEnding, HookSignals
 from codex_py.core.hook_sources import FoundHooks, find_hooks
-from codex_py.core.lazy_hooks import HookContext
+from codex_py.core.hooks import HookContext
 from codex_py.core.listeners import Listeners
 from codex_py.core.secrets import Secrets
 from codex_py.core.transcript import Transcript
@@ -28,11 +25,65 @@ from codex_py.hooks.schema import Hook
 from codex_py.paths import make_private_dir
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.items import ResponseItem, ToolCall
+from codex_py.protocol.value import Value
 from codex_py.tools.spec import RunCall, ToolContext, ToolOutput
 
 if TYPE_CHECKING:
     from codex_py.core.hooked_calls import HookedCalls
     from codex_py.rollout.format import SubagentSource
+
+
+class ListedHook(Value):
+    """One hook: when it runs, what, and where that is written.
+
+    `runs` says whether it does, `asks` that it needs the user's yes for that, and `changed` that they gave it when it,
+    or a file it names, was another one. `outside` says that no sandbox holds it.
+    """
+
+    event: str
+    matcher: str
+    command: str
+    source: str
+    where: str
+    seconds: float
+    runs: bool
+    asks: bool
+    changed: bool = False
+    fail_closed: bool = False
+    outside: bool = False
+
+
+def listed_hook(hook: Hook, *, runs: bool, changed: bool = False, outside: bool = False) -> ListedHook:
+    """What there is to see of a hook."""
+    return ListedHook(
+        event=hook.event,
+        matcher=hook.narrowed,
+        command=hook.written,
+        source=hook.origin.source,
+        where=hook.origin.where,
+        seconds=hook.timeout,
+        runs=runs,
+        asks=hook.origin.layer == "project",
+        changed=changed,
+        fail_closed=hook.fail_closed,
+        outside=outside or hook.origin.layer != "project",
+    )
+
+
+def untold(notices: Sequence[str], home: Path) -> tuple[str, ...]:
+    """Those that the user has not been told yet, who has been from now on."""
+    new: list[str] = []
+    for notice in notices:
+        mark = home / "cache" / "told" / hashlib.sha256(notice.encode(errors="replace")).hexdigest()[:32]
+        if mark.exists():
+            continue
+        new.append(notice)
+        # Where nothing can be kept, it is told again.
+        with contextlib.suppress(OSError):
+            make_private_dir(mark.parent)
+            mark.touch(mode=0o600)
+    return tuple(new)
+
 
 # So often in one turn hooks may send the model back to work.
 _MAX_BLOCKS: Final = 8

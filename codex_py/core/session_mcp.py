@@ -13,11 +13,9 @@ from codex_py.errors import UserError
 from codex_py.mcp.catalog import McpPrompt
 from codex_py.mcp.connections import McpConnections, ServerState
 from codex_py.mcp.connectors import ConnectorRules
-from codex_py.mcp.host import CommandLimits, McpContext, McpFailed, McpLoginNeeded, TokenFile
-from codex_py.mcp.logins import login_secrets
+from codex_py.mcp.host import CommandLimits, McpContext, McpFailed, McpLoginNeeded, TokenFile, login_secrets
 from codex_py.mcp.servers import McpServer
-from codex_py.process.sweep import MARKER, kill_marked
-from codex_py.process.watchdog import Watchdog, set_watch
+from codex_py.process.sweep import MARKER, Watchdog, kill_marked, set_watch
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.policy import asks_about
 from codex_py.protocol.questions import Question

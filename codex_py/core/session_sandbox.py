@@ -9,12 +9,12 @@ from pathlib import Path
 from codex_py.config.load import LoadedConfig
 from codex_py.errors import CodexError
 from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy
-from codex_py.sandbox.backends import BACKENDS, BackendName
 from codex_py.sandbox.command import Sandbox, Wrapped
 from codex_py.sandbox.denials import default_denials, own_secrets, still_denied
-from codex_py.sandbox.limits import Limits
+from codex_py.sandbox.linux import BACKENDS, BackendName
 from codex_py.sandbox.policy import WritableRoot
 from codex_py.sandbox.unreadable import ReadRules
+from codex_py.sandbox.wrapped import Limits
 
 
 def denied_patterns(loaded: LoadedConfig, env: Mapping[str, str]) -> tuple[str, ...]:

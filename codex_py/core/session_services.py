@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from codex_py.core.context_tracker import KnownContext
-from codex_py.core.lazy_mcp import LazyMcp
+from codex_py.core.mcp_setup import LazyMcp
 from codex_py.core.session_skills import SessionSkills
 from codex_py.core.tool_runs import ToolServices
 from codex_py.core.turn_context import ModelSettings, TurnSettings
@@ -18,7 +18,7 @@ from codex_py.text.redact import Redactor
 from codex_py.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from codex_py.core.parent_session import ParentSession
+    from codex_py.core.agent_build import ParentSession
     from codex_py.rollout.reader import StoredSession
 
 

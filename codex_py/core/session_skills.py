@@ -8,17 +8,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from codex_py.protocol.events import SkillUsed
-from codex_py.protocol.input import SkillInput, TextInput, UserInput
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.ops import SkillInput, TextInput, UserInput
 from codex_py.protocol.value import Value
 from codex_py.shell.reader import CommandLineReader
 from codex_py.skills.bundled import sync_bundled
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.render import RenderedSkills, render_skills
-from codex_py.skills.report import load_warnings
 from codex_py.skills.roots import SkillRootsRequest
-from codex_py.skills.rules import SkillSwitch
-from codex_py.skills.service import SkillService
+from codex_py.skills.service import SkillService, SkillSwitch, load_warnings
 
 if TYPE_CHECKING:
     from codex_py.skills.dependencies import McpNeed
@@ -173,7 +171,7 @@ class SessionSkills:
         """
         if not any(map(_may_name_a_skill, inputs)):
             return SkillsToInject()
-        from codex_py.core.named_skills import read_named_skills  # the seam: most messages name no skill
+        from codex_py.core.mentions import read_named_skills  # the seam: most messages name no skill
 
         return read_named_skills(self._catalog, self._settings, inputs, connector_slugs=connector_slugs)
 

@@ -7,18 +7,17 @@ from typing import Final
 
 from codex_py.core.compaction import Compaction
 from codex_py.core.history import History
-from codex_py.core.lazy_mcp import LazyMcp
-from codex_py.core.listeners import Listeners
-from codex_py.core.questions import Questions
+from codex_py.core.listeners import Listeners, Questions
+from codex_py.core.mcp_setup import LazyMcp
 from codex_py.core.secrets import Secrets
 from codex_py.core.session_skills import MissingVariable, SessionSkills, SkillsToInject
-from codex_py.core.user_message import texts_of
+from codex_py.core.user_input import texts_of
 from codex_py.errors import ToolError
-from codex_py.protocol.ids import uuid7
-from codex_py.protocol.input import SkillInput, UserInput
+from codex_py.protocol.encoding import uuid7
+from codex_py.protocol.ops import SkillInput, UserInput
 from codex_py.protocol.questions import SecretQuestion
 from codex_py.protocol.value import Value
-from codex_py.text.regular_file import FileRefused
+from codex_py.text.files import FileRefused
 
 _APP: Final = "app://"
 
@@ -71,7 +70,7 @@ class SkillRequests(Value):
     async def provide(self, requested: Sequence[SkillsToInject]) -> None:
         """Provide what skills lack, as far as the user agrees: variables, then servers. The project's come first."""
         if waiting := self.mcp.take_waiting():
-            from codex_py.core.project_servers import ProjectServers  # the seam: few projects bring servers
+            from codex_py.core.mcp_consent import ProjectServers  # the seam: few projects bring servers
 
             ask, warn = self.questions.ask, self.listeners.warn_once
             await ProjectServers(self.mcp, self.mcp.rules.project, ask, warn, self.join).settle(waiting)
@@ -79,7 +78,7 @@ class SkillRequests(Value):
             for variable in request.missing:
                 await self._ask_for_variable(variable)
         if needs := [need for request in requested for need in request.servers]:
-            from codex_py.core.skill_servers import SkillServers  # the seam: few skills lack a server
+            from codex_py.core.mcp_consent import SkillServers  # the seam: few skills lack a server
 
             servers = SkillServers(
                 self.mcp,
@@ -106,7 +105,7 @@ class SkillRequests(Value):
         texts = [text for text in texts_of(inputs) if "$" in text]
         if tools is None or not (connectors or any(_APP in text for text in texts)):
             return frozenset()
-        from codex_py.core.named_connectors import named_connectors, slugs_of, users_texts  # the seam: few have any
+        from codex_py.core.mentions import named_connectors, slugs_of, users_texts  # the seam: few have any
 
         if not self.mcp.recalled:
             # What an earlier run was asked for is shown again, in the same order.

@@ -10,7 +10,7 @@ from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
 from codex_py.context.agents_md import find_project_root
 from codex_py.skills.roots import PluginSkills, SkillRootsRequest
-from codex_py.skills.rules import SkillSwitch
+from codex_py.skills.service import SkillSwitch
 
 
 def skill_sources(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> SkillRootsRequest:
@@ -40,7 +40,7 @@ def skill_rules(config: Config) -> tuple[SkillSwitch, ...]:
 def _plugin_roots(home: Path, config: Config) -> tuple[PluginSkills, ...]:
     if not config.plugins:
         return ()
-    from codex_py.skills.plugins import plugin_skills  # the seam: only for who has plugins
+    from codex_py.plugins.manifests import plugin_skills  # the seam: only for who has plugins
 
     return plugin_skills(home, config.plugins)
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.core.lazy_agents import LazySubagents
+from codex_py.core.agent_setup import LazySubagents
 from codex_py.core.session import Session
 from codex_py.core.session_file import SessionFile
 from codex_py.errors import UserError
-from codex_py.protocol.agents import AgentState, AgentStatus
 from codex_py.protocol.items import Message, ResponseItem
-from codex_py.rollout.lineage import MAX_LINE, open_stored, read_meta
+from codex_py.protocol.status import AgentState, AgentStatus
 from codex_py.rollout.listing import SessionQuery, list_sessions
 from codex_py.rollout.reader import StoredSession, load_session
+from codex_py.rollout.records import MAX_LINE, open_stored, read_meta
 from codex_py.rollout.summary import SessionSummary
 from codex_py.rollout.transcript import TranscriptEntry, TranscriptFailure, TranscriptItem, read_transcript
 

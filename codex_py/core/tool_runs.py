@@ -1,33 +1,75 @@
-"""The tool calls of a session: what a tool gets to know, and what is made ready before the first one."""
+"""The tool calls of a session: what a tool gets to know, and calls that are repeated without a new result."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from codex_py.core.lazy_agents import LazySubagents
-from codex_py.core.lazy_mcp import LazyMcp
-from codex_py.core.questions import Questions
-from codex_py.core.repeated_calls import RepeatedCalls
+from codex_py.core.agent_setup import LazySubagents
+from codex_py.core.listeners import Questions
+from codex_py.core.mcp_setup import LazyMcp
 from codex_py.core.secrets import Secrets
 from codex_py.core.turn_context import TurnContext, TurnSettings
 from codex_py.protocol import events
+from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.policy import SandboxPolicy, has_no_limits
 from codex_py.protocol.value import Value
 from codex_py.shell.reader import CommandLineReader
-from codex_py.tools.allowed import AllowedTools
-from codex_py.tools.registry import ToolRegistry
+from codex_py.tools.registry import AllowedTools, ToolRegistry
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 if TYPE_CHECKING:
     from codex_py.core.session_hooks import SessionHooks
     from codex_py.core.tool_runtime import ToolRuntime
     from codex_py.core.user_shell import UserShellCommand
-    from codex_py.protocol.live_process import LiveProcess
+    from codex_py.protocol.status import LiveProcess
+
+
+_NOTICE_AFTER: Final = 10
+_MAX_REPEATS: Final = 100
+# What differs between two reports of the same result.
+_VARIABLE: Final = r"Chunk ID: [0-9a-f]+|Wall time: [0-9.]+ seconds"
+
+
+class RepeatedCalls:
+    """Counts how often the last call of a turn was made in a row."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, ...] = ()
+        self._count = 0
+
+    def restart(self) -> None:
+        """Start counting again: something else happened."""
+        self._last, self._count = (), 0
+
+    def note(self, call: ToolCall, output: ToolOutput) -> ToolOutput:
+        """Take a call that has ended; return its output, with a notice for the model or the failure of the turn."""
+        text = encode_json(list(output.parts)).decode() if output.parts else output.text
+        made = (call.namespace or "", call.name, call.arguments, re.sub(_VARIABLE, "", text))
+        self._count = self._count + 1 if made == self._last else 1
+        self._last = made
+        if self._count < _NOTICE_AFTER:
+            return output
+        notice = (
+            f"This was call {self._count} in a row with the same arguments and the same result. "
+            "Do something else, or end the turn with an answer."
+        )
+        if output.parts:
+            output = output.replace(parts=(*output.parts, {"type": "input_text", "text": notice}))
+        else:
+            output = output.replace(text=f"{output.text}\n\n{notice}")
+        if self._count < _MAX_REPEATS:
+            return output
+        failure = (
+            f"the model was stopped because it called `{call.name}` {self._count} times in a row with the same "
+            "arguments and the same result"
+        )
+        return output.replace(failure=failure)
 
 
 A = TypeVar("A")
@@ -193,7 +235,7 @@ class ToolRuns:
         """The commands that still run, the oldest first."""
         if self._runtime is None or not self._runtime.done():
             return ()
-        from codex_py.core.running_commands import describe_processes  # the seam: only for who looks
+        from codex_py.core.user_shell import describe_processes  # the seam: only for who looks
 
         return describe_processes(self._runtime.result().processes.live(), self._secrets.redact)
 

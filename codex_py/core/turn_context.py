@@ -1,14 +1,17 @@
-"""What is fixed for the length of one turn."""
+"""The settings of a turn, fixed for its length, and those that the user has chosen for the next one."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 from codex_py.model.prompt import ParentTurn
 from codex_py.protocol.events import SettingsChanged
+from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import ApprovalPolicy, ReadOnly, SandboxPolicy
 from codex_py.protocol.value import Value
+from codex_py.tools.registry import ToolRegistry
 
 
 class ModelSettings(Value):
@@ -106,3 +109,35 @@ class TurnContext(Value):
             session_id=top.session_id if top else self.thread_id,
             root_turn_id=top.root_turn_id if top else self.turn_id,
         )
+
+
+class CurrentSettings:
+    """`override` gives the settings an op asks for, and other tools where they need them; `offer` takes those."""
+
+    def __init__(
+        self,
+        first: TurnSettings,
+        override: Callable[[OverrideTurnContext, TurnSettings], tuple[TurnSettings, ToolRegistry | None]],
+        offer: Callable[[ToolRegistry], None],
+    ) -> None:
+        self.next = first
+        # Those of the running turn, or of the one before.
+        self.now = first
+        self._override = override
+        self._offer = offer
+        self._tools: ToolRegistry | None = None
+
+    def change(self, op: OverrideTurnContext) -> SettingsChanged | None:
+        """What the user wants from the next turn on; None when it is what holds already. Raises `UserError`."""
+        before = self.next
+        self.next, tools = self._override(op, before)
+        self._tools = tools or self._tools
+        return None if self.next == before else self.next.changed_event()
+
+    def take(self) -> TurnSettings:
+        """Let what the user has chosen hold now."""
+        self.now = self.next.in_force()
+        if self._tools is not None:
+            self._offer(self._tools)
+            self._tools = None
+        return self.now

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from codex_py.config.approval import word_for
 from codex_py.config.load import LoadedConfig
-from codex_py.config.schema import Config
-from codex_py.core.model_connection import known_facts
-from codex_py.core.model_settings import model_settings
+from codex_py.config.schema import Config, word_for
+from codex_py.core.model_setup import known_facts, model_settings
 from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.tool_set import ToolSetContext, build_tools
 from codex_py.core.turn_context import TurnSettings

@@ -1,25 +1,26 @@
-"""The commands a user runs from the prompt: as themselves, outside every sandbox, for the model to read."""
+"""Commands that a user runs from the prompt, outside every sandbox, and the list of commands that still run."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.context.user_shell import user_shell_item
+from codex_py.context.host_messages import user_shell_item
 from codex_py.errors import ToolError
 from codex_py.process.manager import ProcessManager
 from codex_py.process.session import RunningCommand
 from codex_py.process.shells import keep_bundled_tools, shell_argv, user_shell
 from codex_py.process.spawn import CommandSpec
+from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.events import CommandFinished, CommandOutput, CommandStarted, Event
-from codex_py.protocol.ids import uuid7
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.status import LiveProcess
 from codex_py.protocol.value import Value
 from codex_py.text.redact import HeldBack, Redactor
-from codex_py.text.truncate import truncate_middle
-from codex_py.tools.live_output import LiveOutput
+from codex_py.text.tokens import truncate_middle
+from codex_py.tools.command_output import LiveOutput
 
 _MAX_SECONDS: Final = 3600.0
 _STOPPED: Final = -1
@@ -116,3 +117,23 @@ class UserShellCommand:
                 by_user=True,
             )
         )
+
+
+_TAIL: Final = 2000
+
+
+def describe_processes(sessions: Iterable[RunningCommand], redact: Callable[[str], str]) -> tuple[LiveProcess, ...]:
+    """As people are shown them; `redact` takes out the secrets."""
+    now = time.monotonic()
+    return tuple(
+        LiveProcess(
+            id=session.id,
+            command=redact(session.line),
+            cwd=session.cwd,
+            seconds=now - session.started,
+            tty=session.tty,
+            outside=session.outside,
+            tail=redact(session.transcript())[-_TAIL:],
+        )
+        for session in sessions
+    )

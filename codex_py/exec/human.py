@@ -7,11 +7,10 @@ from typing import Final
 
 from codex_py.exec.jsonl import describe_retry
 from codex_py.protocol import events
-from codex_py.protocol.agents import AgentState
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.policy import approval_name, describe_sandbox
-from codex_py.text.age import describe_seconds
-from codex_py.text.excerpt import ends_of, first_words
+from codex_py.protocol.status import AgentState
+from codex_py.text.display import describe_seconds, ends_of, first_words
 from codex_py.text.sanitize import sanitize, sanitize_line
 
 _RULE: Final = "--------"

@@ -1,14 +1,14 @@
-"""What a hook says: its exit code, its stdout and its stderr, read as Claude Code and Codex CLI do."""
+"""What a hook says, read as Claude Code and Codex CLI do, and what several hooks say together."""
 
 from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from codex_py.hooks.command import Ran
-from codex_py.hooks.events import MOMENTS
+from codex_py.hooks.schema import MOMENTS, Hook
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
 
@@ -228,3 +228,59 @@ def _cut(text: str, most: int) -> str:
     """At most so many bytes of UTF-8, or more than that by a mark that something is missing."""
     raw = text.encode("utf-8", "replace")
     return text if len(raw) <= most else f"{raw[:most].decode('utf-8', 'ignore')} [cut here]"
+
+
+class HookVerdict(Value):
+    """The answers of all hooks of one moment, in the order the hooks are configured.
+
+    `permission` is the strictest one given and `blocks` whether any hook does; `reason` is of all that say the same.
+    `updated` is of the first that has one. For the user are `messages`, from hooks, and `warnings`, about them.
+    """
+
+    permission: Permission | None = None
+    blocks: bool = False
+    reason: str = ""
+    contexts: tuple[str, ...] = ()
+    stop: str | None = None
+    updated: Mapping[str, Any] | None = None
+    messages: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def combined(answers: Sequence[tuple[Hook, HookAnswer]]) -> HookVerdict:
+    """One verdict of all answers."""
+    hook_answers = [answer for _, answer in answers]
+    words = {hook_answer.permission for hook_answer in hook_answers}
+    permission: Permission | None = "deny" if "deny" in words else "ask" if "ask" in words else None
+    permission = permission or ("allow" if "allow" in words else None)
+    blocks = any(hook_answer.blocks for hook_answer in hook_answers)
+    deciding = [
+        hook_answer
+        for hook_answer in hook_answers
+        if (hook_answer.blocks if blocks else permission and hook_answer.permission == permission)
+    ]
+    updates = [(hook, hook_answer.updated) for hook, hook_answer in answers if hook_answer.updated]
+    return HookVerdict(
+        permission=permission,
+        blocks=blocks,
+        reason="\n".join(dict.fromkeys(hook_answer.reason for hook_answer in deciding if hook_answer.reason)),
+        contexts=tuple(dict.fromkeys(hook_answer.context for hook_answer in hook_answers if hook_answer.context)),
+        stop=next((hook_answer.stop for hook_answer in hook_answers if hook_answer.stop is not None), None),
+        updated=updates[0][1] if updates else None,
+        messages=tuple(
+            f"{hook.event} hook: {hook_answer.message}" for hook, hook_answer in answers if hook_answer.message
+        ),
+        warnings=(
+            *(
+                f"the {hook.event} hook `{hook.label}` {hook_answer.warning}"
+                for hook, hook_answer in answers
+                if hook_answer.warning
+            ),
+            *(
+                f"the PreToolUse hooks `{updates[0][0].label}` and `{hook.label}` both change the input of one call: "
+                "the first one counts"
+                for hook, hook_answer in updates[1:]
+                if hook_answer != updates[0][1]
+            ),
+        ),
+    )

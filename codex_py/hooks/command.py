@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.process.sweep import MARKER, kill_marked
-from codex_py.protocol.ids import uuid7
-from codex_py.protocol.starts import never_began
+from codex_py.protocol.encoding import uuid7
+from codex_py.protocol.policy import never_began
 
 MAX_OUTPUT: Final = 1024 * 1024
 # What is left in the pipes of a command that has ended is there by then; a program it left behind may keep them open.

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from codex_py.errors import CodexError
-from codex_py.hooks.answer import HookAnswer, closed, read_answer
+from codex_py.hooks.answer import HookAnswer, HookVerdict, closed, combined, read_answer
 from codex_py.hooks.command import Ran, Start, run_to_end
-from codex_py.hooks.events import MOMENTS
-from codex_py.hooks.schema import Hook
-from codex_py.hooks.verdict import HookVerdict, combined
+from codex_py.hooks.schema import MOMENTS, Hook
 from codex_py.paths import make_private_dir
 from codex_py.programs import ProgramFinder
 from codex_py.protocol.encoding import encode_json
-from codex_py.protocol.starts import MAX_STARTS
+from codex_py.protocol.policy import MAX_STARTS
 from codex_py.protocol.value import Value
 
 _MAX_AT_ONCE: Final = 16

@@ -22,12 +22,20 @@ from pydantic import BaseModel, ValidationError
 from codex_py.mcp.catalog import Catalog, read_catalog
 from codex_py.mcp.child import ServerChild, Tail
 from codex_py.mcp.elicitation import ElicitationAnswer, answer_elicitation
-from codex_py.mcp.failures import describe_error, first_of, has_code_of_lost, is_lost, not_connected, says_too_long
 from codex_py.mcp.host import McpContext, McpFailed, McpHost, McpLoginNeeded, Progress, SignIn
-from codex_py.mcp.http import http_streams
 from codex_py.mcp.oauth import oauth_for
 from codex_py.mcp.servers import McpServer
-from codex_py.mcp.stdio import TOO_LONG, stdio_streams
+from codex_py.mcp.transports import (
+    TOO_LONG,
+    describe_error,
+    first_of,
+    has_code_of_lost,
+    http_streams,
+    is_lost,
+    not_connected,
+    says_too_long,
+    stdio_streams,
+)
 
 _Report = Callable[[Progress], None]
 

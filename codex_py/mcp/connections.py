@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from codex_py.errors import UserError
-from codex_py.mcp.catalog import Catalog, McpTool, describe_changes
+from codex_py.mcp.catalog import Catalog, McpTool, describe_changes, load_catalog, save_catalog
 from codex_py.mcp.child import ServerChild
 from codex_py.mcp.host import (
     CommandLimits,
@@ -22,8 +22,8 @@ from codex_py.mcp.host import (
     ServerStart,
     SignIn,
     argv_of,
+    auth_status,
 )
-from codex_py.mcp.logins import auth_status
 from codex_py.mcp.servers import (
     McpServer,
     exposed_credential,
@@ -31,7 +31,6 @@ from codex_py.mcp.servers import (
     insecure_http_refusal,
     server_environment,
 )
-from codex_py.mcp.stored import load_catalog, save_catalog
 from codex_py.paths import is_directory
 from codex_py.programs import ProgramFinder, program_finder
 from codex_py.protocol.policy import DangerFullAccess, extra_roots

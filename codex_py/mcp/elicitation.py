@@ -11,8 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Final, NamedTuple, cast
 
-from codex_py.protocol.encoding import as_list, as_object
-from codex_py.protocol.ids import uuid7
+from codex_py.protocol.encoding import as_list, as_object, uuid7
 from codex_py.protocol.questions import ChoiceQuestion, FormReply, McpForm, QuestionOption, read_form_reply
 from codex_py.text.sanitize import sanitize
 

@@ -1,5 +1,8 @@
 """Logins at servers: tokens that are kept, renewed and got by signing in. Imports the SDK.
 
+Their metadata stands at the root of their origin and may name an issuer below it. The SDK takes only the origin's own
+name, as is right for issuers elsewhere; for one of the same origin nobody else could have written the document.
+
 The SDK finds the issuer, registers this program there, and does PKCE; what it forgets between two runs is kept here:
 when a token ends, and where it is renewed.
 """
@@ -10,6 +13,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from httpx2 import Request, Response
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
@@ -23,12 +27,38 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ValidationError
 
-from codex_py.mcp.host import McpContext, SignIn, TokenFile
-from codex_py.mcp.logins import login_key
-from codex_py.mcp.oauth_legacy import is_metadata_request, with_own_issuer
+from codex_py.mcp.host import McpContext, SignIn, TokenFile, login_key
 from codex_py.mcp.servers import McpServer
-from codex_py.protocol.encoding import as_object
+from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.text.address import is_plain_http
+
+_METADATA: Final = "/.well-known/oauth-authorization-server"
+
+
+def is_metadata_request(request: Request) -> bool:
+    """Whether a request asks for the metadata of an issuer at the root of its origin."""
+    return str(request.url.path) == _METADATA
+
+
+async def with_own_issuer(response: Response, request: Request) -> Response:
+    """The answer, naming the origin as its issuer where it names one below it; any other answer as it is."""
+    if response.status_code != 200:
+        return response
+    try:
+        document = as_object(decode_json(await response.aread()))
+    except ValueError:
+        return response
+    issuer = document.get("issuer")
+    origin = _origin(str(request.url))
+    if not isinstance(issuer, str) or _origin(issuer) != origin:
+        return response
+    return Response(200, json={**document, "issuer": origin}, request=request)
+
+
+def _origin(url: str) -> str:
+    pieces = urlsplit(url)
+    return f"{pieces.scheme}://{pieces.netloc}"
+
 
 # A token that ends within this is renewed before it is used.
 _LEEWAY: Final = 30.0

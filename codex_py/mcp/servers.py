@@ -12,8 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 from codex_py.protocol.encoding import as_object, encode_json
 from codex_py.protocol.value import Value
 from codex_py.text.address import is_plain_http
-from codex_py.text.credentials import is_secret
-from codex_py.text.masked import setting_secrets, url_secrets, word_secrets
+from codex_py.text.credentials import is_secret, setting_secrets, url_secrets, word_secrets
 
 # `auto` goes by the tool's own annotations, `prompt` asks about every call, `approve` about none, `writes` about those
 # of tools that do not say they only read.

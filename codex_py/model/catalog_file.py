@@ -9,7 +9,7 @@ from typing import Any, Final
 from codex_py.errors import ConfigError
 from codex_py.model.catalog import ModelFacts, PatchForm
 from codex_py.protocol.encoding import as_list, as_object, decode_json
-from codex_py.text.reasons import json_reason, os_reason
+from codex_py.text.files import json_reason, os_reason
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
 

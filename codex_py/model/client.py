@@ -8,27 +8,22 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 from urllib.request import getproxies
 
 from codex_py.errors import ModelError
 from codex_py.model.answer import ResponseBody, read_error_body
-from codex_py.model.auth import Credentials
+from codex_py.model.credentials import Credentials, Renewal, Renewed
 from codex_py.model.failures import ANSWER_LIMIT, answer_limit_reached, http_failure, refuses_answer_limit
-from codex_py.model.http import CONNECT_SECONDS, httpx, open_client
+from codex_py.model.http import CONNECT_SECONDS, httpx, no_answer, open_client
 from codex_py.model.prompt import SUBAGENT, Prompt, encode_body, turn_metadata
 from codex_py.model.providers import Provider, endpoint_url, responses_url
 from codex_py.model.repetition import RepetitionWatch
 from codex_py.model.retry import RetryBudget
 from codex_py.model.stream import Completed, ResponseEvent
-from codex_py.model.transport import no_answer
-from codex_py.protocol.compaction import CompactionWay
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.usage import CompactionWay
 from codex_py.text.address import is_loopback, shown_url
 from codex_py.text.redact import Redactor
-
-if TYPE_CHECKING:
-    from codex_py.model.renewal import Renewal, Renewed
 
 
 class TurnState:
@@ -193,9 +188,9 @@ class ModelClient:
         body = encode_body(prompt, self._installation_id)
         if not self._compress:
             return body
-        from codex_py.model.compression import compress  # the seam: for one provider, with one kind of login
+        import zstandard  # the seam: for one provider, with one kind of login
 
-        return compress(body)
+        return zstandard.ZstdCompressor().compress(body)
 
     def _url_for(self, prompt: Prompt) -> str:
         return self._compact_url if prompt.kind == "compaction_endpoint" else self._url

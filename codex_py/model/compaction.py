@@ -7,8 +7,7 @@ from typing import Final
 
 from codex_py.errors import ModelError
 from codex_py.model.failures import not_a_stream
-from codex_py.model.http import httpx
-from codex_py.model.transport import broken_stream
+from codex_py.model.http import broken_stream, httpx
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.items import ResponseItem
 

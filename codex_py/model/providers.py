@@ -12,7 +12,7 @@ from codex_py.errors import ConfigError
 from codex_py.model.http import httpx
 from codex_py.model.retry import MAX_RETRIES
 from codex_py.programs import ProgramFinder
-from codex_py.protocol.compaction import CompactionWay
+from codex_py.protocol.usage import CompactionWay
 from codex_py.protocol.value import Value
 from codex_py.text.address import is_plain_http
 from codex_py.text.nearest import did_you_mean

@@ -6,8 +6,7 @@ import time
 from typing import Any, Final, TypeAlias
 
 from codex_py.model.failures import incomplete_answer, stream_failure
-from codex_py.protocol.encoding import as_object, decode_json
-from codex_py.protocol.ids import uuid7
+from codex_py.protocol.encoding import as_object, decode_json, uuid7
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value

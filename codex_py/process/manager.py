@@ -6,12 +6,10 @@ import asyncio
 import os
 
 from codex_py.errors import ToolError
-from codex_py.process.profiles import LoginProfiles
+from codex_py.process.profiles import LoginProfiles, WithheldEnv
 from codex_py.process.session import RunningCommand
 from codex_py.process.spawn import CommandSpec, start_child
-from codex_py.process.sweep import MARKER, command_marker, kill_marked, marking, new_prefix
-from codex_py.process.watchdog import Watchdog, set_watch
-from codex_py.process.withheld import WithheldEnv
+from codex_py.process.sweep import MARKER, Watchdog, command_marker, kill_marked, marking, new_prefix, set_watch
 
 MAX_LIVE = 64
 _RECENT = 8

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.paths import is_directory, is_file, places_on_the_way
-from codex_py.text.regular_file import FileHead, FileRefused, read_trusted
+from codex_py.text.files import FileHead, FileRefused, read_trusted
 
 MAX_SCRIPT: Final = 16 * 1024 * 1024
 _MAX_FILES: Final = 256

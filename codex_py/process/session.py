@@ -14,9 +14,8 @@ from typing import Final
 
 from codex_py.errors import ToolError
 from codex_py.process.output import CappedOutput, Captured
-from codex_py.process.pty import set_size
-from codex_py.process.spawn import Child, CommandSpec
-from codex_py.protocol.starts import never_began
+from codex_py.process.spawn import Child, CommandSpec, set_size
+from codex_py.protocol.policy import never_began
 
 # After the exit, how long a grandchild that still holds the pipe is waited for.
 GRACE_SECONDS: Final = 0.05

@@ -9,12 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from codex_py.protocol.agents import AgentState, AgentStatus, AgentTool
-from codex_py.protocol.compaction import CompactionReason, CompactionWay
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import Question
-from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.status import AgentState, AgentStatus, AgentTool
+from codex_py.protocol.usage import CompactionReason, CompactionWay, TokenUsage
 from codex_py.protocol.value import Value
 
 

@@ -1,6 +1,8 @@
-"""Token counts as the provider reports them."""
+"""Token counts as the provider reports them, and the terms for compacting a history."""
 
 from __future__ import annotations
+
+from typing import Literal, TypeAlias
 
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.value import Value
@@ -66,3 +68,9 @@ def context_share(last: TokenUsage, window: int | None) -> float | None:
 def _count(fields: object, key: str) -> int:
     value = as_object(fields).get(key)
     return value if isinstance(value, int) and value > 0 else 0
+
+
+# The model writes a summary; the provider's endpoint replaces the history; the provider answers with an item for it.
+CompactionWay: TypeAlias = Literal["local", "remote", "in-band"]
+# Asked for by the user; the limit is reached; a request did not fit; the next model reads less.
+CompactionReason: TypeAlias = Literal["user_requested", "context_limit", "context_overflow", "smaller_window"]

@@ -1,7 +1,7 @@
 """From events and items to what a person sees. Everything from outside passes `text.sanitize` in here.
 
-`event.render_event` makes an `Entry` of whatever goes to the scrollback, `markdown.MarkdownStream` the blocks of a
-message that is still coming, `command.running_command` and the like what is drawn again and again; `entry.Flow` sets
-the blank lines between them and `lines.to_lines` makes lines of them. `theme`, `status`, `banner` and `plain` do
-without rich, so that the prompt is there before it is.
+`event.render_event` makes a `ScrollbackEntry` of whatever goes to the scrollback, `markdown.MarkdownStream` the
+blocks of a message that is still coming, `tool_call.render_running_command` and the like what is drawn again and
+again; `entry.Flow` sets the blank lines between them and `entry.to_lines` makes lines of them. `theme`, `status`,
+`titles` and `plain` do without rich, so that the prompt is there before it is.
 """

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from codex_py.protocol.agents import AT_WORK, AgentState, AgentStatus
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.events import AgentChanged
 from codex_py.protocol.items import ItemView, Message, ToolCall
 from codex_py.protocol.readable import arguments_of
+from codex_py.protocol.status import AT_WORK, AgentState, AgentStatus
 from codex_py.render.agents import render_agent, render_refusal
 from codex_py.render.entry import ScrollbackEntry
 

@@ -8,12 +8,12 @@ from typing import Final
 from rich.console import RenderableType
 from rich.text import Text
 
-from codex_py.protocol.agents import AgentState, AgentStatus
 from codex_py.protocol.events import AgentChanged
-from codex_py.render.command import output_block, wheel
-from codex_py.render.command_title import command_title
+from codex_py.protocol.status import AgentState, AgentStatus
 from codex_py.render.entry import OneLine, ScrollbackEntry, line_of
-from codex_py.text.excerpt import ends_of, first_words
+from codex_py.render.titles import command_title
+from codex_py.render.tool_call import output_block, wheel
+from codex_py.text.display import ends_of, first_words
 
 _TASK_SHOWN: Final = 400
 _LINES: Final = 6

@@ -8,7 +8,7 @@ from typing import Final
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from codex_py.protocol.context_use import ContextUse
+from codex_py.protocol.status import ContextUse
 from codex_py.render.entry import ScrollbackEntry
 from codex_py.render.status import describe_tokens
 

@@ -1,18 +1,129 @@
-"""The building blocks of what is drawn: an entry of the scrollback, a margin, a line that is cut, the gaps between."""
+"""The building blocks of what is drawn, such as entries of the scrollback, and the lines of a terminal they become."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from io import StringIO
 from typing import Final, Literal, TypeAlias
 
 from rich.cells import cell_len
+from rich.color import Color, ColorSystem
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
+from rich.theme import Theme as RichTheme
 
-from codex_py.render.lines import to_lines
-from codex_py.render.theme import Theme
+from codex_py.render.theme import ColorDepth, Theme, to_prompt_toolkit
 from codex_py.text.sanitize import sanitize, sanitize_line
+
+_SYSTEMS: Final = {
+    # Weight and slant are no colours.
+    "none": ColorSystem.STANDARD,
+    "16": ColorSystem.STANDARD,
+    "256": ColorSystem.EIGHT_BIT,
+    "truecolor": ColorSystem.TRUECOLOR,
+}
+# Nothing of this gets here; should it ever, the terminal is not to obey it, and no line is to grow.
+_OBEYED: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_HEIGHT: Final = 100
+_PLAIN: Final = Style.null()
+
+
+def to_lines(renderable: RenderableType, *, width: int, theme: Theme) -> list[str]:
+    """Lines of at most `width` cells; no style outlasts its line, and only a ground leaves spaces at the end of one."""
+    return ["".join(_encoded(line, theme.depth)) for line in _laid_out(renderable, width, theme)]
+
+
+def to_fragments(renderable: RenderableType, *, width: int, theme: Theme) -> list[list[tuple[str, str]]]:
+    """The same lines as formatted text of prompt_toolkit, which so has no escape sequences to read."""
+    return [
+        [(_prompt_toolkit_style(style), text) for text, style in line] for line in _laid_out(renderable, width, theme)
+    ]
+
+
+def _laid_out(renderable: RenderableType, width: int, theme: Theme) -> list[list[tuple[str, Style]]]:
+    console = _console(theme)
+    options = console.options.update(width=max(1, width), height=None)
+    fills = theme.depth in ("256", "truecolor")
+    return [_without_end(line, fills=fills) for line in console.render_lines(renderable, options, pad=False)]
+
+
+def _without_end(line: Iterable[Segment], *, fills: bool) -> list[tuple[str, Style]]:
+    """The pieces of a line, those of one style as one; spaces on a ground at its end are what is drawn there."""
+    segments: list[tuple[str, Style]] = []
+    for segment in line:
+        if not segment.text or segment.control:
+            continue
+        text, style = _OBEYED.sub("�", segment.text), segment.style or _PLAIN
+        if text.isspace() and not (style.bgcolor or style.underline or style.reverse or style.strike):
+            style = _PLAIN
+        if segments and segments[-1][1] == style:
+            segments[-1] = (segments[-1][0] + text, style)
+        else:
+            segments.append((text, style))
+    while segments and not (fills and segments[-1][1].bgcolor is not None):
+        text, style = segments.pop()
+        if text := text.rstrip():
+            return [*segments, (text, style)]
+    return segments
+
+
+def _encoded(line: Iterable[tuple[str, Style]], depth: ColorDepth) -> Iterable[str]:
+    for text, style in line:
+        codes = _escape_codes(style, depth)
+        yield f"\x1b[{codes}m{text}\x1b[0m" if codes else text
+
+
+@lru_cache(maxsize=8)
+def _console(theme: Theme) -> Console:
+    return Console(
+        file=StringIO(),
+        force_terminal=True,
+        color_system="256",
+        theme=RichTheme(dict(theme.styles()), inherit=False),
+        width=80,
+        height=_HEIGHT,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        legacy_windows=False,
+        _environ={},
+    )
+
+
+@lru_cache(maxsize=1024)
+def _escape_codes(style: Style, depth: ColorDepth) -> str:
+    flags = (
+        (style.bold, "1"),
+        (style.dim, "2"),
+        (style.italic, "3"),
+        (style.underline, "4"),
+        (style.reverse, "7"),
+        (style.strike, "9"),
+    )
+    codes = [code for is_on, code in flags if is_on]
+    if depth != "none":
+        codes += _color_codes(style.color, depth, foreground=True)
+        codes += _color_codes(style.bgcolor, depth, foreground=False)
+    return ";".join(codes)
+
+
+def _color_codes(color: Color | None, depth: ColorDepth, *, foreground: bool) -> tuple[str, ...]:
+    if color is None or color.is_default:
+        return ()
+    # Sixteen colours have no quiet grounds: a line that shouts is worse than one without.
+    if depth == "16" and not foreground and (color.number is None or color.number > 15):
+        return ()
+    return color.downgrade(_SYSTEMS[depth]).get_ansi_codes(foreground=foreground)
+
+
+@lru_cache(maxsize=1024)
+def _prompt_toolkit_style(style: Style) -> str:
+    return to_prompt_toolkit(str(style))
+
 
 Spacing: TypeAlias = Literal["apart", "dense", "joined"]
 # A margin is left out where too few cells would remain for words.

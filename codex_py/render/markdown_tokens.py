@@ -13,8 +13,7 @@ from rich.text import Span, Text
 
 from codex_py.render.code import CodeBlock, highlight, lexer_for
 from codex_py.render.entry import Margin, words
-from codex_py.render.prose import WrappedProse
-from codex_py.render.table import Alignment, TextTable
+from codex_py.render.layout import Alignment, TextTable, WrappedProse
 from codex_py.text.sanitize import sanitize
 
 _DEEPEST: Final = 60

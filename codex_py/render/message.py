@@ -1,15 +1,19 @@
-"""The user's messages and the model's."""
+"""The user's messages, and what the model writes: messages, reasoning, and its plan."""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of
+from codex_py.protocol.events import PlanStep, PlanUpdated
+from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, words
+from codex_py.render.layout import WrappedProse
 from codex_py.render.markdown import render_markdown
-from codex_py.render.prose import WrappedProse
-from codex_py.text.excerpt import ends_of
+from codex_py.text.display import ends_of
+from codex_py.text.tokens import count_lines
 
 _PROMPT: Final = "› "
 _MAX_LINES: Final = 200
@@ -33,3 +37,94 @@ def render_queued(text: str, *, steers: bool = False) -> ScrollbackEntry:
     first, _, rest = text.strip().partition("\n")
     line = Text.assemble(("» ", "dim"), line_of(first[:_WIDEST], "dim"), (" …" if rest else "", "dim"))
     return ScrollbackEntry(OneLine(line, Text(" · steers", "accent") if steers else None), spacing="dense")
+
+
+_REASONING_MARK: Final = "∴ "
+_MARKUP: Final = re.compile(r"[*_`#]+")
+
+
+def render_reasoning(text: str, *, expanded: bool) -> ScrollbackEntry | None:
+    """A summary of thinking; folded it is its title and how much more there is."""
+    if not text.strip():
+        return None
+    if expanded:
+        whole = render_markdown(text, _REASONING_MARK, style="reasoning")
+        return None if whole is None else ScrollbackEntry(_Dimmed(whole))
+    title = _reasoning_title(text)
+    more = count_lines(text.strip()) - 1
+    note = f" · {more} more line{'' if more == 1 else 's'}" if more else ""
+    line = Text.assemble((_REASONING_MARK, "reasoning"), line_of(title, "reasoning"))
+    return ScrollbackEntry(OneLine(line, Text(note, "dim")), spacing="dense")
+
+
+def _reasoning_title(text: str) -> str:
+    """The first line of a summary without its markup."""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    return _MARKUP.sub("", first[:400]).strip()
+
+
+class _Dimmed:
+    """A body in which everything that has no colour of its own is dim."""
+
+    def __init__(self, body: ScrollbackEntry) -> None:
+        self._body = body
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        style = console.get_style("reasoning")
+        for line in console.render_lines(self._body, options, style=style, pad=False, new_lines=True):
+            yield from line
+
+
+_STEP_MARKS: Final = {
+    "completed": ("☑ ", "plan.done"),
+    "in_progress": ("▸ ", "plan.now"),
+    "pending": ("☐ ", "plan.todo"),
+}
+
+
+# A plan of more steps is shown in at most this many rows.
+_MAX_STEPS: Final = 12
+
+
+def render_final_plan(plan: PlanUpdated) -> ScrollbackEntry:
+    """A plan as it stands when its turn has ended: whole, or the part of a long one where the work is."""
+    return render_plan(plan) if len(plan.steps) < _MAX_STEPS else render_plan_now(plan, _MAX_STEPS)
+
+
+def render_plan(plan: PlanUpdated) -> ScrollbackEntry:
+    """The steps as they stand, how many are done, and what changed."""
+    renderables: list[RenderableType] = [_plan_head(plan)]
+    if plan.explanation.strip():
+        renderables.append(Margin(words(plan.explanation.strip(), "dim"), "  ", "  "))
+    for step in plan.steps:
+        mark, style = _STEP_MARKS[step.status]
+        renderables.append(Margin(line_of(step.text, style), f"  {mark}", "    ", style=style))
+    return ScrollbackEntry(*renderables)
+
+
+def render_plan_now(plan: PlanUpdated, rows: int) -> ScrollbackEntry:
+    """A long plan in so many rows, three at least: the step that is next, those around it, and how many there are."""
+    steps, max_steps = plan.steps, max(1, rows - 3)
+    now = next((number for number, step in enumerate(steps) if step.status != "completed"), len(steps))
+    first = max(0, min(now - max_steps // 3, len(steps) - max_steps))
+    renderables: list[RenderableType] = [_plan_head(plan)]
+    if first:
+        renderables.append(_steps_left_out(first, "before"))
+    renderables += [_step_line(step) for step in steps[first : first + max_steps]]
+    if after := len(steps) - first - max_steps:
+        renderables.append(_steps_left_out(after, "after"))
+    return ScrollbackEntry(*renderables)
+
+
+def _plan_head(plan: PlanUpdated) -> Text:
+    done = sum(step.status == "completed" for step in plan.steps)
+    return Text.assemble(("≡ ", "accent"), ("Plan", "strong"), (f" · {done} of {len(plan.steps)} done", "dim"))
+
+
+def _step_line(step: PlanStep) -> OneLine:
+    mark, style = _STEP_MARKS[step.status]
+    return OneLine(Text.assemble((f"  {mark}", style), line_of(step.text, style)))
+
+
+def _steps_left_out(number: int, where: str) -> Text:
+    return Text(f"    … {number} more {where}", "dim")

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.protocol import events
-from codex_py.protocol.agents import AgentState
-from codex_py.protocol.reports import patch_was_declined
-from codex_py.render.command_title import command_title
-from codex_py.render.path import relative_path
-from codex_py.text.age import describe_seconds
-from codex_py.text.excerpt import ends_of
+from codex_py.protocol.readable import patch_was_declined
+from codex_py.protocol.status import AgentState
+from codex_py.render.titles import command_title, relative_path
+from codex_py.text.display import describe_seconds, ends_of
 from codex_py.text.sanitize import sanitize, sanitize_line
 
 _STEPS: Final = {"completed": "done", "in_progress": "doing", "pending": "to do"}

@@ -13,31 +13,29 @@ from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.events import CommandFinished, PatchFinished, PlanUpdated, ToolCallFinished, WebSearched
 from codex_py.protocol.items import ItemView, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
 from codex_py.protocol.readable import (
+    SHELL_TOOLS,
     arguments_of,
     command_of,
+    exit_code_in,
     is_host_text,
     outputs_by_call,
     patch_of,
     without_pictures,
     without_plan_tags,
 )
-from codex_py.protocol.reports import SHELL_TOOLS, exit_code_in
 from codex_py.render.agent_calls import AgentCallRenderer
-from codex_py.render.command import call_line, render_command
 from codex_py.render.entry import OneLine, ScrollbackEntry, line_of
-from codex_py.render.event import render_event
-from codex_py.render.message import render_message, render_prompt
-from codex_py.render.notice import (
+from codex_py.render.event import (
     render_answer,
+    render_event,
     render_notice,
     render_refused_patch,
     render_search,
     render_stored_skill,
 )
+from codex_py.render.message import render_final_plan, render_message, render_prompt, render_reasoning
 from codex_py.render.patch import render_unreadable_patch
-from codex_py.render.plan import render_final_plan
-from codex_py.render.reasoning import render_reasoning
-from codex_py.render.tool_call import render_tool_call
+from codex_py.render.tool_call import call_line, render_command, render_tool_call
 from codex_py.rollout.stored_turns import call_event
 
 _ABORTED: Final = "<turn_aborted>"

@@ -12,10 +12,18 @@ from pathlib import Path
 
 from codex_py.errors import UserError
 from codex_py.paths import lock, make_private_dir
-from codex_py.rollout.files import ARCHIVE, active_path, home_of, is_archived, open_rollout, os_reason, thread_of
-from codex_py.rollout.index import read_index
-from codex_py.rollout.locks import ThreadLock, active_writer
-from codex_py.rollout.names import forget_name
+from codex_py.rollout.files import (
+    ARCHIVE,
+    ThreadLock,
+    active_path,
+    active_writer,
+    home_of,
+    is_archived,
+    open_rollout,
+    os_reason,
+    thread_of,
+)
+from codex_py.rollout.listing import forget_name, read_index
 from codex_py.rollout.summary import SessionSummary
 
 

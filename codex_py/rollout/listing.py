@@ -1,16 +1,171 @@
-"""Choosing among stored sessions: which ones are offered, in which order, and which a search leaves."""
+"""Lists of stored sessions: the cached index, the names users gave, and the order and search of a list.
+
+The file is shared with Codex CLI, which appends to it under a lock beside it.
+
+Read from the files and kept in a cache by path, size and mtime. The cache is never the only place of anything: it may
+be damaged, removed, or written by several processes at once.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, Final
 
-from codex_py.errors import UserError
+from codex_py.errors import UsageError, UserError
+from codex_py.paths import open_private
+from codex_py.protocol.encoding import as_object, decode_json, encode_json, is_uuid, timestamp, uuid7
 from codex_py.protocol.value import Value
-from codex_py.rollout.index import read_index
-from codex_py.rollout.names import read_names
-from codex_py.rollout.summary import SessionSummary
+from codex_py.rollout.files import open_rollout, os_reason, session_names
+from codex_py.rollout.summary import SessionSummary, read_summary
+from codex_py.text.files import load_checked, read_lines, save_checked
+
+MAX_NAME: Final = 120
+_FILE: Final = "session_index.jsonl"
+_LOCK: Final = "session_index.jsonl.lock"
+_MAX_LINE: Final = 16 * 1024
+
+
+def read_names(home: Path) -> dict[str, str]:
+    """The names by thread id. Lines that make no sense are skipped; no file, no names."""
+    return {entry["id"]: entry["thread_name"] for _, entry in _entries(home / _FILE) if entry}
+
+
+def checked_name(name: str) -> str:
+    """A name as it is kept: one line, no spaces around. Raise `UsageError` for one that cannot be told from an id."""
+    cleaned = " ".join(name.split())
+    if not cleaned:
+        raise UsageError("a session's name must not be empty", hint="`codex-py rename SESSION NAME`")
+    if len(cleaned) > MAX_NAME:
+        raise UsageError(f"a session's name has at most {MAX_NAME} characters, this one {len(cleaned)}")
+    if not cleaned.isprintable():
+        raise UsageError(f"a session's name must be printable: `{ascii(cleaned)[1:-1]}`")
+    if is_uuid(cleaned.lower()):
+        raise UsageError(f"a session's name must not look like an id: `{cleaned}`")
+    return cleaned
+
+
+def save_name(home: Path, thread_id: str, name: str) -> None:
+    """Name a session; `name` has been checked. Raise `UserError` when it cannot be kept."""
+    entry = {"id": thread_id, "thread_name": name, "updated_at": timestamp()}
+    with _locked(home):
+        descriptor = open_private(home / _FILE, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW)
+        try:
+            size = os.fstat(descriptor).st_size
+            torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+            os.write(descriptor, (b"\n" if torn else b"") + encode_json(entry) + b"\n")
+        finally:
+            os.close(descriptor)
+
+
+def forget_name(home: Path, thread_id: str) -> None:
+    """Take a session's lines out of the file. Raise `UserError` when that fails."""
+    path = home / _FILE
+    if not any(entry.get("id") == thread_id for _, entry in _entries(path)):
+        return
+    draft = path.with_name(f".{path.name}.{uuid7()}")
+    with _locked(home):
+        remaining = [line for line, entry in _entries(path) if entry.get("id") != thread_id]
+        try:
+            with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+                file.writelines(remaining)
+            draft.replace(path)
+        except OSError:
+            with suppress(OSError):
+                draft.unlink()
+            raise
+
+
+@contextmanager
+def _locked(home: Path) -> Generator[None]:
+    try:
+        descriptor = open_private(home / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+        try:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise UserError(f"cannot write `{home / _FILE}`: {os_reason(error)}") from error
+
+
+def _entries(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Each line, with what it says or an empty object."""
+    try:
+        descriptor = open_rollout(path, os.O_RDONLY)
+    except (OSError, UserError):
+        return
+    with os.fdopen(descriptor, "rb") as stream:
+        for line in read_lines(stream, limit=_MAX_LINE):
+            yield line, _entry(line)
+
+
+def _entry(line: bytes) -> dict[str, Any]:
+    try:
+        entry = as_object(decode_json(line))
+    except ValueError:
+        return {}
+    named = isinstance(entry.get("id"), str) and isinstance(entry.get("thread_name"), str)
+    return entry if named else {}
+
+
+_FORMAT: Final = b"codex-py sessions 4"
+_MAX_BYTES: Final = 256 * 1024 * 1024
+_FIELDS: Final = len(SessionSummary._fields) - 2
+_DAMAGE: Final = (ValueError, TypeError, LookupError, RecursionError)
+
+_Entry = list[Any]
+
+
+def read_index(home: Path, *, archived: bool = False) -> list[SessionSummary]:
+    """Every session that is not archived, or every one that is, in no particular order and without names.
+
+    Files that hold no session are left out.
+    """
+    cache = home / "cache" / f"sessions{'-archived' if archived else ''}.json"
+    known = _load(cache)
+    entries: dict[str, _Entry] = {}
+    found: list[SessionSummary] = []
+    for name in session_names(home, archived=archived):
+        entry = _current(home, name, known.get(name))
+        if entry is None:
+            continue
+        entries[name] = entry
+        if entry[2] is not None:
+            found.append(SessionSummary(home / name, *entry[2]))
+    if entries != known:
+        save_checked(cache, _FORMAT, json.dumps(entries, separators=(",", ":")).encode(), max_bytes=_MAX_BYTES)
+    return found
+
+
+def _current(home: Path, name: str, known: _Entry | None) -> _Entry | None:
+    """What the cache knows of a file when it has not changed since, else what is in it; None when it is gone."""
+    try:
+        status = os.lstat(f"{home}/{name}")
+    except OSError:
+        return None
+    if known is not None and known[:2] == [status.st_size, status.st_mtime_ns]:
+        return known
+    summary = read_summary(home / name)
+    return [status.st_size, status.st_mtime_ns, None if summary is None else list(summary[1 : 1 + _FIELDS])]
+
+
+def _load(cache: Path) -> dict[str, _Entry]:
+    body = load_checked(cache, _FORMAT, max_bytes=_MAX_BYTES)
+    try:
+        entries = as_object(json.loads(body or b"{}"))
+        return entries if all(map(_is_entry, entries.values())) else {}
+    except _DAMAGE:
+        return {}
+
+
+def _is_entry(entry: Any) -> bool:
+    return len(entry) == 3 and (entry[2] is None or len(entry[2]) == _FIELDS)
 
 
 class SessionQuery(Value):

@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from codex_py.errors import UserError
 from codex_py.paths import lock, make_private_dir, open_private
-from codex_py.protocol.encoding import encode_json
-from codex_py.protocol.ids import timestamp
+from codex_py.protocol.encoding import encode_json, timestamp
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
-from codex_py.rollout.files import home_of, open_rollout, os_reason
+from codex_py.rollout.files import ThreadLock, active_writer, home_of, open_rollout, os_reason
 from codex_py.rollout.format import SessionMeta, encode_line, rollout_path
-from codex_py.rollout.locks import ThreadLock, active_writer
 
 if TYPE_CHECKING:
     from codex_py.rollout.reader import StoredSession

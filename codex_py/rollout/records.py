@@ -1,16 +1,194 @@
-"""The records of a stored session as JSON, whole and in order: for what is shown, not for what is sent.
+"""The records of a stored session: how a line is read, and which files and lines a fork builds on.
+
+Lines in the usual layout (keys in the order both programs write them, with or without spaces) are read without decoding
+them, because long sessions have thousands. Every other JSON line is brought into that layout first.
 
 Damage is passed over, as it is when a session is resumed.
+
+Codex CLI forks sessions of this layout the same way, and reads such a fork.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias
 
-from codex_py.protocol.encoding import as_list, as_object
-from codex_py.rollout.lineage import history_lines
-from codex_py.rollout.lines import RolloutRecord, decode_record, read_head, records_within
+from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, is_uuid
+from codex_py.rollout.files import (
+    archived_files,
+    home_of,
+    open_rollout,
+    os_reason,
+    session_files,
+    thread_of,
+    unreadable,
+)
+from codex_py.rollout.format import SessionMeta
+from codex_py.text.files import read_lines
+
+_BEGINNING: Final = (
+    rb'\{\s*"timestamp"\s*:\s*"(?P<timestamp>[0-9TZ:.+-]{19,40})"\s*,\s*(?:"ordinal"\s*:\s*(?P<ordinal>[0-9]{1,15})\s*,\s*)?'
+    rb'"type"\s*:\s*"(?P<type>\w{1,40})"\s*,\s*"payload"\s*:\s*'
+)
+_HEAD: Final = re.compile(_BEGINNING + rb'(?:(?=\{\s*"type"\s*:\s*"(?P<payload_type>[^"\\]{0,80})")|)')
+# A compaction as far as its first item, as this program writes it.
+_REPLACEMENT: Final = re.compile(_BEGINNING + rb'\{"message":"[^"\\]*+(?:\\.[^"\\]*+)*+","replacement_history":\[')
+_MAX_ORDINAL: Final = 10**15
+
+# The groups are `timestamp`, `ordinal`, `type` and `payload_type`, where that is the first key of the payload.
+# `string` is the whole line in the usual layout, which may be torn further on.
+# It is a plain match because a resume makes thousands.
+Head: TypeAlias = re.Match[bytes]
+
+
+class RolloutRecord(NamedTuple):
+    """One line. `ordinal` counts on from the line before where the line has none."""
+
+    timestamp: str
+    ordinal: int
+    record_type: str
+    payload: dict[str, Any]
+
+
+def read_head(line: bytes) -> Head | None:
+    """The head of a line; None for what is no record. That of an `event_msg` has the type of its payload."""
+    head = _HEAD.match(line)
+    if head is not None and (head["payload_type"] is not None or head["type"] != b"event_msg"):
+        return head
+    try:
+        return _HEAD.match(_usual_layout(line))
+    except (ValueError, RecursionError):
+        return None
+
+
+def ordinal_of(head: Head, following: int) -> int:
+    """The ordinal of a record, `following` where it has none."""
+    ordinal = head["ordinal"]
+    return following if ordinal is None else int(ordinal)
+
+
+def decode_record(line: bytes, following: int) -> RolloutRecord | None:
+    """A line as a record, which gets the ordinal `following` when it has none; None for what is no record."""
+    try:
+        value = as_object(decode_json(line))
+    except ValueError:
+        return None
+    record_type, payload, ordinal = value.get("type"), as_object(value.get("payload")), value.get("ordinal")
+    if not isinstance(record_type, str) or not payload:
+        return None
+    return RolloutRecord(
+        str(value.get("timestamp", "")), ordinal if isinstance(ordinal, int) else following, record_type, payload
+    )
+
+
+def records_within(line: bytes) -> list[bytes]:
+    """Where records may stand in a damaged line that holds more than one: a write that followed a torn one without a
+    newline, or a newline that was lost. (Inside JSON text the quotes of a record's head are escaped.)"""
+    starts = [head.start() for head in _HEAD.finditer(line)]
+    if starts == [0]:
+        return []
+    return [line[start:end] + b"\n" for start, end in pairwise([*starts, len(line)])]
+
+
+def replacement_start(line: bytes) -> int | None:
+    """Where the items of a compaction begin in a line that this program wrote; None for any other line."""
+    found = _REPLACEMENT.match(line)
+    return None if found is None else found.end()
+
+
+def _usual_layout(line: bytes) -> bytes:
+    """Raise `ValueError` for what is not JSON or cannot be written as JSON again."""
+    record = as_object(decode_json(line))
+    ordinal, payload = record.get("ordinal"), record.get("payload")
+    if "type" in as_object(payload):
+        payload = {"type": as_object(payload)["type"], **as_object(payload)}
+    return encode_json(
+        {
+            "timestamp": record.get("timestamp"),
+            **({"ordinal": ordinal} if type(ordinal) is int and 0 <= ordinal < _MAX_ORDINAL else {}),
+            "type": record.get("type"),
+            "payload": payload,
+        }
+    )
+
+
+MAX_LINE: Final = 128 * 1024 * 1024
+_MAX_FILE: Final = 4 * 1024 * 1024 * 1024
+_MAX_FORKS: Final = 64
+
+
+def open_stored(path: Path) -> BinaryIO:
+    """Open a rollout file for reading; raise `UserError` for one that cannot or must not be read."""
+    try:
+        descriptor = open_rollout(path, os.O_RDONLY)
+    except OSError as error:
+        raise unreadable(path, os_reason(error)) from error
+    if os.fstat(descriptor).st_size > _MAX_FILE:
+        os.close(descriptor)
+        raise unreadable(path, f"larger than {_MAX_FILE} bytes")
+    return os.fdopen(descriptor, "rb", buffering=1024 * 1024)
+
+
+def read_meta(path: Path, line: bytes) -> SessionMeta:
+    """The header in a file's first line; raise `UserError` when that is none."""
+    if not line:
+        raise unreadable(path, "it is empty")
+    try:
+        record = as_object(decode_json(line))
+    except ValueError as error:
+        raise unreadable(path, "its first line is damaged") from error
+    meta = SessionMeta.from_payload(as_object(record.get("payload")))
+    if record.get("type") != "session_meta" or not is_uuid(meta.id):
+        raise unreadable(path, "its first line is no session header")
+    return meta
+
+
+def ancestors(path: Path, meta: SessionMeta) -> list[tuple[Path, int]]:
+    """The files a fork builds on, the eldest first, each with the ordinal it is read up to."""
+    chain: list[tuple[Path, int]] = []
+    bound: int | None = None
+    while meta.forked_from_id is not None and meta.forked_from_ordinal_exclusive is not None:
+        # A fork may begin within what its parent took over, so an elder is read to the lowest bound on the way.
+        bound = lower(meta.forked_from_ordinal_exclusive, bound)
+        parent = any_file_of(home_of(path), meta.forked_from_id)
+        if parent is None or len(chain) == _MAX_FORKS:
+            raise unreadable(path, f"it continues session `{meta.forked_from_id[:80]}`, which is not there")
+        chain.append((parent, bound))
+        with open_stored(parent) as stream:
+            meta = read_meta(parent, stream.readline(MAX_LINE))
+    return chain[::-1]
+
+
+def lower(bound: int, other: int | None) -> int:
+    """The lower of two ordinals, the second of which may be no bound at all."""
+    return bound if other is None else min(bound, other)
+
+
+def any_file_of(home: Path, thread_id: str) -> Path | None:
+    """The file of a session, archived or not."""
+    for files in (session_files(home), archived_files(home)):
+        for path in files:
+            if thread_of(path) == thread_id:
+                return path
+    return None
+
+
+def history_lines(path: Path) -> Iterator[tuple[bytes, int | None]]:
+    """Every line of a session, those of the eldest file first, each with the ordinal its file is read up to.
+
+    Raise `UserError` for a file that cannot be read.
+    """
+    with open_stored(path) as stream:
+        meta = read_meta(path, stream.readline(MAX_LINE))
+    for file, before in [*ancestors(path, meta), (path, None)]:
+        with open_stored(file) as stream:
+            for line in read_lines(stream, limit=MAX_LINE):
+                yield line, before
+
 
 __all__ = ["RolloutRecord", "read_records", "user_text"]
 
@@ -58,3 +236,23 @@ def _records_of(line: bytes, record_types: frozenset[bytes], following: int) -> 
         if (record := decode_record(span, following)) is not None:
             following = record.ordinal + 1
             yield record
+
+
+def inherited_lines(path: Path, *, before: int) -> Iterator[bytes]:
+    """The lines of a session whose ordinal is below `before`, headers left out, each with its newline.
+
+    Lines that hold no whole record are left out. Raise `UserError` for a file that cannot be read.
+    """
+    following = 0
+    for line, bound in history_lines(path):
+        head = read_head(line)
+        if head is not None and line.endswith(b"}\n"):
+            record_type, ordinal = head["type"].decode(), ordinal_of(head, following)
+        else:
+            record = decode_record(line, following)
+            if record is None:
+                continue
+            record_type, ordinal = record.record_type, record.ordinal
+        following = ordinal + 1
+        if record_type != "session_meta" and ordinal < lower(before, bound):
+            yield line if line.endswith(b"\n") else line + b"\n"

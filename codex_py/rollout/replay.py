@@ -14,7 +14,7 @@ from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.items import ResponseItem, exchange_of, message
 from codex_py.protocol.usage import TokenUsage
 from codex_py.rollout.format import read_usage
-from codex_py.rollout.lines import Head, ordinal_of, read_head, records_within, replacement_start
+from codex_py.rollout.records import Head, ordinal_of, read_head, records_within, replacement_start
 
 # A line that holds an item in our own encoding: a time stamp of 24 characters, the ordinal, then the payload.
 _ITEM_START: Final = b'{"timestamp":"'

@@ -11,16 +11,20 @@ from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.items import Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
 from codex_py.protocol.readable import (
+    SHELL_TOOLS,
     arguments_of,
     command_of,
     is_host_text,
     outputs_by_call,
     patch_of,
+    patch_report,
+    patch_succeeded,
     plan_of,
+    report_of,
+    was_answered,
     without_pictures,
     without_plan_tags,
 )
-from codex_py.protocol.reports import SHELL_TOOLS, patch_report, patch_succeeded, report_of, was_answered
 from codex_py.protocol.value import Value
 from codex_py.rollout.patch_text import changes_in_patch
 from codex_py.rollout.records import RolloutRecord, read_records

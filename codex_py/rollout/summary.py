@@ -13,10 +13,16 @@ from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.readable import is_host_text
 from codex_py.rollout.files import is_archived, thread_of
 from codex_py.rollout.format import SessionMeta, read_usage
-from codex_py.rollout.lineage import MAX_LINE, open_stored, read_meta
-from codex_py.rollout.lines import RolloutRecord, decode_record, read_head
-from codex_py.rollout.records import user_text
-from codex_py.text.jsonl import read_lines, read_lines_backwards
+from codex_py.rollout.records import (
+    MAX_LINE,
+    RolloutRecord,
+    decode_record,
+    open_stored,
+    read_head,
+    read_meta,
+    user_text,
+)
+from codex_py.text.files import read_lines, read_lines_backwards
 
 MAX_PROMPT: Final = 1000
 _FRONT_BYTES: Final = 4 * 1024 * 1024

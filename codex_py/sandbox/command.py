@@ -21,17 +21,20 @@ from codex_py.protocol.policy import (
     WorkspaceWrite,
     extra_roots,
 )
-from codex_py.sandbox.advice import missing_sandbox
-from codex_py.sandbox.backends import BACKENDS, STARTED, Backend, BackendName, make_backend
-from codex_py.sandbox.layout import Mount, holds_roots, plan_mounts
-from codex_py.sandbox.limits import NO_LIMITS, Limits
-from codex_py.sandbox.linux import SystemCallFilters
+from codex_py.sandbox.linux import (
+    BACKENDS,
+    STARTED,
+    Backend,
+    BackendName,
+    SystemCallFilters,
+    make_backend,
+    missing_sandbox,
+)
 from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
-from codex_py.sandbox.nested import NestedNames
-from codex_py.sandbox.pins import Pins
-from codex_py.sandbox.placeholders import hold_all
+from codex_py.sandbox.mounts import Mount, Screens, find_existing_paths, holds_roots, open_copies, plan_mounts
+from codex_py.sandbox.placeholders import Pins, hold_all
 from codex_py.sandbox.policy import WritableRoot, writable_roots
-from codex_py.sandbox.screens import Screens, find_existing_paths, open_copies
+from codex_py.sandbox.protected_names import NestedNames
 from codex_py.sandbox.unreadable import (
     CannotDeny,
     Listings,
@@ -41,7 +44,7 @@ from codex_py.sandbox.unreadable import (
     is_readable,
     without_nested,
 )
-from codex_py.sandbox.wrapped import Wrapped
+from codex_py.sandbox.wrapped import NO_LIMITS, Limits, Wrapped
 
 _LISTED_SOCKETS: Final = (
     "`sandbox.allow_unix_sockets` lists some sockets, but here commands reach all or none, so they reach all"

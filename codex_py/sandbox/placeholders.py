@@ -1,4 +1,7 @@
-"""Empty folders and files that stand on the host where a sandbox mounts something over a path that is missing.
+"""What a sandbox keeps on the host: empty files to mount over, and hold of protected paths that move.
+
+A mount protects `sub/.git` during one command, but not the name `sub`: a command may rename that, and the next one
+would find `.git` where nobody looks. So each is held open, and the kernel tells where it is now.
 
 Several commands, of several processes, may need the same one at once: each holds a shared lock on it, and the last to
 let go removes it. One that a killed process left is known by its mode and goes with the next command.
@@ -15,6 +18,44 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.paths import PLACEHOLDER_FILE_MODE, PLACEHOLDER_MODE, is_placeholder
+
+_O_PATH: Final = getattr(os, "O_PATH", 0)
+_DELETED: Final = " (deleted)"
+
+
+class Pins:
+    """Paths held open for as long as this object lives; nothing is held where the system cannot tell names (macOS)."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._fds: list[int] = []
+        self._held: set[tuple[int, int]] = set()
+        self.add(paths)
+
+    def add(self, paths: Iterable[Path]) -> None:
+        """Hold these as well, each once."""
+        if not _O_PATH:
+            return
+        for path in paths:
+            try:
+                status = os.lstat(path)
+                if (status.st_dev, status.st_ino) in self._held:
+                    continue
+                fd = os.open(path, _O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except OSError:
+                continue  # missing ones are protected by name
+            status = os.fstat(fd)
+            self._held.add((status.st_dev, status.st_ino))
+            self._fds.append(fd)
+
+    def __del__(self) -> None:
+        for fd in self._fds:
+            os.close(fd)
+
+    def paths(self) -> list[Path]:
+        """Where those that still exist are now."""
+        links = [os.readlink(f"/proc/self/fd/{fd}") for fd in self._fds]  # noqa: PTH115 - a name, not a path to follow
+        return [Path(link) for link in links if link.startswith("/") and not link.endswith(_DELETED)]
+
 
 _ATTEMPTS: Final = 50
 # Where a file system refuses, nobody else can make anything either.

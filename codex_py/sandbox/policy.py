@@ -20,8 +20,7 @@ from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, 
 from codex_py.protocol.value import Value
 from codex_py.sandbox.denials import expand_home
 from codex_py.sandbox.git_settings import hook_directories, included_files, submodule_directories
-from codex_py.sandbox.hard_links import other_names
-from codex_py.sandbox.nested import NestedNames
+from codex_py.sandbox.protected_names import NestedNames, other_names
 
 PROTECTED_NAMES: Final = (".git", ".codex", ".agents")
 

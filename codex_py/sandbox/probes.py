@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from codex_py.protocol.policy import WorkspaceWrite
-from codex_py.sandbox.backends import BackendName
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
+from codex_py.sandbox.linux import BackendName
 
 _DENIED: Final = "private"
 _NO_MOUNTS: Final = "Landlock grants rights by directory and cannot take one back below it"

@@ -1,10 +1,25 @@
-"""A command line that is ready to start in its sandbox."""
+"""A command line that is ready to start in its sandbox, and the settings that hold for every one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, Literal
 
 from codex_py.protocol.value import Value
+
+
+class Limits(Value):
+    """`unix_sockets` are the socket files that commands may connect to with workspace-write; True means all.
+
+    `protected` are names that stay read-only where they exist in writable directories, and paths that start with `~/`.
+    """
+
+    unix_sockets: Literal[True] | tuple[Path, ...] = ()
+    protected: tuple[str, ...] = ()
+
+
+NO_LIMITS: Final = Limits()
 
 
 def _nothing() -> None:

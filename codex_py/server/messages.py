@@ -1,10 +1,14 @@
-"""The messages of the protocols: JSON-RPC, one object a line, with or without a `jsonrpc` field."""
+"""JSON-RPC, one object a line: messages, and the parameters of requests, each checked for its type as it is read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
+from codex_py.config.layers import MAX_DEPTH, is_too_deep
+from codex_py.paths import is_directory
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
 from codex_py.protocol.value import Value
 
@@ -91,3 +95,140 @@ def encode_message(message: Mapping[str, Any]) -> bytes:
         if (found := separator.encode()) in encoded:
             encoded = encoded.replace(found, rf"\u{ord(separator):04x}".encode())
     return encoded + b"\n"
+
+
+W = TypeVar("W", bound=str)
+
+_MAX_SHOWN_LENGTH: Final = 80
+
+
+class Params:
+    """An object of parameters. Every method raises `RpcError` for a wrong type; null counts as left out."""
+
+    def __init__(self, raw: object, where: str = "") -> None:
+        if raw is not None and not isinstance(raw, dict):
+            raise RpcError(f"invalid request: {where.rstrip('.') or 'params'} is not an object")
+        self._values = cast("dict[str, Any]", raw or {})
+        self._where = where
+
+    def has(self, name: str) -> bool:
+        """Whether it is there and not null."""
+        return self._values.get(name) is not None
+
+    def text(self, name: str) -> str:
+        """A text that must be there."""
+        return self._required(name, self.text_or_none(name))
+
+    def text_or_none(self, name: str) -> str | None:
+        value = self._values.get(name)
+        if value is None or _is_text(value):
+            return value
+        raise self._wrong(name, "a text")
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        value = self._values.get(name)
+        if value is None or isinstance(value, bool):
+            return default if value is None else value
+        raise self._wrong(name, "true or false")
+
+    def integer(self, name: str, *, maximum: int) -> int | None:
+        """A number from 0 to `maximum`."""
+        value = self._values.get(name)
+        if value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= maximum):
+            return value
+        raise self._wrong(name, f"a whole number up to {maximum}")
+
+    def choice(self, name: str, words: Sequence[W]) -> W | None:
+        """One of these words."""
+        value = self._values.get(name)
+        for word in words:
+            if word == value:
+                return word
+        if value is None:
+            return None
+        raise self._wrong(name, f"one of {', '.join(f'`{word}`' for word in words)}")
+
+    def texts(self, name: str) -> tuple[str, ...] | None:
+        """A list of texts."""
+        listed = self._list(name)
+        if listed is None or all(map(_is_text, listed)):
+            return None if listed is None else tuple(listed)
+        raise self._wrong(name, "a list of texts")
+
+    def table(self, name: str) -> dict[str, Any] | None:
+        """An object as it is, nested at most 64 levels deep."""
+        value = self._values.get(name)
+        if value is None or (isinstance(value, dict) and not is_too_deep(cast("object", value))):
+            return cast("dict[str, Any] | None", value)
+        raise self._wrong(name, "an object")
+
+    def raw(self, name: str) -> Any:
+        """Whatever it is, nested at most 64 levels deep."""
+        value = self._values.get(name)
+        if is_too_deep(value):
+            raise self._wrong(name, f"less than {MAX_DEPTH} levels deep")
+        return value
+
+    def nested(self, name: str) -> Params | None:
+        """An object, to be read in the same way."""
+        return Params(self._values[name], f"{self._where}{name}.") if self.has(name) else None
+
+    def nested_list(self, name: str) -> list[Params] | None:
+        """A list of objects."""
+        listed = self._list(name)
+        return None if listed is None else [Params(item, f"{self._where}{name}.") for item in listed]
+
+    def directory(self, name: str) -> Path | None:
+        """The real path of a folder that is there."""
+        text = self.text_or_none(name)
+        if text is None:
+            return None
+        real = Path(os.path.realpath(text))
+        if not text or not is_directory(real):
+            raise RpcError(f"`{self._where}{name}` is not a folder: `{text[:_MAX_SHOWN_LENGTH]}`")
+        return real
+
+    def missing(self, name: str) -> RpcError:
+        """The error for a parameter that must be there."""
+        return RpcError(f"invalid request: missing field `{self._where}{name}`")
+
+    def _required(self, name: str, value: str | None) -> str:
+        if value is None:
+            raise self.missing(name)
+        return value
+
+    def _list(self, name: str) -> list[Any] | None:
+        value = self._values.get(name)
+        if value is None or isinstance(value, list):
+            return cast("list[Any] | None", value)
+        raise self._wrong(name, "a list")
+
+    def _wrong(self, name: str, expected: str) -> RpcError:
+        return RpcError(f"invalid request: `{self._where}{name}` is not {expected}")
+
+
+def _is_text(value: object) -> bool:
+    """Whether it is a text that everything else takes: no NUL, and no half of a surrogate pair."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def here() -> Path:
+    """The folder the server was started in, for requests that name none. Raises `RpcError` when it is gone."""
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise RpcError("the folder this server was started in is gone: name one as `cwd`") from error
+
+
+def here_or_root() -> Path:
+    """The same for what only a project there could change: where it is gone, there is no project."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path("/")

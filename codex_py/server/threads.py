@@ -1,16 +1,230 @@
-"""The live sessions of one process, by thread id. Speaks no protocol."""
+"""The live sessions of one process, by thread id: their input, their questions, their end. Speaks no protocol."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from codex_py.config.load import LoadedConfig
 from codex_py.core.session import Session
 from codex_py.errors import UserError
+from codex_py.protocol import events
+from codex_py.protocol.ops import (
+    AcceptPlan,
+    AnswerQuestion,
+    Begin,
+    Compact,
+    Op,
+    OverrideTurnContext,
+    Steer,
+    UserInput,
+    UserShell,
+    UserTurn,
+)
+from codex_py.protocol.questions import Question
 from codex_py.server.host import Opening, ServerHostProtocol
-from codex_py.server.live_thread import Hear, LiveThread
+from codex_py.services.git import GitReader
+
+Hear: TypeAlias = "Callable[[LiveThread, events.Event], None]"
+
+
+class NoTurnRuns(UserError):
+    """A running turn is needed, and there is none."""
+
+
+class TurnRuns(UserError):
+    """What has to wait for the end of a turn."""
+
+
+class LiveThread:
+    """A session, and the turn it is at. Its methods return while turns run; their results are reported by events.
+
+    `turn_id` is that of the running turn, None while none runs.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        opening: Opening,
+        loaded: LoadedConfig,
+        *,
+        env: Mapping[str, str],
+        hear: Hear,
+        report_crash: Callable[[BaseException], str],
+    ) -> None:
+        self.session: Final = session
+        self.opening: Final = opening
+        self.loaded: Final = loaded
+        # What asks git about the directory the session works in.
+        self.git: Final = lambda: GitReader(session.settings.cwd, env, session.settings.sandbox_policy)
+        self.turn_id: str | None = None
+        self._hear = hear
+        self._report_crash = report_crash
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._open: dict[str, Question] = {}
+        self._begins: list[asyncio.Future[str]] = []
+        self._turn_task: asyncio.Task[Any] | None = None
+        self._is_closing = False
+        self._keeper: asyncio.Task[None] | None = None
+        self._leave: asyncio.Event | None = None
+        session.subscribe(self._note_event)
+
+    @property
+    def id(self) -> str:
+        return self.session.thread_id
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """Those that wait for an answer, the oldest first."""
+        return tuple(self._open.values())
+
+    def attach(self, keeper: asyncio.Task[None], leave: asyncio.Event) -> None:
+        """The task that keeps the session, and what makes it close that."""
+        self._keeper, self._leave = keeper, leave
+
+    async def begin(self) -> None:
+        """Have the session send its settings and warnings."""
+        await self.session.submit(Begin())
+
+    async def start_turn(self, inputs: tuple[UserInput, ...], *, schema: dict[str, Any] | None = None) -> str:
+        """Begin a turn; gives back its id as soon as it has begun.
+
+        Raises `TurnRuns` while another one does, and `UserError` for an input that cannot be read.
+        """
+        if self.turn_id is not None:
+            raise TurnRuns(f"the turn `{self.turn_id}` is running")
+        return await self._begun(UserTurn(inputs, schema)) or ""
+
+    async def compact(self, focus: str = "") -> str | None:
+        """Begin a turn that compacts the history; its id, or None when there is nothing to compact."""
+        if self.turn_id is not None:
+            raise TurnRuns(f"the turn `{self.turn_id}` is running")
+        return await self._begun(Compact(focus))
+
+    async def accept_plan(self) -> str:
+        """Leave plan mode and begin the turn that carries the plan out; gives back its id."""
+        return await self._begun(AcceptPlan()) or ""
+
+    async def steer(self, inputs: tuple[UserInput, ...]) -> str:
+        """Say something to the running turn; gives back the id of the turn that takes it: the next one, when the
+        running one has just ended. Raises `NoTurnRuns`, and `UserError` for an input that cannot be read.
+        """
+        turn_id = self.turn_id
+        if turn_id is None:
+            raise NoTurnRuns("no turn is running")
+        return await self._begun(Steer(inputs)) or turn_id
+
+    async def override(self, op: OverrideTurnContext) -> None:
+        """Change settings from the next turn on. Raises `UserError` for those that cannot be."""
+        await self.session.submit(op)
+
+    def shell(self, command: str) -> None:
+        """Run a command as the user. Raises `UserError` while the session is being closed."""
+        self._check_open()
+        self._run(self.session.submit(UserShell(command)))
+
+    def interrupt(self) -> bool:
+        """Stop the running turn and the user's own commands; False when there is nothing to stop."""
+        if not self._tasks:
+            return False
+        self.session.take_back()
+        self.session.interrupt()
+        return True
+
+    async def answer(self, question_id: str, value: str | None) -> bool:
+        """Answer a question, as `ops.Answer`; False for one that is not open, or no longer."""
+        if self._open.pop(question_id, None) is None:
+            return False
+        await self.session.submit(AnswerQuestion(question_id, value))
+        return True
+
+    def answer_by(self, question_id: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Have work find the answer to a question and give it. Where a bug ends that there is none: nobody waits on."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(lambda done: self._note_answered(question_id, done))
+        return task
+
+    async def idle(self) -> None:
+        """Return when nothing runs."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def close(self) -> None:
+        """Stop what runs, and end the session: its hooks, its commands, its file."""
+        self._is_closing = True
+        self.interrupt()
+        await self.idle()
+        if self._leave is not None and self._keeper is not None:
+            self._leave.set()
+            await asyncio.wait([self._keeper])
+
+    async def _begun(self, op: Op) -> str | None:
+        """Carry an op out; gives back the id of the turn that begins with it, None when it is over without one."""
+        self._check_open()
+        begins: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._begins.append(begins)
+        task = self._run(self.session.submit(op))
+        try:
+            await asyncio.wait([task, begins], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._begins.remove(begins)
+        if begins.done():
+            return begins.result()
+        if (error := task.exception()) is not None:
+            raise error
+        return None
+
+    def _check_open(self) -> None:
+        if self._is_closing:
+            raise UserError("the session is being closed")
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._note_end)
+        return task
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        message = "it was stopped" if error is None else str(error)
+        if error is not None and not isinstance(error, UserError):
+            message = self._note_crash(error)
+        if self.turn_id is not None and task is self._turn_task:
+            # Whatever became of it, nobody may wait for the end of a turn that is over.
+            self._note_event(events.TurnFailed(self.turn_id, message))
+
+    def _note_crash(self, error: BaseException) -> str:
+        """Report a crash and warn about it; gives back the warning."""
+        message = self._report_crash(error)
+        self.session.warn(message)
+        return message
+
+    def _note_answered(self, question_id: str, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._note_crash(error)
+            if self._open.pop(question_id, None) is not None:
+                self._run(self.session.submit(AnswerQuestion(question_id, None)))
+
+    def _note_event(self, event: events.Event) -> None:
+        match event:
+            case events.TurnStarted(turn_id):
+                self.turn_id, self._turn_task = turn_id, asyncio.current_task()
+                if self._is_closing:
+                    self.session.interrupt()
+                for begins in self._begins:
+                    if not begins.done():
+                        begins.set_result(turn_id)
+            case events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():
+                self.turn_id = None
+            case events.QuestionRaised(question):
+                self._open[question.id] = question
+            case events.QuestionClosed(question_id):
+                self._open.pop(question_id, None)
+            case _:
+                pass
+        self._hear(self, event)
 
 
 class _OpenedSession(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from codex_py.text.regular_file import FileRefused, read_trusted
+from codex_py.text.files import FileRefused, read_trusted
 
 _MAX_FILE_BYTES: Final = 64 * 1024
 _SHELL_LINE: Final = re.compile(rb"#![^\n]*\b(?:ba|da|k|mk|z)?sh\b")

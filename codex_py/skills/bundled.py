@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.paths import make_private_dir, open_private
-from codex_py.protocol.ids import uuid7
+from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.value import Value
 from codex_py.skills.roots import SYSTEM_DIRECTORIES
-from codex_py.text.regular_file import FileRefused, read_trusted
+from codex_py.text.files import FileRefused, read_trusted
 
 MARKER: Final = ".codex-py-system-skills.marker"
 _DRAFT: Final = ".codex-py-draft-"

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.skills.discover import MAX_DEPTH, MAX_DIRECTORIES, SKILL_FILE, SKIPPED_DIRECTORIES, is_kernel_directory
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot
-from codex_py.skills.reading import read_record
+from codex_py.skills.parse import read_record
 from codex_py.skills.record import FoundFile
 from codex_py.skills.render import BudgetUse, render_skills
 from codex_py.skills.roots import SkillRootsRequest, skill_roots
-from codex_py.skills.rules import SkillSwitch, idle_rules
+from codex_py.skills.scan import MAX_DEPTH, MAX_DIRECTORIES, SKILL_FILE, SKIPPED_DIRECTORIES, is_kernel_directory
+from codex_py.skills.service import SkillSwitch, idle_rules
 
 _MAX_DIRECTORIES: Final = 20_000
 _MAX_LEVELS: Final = 12

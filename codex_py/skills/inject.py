@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.skills.model import Skill
-from codex_py.text.regular_file import FileHead, FileRefused, read_inside
+from codex_py.text.files import FileHead, FileRefused, read_inside
 from codex_py.text.sanitize import sanitize_line
 
 MAX_BODY_BYTES: Final = 256 * 1024

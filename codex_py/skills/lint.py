@@ -10,11 +10,17 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from codex_py.errors import UsageError
-from codex_py.skills.discover import SKILL_FILE
 from codex_py.skills.mentions import find_mentions
-from codex_py.skills.parse import MAX_DESCRIPTION_CHARS, SkillRefused, SkillText, parse_skill
-from codex_py.skills.reading import read_record, read_skill_text
+from codex_py.skills.parse import (
+    MAX_DESCRIPTION_CHARS,
+    SkillRefused,
+    SkillText,
+    parse_skill,
+    read_record,
+    read_skill_text,
+)
 from codex_py.skills.record import FoundFile
+from codex_py.skills.scan import SKILL_FILE
 from codex_py.text.frontmatter import YamlRefused, parse_yaml, split_frontmatter
 
 _SHORT_DESCRIPTION: Final = 40

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final, cast
 
 from codex_py.protocol.encoding import as_object, decode_json
-from codex_py.skills.stamps import Stamp, stamp
-from codex_py.text.regular_file import FileRefused, read_inside, read_trusted
+from codex_py.skills.record import Stamp, stamp
+from codex_py.text.files import FileRefused, read_inside, read_trusted
 
 MANIFEST_DIRECTORIES: Final = (".codex-plugin", ".claude-plugin")
 _MANIFEST: Final = "plugin.json"

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.protocol.input import SkillInput
+from codex_py.protocol.ops import SkillInput
 from codex_py.skills.mentions import LinkMention, find_mentions, is_mentionable, lengths_of, longest_known
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem
 from codex_py.text.sanitize import sanitize_line

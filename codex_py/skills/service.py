@@ -1,19 +1,105 @@
-"""The skills of a session: scans kept in memory and on disk, put together into one catalogue."""
+"""The skills of a session: all scans in one catalogue, the user's switches applied, and its warnings."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
 from codex_py.paths import real_path
+from codex_py.protocol.value import Value
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot, catalogue_key
-from codex_py.skills.record import FoundFile, Scan, remarks_of, skill_of
+from codex_py.skills.record import FoundFile, Scan, are_current, load_scan, remarks_of, save_scan, skill_of
 from codex_py.skills.roots import SYSTEM_DIRECTORIES, SkillRootsRequest, skill_roots
-from codex_py.skills.rules import SkillSwitch, apply_rules
-from codex_py.skills.stamps import are_current
-from codex_py.skills.stored import load_scan, save_scan
+from codex_py.text.sanitize import sanitize_line
+
+
+class SkillSwitch(Value):
+    """One entry: the absolute path of a `SKILL.md`, or a whole name; not both."""
+
+    path: Path | None = None
+    name: str | None = None
+    enabled: bool = False
+
+
+def apply_rules(skills: Iterable[Skill], rules: Sequence[SkillSwitch]) -> frozenset[Path]:
+    """The canonical paths of the skills that are off; of two rules that meet the later one counts.
+
+    A name means every skill of that name. A rule with both selectors, or none, means nothing.
+    """
+    if not rules:
+        return frozenset()
+    by_name: defaultdict[str, set[Path]] = defaultdict(set)
+    known: set[Path] = set()
+    for skill in skills:
+        by_name[skill.name].add(skill.canonical_path)
+        known.add(skill.canonical_path)
+    disabled: set[Path] = set()
+    for rule in rules:
+        if rule.enabled:
+            disabled -= _selected(rule, by_name, known)
+        else:
+            disabled |= _selected(rule, by_name, known)
+    return frozenset(disabled)
+
+
+def idle_rules(skills: Iterable[Skill], rules: Sequence[SkillSwitch]) -> list[str]:
+    """A line for each rule that means none of the skills, with the reason; it may mean one of another project."""
+    names: set[str] = set()
+    paths: set[Path] = set()
+    for skill in skills:
+        names.add(skill.name)
+        paths.add(skill.canonical_path)
+    lines: list[str] = []
+    for number, rule in enumerate(rules, start=1):
+        entry = f"entry {number} of `skills.config`"
+        if (rule.path is None) == (rule.name is None):
+            lines.append(f"{entry} means nothing: it needs either `name` or `path`")
+        elif rule.name is not None and rule.name.strip() not in names:
+            lines.append(f"{entry} means no skill here: none is called `{rule.name.strip()}`")
+        elif rule.path is not None and not _selected(rule, {}, paths):
+            is_directory = "; the path must be that of the `SKILL.md`" if rule.path.name != "SKILL.md" else ""
+            lines.append(f"{entry} means no skill here: none is at `{rule.path}`{is_directory}")
+    return lines
+
+
+def _selected(rule: SkillSwitch, by_name: dict[str, set[Path]], known: set[Path]) -> set[Path]:
+    if (rule.path is None) == (rule.name is None):
+        return set()
+    if rule.name is not None:
+        return by_name.get(rule.name.strip(), set())
+    path = str(rule.path)
+    return {Path(os.path.realpath(path))} & known if "\0" not in path else set()
+
+
+_MAX_LINES: Final = 5
+_MORE: Final = "`codex-py skills doctor` tells all"
+
+
+def load_warnings(catalog: SkillCatalog) -> tuple[str, ...]:
+    """One line a skill that could not be loaded, or one for all when they are more than five; then the limits hit.
+
+    Nothing about the system's own skills, which the user cannot mend.
+    """
+    problems = [problem for problem in catalog.problems if problem.scope != "system"]
+    lines = [f"failed to load skill {problem.path}: {problem.message}" for problem in problems]
+    if len(lines) > _MAX_LINES:
+        lines = [f"failed to load {len(lines)} skills, such as {problems[0].path}: {problems[0].message} ({_MORE})"]
+    lines += [f"ignored metadata {remark.path}: {remark.message}" for remark in catalog.remarks[:1]]
+    if (others := len(catalog.remarks) - 1) > 0:
+        lines[-1] += f", and that of {others} more ({_MORE})"
+    notes = catalog.notes
+    if notes:
+        others = len(notes) - 1
+        lines.append(notes[0] + (f", and {others} more of this kind ({_MORE})" if others else ""))
+    if catalog.replaced:
+        names = ", ".join(f"`{name}`" for name in catalog.replaced)
+        lines.append(f"your own or the project's {names} is used instead of the bundled skill of that name")
+    return tuple(sanitize_line(line) for line in lines)
+
 
 # After this the session starts with the skills there are; what was read is kept, and the next turn goes on.
 _MAX_SECONDS: Final = 2.5

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from codex_py.paths import make_private_dir, open_private
-from codex_py.protocol.encoding import as_object, decode_json, encode_json
+from codex_py.protocol.encoding import as_object, decode_json, encode_json, timestamp
 from codex_py.protocol.events import SkillUsed
-from codex_py.protocol.ids import timestamp
-from codex_py.text.jsonl import read_lines
+from codex_py.text.files import read_lines
 
 LEDGER: Final = "skills-usage.jsonl"
 # What was in the ledger before it had reached its size; the one before that is gone.

@@ -12,21 +12,18 @@ from codex_py.errors import ToolError
 from codex_py.patch.intercept import PatchInCommand, find_patch_in_command
 from codex_py.paths import is_directory, is_there
 from codex_py.process.profiles import ShellStart
-from codex_py.process.pty import on_terminal
 from codex_py.process.session import RunningCommand
 from codex_py.process.shells import find_shell, keep_bundled_tools, shell_argv, user_shell, with_fixed_path
-from codex_py.process.spawn import CommandSpec
+from codex_py.process.spawn import CommandSpec, on_terminal
 from codex_py.protocol.encoding import decode_json
 from codex_py.protocol.events import CommandFinished, CommandStarted, Warned
 from codex_py.protocol.items import ToolCall
-from codex_py.protocol.policy import DangerFullAccess, ReadOnly
-from codex_py.protocol.starts import MAX_STARTS
+from codex_py.protocol.policy import MAX_STARTS, DangerFullAccess, ReadOnly
 from codex_py.sandbox.command import SandboxMissing
 from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
 from codex_py.tools.approval import NO_SANDBOX
 from codex_py.tools.command_line import CommandArguments, read_command
-from codex_py.tools.exec_output import compose_reply, standing_of
-from codex_py.tools.live_output import LiveOutput
+from codex_py.tools.command_output import LiveOutput, compose_reply, standing_of
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 MIN_YIELD_MS: Final = 250

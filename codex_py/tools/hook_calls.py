@@ -14,7 +14,7 @@ from typing import Any, Final
 from codex_py.errors import ToolError
 from codex_py.patch.grammar import AddFile, DeleteFile, UpdateFile, parse_patch
 from codex_py.patch.intercept import find_patch_in_argv, find_patch_in_command
-from codex_py.process.quoting import join_words
+from codex_py.process.shells import join_words
 from codex_py.protocol.encoding import as_list, encode_json
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.readable import arguments_of

@@ -133,31 +133,31 @@ def _request_permissions() -> RunCall:
 
 
 def _spawn_agent() -> RunCall:
-    from codex_py.tools.spawn_agent import spawn_agent
+    from codex_py.tools.agents import spawn_agent
 
     return spawn_agent
 
 
 def _send_input() -> RunCall:
-    from codex_py.tools.send_input import send_input
+    from codex_py.tools.agents import send_input
 
     return send_input
 
 
 def _wait_agent() -> RunCall:
-    from codex_py.tools.wait_agent import wait_agent
+    from codex_py.tools.agents import wait_agent
 
     return wait_agent
 
 
 def _close_agent() -> RunCall:
-    from codex_py.tools.close_agent import close_agent
+    from codex_py.tools.agents import close_agent
 
     return close_agent
 
 
 def _list_agents() -> RunCall:
-    from codex_py.tools.list_agents import list_agents
+    from codex_py.tools.agents import list_agents
 
     return list_agents
 

@@ -13,7 +13,7 @@ from codex_py.mcp.connections import McpConnections
 from codex_py.mcp.host import McpFailed
 from codex_py.protocol.encoding import as_list, encode_json
 from codex_py.protocol.items import ToolCall
-from codex_py.text.truncate import truncate_middle
+from codex_py.text.tokens import truncate_middle
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.mcp_results import read_result
 from codex_py.tools.spec import ToolContext, ToolOutput

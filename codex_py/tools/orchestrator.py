@@ -13,20 +13,19 @@ from typing import Final, NamedTuple
 
 from codex_py.errors import ToolError, UserError
 from codex_py.process.env import find_executable
-from codex_py.process.quoting import join_words
-from codex_py.process.shells import shell_argv
+from codex_py.process.shells import join_words, shell_argv
+from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.events import CommandFinished, Warned
-from codex_py.protocol.ids import uuid7
 from codex_py.protocol.policy import DangerFullAccess
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope, read_reply
 from codex_py.protocol.value import Value
-from codex_py.sandbox.denial import looks_denied
 from codex_py.shell.dangerous import find_danger
 from codex_py.shell.known_safe import BUILTINS, is_known_safe
 from codex_py.shell.reader import CommandLineReader
 from codex_py.shell.words import Words
 from codex_py.text.sanitize import sanitize_command, sanitize_line
 from codex_py.tools.approval import (
+    Approvals,
     ApprovalVerdict,
     AskVerdict,
     CommandFacts,
@@ -36,9 +35,17 @@ from codex_py.tools.approval import (
     decide_command,
     suggest_pattern,
 )
-from codex_py.tools.bound_files import RulesInForce, bound_files, changed_files, rules_in_force
-from codex_py.tools.grants import Approvals
-from codex_py.tools.outside import finder_of, outside_context, unagreed, writable_programs
+from codex_py.tools.escalation import (
+    RulesInForce,
+    bound_files,
+    changed_files,
+    finder_of,
+    looks_denied,
+    outside_context,
+    rules_in_force,
+    unagreed,
+    writable_programs,
+)
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 _LONG_SCRIPT: Final = 4096

@@ -13,8 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel, Field
 
 from codex_py.errors import ToolError
-from codex_py.protocol.encoding import encode_json
-from codex_py.protocol.ids import uuid7
+from codex_py.protocol.encoding import encode_json, uuid7
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, WorkspaceWrite, approval_name, asks_about
 from codex_py.protocol.questions import PermissionsQuestion

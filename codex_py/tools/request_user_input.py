@@ -5,8 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from codex_py.errors import ToolError
-from codex_py.protocol.encoding import encode_json
-from codex_py.protocol.ids import uuid7
+from codex_py.protocol.encoding import encode_json, uuid7
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.questions import ChoiceQuestion, ModelAsks, ModelQuestion, QuestionOption, read_answers
 from codex_py.tools.arguments import parse_arguments

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from pydantic import AliasChoices, BaseModel, Field
 
 from codex_py.patch.intercept import find_patch_in_argv
-from codex_py.process.quoting import join_words
+from codex_py.process.shells import join_words
 from codex_py.protocol.items import ToolCall
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.command_line import command_of

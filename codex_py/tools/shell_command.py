@@ -13,7 +13,7 @@ from codex_py.errors import ToolError
 from codex_py.patch.intercept import PatchInCommand, find_patch_in_command
 from codex_py.process.session import RunningCommand
 from codex_py.protocol.items import ToolCall
-from codex_py.text.truncate import count_lines, truncate_middle
+from codex_py.text.tokens import count_lines, truncate_middle
 from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.command_line import CommandArguments, command_of

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from codex_py.protocol.agents import AgentState
 from codex_py.protocol.events import Event
-from codex_py.protocol.input import UserInput
 from codex_py.protocol.items import ToolCall
+from codex_py.protocol.ops import UserInput
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import Question
+from codex_py.protocol.status import AgentState
 from codex_py.protocol.value import Value
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from codex_py.sandbox.command import Sandbox
     from codex_py.shell.command_line import CommandLine
     from codex_py.shell.reader import CommandLineReader
-    from codex_py.tools.grants import Approvals
+    from codex_py.tools.approval import Approvals
 
 
 class SpawnRequest(Value):

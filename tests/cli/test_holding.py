@@ -13,8 +13,8 @@ from typing import Final
 import pytest
 
 from codex_py.config.sections import PROTECTED
-from codex_py.sandbox.backends import BACKENDS, BackendName
 from codex_py.sandbox.denials import DEFAULT_DENIALS, OWN_SECRETS
+from codex_py.sandbox.linux import BACKENDS, BackendName
 from tests.cli.test_exec_without_sandbox import REFUSED, run_in_container
 from tests.support import holding
 from tests.support.fake_responses import FakeResponses, call, say

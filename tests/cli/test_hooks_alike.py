@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.hooks.events import MOMENTS
+from codex_py.hooks.schema import MOMENTS
 from tests.support.acp import acp, choose
 from tests.support.agents import spawn, wait
 from tests.support.app_client import app_server, deciding

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.sandbox.backends import BACKENDS, BackendName
+from codex_py.sandbox.linux import BACKENDS, BackendName
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.process import COMMAND, Finished, run, start

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from codex_py.core.git_program import GitReader
-from codex_py.core.working_diff import working_changes
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.linux import find_bwrap
+from codex_py.services.git import GitReader
+from codex_py.services.working_tree import working_changes
 from tests.cli.test_hooks_held import work
 from tests.support.app_client import app_server
 from tests.support.home import Place

@@ -22,12 +22,12 @@ import asyncio, os, sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 from codex_py.cli.repl import terminal_parser
-from codex_py.cli.settings import config_request, load_settings
+from codex_py.cli.options import config_request, load_settings
 from codex_py.core.build import SessionRequest, open_session
 from codex_py.protocol.events import MessageDone
 from codex_py.ui.repl.app import FrontEnd
 from codex_py.config.tui import read_tui
-from codex_py.ui.repl.start import LaunchContext, LaunchOptions
+from codex_py.ui.repl.launch import LaunchContext, LaunchOptions
 
 given, home, cwd = terminal_parser().parse_args([]), Path(os.environ["CODEX_HOME"]), Path.cwd()
 loaded = load_settings(given, home, cwd)

@@ -9,21 +9,19 @@ from typing import TypeVar
 
 import pytest
 
-from codex_py.config.keymap import ACTIONS
-from codex_py.core.model_choices import ModelRow, OfferedModels
-from codex_py.core.session_choices import SessionSummary
+from codex_py.config.tui import ACTIONS
 from codex_py.errors import UserError
-from codex_py.protocol.live_process import LiveProcess
+from codex_py.protocol.status import LiveProcess
+from codex_py.services.models import ModelRow, OfferedModels
+from codex_py.services.session_choices import SessionSummary
+from codex_py.ui.repl.commands.look import help_sections, show_help
 from codex_py.ui.repl.panels.askers import PanelAsker
-from codex_py.ui.repl.panels.first_run import WELCOME
+from codex_py.ui.repl.panels.background import manage_processes, running_time
 from codex_py.ui.repl.panels.forms import FormAsker, ListEntry, ListForm, TextLine
-from codex_py.ui.repl.panels.help import help_sections, show_help
 from codex_py.ui.repl.panels.hooks import manage_hooks
-from codex_py.ui.repl.panels.models import ModelChoice, choose_model
-from codex_py.ui.repl.panels.policies import choose_approval, choose_sandbox
-from codex_py.ui.repl.panels.processes import manage_processes, running_time
 from codex_py.ui.repl.panels.sessions import session_listing
-from codex_py.ui.repl.panels.themes import choose_theme
+from codex_py.ui.repl.panels.settings import ModelChoice, choose_approval, choose_model, choose_sandbox, choose_theme
+from codex_py.ui.repl.session_start import WELCOME
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.hooks import entry, use_hooks, use_project_hooks

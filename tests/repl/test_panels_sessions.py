@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from codex_py.core.session_choices import offered_sessions
+from codex_py.services.session_choices import offered_sessions
 from codex_py.ui.repl.panels.askers import PanelAsker
 from codex_py.ui.repl.panels.sessions import SessionWatcher, choose_session
 from tests.support.panel_host import panel_host

@@ -8,7 +8,7 @@ from typing import Final
 from rich.cells import cell_len
 from rich.console import RenderableType
 
-from codex_py.render.lines import to_lines
+from codex_py.render.entry import to_lines
 from codex_py.render.theme import Theme
 
 DARK: Final = Theme("dark", "256")

@@ -13,8 +13,7 @@ from codex_py.config.load import ConfigRequest, load_config
 from codex_py.core.build import ResumeTarget, SessionRequest, open_session
 from codex_py.core.session import Session
 from codex_py.protocol import events
-from codex_py.protocol.input import TextInput
-from codex_py.protocol.ops import AnswerQuestion, UserTurn
+from codex_py.protocol.ops import AnswerQuestion, TextInput, UserTurn
 from codex_py.protocol.policy import ApprovalPolicy
 from codex_py.protocol.questions import ApprovalQuestion
 from tests.support.fake_responses import FakeResponses

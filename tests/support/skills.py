@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from codex_py.protocol import events
-from codex_py.protocol.input import TextInput, UserInput
-from codex_py.protocol.ops import UserTurn
+from codex_py.protocol.ops import TextInput, UserInput, UserTurn
 from tests.support.fake_responses import FakeResponses, Request, say
 from tests.support.home import Place
 from tests.support.session import watched_session

@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from codex_py.protocol import events
-from codex_py.protocol.input import TextInput
-from codex_py.protocol.ops import Steer
+from codex_py.protocol.ops import Steer, TextInput
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.mcp_servers import learn, odd, tool_names

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from codex_py.protocol import events
-from codex_py.protocol.input import TextInput
-from codex_py.protocol.ops import Compact, Steer
+from codex_py.protocol.ops import Compact, Steer, TextInput
 from tests.support.agents import cast, spawn, standing, wait
 from tests.support.fake_responses import FakeResponses, Request, call, custom_call, say
 from tests.support.home import Place

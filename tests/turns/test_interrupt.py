@@ -11,8 +11,7 @@ import pytest
 
 from codex_py.errors import UserError
 from codex_py.protocol import events
-from codex_py.protocol.input import ImageInput
-from codex_py.protocol.ops import UserTurn
+from codex_py.protocol.ops import ImageInput, UserTurn
 from tests.support.fake_responses import FakeResponses, call, delta, hang, say
 from tests.support.home import Place
 from tests.support.rollout import recorded_events

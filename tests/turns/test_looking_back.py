@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from codex_py.protocol import events
-from codex_py.protocol.context_use import ContextUse
 from codex_py.protocol.ops import Begin
+from codex_py.protocol.status import ContextUse
 from tests.support.fake_responses import FakeResponses, call, completed, custom_call, reasoning, say, tokens
 from tests.support.home import Place
 from tests.support.session import watched_session

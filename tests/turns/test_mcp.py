@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from codex_py.core.mcp_prompts import fill_prompt, prompt_commands
 from codex_py.errors import UserError
 from codex_py.protocol import events
 from codex_py.protocol.questions import ChoiceQuestion, Question
+from codex_py.services.mcp_servers import fill_prompt, prompt_commands
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.mcp_servers import (

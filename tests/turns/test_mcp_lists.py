@@ -10,8 +10,7 @@ import pytest
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.core.build import SessionRequest, open_session
 from codex_py.protocol import events
-from codex_py.protocol.input import TextInput
-from codex_py.protocol.ops import UserTurn
+from codex_py.protocol.ops import TextInput, UserTurn
 from tests.support.fake_responses import FakeResponses, call, item, say
 from tests.support.home import Place
 from tests.support.mcp_servers import (

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from codex_py.protocol import events
-from codex_py.protocol.input import SkillInput, TextInput, UserInput
+from codex_py.protocol.ops import SkillInput, TextInput, UserInput
 from tests.support.bodies import injected, said, skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import Place

@@ -7,8 +7,7 @@ import threading
 from collections.abc import Callable
 
 from codex_py.protocol import events
-from codex_py.protocol.input import TextInput, UserInput
-from codex_py.protocol.ops import Steer, UserTurn
+from codex_py.protocol.ops import Steer, TextInput, UserInput, UserTurn
 from tests.support.bodies import injected, skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, call, delta, hang, say
 from tests.support.home import Place

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from codex_py.patch.apply import apply_plan
 from codex_py.patch.grammar import parse_patch
-from codex_py.patch.plan import plan_patch
-from codex_py.patch.summary import summarize
+from codex_py.patch.plan import plan_patch, summarize
 
 
 def patch(*lines: str) -> str:

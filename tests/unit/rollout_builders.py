@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from codex_py.protocol.encoding import encode_json
-from codex_py.protocol.ids import timestamp, uuid7
+from codex_py.protocol.encoding import encode_json, timestamp, uuid7
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.rollout.format import SessionMeta, encode_line, rollout_path
 from codex_py.rollout.reader import load_session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codex_py.text.age import describe_age
+from codex_py.text.display import describe_age
 
 NOW = 1_795_305_600.0  # 2026-11-22T00:00:00Z
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from codex_py.core.agent_role import BUILT_IN, AgentRole
 from codex_py.core.agent_roles import MAX_BYTES, RoleDirectory, read_role, read_roles
+from codex_py.core.agent_setup import BUILT_IN, AgentRole
 from codex_py.core.agent_tools import ToolChoice, choose_tools
 
 HEAD = "---\nname: a\n---\n"

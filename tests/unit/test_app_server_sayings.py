@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from codex_py.server.app.inputs import PendingMessages
 from codex_py.server.app.items import text_content
-from codex_py.server.app.pending_messages import PendingMessages
 
 PICTURE = {"type": "image", "url": "data:image/gif;base64,R0lGODlhAQABAAAAADs="}
 

@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from codex_py.context.summary import handoff_request, is_users_own, summary_item
-from codex_py.context.work_notes import work_notes
-from codex_py.core.compact_fit import paired, with_short_texts, without_oldest
-from codex_py.core.compact_survivors import retain_skills, retain_user_messages, user_budget
-from codex_py.core.context_meter import ContextMeter, Fill, compaction_limit, is_too_full
+from codex_py.context.compaction import handoff_request, is_users_own, summary_item, work_notes
+from codex_py.core.compact import paired, with_short_texts, without_oldest
+from codex_py.core.compact_survivors import retain_skills, retain_user_messages, user_budget, work_state_of
 from codex_py.core.history import History
+from codex_py.core.token_usage import ContextMeter, Fill, compaction_limit, is_too_full
 from codex_py.core.turn_context import ModelSettings
-from codex_py.core.work_history import work_state_of
 from codex_py.core.work_log import WorkLog, WorkState
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.events import FileChange, PatchFinished, PlanStep, PlanUpdated, SkillUsed

@@ -8,11 +8,10 @@ from typing import cast
 
 import pytest
 
-from codex_py.protocol.input import ImageInput, TextInput
-from codex_py.ui.repl.active_session import ActiveSession
+from codex_py.protocol.ops import ImageInput, TextInput
+from codex_py.ui.repl.bindings import ActiveSession, Controls
 from codex_py.ui.repl.chips import Composed, PictureChip
 from codex_py.ui.repl.completion import ShellSource
-from codex_py.ui.repl.controls import Controls
 from codex_py.ui.repl.history import PromptHistory, read_messages
 from codex_py.ui.repl.input import Composer
 from codex_py.ui.repl.menu import MenuOffer, MenuSource, MenuWord

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.config.edit import set_value, trust_project
-from codex_py.config.mcp_entries import put_mcp_server
+from codex_py.config.entries import put_mcp_server
 from codex_py.errors import UserError
 from tests.unit.config_builders import Machine, make_machine, write
 

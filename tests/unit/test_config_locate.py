@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from codex_py.config.keys import KeyPath
-from codex_py.config.locate import key_lines, line_of
+from codex_py.config.toml_faults import key_lines, line_of
 
 TEXT = '''\
 # a comment with a = 1 and [a.header]

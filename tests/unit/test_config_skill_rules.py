@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.config.skill_rules import SkillSelector, set_skill_rule
+from codex_py.config.entries import SkillSelector, set_skill_rule
 from codex_py.errors import UserError
 
 LINT = SkillSelector(name="lint")

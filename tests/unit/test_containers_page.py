@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from codex_py.sandbox.advice import missing_sandbox
+from codex_py.sandbox.linux import missing_sandbox
 
 ROOT = Path(__file__).parents[2]
 NAME = "docs/guides/containers.md"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from codex_py.context.aborted import turn_aborted
+from codex_py.context.host_messages import turn_aborted
 from codex_py.context.instructions import base_instructions
 from codex_py.context.markup import cut_to
 from codex_py.patch.grammar import parse_patch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codex_py.text.excerpt import ends_of
+from codex_py.text.display import ends_of
 from codex_py.text.sanitize import sanitize
 
 

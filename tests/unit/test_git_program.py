@@ -13,13 +13,20 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from codex_py.core.git_checkout import read_git_state
-from codex_py.core.git_program import GitReader, switched_off
-from codex_py.core.review import BranchChanges, UncommittedChanges, branches, is_empty, recent_commits, review_prompt
-from codex_py.core.working_diff import working_changes
 from codex_py.errors import UserError
 from codex_py.protocol.policy import DangerFullAccess
-from codex_py.sandbox.backends import BackendName
 from codex_py.sandbox.command import Sandbox
+from codex_py.sandbox.linux import BackendName
+from codex_py.services.git import GitReader, switched_off
+from codex_py.services.review import (
+    BranchChanges,
+    UncommittedChanges,
+    branches,
+    is_empty,
+    recent_commits,
+    review_prompt,
+)
+from codex_py.services.working_tree import working_changes
 from tests.support.home import Place
 from tests.support.hostile import hostile_repository
 

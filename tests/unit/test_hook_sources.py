@@ -9,7 +9,7 @@ import pytest
 
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.core.hook_sources import FoundHooks, find_hooks
-from codex_py.core.lazy_hooks import has_hooks
+from codex_py.core.hooks import has_hooks
 from codex_py.errors import UserError
 from tests.support.home import Place
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from codex_py.hooks.answer import HookAnswer, read_answer
+from codex_py.hooks.answer import HookAnswer, HookVerdict, combined, read_answer
 from codex_py.hooks.command import Ran
 from codex_py.hooks.matching import Matcher
 from codex_py.hooks.schema import Hook, HookOrigin
-from codex_py.hooks.verdict import HookVerdict, combined
 
 
 def said(event: str, **fields: Any) -> HookAnswer:

@@ -14,7 +14,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input import DummyInput
 from prompt_toolkit.layout import FormattedTextControl, Layout, VSplit, Window
 
-from codex_py.ui.repl.rows import Column, Row, Rows
+from codex_py.ui.repl.layout import Column, Row, Rows
 from codex_py.ui.repl.screen import HeldOutput
 
 WIDTH, HEIGHT = 20, 8

@@ -13,10 +13,10 @@ from codex_py.config.load import ConfigRequest, load_config
 from codex_py.core.session import Session
 from codex_py.errors import UserError
 from codex_py.protocol import events, ops
-from codex_py.protocol.input import TextInput
+from codex_py.protocol.ops import TextInput
 from codex_py.protocol.questions import ChoiceQuestion
 from codex_py.server.host import Opening
-from codex_py.server.live_thread import LiveThread
+from codex_py.server.threads import LiveThread
 
 
 class Dying:

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from codex_py.errors import UserError
-from codex_py.model.login_store import FileStore, locked_login, open_store
-from codex_py.model.login_tokens import (
+from codex_py.auth.login_store import FileStore, locked_login, open_store
+from codex_py.auth.login_tokens import (
     Tokens,
     account_of,
     claims_of,
@@ -21,6 +20,7 @@ from codex_py.model.login_tokens import (
     renewed_login,
     should_renew,
 )
+from codex_py.errors import UserError
 from tests.support.fake_issuer import make_jwt
 
 LOGIN = {"auth_mode": "apikey", "OPENAI_API_KEY": "sk-0123456789", "later": [1, {"two": None}]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codex_py.text.masked import MASK, masked_words, setting_secrets, url_secrets, word_secrets
+from codex_py.text.credentials import MASK, masked_words, setting_secrets, url_secrets, word_secrets
 
 
 @pytest.mark.parametrize(

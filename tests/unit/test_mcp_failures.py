@@ -7,7 +7,7 @@ import socket
 import pytest
 from httpx2 import ConnectError
 
-from codex_py.mcp.failures import describe_error, not_connected
+from codex_py.mcp.transports import describe_error, not_connected
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from urllib.parse import parse_qs
 import httpx2
 import pytest
 
-from codex_py.mcp.host import McpContext
-from codex_py.mcp.logins import auth_status, forget_login, login_key, login_secrets, renew_login
+from codex_py.mcp.host import McpContext, auth_status, forget_login, login_key, login_secrets, renew_login
 from codex_py.mcp.oauth import oauth_for
 from codex_py.mcp.servers import McpServer
 

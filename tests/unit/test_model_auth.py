@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from codex_py.auth.find_credentials import CHATGPT_URL, LoginRules, find_credentials
 from codex_py.errors import UserError
-from codex_py.model.auth import CHATGPT_URL, Credentials, LoginRules, find_credentials
+from codex_py.model.credentials import Credentials
 from codex_py.model.providers import Provider
 
 OPENAI = Provider(

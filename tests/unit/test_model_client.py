@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from codex_py.errors import ModelError, UserError
-from codex_py.model.auth import Credentials
 from codex_py.model.client import ModelClient, TurnState
+from codex_py.model.credentials import Credentials
 from codex_py.model.prompt import Prompt, encode_body
 from codex_py.model.providers import Provider
 from codex_py.model.stream import Completed, Created, ItemDone, ResponseEvent, StreamReasoningDelta, StreamTextDelta

@@ -17,7 +17,7 @@ from codex_py.model.providers import (
     resolve_provider,
     responses_url,
 )
-from codex_py.protocol.compaction import CompactionWay
+from codex_py.protocol.usage import CompactionWay
 from codex_py.text.address import shown_url
 
 OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"}

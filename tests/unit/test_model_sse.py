@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codex_py.errors import ModelError
-from codex_py.model.sse import MAX_EVENT_BYTES, SseParser
+from codex_py.model.answer import MAX_EVENT_BYTES, SseParser
 from tests.support.work import within
 
 

@@ -10,8 +10,7 @@ import ssl
 import pytest
 
 from codex_py.errors import ModelError
-from codex_py.model.http import httpx
-from codex_py.model.transport import broken_stream, no_answer
+from codex_py.model.http import broken_stream, httpx, no_answer
 
 
 def wrapped(error: Exception, *causes: BaseException, cut: bool = False) -> Exception:

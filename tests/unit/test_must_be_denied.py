@@ -12,8 +12,8 @@ from typing import Final, get_args
 import pytest
 
 from codex_py.protocol.policy import NetworkAccess
-from codex_py.sandbox.backends import BackendName
 from codex_py.sandbox.command import Sandbox
+from codex_py.sandbox.linux import BackendName
 from tests.support.escapes.run import ATTEMPTS
 from tests.support.escapes.trial import (
     EXCUSED,

@@ -17,8 +17,7 @@ from codex_py.offline.server import OfflineModel
 from codex_py.offline.stream import MODEL_NAME
 from codex_py.patch.apply import apply_plan
 from codex_py.patch.grammar import parse_patch
-from codex_py.patch.plan import plan_patch
-from codex_py.patch.summary import summarize
+from codex_py.patch.plan import plan_patch, summarize
 
 NOTICE = "(offline model: fixed rules, no AI)"
 EXEC = {"type": "function", "name": "exec_command", "parameters": {"type": "object"}}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from codex_py.config.load import ConfigRequest, load_config
-from codex_py.core.session_facts import mcp_sections
-from codex_py.protocol.facts import FactSection
+from codex_py.protocol.status import FactSection
+from codex_py.services.session_status import mcp_sections
 from tests.support.home import Place
 
 SERVERS = """

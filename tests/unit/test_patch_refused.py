@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.patch.apply import ApplyError, apply_plan
-from codex_py.patch.closest import describe_closest
-from codex_py.patch.edit import edit_text
+from codex_py.patch.edit import describe_closest, edit_text
 from codex_py.patch.grammar import PatchError, UpdateFile, parse_patch
 from codex_py.patch.plan import plan_patch
 from codex_py.patch.seek import Effort, LineFinder, SeekMatch

@@ -9,7 +9,7 @@ import pytest
 
 from codex_py.process.env import EnvironmentRules
 from codex_py.process.manager import ProcessManager
-from codex_py.process.withheld import WithheldEnv
+from codex_py.process.profiles import WithheldEnv
 from tests.unit.command_builders import Session, output_of, reply
 
 PROFILE = r"""

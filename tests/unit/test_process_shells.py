@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import ToolError
-from codex_py.process.quoting import join_words, quote_word
-from codex_py.process.shells import find_shell, shell_argv, user_shell
+from codex_py.process.shells import find_shell, join_words, quote_word, shell_argv, user_shell
 
 
 def test_the_users_shell_is_taken_when_it_is_one_we_know(tmp_path: Path) -> None:

@@ -5,17 +5,15 @@ from pathlib import Path
 import pytest
 
 from codex_py.protocol import events
-from codex_py.protocol.agents import AgentState
 from codex_py.protocol.events import CommandFinished, FileChange, PatchFinished, PlanStep, PlanUpdated, SkillUsed
+from codex_py.protocol.status import AgentState
 from codex_py.protocol.usage import TokenUsage
-from codex_py.render.command import legible, render_running_command
-from codex_py.render.command_title import command_title
-from codex_py.render.event import render_event
-from codex_py.render.lines import to_lines
+from codex_py.render.entry import to_lines
+from codex_py.render.event import render_answer, render_event
 from codex_py.render.message import render_queued
-from codex_py.render.notice import render_answer
 from codex_py.render.plain import plain_lines
-from codex_py.render.tool_call import render_running_mcp_call
+from codex_py.render.titles import command_title
+from codex_py.render.tool_call import legible, render_running_command, render_running_mcp_call
 from codex_py.text.diff import unified_diff
 from tests.support.drawing import DARK, rows
 

@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from codex_py.render.entry import Flow, ScrollbackEntry
-from codex_py.render.lines import to_fragments, to_lines
+from codex_py.render.entry import Flow, ScrollbackEntry, to_fragments, to_lines
 from codex_py.render.markdown import MarkdownStream, render_markdown
 from tests.support.drawing import DARK, rows
 from tests.support.work import within

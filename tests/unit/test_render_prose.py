@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
+from codex_py.render.layout import WrappedProse, line_breaks
 from codex_py.render.markdown import render_markdown
-from codex_py.render.prose import WrappedProse, line_breaks
 from tests.support.drawing import rows
 
 

@@ -11,14 +11,13 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from codex_py.errors import UserError
-from codex_py.protocol.context_use import ContextSection, ContextUse
 from codex_py.protocol.policy import DangerFullAccess, WorkspaceWrite
-from codex_py.render.banner import Banner, banner_lines
+from codex_py.protocol.status import ContextSection, ContextUse
 from codex_py.render.context_bar import render_context, shares
-from codex_py.render.lines import to_fragments, to_lines
-from codex_py.render.status import Status, describe_tokens, status_segments
+from codex_py.render.entry import to_fragments, to_lines
+from codex_py.render.status import Banner, Status, banner_lines, describe_tokens, status_segments
 from codex_py.render.theme import THEME_NAMES, Theme, detect_theme, find_theme
-from codex_py.text.cells import cell_width, cut_to_cells
+from codex_py.text.display import cell_width, cut_to_cells
 from tests.support.drawing import DARK, MONO, rows, uncoloured
 
 HOME = Path("/home/me")
@@ -107,7 +106,7 @@ def test_the_banner_says_what_a_session_runs_with() -> None:
 
 
 def test_banner_and_status_are_drawn_without_rich() -> None:
-    modules = "codex_py.render.banner, codex_py.render.status, codex_py.render.theme, codex_py.render.plain"
+    modules = "codex_py.render.status, codex_py.render.status, codex_py.render.theme, codex_py.render.plain"
     script = f"import sys, {modules}; print({{'rich', 'prompt_toolkit', 'pygments', 'markdown_it'}} & set(sys.modules))"
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert ended.stdout == "set()\n"

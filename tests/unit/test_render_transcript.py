@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.context.user_shell import user_shell_item
+from codex_py.context.host_messages import user_shell_item
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.render.entry import Flow
 from codex_py.render.transcript import render_items

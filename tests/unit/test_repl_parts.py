@@ -9,8 +9,7 @@ from typing import Literal
 import pytest
 from prompt_toolkit.keys import ALL_KEYS, KEY_ALIASES
 
-from codex_py.config.keymap import format_key, parse_key, resolve_keys
-from codex_py.config.tui import THEMES, Tui, read_tui, tui_problems
+from codex_py.config.tui import THEMES, Tui, format_key, parse_key, read_tui, resolve_keys, tui_problems
 from codex_py.protocol.events import (
     CommandStarted,
     Event,
@@ -19,16 +18,16 @@ from codex_py.protocol.events import (
     PlanStep,
     ReasoningDelta,
 )
-from codex_py.protocol.input import ImageInput, SkillInput, TextInput
+from codex_py.protocol.ops import ImageInput, SkillInput, TextInput
 from codex_py.render.entry import ScrollbackEntry
 from codex_py.render.theme import THEME_NAMES, Theme
 from codex_py.ui.repl.chips import Chips
+from codex_py.ui.repl.clipboard import picture_path, picture_paths
 from codex_py.ui.repl.files import FileIndex, with_directories
-from codex_py.ui.repl.fuzzy import best, score
 from codex_py.ui.repl.history import PromptHistory, read_messages
 from codex_py.ui.repl.live import Live
-from codex_py.ui.repl.paste import picture_path, picture_paths
-from codex_py.ui.repl.slash import looks_like_command
+from codex_py.ui.repl.menu import best, score
+from codex_py.ui.repl.slash_command import looks_like_command
 
 
 @pytest.mark.parametrize(

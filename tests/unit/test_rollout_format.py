@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.protocol.ids import is_uuid, timestamp, uuid7
+from codex_py.protocol.encoding import is_uuid, timestamp, uuid7
 from codex_py.protocol.items import message
 from codex_py.protocol.policy import DangerFullAccess, GranularApproval, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.usage import TokenUsage

@@ -12,14 +12,12 @@ import pytest
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.rollout import format as records
-from codex_py.rollout.fork import inherited_lines
-from codex_py.rollout.lines import read_head
 from codex_py.rollout.listing import SessionQuery, latest_session, list_sessions
 from codex_py.rollout.reader import load_session
+from codex_py.rollout.records import inherited_lines, read_head
 from codex_py.rollout.stored_turns import past_turns
 from codex_py.rollout.summary import read_summary
-from codex_py.rollout.transcript import TranscriptItem, read_transcript
-from codex_py.rollout.turns import read_turns
+from codex_py.rollout.transcript import TranscriptItem, read_transcript, read_turns
 from tests.unit.rollout_builders import STAMP, meta, raw_line, written
 from tests.unit.session_builders import turn_lines
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.text.jsonl import read_lines, read_lines_backwards
+from codex_py.text.files import read_lines, read_lines_backwards
 
 
 def backwards(path: Path, limit: int = 1 << 20) -> list[bytes]:

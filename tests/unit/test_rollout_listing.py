@@ -10,13 +10,11 @@ from typing import Any
 
 import pytest
 
-from codex_py.core.session_choices import offered_sessions
-from codex_py.protocol.ids import uuid7
+from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.items import message
-from codex_py.rollout.index import read_index
-from codex_py.rollout.listing import SessionQuery, list_sessions, matching
-from codex_py.rollout.names import save_name
+from codex_py.rollout.listing import SessionQuery, list_sessions, matching, read_index, save_name
 from codex_py.rollout.summary import SessionSummary, read_summary
+from codex_py.services.session_choices import offered_sessions
 from tests.unit.rollout_builders import STAMP, append, meta, raw_line, written
 from tests.unit.session_builders import session, turn_lines
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from codex_py.errors import UserError
-from codex_py.protocol.encoding import encode_json
-from codex_py.protocol.ids import uuid7
+from codex_py.protocol.encoding import encode_json, uuid7
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.protocol.usage import TokenUsage
 from codex_py.rollout import format as rollout_format

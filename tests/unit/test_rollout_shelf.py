@@ -10,9 +10,9 @@ import pytest
 from codex_py.errors import UserError
 from codex_py.protocol.items import message
 from codex_py.rollout.archive import archive_session, delete_session, unarchive_session
+from codex_py.rollout.files import ThreadLock
 from codex_py.rollout.format import SubagentSource
-from codex_py.rollout.locks import ThreadLock
-from codex_py.rollout.names import read_names, save_name
+from codex_py.rollout.listing import read_names, save_name
 from codex_py.rollout.reader import load_session
 from codex_py.rollout.recorder import RolloutRecorder
 from tests.unit.rollout_builders import meta, no_warning, written

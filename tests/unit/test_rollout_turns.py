@@ -10,18 +10,19 @@ from codex_py.errors import UserError
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.rollout import format as records
-from codex_py.rollout.fork import inherited_lines
 from codex_py.rollout.reader import load_session
 from codex_py.rollout.recorder import Inherited, RolloutRecorder
+from codex_py.rollout.records import inherited_lines
 from codex_py.rollout.transcript import (
     TranscriptCompaction,
     TranscriptFailure,
     TranscriptItem,
     before_compaction,
+    end_of_turn,
     live,
     read_transcript,
+    read_turns,
 )
-from codex_py.rollout.turns import end_of_turn, read_turns
 from tests.support.rollout import read_rollout
 from tests.unit.rollout_builders import conversation, meta, no_warning, raw_line, stored, written
 from tests.unit.session_builders import session, turn_lines

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import UserError
-from codex_py.tools.grants import Approvals, RuleStore
-from codex_py.tools.rule_files import RuleError, parse_rules, rule_line
-from codex_py.tools.rules import PrefixRule, RuleBook, strictest
+from codex_py.tools.approval import Approvals, RuleStore
+from codex_py.tools.rules import PrefixRule, RuleBook, RuleError, parse_rules, rule_line, strictest
 
 EXAMPLE = '''
 """What my team agreed on."""

@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from codex_py.protocol.policy import NetworkAccess, ReadOnly, WorkspaceWrite
-from codex_py.sandbox.backends import BACKENDS, BackendName, make_backend
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
-from codex_py.sandbox.layout import Mount
-from codex_py.sandbox.linux import SystemCallFilters
+from codex_py.sandbox.linux import BACKENDS, BackendName, SystemCallFilters, make_backend
+from codex_py.sandbox.mounts import Mount
 from tests.unit.command_builders import Session, output_of, session_id_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the backends are Linux's")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codex_py.sandbox.denial import looks_denied
+from codex_py.tools.escalation import looks_denied
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ import pytest
 from codex_py.paths import PLACEHOLDER_MODE
 from codex_py.protocol.policy import DangerFullAccess, NetworkAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.sandbox.command import Sandbox
-from codex_py.sandbox.layout import Mount, plan_mounts
 from codex_py.sandbox.linux import bwrap_argv
+from codex_py.sandbox.mounts import Mount, plan_mounts
 from codex_py.sandbox.policy import WritableRoot
 from tests.unit.command_builders import Session, output_of, session_id_of
 

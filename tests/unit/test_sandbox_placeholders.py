@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.paths import is_placeholder
-from codex_py.sandbox.pins import Pins
-from codex_py.sandbox.placeholders import Placeholders, hold_all
+from codex_py.sandbox.placeholders import Pins, Placeholders, hold_all
 
 
 def test_a_placeholder_is_made_and_removed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from codex_py.sandbox.backends import BACKENDS, BackendName
+from codex_py.sandbox.linux import BACKENDS, BackendName
 from codex_py.sandbox.probes import KNOWN_LIMITS, PROBES, open_target, probe_argv, run_probes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the probes are for Linux")

@@ -13,11 +13,11 @@ import pytest
 
 from codex_py.config.sections import PROTECTED
 from codex_py.protocol.policy import WorkspaceWrite
-from codex_py.sandbox.backends import BackendName
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.git_settings import parse_settings
-from codex_py.sandbox.limits import Limits
+from codex_py.sandbox.linux import BackendName
 from codex_py.sandbox.policy import is_writable
+from codex_py.sandbox.wrapped import Limits
 from tests.unit.command_builders import Session, output_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the backends are Linux's")

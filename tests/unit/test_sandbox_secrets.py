@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.model.login_store import FileStore
+from codex_py.auth.login_store import FileStore
 from codex_py.protocol.policy import ReadOnly, SandboxPolicy, WorkspaceWrite
-from codex_py.sandbox.backends import BACKENDS, BackendName
 from codex_py.sandbox.command import Sandbox
+from codex_py.sandbox.linux import BACKENDS, BackendName
 from tests.unit.command_builders import Session, output_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the backends are Linux's")

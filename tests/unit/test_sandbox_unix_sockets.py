@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from codex_py.protocol.policy import NetworkAccess, WorkspaceWrite
-from codex_py.sandbox.backends import BACKENDS, BackendName
 from codex_py.sandbox.command import Sandbox
-from codex_py.sandbox.limits import Limits
+from codex_py.sandbox.linux import BACKENDS, BackendName
+from codex_py.sandbox.wrapped import Limits
 from tests.unit.command_builders import Session, output_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the backends are Linux's")

@@ -11,8 +11,8 @@ import pytest
 
 from codex_py.errors import ToolError
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
-from codex_py.sandbox.backends import BACKENDS, BackendName
 from codex_py.sandbox.command import Sandbox
+from codex_py.sandbox.linux import BACKENDS, BackendName
 from codex_py.sandbox.policy import is_writable
 from codex_py.sandbox.unreadable import ReadRules, find_unreadable, is_readable
 from tests.unit.command_builders import Session, output_of

@@ -11,8 +11,8 @@ import pytest
 
 from codex_py.protocol.events import CommandFinished
 from codex_py.protocol.policy import SandboxPolicy, WorkspaceWrite
-from codex_py.sandbox.backends import BackendName
 from codex_py.sandbox.command import Sandbox, Wrapped
+from codex_py.sandbox.linux import BackendName
 from tests.unit.command_builders import Session, output_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the backends are Linux's")

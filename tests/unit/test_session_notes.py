@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codex_py.core.session_notes import SessionNotes
+from codex_py.core.session import SessionNotes
 from codex_py.protocol.events import FileChange, MessageDone, PatchFinished
 
 

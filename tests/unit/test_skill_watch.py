@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.core.skill_watch import SkillWatch
+from codex_py.services.skill_admin import SkillWatch
 from tests.unit.config_builders import Machine, make_machine, write
 
 SKILL = "---\nname: lint\ndescription: checks style\n---\nbody\n"

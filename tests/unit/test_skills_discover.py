@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.skills.discover import MAX_ENTRIES, Found, find_skill_files
 from codex_py.skills.model import SkillRoot, SkillScope
-from codex_py.skills.stamps import NEVER
+from codex_py.skills.record import NEVER
+from codex_py.skills.scan import MAX_ENTRIES, Found, find_skill_files
 from tests.support.work import within
 
 

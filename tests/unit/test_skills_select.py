@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.protocol.input import SkillInput
+from codex_py.protocol.ops import SkillInput
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot
 from codex_py.skills.select import Selection, select_skills
 from tests.support.work import within

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codex_py.text.truncate import count_lines, truncate_middle
+from codex_py.text.tokens import count_lines, truncate_middle
 
 
 def test_a_text_within_the_limit_stays_as_it_is() -> None:

@@ -9,11 +9,10 @@ from typing import TypeAlias
 
 import pytest
 
-from codex_py.core.git_program import GitReader, NotARepository
-from codex_py.core.init_prompt import init_prompt
-from codex_py.core.review import CommitChanges, branches, recent_commits
-from codex_py.core.working_diff import working_changes
 from codex_py.protocol.events import FileChange
+from codex_py.services.git import GitReader, NotARepository
+from codex_py.services.review import CommitChanges, branches, init_prompt, recent_commits
+from codex_py.services.working_tree import working_changes
 from tests.support.home import Place
 
 

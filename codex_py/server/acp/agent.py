@@ -1,4 +1,4 @@
-"""What a client can ask for: the methods of the Agent Client Protocol, version 1."""
+"""What a client can ask for: the methods of the Agent Client Protocol, version 1, and its login."""
 
 from __future__ import annotations
 
@@ -9,24 +9,57 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from codex_py import __version__
-from codex_py.core.session_choices import SessionSummary, delete_session, offered_sessions
+from codex_py.core.model_setup import has_login
 from codex_py.core.session_request import ResumeTarget
 from codex_py.errors import LoginNeeded, UserError
 from codex_py.protocol import events
-from codex_py.protocol.ids import is_uuid
-from codex_py.server.acp.capabilities import Abilities, read_abilities
+from codex_py.protocol.encoding import is_uuid
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.conversation import AcpSession
-from codex_py.server.acp.login import auth_methods, check_login, login_error
-from codex_py.server.acp.params import directories_of, directory_of, servers_of
+from codex_py.server.acp.params import Abilities, directories_of, directory_of, read_abilities, read_prompt, servers_of
 from codex_py.server.acp.peer import Peer
-from codex_py.server.acp.prompts import read_prompt
 from codex_py.server.host import Opening, ServerHostProtocol
-from codex_py.server.live_thread import LiveThread
-from codex_py.server.messages import INTERNAL_ERROR, RpcError
-from codex_py.server.params import Params
-from codex_py.server.threads import Threads
-from codex_py.text.excerpt import first_words
+from codex_py.server.messages import INTERNAL_ERROR, Params, RpcError
+from codex_py.server.threads import LiveThread, Threads
+from codex_py.services.session_choices import SessionSummary, delete_session, offered_sessions
+from codex_py.text.display import first_words
+
+AUTH_REQUIRED: Final = -32000
+_LOGIN: Final = "login"
+_TERMINAL: Final = "terminal-login"
+_HOW: Final = "run `codex-py login` in a terminal, or set `OPENAI_API_KEY` where codex-py is started"
+
+
+def auth_methods(*, has_terminal: bool) -> list[Json]:
+    """The ways to log in. With `has_terminal` the client starts a program in one."""
+    methods: list[Json] = [
+        {"id": _LOGIN, "name": "Log in with codex-py", "description": "Run `codex-py login` in a terminal first"},
+    ]
+    if has_terminal:
+        terminal = {"type": "terminal", "id": _TERMINAL, "name": "Log in with ChatGPT", "args": ["--login"]}
+        methods.append(terminal)
+    return methods
+
+
+def check_login(host: ServerHostProtocol, method: str) -> None:
+    """Raise `RpcError` where there is no login and no key for the configured provider, and for an unknown method."""
+    if method not in (_LOGIN, _TERMINAL):
+        raise RpcError(f"invalid request: there is no authentication method `{method[:80]}`")
+    try:
+        loaded = host.load(host.home.parent, {})
+        if has_login(loaded.config, env=host.env, home=host.home):
+            return
+    except UserError as error:
+        raise login_error(error) from error
+    raise RpcError(f"nobody is logged in; {_HOW}", code=AUTH_REQUIRED)
+
+
+def login_error(error: UserError) -> RpcError:
+    """An error of ours as the protocol has it."""
+    if isinstance(error, LoginNeeded):
+        return RpcError(f"{error}; {_HOW}", code=AUTH_REQUIRED)
+    return RpcError(f"{error}; {error.hint}" if error.hint else str(error))
+
 
 _Method: TypeAlias = Callable[[Params], Awaitable[Json]]
 

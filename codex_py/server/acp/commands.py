@@ -7,19 +7,17 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from codex_py.core.git_checkout import read_git_state
-from codex_py.core.init_prompt import init_prompt
-from codex_py.core.mcp_prompts import PromptCommand, fill_prompt, prompt_commands
-from codex_py.core.review import read_target, review_prompt
 from codex_py.core.session import Session
-from codex_py.core.session_facts import mcp_sections, status_sections
 from codex_py.core.skill_names import invocable, skill_called
 from codex_py.errors import UserError
-from codex_py.protocol.facts import FactSection
-from codex_py.protocol.input import SkillInput, TextInput, UserInput
-from codex_py.protocol.ops import OverrideTurnContext
+from codex_py.protocol.ops import OverrideTurnContext, SkillInput, TextInput, UserInput
+from codex_py.protocol.status import FactSection
 from codex_py.server.acp.content import Json
-from codex_py.server.acp.prompts import AcpPrompt
-from codex_py.text.excerpt import first_words
+from codex_py.server.acp.params import AcpPrompt
+from codex_py.services.mcp_servers import PromptCommand, fill_prompt, prompt_commands
+from codex_py.services.review import init_prompt, read_target, review_prompt
+from codex_py.services.session_status import mcp_sections, status_sections
+from codex_py.text.display import first_words
 from codex_py.text.sanitize import sanitize_line
 
 if TYPE_CHECKING:

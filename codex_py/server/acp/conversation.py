@@ -11,20 +11,18 @@ from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.readable import is_host_text
 from codex_py.protocol.usage import TokenUsage
 from codex_py.rollout.stored_turns import past_turns
-from codex_py.server.acp.capabilities import Abilities
 from codex_py.server.acp.commands import available_commands, find_command
 from codex_py.server.acp.content import Json
-from codex_py.server.acp.modes import Modes
-from codex_py.server.acp.options import Options
+from codex_py.server.acp.options import Modes, Options
+from codex_py.server.acp.params import Abilities, AcpPrompt
 from codex_py.server.acp.peer import Peer
-from codex_py.server.acp.prompts import AcpPrompt
 from codex_py.server.acp.replay import replay_turns
 from codex_py.server.acp.session_questions import SessionQuestions
 from codex_py.server.acp.session_updates import SessionUpdates
-from codex_py.server.live_thread import LiveThread
 from codex_py.server.messages import INTERNAL_ERROR, RpcError
 from codex_py.server.pipes import complain
-from codex_py.text.excerpt import first_words
+from codex_py.server.threads import LiveThread
+from codex_py.text.display import first_words
 
 _Ended: TypeAlias = events.TurnCompleted | events.TurnFailed | events.TurnInterrupted
 _MAX_TITLE_LENGTH: Final = 100

@@ -1,19 +1,23 @@
-"""The MCP servers that a client gives to a session, read as tables of our configuration."""
+"""What a client sends, read: what it can do, its directories and MCP servers, and the blocks of a prompt."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, cast
+from urllib.parse import unquote, urlsplit
 
 from codex_py.paths import is_directory
-from codex_py.server.messages import RpcError
-from codex_py.server.params import Params
+from codex_py.protocol.encoding import as_list, as_object
+from codex_py.protocol.ops import ImageInput, ImageUrlInput, TextInput, UserInput
+from codex_py.protocol.value import Value
+from codex_py.server.messages import Params, RpcError
 
 _MAX_SERVERS: Final = 100
 _SHOWN: Final = 80
 _TRANSPORTS: Final = ("stdio", "http", "sse", "acp")
-_TAKEN: Final = ("stdio", "http")
+_SUPPORTED_TRANSPORTS: Final = ("stdio", "http")
 
 
 def directory_of(params: Params) -> Path:
@@ -42,12 +46,12 @@ def servers_of(params: Params) -> dict[str, dict[str, Any]]:
     servers = params.nested_list("mcpServers") or []
     if len(servers) > _MAX_SERVERS:
         raise RpcError(f"invalid request: {len(servers)} entries in `mcpServers`, and {_MAX_SERVERS} are the most")
-    return {server.text("name"): _table(server) for server in servers}
+    return {server.text("name"): _server_table(server) for server in servers}
 
 
-def _table(server: Params) -> dict[str, Any]:
+def _server_table(server: Params) -> dict[str, Any]:
     transport = server.choice("type", _TRANSPORTS) or "stdio"
-    if transport not in _TAKEN:
+    if transport not in _SUPPORTED_TRANSPORTS:
         raise RpcError(f"invalid request: MCP servers of the type `{transport}` are not taken, only `stdio` and `http`")
     if transport == "http":
         url = server.text("url")
@@ -62,3 +66,133 @@ def _table(server: Params) -> dict[str, Any]:
 
 def _pairs(server: Params, name: str) -> dict[str, str]:
     return {pair.text("name"): pair.text("value") for pair in server.nested_list(name) or []}
+
+
+_PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_MAX_BLOCKS: Final = 10_000
+
+
+class AcpPrompt(NamedTuple):
+    """What the user says: pictures, and everything else as one `text`, in the order it came."""
+
+    text: str
+    pictures: tuple[UserInput, ...]
+
+    @property
+    def inputs(self) -> tuple[UserInput, ...]:
+        return (*self.pictures, *([TextInput(self.text)] if self.text else []))
+
+
+def read_prompt(params: Params) -> AcpPrompt:
+    """Read the content blocks of a request's `prompt`. Raises `RpcError` for what is none, or of a kind we do not take.
+
+    What a file holds that was attached stands behind what the user wrote, which names the file where it was mentioned.
+    """
+    blocks = params.raw("prompt")
+    if not isinstance(blocks, list):
+        raise params.missing("prompt")
+    blocks = as_list(cast("object", blocks))
+    if len(blocks) > _MAX_BLOCKS:
+        raise RpcError(
+            f"invalid request: `prompt` has {len(blocks)} blocks, and {_MAX_BLOCKS} are the most that are read"
+        )
+    texts: list[str] = []
+    attached: list[str] = []
+    pictures: list[UserInput] = []
+    for index, block in enumerate(blocks):
+        for piece in _read_block(as_object(block), f"prompt[{index}]"):
+            if isinstance(piece, _Attached):
+                attached.append(piece.text)
+            elif isinstance(piece, str):
+                texts.append(piece)
+            else:
+                pictures.append(piece)
+    text = "\n\n".join(["".join(texts), *attached]) if attached else "".join(texts)
+    if not text.strip() and not pictures:
+        raise RpcError("invalid request: `prompt` says nothing")
+    return AcpPrompt(text, tuple(pictures))
+
+
+class _Attached(NamedTuple):
+    text: str
+
+
+def _read_block(block: dict[str, Any], where: str) -> Iterator[str | UserInput | _Attached]:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            yield text
+        case {"type": "image", "data": str(encoded), "mimeType": str(media)} if encoded:
+            yield _picture(encoded, media, where)
+        case {"type": "image", "uri": str(uri)} if uri:
+            yield _linked_picture(uri)
+        case {"type": "resource_link", "uri": str(uri)}:
+            yield _mention(uri, str(block.get("name") or ""))
+        case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
+            yield _mention(uri, "")
+            yield _Attached(f'<context ref="{_quoted(uri)}">\n{text}\n</context>')
+        case {"type": "resource", "resource": {"uri": str(uri), "blob": str(blob)} as resource}:
+            media = str(as_object(resource).get("mimeType", ""))
+            yield _mention(uri, "")
+            if media in _PICTURES:
+                yield _picture(blob, media, where)
+            else:
+                yield _Attached(f"[{media or 'binary'} file {uri}, {len(blob) * 3 // 4} bytes: not shown]")
+        case {"type": "audio"}:
+            raise RpcError(f"invalid request: `{where}` is audio, which is not taken")
+        case _:
+            raise RpcError(
+                f"invalid request: `{where}` is no content block of a known kind with all that belongs to it"
+            )
+
+
+def _picture(encoded: str, media: str, where: str) -> ImageUrlInput:
+    if media not in _PICTURES:
+        raise RpcError(
+            f"invalid request: `{where}` is a picture of the type `{media[:80]}`; PNG, JPEG, GIF and WebP are taken"
+        )
+    return ImageUrlInput(f"data:{media};base64,{''.join(encoded.split())}")
+
+
+def _linked_picture(uri: str) -> UserInput:
+    path = _path_of(uri)
+    return ImageUrlInput(uri) if path is None else ImageInput(path)
+
+
+def _mention(uri: str, name: str) -> str:
+    """A file or an address as the model reads it in the middle of what the user wrote."""
+    path = _path_of(uri)
+    target = uri if path is None else str(path)
+    title = name or target.rstrip("/").rpartition("/")[2] or target
+    return f"[@{title}]({target})"
+
+
+def _path_of(uri: str) -> Path | None:
+    """The file that a `file:` address means; None for any other."""
+    try:
+        address = urlsplit(uri)
+    except ValueError:
+        return None
+    if address.scheme != "file" or address.netloc not in ("", "localhost") or "\0" in (path := unquote(address.path)):
+        return None
+    return Path(path)
+
+
+def _quoted(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace("\n", " ")
+
+
+class Abilities(Value):
+    """`forms` for its user to write into, `notices` that are part of no conversation, and a `terminal` to log in."""
+
+    forms: bool = False
+    notices: bool = False
+    terminal: bool = False
+
+
+def read_abilities(capabilities: Mapping[str, Any]) -> Abilities:
+    """What is in a client's `clientCapabilities`; what makes no sense there counts as not there."""
+    return Abilities(
+        forms=isinstance(as_object(capabilities.get("elicitation")).get("form"), dict),
+        notices=isinstance(as_object(capabilities.get("session")).get("notices"), dict),
+        terminal=as_object(capabilities.get("auth")).get("terminal") is True,
+    )

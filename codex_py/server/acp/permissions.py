@@ -27,10 +27,9 @@ from codex_py.render.questions import (
 )
 from codex_py.rollout.patch_text import changes_in_patch
 from codex_py.server.acp.content import Json, change_locations, diff_content, ends, fenced, text_content
-from codex_py.server.acp.titles import command_title, patch_title
-from codex_py.server.acp.tool_calls import ToolKind
+from codex_py.server.acp.tool_calls import ToolKind, command_title, patch_title
+from codex_py.text.display import script_and_shell
 from codex_py.text.sanitize import sanitize_line
-from codex_py.text.shell_line import script_and_shell
 
 PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
 

@@ -22,8 +22,7 @@ from codex_py.server.messages import (
     read_message,
 )
 from codex_py.server.pipes import LineSource, LineTooLong, Outbox, complain
-from codex_py.server.requests import ClientRequest, Requests
-from codex_py.server.serving import serve_at_stdio
+from codex_py.server.serving import ClientRequest, Requests, serve_at_stdio
 from codex_py.server.threads import Threads
 
 # The one request that takes as long as a turn takes.

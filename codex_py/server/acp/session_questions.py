@@ -13,7 +13,7 @@ from codex_py.server.acp.forms import answer_form, read_answer, read_server_form
 from codex_py.server.acp.peer import Peer
 from codex_py.server.acp.permissions import WRITE, PermissionOption, PermissionRequest, answer_of, permission_request_of
 from codex_py.server.acp.session_updates import SessionUpdates
-from codex_py.server.live_thread import LiveThread
+from codex_py.server.threads import LiveThread
 
 _PLAN: Final = PermissionRequest(
     CARRY_OUT,

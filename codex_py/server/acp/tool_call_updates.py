@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from codex_py.protocol import events
-from codex_py.protocol.agents import AT_WORK, AgentState, AgentStatus, AgentTool
 from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.protocol.status import AT_WORK, AgentState, AgentStatus, AgentTool
 from codex_py.server.acp.content import (
     Json,
     change_locations,
@@ -18,9 +18,8 @@ from codex_py.server.acp.content import (
     output_content,
     text_content,
 )
-from codex_py.server.acp.titles import command_title, patch_title, tool_kind_of_patch
-from codex_py.server.acp.tool_calls import Ending, ToolCalls, ToolKind
-from codex_py.text.shell_line import script_and_shell
+from codex_py.server.acp.tool_calls import Ending, ToolCalls, ToolKind, command_title, patch_title, tool_kind_of_patch
+from codex_py.text.display import script_and_shell
 
 # What is shown of a command that runs: its end, now and then.
 _TAIL: Final = 8 * 1024

@@ -1,12 +1,13 @@
-"""The tool calls sent to a client: each has an id of its own, begins once, and ends once."""
+"""The tool calls sent to a client: each has a title and an id of its own, begins once, and ends once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
 
+from codex_py.protocol.events import FileChange
 from codex_py.server.acp.content import Json, text_content
-from codex_py.text.excerpt import first_words
+from codex_py.text.display import first_words, script_and_shell
 from codex_py.text.sanitize import sanitize
 
 ToolKind: TypeAlias = Literal[
@@ -96,3 +97,31 @@ def _call(wire: str, title: str, kind: ToolKind, more: Json) -> Json:
 
 def _update(wire: str, **more: Any) -> Json:
     return {"sessionUpdate": "tool_call_update", "toolCallId": wire, **more}
+
+
+_MAX_NAMED: Final = 3
+
+
+def command_title(command: str) -> str:
+    """What a person calls a command: its script, as clients draw code."""
+    script = script_and_shell(command)[0].strip()
+    first, _, rest = script.partition("\n")
+    shown = f"{first} …" if rest else first
+    return f"`{shown}`" if shown and "`" not in shown else shown or "Run a command"
+
+
+def patch_title(changes: tuple[FileChange, ...]) -> str:
+    """What a patch does, in a few words."""
+    if not changes:
+        return "Edit files"
+    verb = {"delete": "Delete", "move": "Move"}.get(tool_kind_of_patch(changes), "Edit")
+    names = ", ".join((change.move_path or change.path).name for change in changes[:_MAX_NAMED])
+    more = f" and {len(changes) - _MAX_NAMED} more" if len(changes) > _MAX_NAMED else ""
+    return f"{verb} {names}{more}"
+
+
+def tool_kind_of_patch(changes: tuple[FileChange, ...]) -> ToolKind:
+    """What kind of change a patch is as a whole."""
+    if all(change.kind == "delete" for change in changes):
+        return "delete"
+    return "move" if all(change.move_path and not change.diff for change in changes) else "edit"

@@ -7,9 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from codex_py.core.single_command import SingleCommand
 from codex_py.core.skill_sources import skill_rules
-from codex_py.core.skill_watch import SkillWatch
 from codex_py.protocol import events
 from codex_py.protocol.ops import ReloadSkills
 from codex_py.protocol.value import Value
@@ -18,10 +16,11 @@ from codex_py.server.app.connection import ClientConnection
 from codex_py.server.app.event_translator import EventTranslator
 from codex_py.server.app.settings import settings_payload
 from codex_py.server.host import Opening, ServerHostProtocol
-from codex_py.server.live_thread import LiveThread
 from codex_py.server.messages import RpcError
 from codex_py.server.pipes import complain
-from codex_py.server.threads import Threads
+from codex_py.server.threads import LiveThread, Threads
+from codex_py.services.single_command import SingleCommand
+from codex_py.services.skill_admin import SkillWatch
 
 _LOOK_SECONDS: Final = 1.0
 # Programs of the same house: only these may be asked to install what a skill needs.

@@ -23,8 +23,8 @@ from codex_py.rollout.patch_text import changes_in_patch
 from codex_py.server.app import answers, items
 from codex_py.server.app.connection import ClientConnection
 from codex_py.server.app.event_translator import EventTranslator
-from codex_py.server.live_thread import LiveThread
 from codex_py.server.messages import RequestId
+from codex_py.server.threads import LiveThread
 from codex_py.text.sanitize import sanitize_line
 
 _APPROVAL = "waitingOnApproval"

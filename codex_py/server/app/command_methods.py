@@ -6,12 +6,11 @@ import base64
 import binascii
 from typing import Final
 
-from codex_py.core.single_command import SandboxCommand, SingleCommand, Stream
 from codex_py.protocol.policy import mode_of
 from codex_py.server.app.client_context import ClientContext, MethodResult
-from codex_py.server.app.policies import read_sandbox
-from codex_py.server.messages import RpcError
-from codex_py.server.params import Params, here
+from codex_py.server.app.settings import read_sandbox
+from codex_py.server.messages import Params, RpcError, here
+from codex_py.services.single_command import SandboxCommand, SingleCommand, Stream
 
 _CAP: Final = 1024 * 1024
 _MAX_CAP: Final = 64 * 1024 * 1024

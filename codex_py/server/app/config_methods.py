@@ -8,12 +8,11 @@ from typing import Any, Final
 from codex_py.config.effective import effective_values
 from codex_py.config.keys import parse_key
 from codex_py.config.layers import Layer
-from codex_py.core.model_choices import known_models
-from codex_py.core.model_connection import ModelFacts, known_facts
-from codex_py.core.own_login import forget_login, keep_key, login_status, login_store
+from codex_py.core.model_setup import ModelFacts, known_facts
 from codex_py.server.app.client_context import ClientContext, MethodResult
-from codex_py.server.messages import RpcError
-from codex_py.server.params import Params, here, here_or_root
+from codex_py.server.messages import Params, RpcError, here, here_or_root
+from codex_py.services.login import forget_login, keep_key, login_status, login_store
+from codex_py.services.models import known_models
 
 _EFFORTS: Final = ("low", "medium", "high")
 _PLANS: Final = ("free", "go", "plus", "pro", "team", "business", "enterprise", "edu")

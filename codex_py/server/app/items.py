@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from codex_py.protocol import events
-from codex_py.protocol.agents import AgentState, AgentStatus, AgentTool
 from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.status import AgentState, AgentStatus, AgentTool
 from codex_py.rollout.stored_turns import PastItem, PastUserMessage
 
 Item: TypeAlias = dict[str, Any]

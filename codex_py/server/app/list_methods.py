@@ -7,11 +7,10 @@ import os
 from collections.abc import Sequence
 from typing import Any, Final
 
-from codex_py.core.session_choices import SessionQuery, SessionSummary, list_sessions
 from codex_py.server.app.client_context import ClientContext, MethodResult
 from codex_py.server.app.thread_payloads import NOT_LOADED, stored_thread_payload
-from codex_py.server.messages import RpcError
-from codex_py.server.params import Params
+from codex_py.server.messages import Params, RpcError
+from codex_py.services.session_choices import SessionQuery, SessionSummary, list_sessions
 
 _SORT_KEYS: Final = ("created_at", "updated_at", "recency_at", "section_position")
 _PAGE: Final = 25

@@ -3,27 +3,91 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Final, cast
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeAlias, cast
 
+from codex_py import __version__
 from codex_py.errors import UserError
-from codex_py.server.app.client_context import ClientContext, MethodResult
+from codex_py.server.app import command_methods, config_methods, skill_methods, thread_methods, turn_methods
+from codex_py.server.app.client_context import Client, ClientContext, MethodResult
 from codex_py.server.app.connection import ClientConnection
-from codex_py.server.app.methods import METHODS
-from codex_py.server.app.start import initialize
+from codex_py.server.app.list_methods import list_threads
 from codex_py.server.host import ServerHostProtocol
-from codex_py.server.messages import (
-    PARSE_ERROR,
-    ClientCall,
-    Reply,
-    RpcError,
-    Unreadable,
-    read_message,
-)
-from codex_py.server.params import Params
+from codex_py.server.messages import PARSE_ERROR, ClientCall, Params, Reply, RpcError, Unreadable, read_message
 from codex_py.server.pipes import LineSource, LineTooLong, Outbox
-from codex_py.server.requests import ClientRequest, Requests
-from codex_py.server.serving import serve_at_stdio
+from codex_py.server.serving import ClientRequest, Requests, serve_at_stdio
+
+Method: TypeAlias = Callable[[ClientContext, Params], Awaitable[MethodResult]]
+
+METHODS: Final[Mapping[str, Method]] = {
+    "thread/start": thread_methods.start,
+    "thread/resume": thread_methods.resume,
+    "thread/fork": thread_methods.fork,
+    "thread/list": list_threads,
+    "thread/loaded/list": thread_methods.loaded,
+    "thread/read": thread_methods.read,
+    "thread/turns/list": thread_methods.turns_list,
+    "thread/name/set": thread_methods.set_name,
+    "thread/archive": thread_methods.archive,
+    "thread/unarchive": thread_methods.unarchive,
+    "thread/delete": thread_methods.delete,
+    "thread/unsubscribe": thread_methods.unsubscribe,
+    "thread/compact/start": turn_methods.compact,
+    "thread/shellCommand": turn_methods.shell,
+    "thread/settings/update": turn_methods.update_settings,
+    "turn/start": turn_methods.start,
+    "turn/steer": turn_methods.steer,
+    "turn/interrupt": turn_methods.interrupt,
+    "review/start": turn_methods.review,
+    "skills/list": skill_methods.list_skills,
+    "skills/config/write": skill_methods.write_config,
+    "skills/extraRoots/set": skill_methods.set_extra_roots,
+    "model/list": config_methods.list_models,
+    "config/read": config_methods.read_config,
+    "account/read": config_methods.read_account,
+    "account/login/start": config_methods.log_in,
+    "account/logout": config_methods.log_out,
+    "command/exec": command_methods.run,
+    "command/exec/write": command_methods.write,
+    "command/exec/terminate": command_methods.terminate,
+}
+
+
+# The version of the protocol that is spoken here, where clients look for that of the program it was made for.
+PROTOCOL: Final = "0.169.0"
+_MAX_NAME_LENGTH: Final = 128
+
+
+def initialize(context: ClientContext, params: Params) -> MethodResult:
+    """Take the client in, once. Raises `RpcError`."""
+    if context.client is not None:
+        raise RpcError("already initialized")
+    info = params.nested("clientInfo")
+    if info is None:
+        raise params.missing("clientInfo")
+    name, version = info.text("name"), info.text_or_none("version") or ""
+    # It goes into a header of every request to the provider.
+    if not name or not (name + version).isascii() or not (name + version).isprintable() or len(name) > _MAX_NAME_LENGTH:
+        raise RpcError(
+            "invalid request: `clientInfo.name` and `clientInfo.version` must be short printable ASCII texts"
+        )
+    capabilities = params.nested("capabilities")
+    if capabilities is not None:
+        context.connection.leave_out(frozenset(capabilities.texts("optOutNotificationMethods") or ()))
+    context.client = Client(name, version)
+    system = os.uname()
+    platform, client = f"{system.sysname}; {system.machine}", f"{name}; {version}"
+    return MethodResult(
+        {
+            "userAgent": f"{name}/{PROTOCOL} ({platform}) codex-py/{__version__} ({client})",
+            "codexHome": str(context.host.home),
+            "platformFamily": "unix",
+            "platformOs": "macos" if sys.platform == "darwin" else "linux",
+        }
+    )
+
 
 # These must not wait for what they are about.
 _AT_ONCE: Final = frozenset({"turn/interrupt"})

@@ -1,4 +1,4 @@
-"""Requests about skills: which there are, switching them, and more folders of them."""
+"""Requests about skills, and skills as the protocol writes them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,62 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.config.skill_rules import SkillSelector, set_skill_rule
-from codex_py.core.skill_admin import SkillAdmin, look_at_skills
+from codex_py.config.entries import SkillSelector, set_skill_rule
 from codex_py.server.app.client_context import ClientContext, MethodResult
-from codex_py.server.app.skill_payloads import skill_payload
-from codex_py.server.messages import RpcError
-from codex_py.server.params import Params, here
+from codex_py.server.messages import Params, RpcError, here
+from codex_py.services.skill_admin import Skill, SkillAdmin, look_at_skills
+
+
+def skill_payload(skill: Skill, *, enabled: bool) -> dict[str, Any]:
+    """A skill; what it says nothing of is left out."""
+    return {
+        "name": skill.name,
+        "description": skill.description,
+        **_set_fields({"shortDescription": skill.short_description}),
+        **({"interface": _interface(skill)} if skill.interface is not None else {}),
+        **({"dependencies": {"tools": _needs(skill)}} if skill.dependencies else {}),
+        "path": str(skill.path),
+        "scope": skill.scope,
+        "enabled": enabled,
+        "pluginId": skill.plugin_id,
+    }
+
+
+def _interface(skill: Skill) -> dict[str, Any]:
+    interface = skill.interface
+    assert interface is not None
+    fields = {
+        "displayName": interface.display_name,
+        "shortDescription": interface.short_description,
+        "iconSmall": interface.icon_small,
+        "iconLarge": interface.icon_large,
+        "brandColor": interface.brand_color,
+        "defaultPrompt": interface.default_prompt,
+    }
+    return {**_set_fields(fields), "iconSmallUrl": None, "iconLargeUrl": None}
+
+
+def _needs(skill: Skill) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": need.type,
+            "value": need.value,
+            **_set_fields(
+                {
+                    "description": need.description,
+                    "transport": need.transport,
+                    "command": need.command,
+                    "url": need.url,
+                }
+            ),
+        }
+        for need in skill.dependencies
+    ]
+
+
+def _set_fields(fields: dict[str, str | Path | None]) -> dict[str, str]:
+    return {name: str(value) for name, value in fields.items() if value is not None}
+
 
 _MAX_DIRECTORIES: Final = 100
 

@@ -8,7 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.core.session_choices import (
+from codex_py.core.session_request import ResumeTarget
+from codex_py.errors import UserError
+from codex_py.protocol.encoding import is_uuid
+from codex_py.rollout.stored_turns import PastTurn, past_turns
+from codex_py.server.app.client_context import ClientContext, MethodResult
+from codex_py.server.app.settings import opening_payload, read_live_override, read_opening
+from codex_py.server.app.thread_payloads import NOT_LOADED, live_thread_payload, stored_thread_payload
+from codex_py.server.app.turns import past_turn
+from codex_py.server.messages import Params, RpcError, here
+from codex_py.server.threads import LiveThread
+from codex_py.services.session_choices import (
     SessionSummary,
     archive_session,
     delete_session,
@@ -17,18 +27,6 @@ from codex_py.core.session_choices import (
     summary_of,
     unarchive_session,
 )
-from codex_py.core.session_request import ResumeTarget
-from codex_py.errors import UserError
-from codex_py.protocol.ids import is_uuid
-from codex_py.rollout.stored_turns import PastTurn, past_turns
-from codex_py.server.app.client_context import ClientContext, MethodResult
-from codex_py.server.app.settings import opening_payload
-from codex_py.server.app.thread_options import read_live_override, read_opening
-from codex_py.server.app.thread_payloads import NOT_LOADED, live_thread_payload, stored_thread_payload
-from codex_py.server.app.turns import past_turn
-from codex_py.server.live_thread import LiveThread
-from codex_py.server.messages import RpcError
-from codex_py.server.params import Params, here
 
 _SHOWN: Final = 80
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from codex_py.core.review import BranchChanges, CommitChanges, ReviewTarget, UncommittedChanges, review_prompt
 from codex_py.protocol.encoding import encode_json
-from codex_py.protocol.input import TextInput
+from codex_py.protocol.ops import TextInput
 from codex_py.server.app.client_context import ClientContext, MethodResult
 from codex_py.server.app.event_translator import EventTranslator
 from codex_py.server.app.inputs import TurnInputs, read_inputs
 from codex_py.server.app.items import text_content
-from codex_py.server.app.thread_options import read_override
+from codex_py.server.app.settings import read_override
 from codex_py.server.app.turns import turn_payload
-from codex_py.server.live_thread import LiveThread
-from codex_py.server.messages import RpcError
-from codex_py.server.params import Params
+from codex_py.server.messages import Params, RpcError
+from codex_py.server.threads import LiveThread
+from codex_py.services.review import BranchChanges, CommitChanges, ReviewTarget, UncommittedChanges, review_prompt
 
 _TARGETS: Final = ("uncommittedChanges", "baseBranch", "commit", "custom")
 

@@ -24,21 +24,19 @@ from prompt_toolkit.key_binding.key_processor import KeyProcessor
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import BaseStyle, DynamicStyle, Style
 
-from codex_py.config.keymap import resolve_keys
+from codex_py.config.tui import resolve_keys
 from codex_py.render.theme import Theme, find_theme
-from codex_py.ui.repl.bindings import focus_bindings, is_navigating, session_bindings
-from codex_py.ui.repl.controls import Controls
+from codex_py.ui.repl.bindings import Controls, focus_bindings, is_navigating, session_bindings
 from codex_py.ui.repl.history import FILE, PromptHistory
 from codex_py.ui.repl.input import Composer
 from codex_py.ui.repl.key_parser import register_keys
-from codex_py.ui.repl.layout import LayoutParts, build_layout
-from codex_py.ui.repl.notify import FOCUS_REPORTS_OFF, FOCUS_REPORTS_ON
+from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions
+from codex_py.ui.repl.layout import LayoutParts, Row, build_layout
 from codex_py.ui.repl.panel import Panels
-from codex_py.ui.repl.reflow import rewraps_lines
-from codex_py.ui.repl.rows import Row
-from codex_py.ui.repl.screen import LiveApplication, Screen, terminal_output
-from codex_py.ui.repl.start import LaunchContext, LaunchHost, LaunchOptions
+from codex_py.ui.repl.screen import LiveApplication, TerminalScreen, rewraps_lines, terminal_output
 from codex_py.ui.repl.terminal import (
+    FOCUS_REPORTS_OFF,
+    FOCUS_REPORTS_ON,
     USUAL_CURSOR,
     escape_seconds,
     give_back,
@@ -67,7 +65,7 @@ class FrontEnd:
         self.theme: Theme = find_theme(launch.tui.theme, launch.env)
         use_utf_8(sys.stdin, sys.stdout)
         output = terminal_output(sys.stdout, launch.env.get("TERM", ""))
-        self.screen = Screen(output, rewraps_lines=rewraps_lines(launch.env))
+        self.screen = TerminalScreen(output, rewraps_lines=rewraps_lines(launch.env))
         self.composer = Composer(_history(launch), self.screen.draw)
         self.panels = Panels(self._panel_changed)
         self.controls = Controls(self.composer, launch.cwd, draw=self.screen.draw, quit_early=self.close)
@@ -215,7 +213,7 @@ class FrontEnd:
         await drawn.wait()
         self.app.after_render -= note_drawn
         # Only now, that the prompt is on the screen: this brings all that draws events and runs a session.
-        module = await asyncio.to_thread(import_module, "codex_py.ui.repl.sessions")
+        module = await asyncio.to_thread(import_module, "codex_py.ui.repl.session_loop")
         await module.SessionLoop(self, host).run(options)
 
     def _on_signal(self, number: signal.Signals) -> None:

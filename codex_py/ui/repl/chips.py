@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from codex_py.protocol.input import ImageInput, SkillInput, TextInput, UserInput
+from codex_py.protocol.ops import ImageInput, SkillInput, TextInput, UserInput
 from codex_py.protocol.value import Value
 
 FOLD_LINES: Final = 10

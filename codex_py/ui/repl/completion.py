@@ -12,9 +12,8 @@ from codex_py.errors import UserError
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.text.nearest import nearest
 from codex_py.ui.repl.chips import PickedSkill
-from codex_py.ui.repl.fuzzy import best
-from codex_py.ui.repl.menu import MAX_OFFERS, MenuOffer, MenuWord
-from codex_py.ui.repl.slash import SlashCommand, split_command
+from codex_py.ui.repl.menu import MAX_OFFERS, MenuOffer, MenuWord, best
+from codex_py.ui.repl.slash_command import SlashCommand, split_command
 
 SHELL: Final = "!"
 

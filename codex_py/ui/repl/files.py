@@ -17,9 +17,8 @@ from typing import Final
 
 from codex_py.programs import ProgramFinder
 from codex_py.ui.repl.chips import PictureChip
-from codex_py.ui.repl.fuzzy import best, letters_in_order
-from codex_py.ui.repl.menu import MAX_OFFERS, MenuOffer, MenuWord
-from codex_py.ui.repl.paste import is_picture
+from codex_py.ui.repl.clipboard import is_picture
+from codex_py.ui.repl.menu import MAX_OFFERS, MenuOffer, MenuWord, best, letters_in_order
 
 _WORD: Final = re.compile(r'(?:^|(?<=[\s(\["\']))@([^\s"\']*)$')
 _MAX_BYTES: Final = 32 * 1024 * 1024

@@ -12,8 +12,7 @@ from typing import Final
 
 from codex_py.paths import make_private_dir, open_private
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
-from codex_py.ui.repl.fuzzy import best
-from codex_py.ui.repl.menu import MAX_OFFERS, MenuOffer, MenuWord
+from codex_py.ui.repl.menu import MAX_OFFERS, MenuOffer, MenuWord, best
 
 FILE: Final = "history.jsonl"
 # Of a longer file the end is read: about ten thousand messages.

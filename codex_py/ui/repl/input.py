@@ -14,9 +14,9 @@ from prompt_toolkit.layout.processors import Processor, Transformation, Transfor
 from prompt_toolkit.layout.utils import explode_text_fragments
 
 from codex_py.ui.repl.chips import Chips, Composed, PickedSkill, PictureChip, is_large
+from codex_py.ui.repl.clipboard import picture_paths
 from codex_py.ui.repl.history import HistorySource, PromptHistory
 from codex_py.ui.repl.menu import Menu, MenuOffer
-from codex_py.ui.repl.paste import picture_paths
 
 # Messages with chips that can be called back as they were.
 _MAX_REMEMBERED: Final = 100

@@ -20,26 +20,29 @@ from typing import Final
 
 from codex_py.core.session import Session
 from codex_py.errors import LoginNeeded, UserError
+from codex_py.programs import is_over_ssh
 from codex_py.protocol import events
-from codex_py.protocol.input import ImageInput, SkillInput, TextInput
-from codex_py.protocol.ops import AnswerQuestion, Begin, Op, UserShell, UserTurn
-from codex_py.render.banner import banner_lines
-from codex_py.render.entry import ScrollbackEntry
-from codex_py.render.lines import to_lines
+from codex_py.protocol.ops import AnswerQuestion, Begin, ImageInput, Op, SkillInput, TextInput, UserShell, UserTurn
+from codex_py.render.entry import ScrollbackEntry, to_lines
 from codex_py.render.plain import plain_lines
+from codex_py.render.status import banner_lines
 from codex_py.render.theme import Theme
-from codex_py.text.over_ssh import is_over_ssh
 from codex_py.text.sanitize import sanitize
-from codex_py.ui.repl.command_context import CommandContext, Destination, OpenSession, Quit
-from codex_py.ui.repl.commands.prompts import commands_now
+from codex_py.ui.repl.commands import commands_now
 from codex_py.ui.repl.completion import SHELL, shell_command, skill_alias, unknown_command
-from codex_py.ui.repl.first import first_destination, way_back
-from codex_py.ui.repl.greeting import banner_of
+from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions
 from codex_py.ui.repl.panels.askers import LineAsker
 from codex_py.ui.repl.panels.questions import QuestionQueue
-from codex_py.ui.repl.slash import find_command, looks_like_command, words_unwanted
-from codex_py.ui.repl.start import LaunchContext, LaunchHost, LaunchOptions
-from codex_py.ui.repl.welcome import reach_a_model, settle_trust
+from codex_py.ui.repl.session_start import banner_of, first_destination, reach_a_model, settle_trust, way_back
+from codex_py.ui.repl.slash_command import (
+    CommandContext,
+    Destination,
+    OpenSession,
+    Quit,
+    find_command,
+    looks_like_command,
+    words_unwanted,
+)
 
 _MONO: Final = Theme("mono", "none")
 _WIDTH: Final = 80

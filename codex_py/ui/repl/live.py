@@ -8,16 +8,14 @@ from collections.abc import Callable
 from typing import Final
 
 from codex_py.protocol import events
-from codex_py.render.entry import ScrollbackEntry
-from codex_py.render.lines import to_fragments
+from codex_py.render.entry import ScrollbackEntry, to_fragments
 from codex_py.render.markdown import MarkdownStream
-from codex_py.render.plan import render_final_plan, render_plan, render_plan_now
+from codex_py.render.message import render_final_plan, render_plan, render_plan_now
 from codex_py.render.theme import Theme
 from codex_py.text.sanitize import sanitize_line
-from codex_py.ui.repl.command_context import OutputSink
 from codex_py.ui.repl.menu import fitted
-from codex_py.ui.repl.running import FRAME_SECONDS, RunningCommands
-from codex_py.ui.repl.running_agents import RunningAgents
+from codex_py.ui.repl.running import FRAME_SECONDS, RunningAgents, RunningCommands
+from codex_py.ui.repl.slash_command import OutputSink
 
 _FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _MAX_HEADING_LENGTH: Final = 60

@@ -1,4 +1,4 @@
-"""Commands and calls of MCP tools under way, with the last lines each has printed."""
+"""Commands, calls of MCP tools and subagents that are running, for the live part of the screen."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import time
 from typing import Final
 
 from codex_py.protocol import events
-from codex_py.render.command import render_running_command
+from codex_py.protocol.status import AgentState
+from codex_py.render.agents import render_running_agents
 from codex_py.render.entry import ScrollbackEntry
-from codex_py.render.tool_call import render_running_mcp_call
+from codex_py.render.tool_call import render_running_command, render_running_mcp_call
 
 FRAME_SECONDS: Final = 0.12
 _MAX_OUTPUT: Final = 4096
@@ -95,3 +96,30 @@ class RunningCommands:
         lines = max(1, _TAIL_LINES // max(1, len(self._running)))
         entries = [running.entry(tail_lines=lines, animated=animated) for running in self._running.values()]
         return ScrollbackEntry(*entries) if entries else None
+
+
+_MAX_SHOWN: Final = 8
+
+
+class RunningAgents:
+    """A listener that knows the agents from their beginning to their end."""
+
+    def __init__(self) -> None:
+        self._working: dict[str, AgentState] = {}
+
+    def __len__(self) -> int:
+        return len(self._working)
+
+    def note_event(self, event: events.AgentChanged) -> None:
+        """Take in what an agent does now."""
+        if event.agent.is_at_work:
+            self._working[event.agent.id] = event.agent
+        else:
+            self._working.pop(event.agent.id, None)
+
+    def entry(self, *, animated: bool) -> ScrollbackEntry | None:
+        """A line for each, None when there are none."""
+        if not self._working:
+            return None
+        frame = int(time.monotonic() / FRAME_SECONDS) if animated else 0
+        return render_running_agents(tuple(self._working.values())[:_MAX_SHOWN], frame=frame)

@@ -1,4 +1,4 @@
-"""The one writer to the terminal: the live part at the bottom, and above it what is finished, written once for good.
+"""The only writer to the terminal: the live part at the bottom, and above it finished output, written once.
 
 Everything of one change goes out in one piece, so that nothing flickers.
 """
@@ -9,13 +9,46 @@ import asyncio
 import errno
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TextIO
 
 from prompt_toolkit.application import Application
+from prompt_toolkit.data_structures import Point
+from prompt_toolkit.layout.screen import Screen
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from codex_py.ui.repl.reflow import rows_gained
+# Of others, such as xterm, it is taken that they cut rows off. Over ssh mostly TERM alone comes along.
+_TERMS: Final = ("tmux", "screen", "xterm-kitty", "xterm-ghostty", "alacritty", "foot", "wezterm", "contour")
+_PROGRAMS: Final = (
+    *("alacritty", "apple_terminal", "ghostty", "iterm.app", "iterm2", "kitty", "tmux", "vscode"),
+    *("warpterminal", "wezterm"),
+)
+_SIGNS: Final = (
+    *("TMUX", "STY", "VTE_VERSION", "WT_SESSION"),
+    *("KONSOLE_VERSION", "KITTY_WINDOW_ID", "ALACRITTY_WINDOW_ID"),
+)
+
+
+def rewraps_lines(env: Mapping[str, str]) -> bool:
+    """Whether the terminal is known for it."""
+    programs = (env.get(name, "").lower() for name in ("TERM_PROGRAM", "LC_TERMINAL"))
+    return (
+        env.get("TERM", "").startswith(_TERMS)
+        or any(env.get(name) for name in _SIGNS)
+        or any(program in _PROGRAMS for program in programs)
+    )
+
+
+def rows_gained(drawn: Screen, cursor: Point, width: int) -> int:
+    """How many rows more there are from the first to that of the cursor, once they have been wrapped at `width`."""
+    above = sum((_cells(drawn, y) - 1) // width for y in range(cursor.y) if _cells(drawn, y))
+    return above + cursor.x // width
+
+
+def _cells(drawn: Screen, y: int) -> int:
+    """How many cells of a row were drawn; spaces at its end were not."""
+    return max((x for x, char in drawn.data_buffer[y].items() if char.char != " "), default=-1) + 1
+
 
 # Terminals that know it show what is between the two at once; the others ignore it.
 _BEGIN_UPDATE: Final = "\x1b[?2026h"
@@ -88,7 +121,7 @@ class LiveApplication(Application[None]):
             self.note_resize()
 
 
-class Screen:
+class TerminalScreen:
     """Takes lines for the scrollback, and writes them with the next drawing of the live part.
 
     `rewraps_lines` says whether the terminal wraps what is drawn when its window gets narrower.

@@ -1,20 +1,99 @@
-"""What the terminal can do, the control sequences sent to it, and how it is restored."""
+"""The terminal: what it can do, its control sequences (also through tmux and GNU screen), and notifications."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TextIO
 
 from prompt_toolkit.input.vt100 import Vt100Input
 
-from codex_py.text.over_ssh import is_over_ssh
+from codex_py.config.tui import Tui
+from codex_py.programs import is_over_ssh
+from codex_py.protocol import events
 from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.key_parser import KeyParser
-from codex_py.ui.repl.notify import FOCUS_REPORTS_OFF, FOCUS_REPORTS_ON
+
+# GNU screen passes on so much at once.
+_PIECE: Final = 700
+
+
+def is_inside(env: Mapping[str, str]) -> bool:
+    """Whether one of them stands between, here or, as far as is known, on the user's machine."""
+    return bool(env.get("TMUX") or env.get("STY")) or env.get("TERM", "").startswith(("tmux", "screen"))
+
+
+def passed_on(sequence: str, env: Mapping[str, str]) -> str:
+    """The sequence so that one that runs here passes it on; tmux does only with `allow-passthrough`."""
+    if env.get("TMUX"):
+        return through_tmux(sequence)
+    if env.get("STY"):
+        pieces = (sequence[start : start + _PIECE] for start in range(0, len(sequence), _PIECE))
+        return "".join(f"\x1bP{piece}\x1b\\" for piece in pieces)
+    return sequence
+
+
+def through_tmux(sequence: str) -> str:
+    """The sequence as tmux passes it on."""
+    return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
+
+
+FOCUS_REPORTS_ON: Final = "\x1b[?1004h"
+FOCUS_REPORTS_OFF: Final = "\x1b[?1004l"
+
+_BELL: Final = "\a"
+_MAX_LENGTH: Final = 160
+_KNOW_OSC_9: Final = ("iterm.app", "iterm2", "wezterm", "ghostty", "kitty", "warpterminal")
+# Over ssh mostly this alone tells which terminal it is.
+_TERMS: Final = ("xterm-kitty", "xterm-ghostty", "wezterm")
+
+
+class Notices:
+    """A listener of a session. `emit` sends an escape sequence.
+
+    `has_focus` says whether somebody looks; None, before the terminal has reported it, counts as no: a bell too many is
+    better than none.
+    """
+
+    def __init__(
+        self, tui: Tui, env: Mapping[str, str], emit: Callable[[str], None], has_focus: Callable[[], bool | None]
+    ) -> None:
+        self._tui = tui
+        self._uses_osc_9 = tui.notify_by == "osc9" or (tui.notify_by == "auto" and _knows_osc_9(env))
+        self._env = env
+        self._emit = emit
+        self._has_focus = has_focus
+
+    def __call__(self, event: events.Event) -> None:
+        match event:
+            case events.TurnCompleted(_, last_message):
+                self._notify("agent-turn-complete", last_message or "the turn is over")
+            case events.TurnFailed(_, message):
+                self._notify("agent-turn-complete", message)
+            case events.QuestionRaised():
+                self._notify("approval-requested", "codex-py waits for your answer")
+            case _:
+                pass
+
+    def _notify(self, topic: str, message: str) -> None:
+        if topic not in self._tui.notify_about or (self._has_focus() and not self._tui.notify_always):
+            return
+        if not self._uses_osc_9:
+            self._emit(_BELL)
+            return
+        text = sanitize_line(" ".join(message.split()))[:_MAX_LENGTH]
+        self._emit(passed_on(f"\x1b]9;{text}\a", self._env))
+
+
+def _knows_osc_9(env: Mapping[str, str]) -> bool:
+    """Whether the terminal shows it; what stands between passes a bell on, but not always this."""
+    programs = (env.get(name, "").lower() for name in ("TERM_PROGRAM", "LC_TERMINAL"))
+    is_known = env.get("TERM", "") in _TERMS or any(program in _KNOW_OSC_9 for program in programs)
+    return is_known and not is_inside(env)
+
 
 # Modes to reset before the terminal is restored: reports, bracketed paste, a hidden or odd cursor, colours.
 USUAL_CURSOR: Final = "\x1b[0 q"

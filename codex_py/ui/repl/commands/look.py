@@ -4,36 +4,71 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.config.keymap import resolve_keys
+from codex_py.config.tui import ACTIONS, format_key, resolve_keys
 from codex_py.core.git_checkout import read_git_state
-from codex_py.core.git_program import NotARepository
-from codex_py.core.session_facts import mcp_sections, status_sections
-from codex_py.core.working_diff import working_changes
 from codex_py.errors import UserError
-from codex_py.protocol.agents import AgentState
 from codex_py.protocol.ops import ReloadSkills
+from codex_py.protocol.status import AgentState
 from codex_py.render.agents import agent_standing
 from codex_py.render.context_bar import render_context
 from codex_py.render.patch import render_changes
 from codex_py.render.transcript import render_items
+from codex_py.services.git import NotARepository
+from codex_py.services.session_status import mcp_sections, status_sections
+from codex_py.services.working_tree import working_changes
 from codex_py.text.sanitize import sanitize_line
-from codex_py.ui.repl.command_context import CommandContext
 from codex_py.ui.repl.editor import edit_file
-from codex_py.ui.repl.panels.agents import manage_agents
-from codex_py.ui.repl.panels.help import show_help
+from codex_py.ui.repl.panels.background import manage_agents, manage_processes
+from codex_py.ui.repl.panels.forms import FactSection, FormAsker
 from codex_py.ui.repl.panels.hooks import manage_hooks
-from codex_py.ui.repl.panels.processes import manage_processes
 from codex_py.ui.repl.panels.skills import SkillsContext, manage_skills
-from codex_py.ui.repl.slash import SlashCommand
+from codex_py.ui.repl.slash_command import CommandContext, SlashCommand
+
+_SIGNS: Final = (
+    ("$name", "a skill: its instructions go with your message"),
+    ("@path", "a file of this folder"),
+    ("/name", "a command at the start of a line, or a skill by its name"),
+    ("!command", "run a shell command yourself; the model sees what it printed"),
+)
+_DIALOGS: Final = (
+    ("↑↓ Enter", "select and answer; a letter or a number answers at once"),
+    ("Esc", "say no, or close it"),
+    ("m", "show all of a long command or patch"),
+)
+
+
+async def show_help(asker: FormAsker, commands: Sequence[SlashCommand], keys: Mapping[str, Sequence[str]]) -> None:
+    """Show it until it is closed. `keys` are those of each action, by its name."""
+    await asker.read("Help", help_sections(commands, keys))
+
+
+def help_sections(commands: Sequence[SlashCommand], keys: Mapping[str, Sequence[str]]) -> tuple[FactSection, ...]:
+    """The help as a page; each action with the name that it has in the configuration."""
+    return (
+        FactSection("Write", _SIGNS),
+        FactSection(
+            "Commands", tuple((f"/{command.name} {command.hint}".strip(), command.purpose) for command in commands)
+        ),
+        FactSection(
+            "Keys, and their names under [tui.keymap]",
+            tuple(
+                (", ".join(map(format_key, keys.get(action.name, ()))) or "–", f"{action.purpose} ({action.name})")
+                for action in ACTIONS
+            ),
+        ),
+        FactSection("In dialogs", _DIALOGS),
+    )
+
 
 _MAX_ENTRIES: Final = 40
 
 
 async def _help(context: CommandContext, words: str) -> None:
-    from codex_py.ui.repl.commands.prompts import commands_now  # the seam: the table of which this is a part
+    from codex_py.ui.repl.commands import commands_now  # the seam: the table of which this is a part
 
     keys, _ = resolve_keys(context.launch.tui.keymap)
     await show_help(context.asker, commands_now(context.session.mcp), keys)

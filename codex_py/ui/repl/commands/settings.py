@@ -10,20 +10,24 @@ from typing import Any, Final, cast
 from codex_py.config.edit import set_value
 from codex_py.config.schema import APPROVAL_POLICIES, SANDBOX_MODES
 from codex_py.config.sections import REASONING_EFFORT
-from codex_py.core.model_choices import known_models, offered_models
-from codex_py.core.session_choices import name_session, name_trouble
-from codex_py.core.stored_sessions import find_stored
+from codex_py.core.resume import find_stored
 from codex_py.errors import UserError
 from codex_py.paths import short_path
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import mode_of
+from codex_py.services.models import known_models, offered_models
+from codex_py.services.session_choices import name_session, name_trouble
 from codex_py.text.nearest import did_you_mean
-from codex_py.ui.repl.command_context import CommandContext
 from codex_py.ui.repl.panels.forms import Form
-from codex_py.ui.repl.panels.models import ModelChoice, choose_model, keep_sheet
-from codex_py.ui.repl.panels.policies import choose_approval, choose_sandbox
-from codex_py.ui.repl.panels.themes import choose_theme
-from codex_py.ui.repl.slash import SlashCommand
+from codex_py.ui.repl.panels.settings import (
+    ModelChoice,
+    choose_approval,
+    choose_model,
+    choose_sandbox,
+    choose_theme,
+    keep_sheet,
+)
+from codex_py.ui.repl.slash_command import CommandContext, SlashCommand
 
 
 async def _model(context: CommandContext, words: str) -> None:

@@ -11,8 +11,8 @@ from typing import Final, Literal, TypeAlias
 from codex_py.paths import short_path
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope
 from codex_py.render.questions import word_scopes
+from codex_py.text.display import script_and_shell
 from codex_py.text.sanitize import sanitize_line
-from codex_py.text.shell_line import script_and_shell
 from codex_py.ui.repl.panels.drawing import MAX_CHARACTERS
 from codex_py.ui.repl.panels.forms import GUTTER, Form, FormAsker, Option, Sheet, TextLine, needs_text
 

@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from codex_py.text.sanitize import sanitize, sanitize_line
-from codex_py.ui.repl.panels.choice import ChoicePanel
+from codex_py.ui.repl.panels.dialogs import ChoicePanel, EntryPanel, PagePanel
 from codex_py.ui.repl.panels.drawing import wrapped
-from codex_py.ui.repl.panels.entry import EntryPanel
 from codex_py.ui.repl.panels.forms import (
     FactSection,
     Form,
@@ -20,7 +19,6 @@ from codex_py.ui.repl.panels.forms import (
     Show,
     TextLine,
 )
-from codex_py.ui.repl.panels.page import PagePanel
 from codex_py.ui.repl.panels.picker import PickerPanel
 
 T = TypeVar("T")

@@ -5,13 +5,15 @@ Texts may be anybody's: whoever shows them makes them harmless.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from codex_py.protocol.facts import FactSection
+from codex_py.protocol.status import FactSection
 
 if TYPE_CHECKING:
     from codex_py.ui.repl.panel import Panel
+
 
 # Before each row of what others wrote, such as a command.
 GUTTER: Final = "│ "
@@ -146,3 +148,27 @@ def matching(entries: tuple[ListEntry[T], ...], search: str) -> tuple[ListEntry[
 
 def _searched(entry: ListEntry[T]) -> str:
     return f"{entry.label}\n{entry.note}\n{entry.words}".casefold()
+
+
+_AT_ONCE_SECONDS: Final = 0.3
+
+
+async def waited_for(asker: FormAsker, title: str, work: Awaitable[T], *, about: str) -> T | None:
+    """What the work gives, None when the user would not wait for it; raises what it raises.
+
+    Where nothing can be drawn it is waited for in silence.
+    """
+    working = asyncio.ensure_future(work)
+    shown: asyncio.Future[None] | None = None
+    try:
+        if asker.show is not None and not (await asyncio.wait([working], timeout=_AT_ONCE_SECONDS))[0]:
+            notice = ListForm[None](title, (), empty=about, searchable=False)
+            shown = asyncio.ensure_future(asker.pick(notice))
+            await asyncio.wait([working, shown], return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                return None
+        return await working
+    finally:
+        working.cancel()
+        if shown is not None:
+            shown.cancel()

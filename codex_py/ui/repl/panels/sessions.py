@@ -8,7 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from codex_py.core.session_choices import (
+from codex_py.errors import UserError
+from codex_py.paths import short_path
+from codex_py.services.session_choices import (
     SessionSummary,
     archive_session,
     delete_session,
@@ -16,9 +18,7 @@ from codex_py.core.session_choices import (
     name_trouble,
     offered_sessions,
 )
-from codex_py.errors import UserError
-from codex_py.paths import short_path
-from codex_py.text.age import describe_age
+from codex_py.text.display import describe_age
 from codex_py.ui.repl.panels.forms import Form, FormAsker, ListEntry, ListForm, Option, Sheet, TextLine
 from codex_py.ui.repl.panels.picker import PickerAction, PickerPanel
 

@@ -1,0 +1,264 @@
+"""The key or login a request carries: where it is found, and that its value is never shown."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
+
+from codex_py.errors import LoginNeeded, UserError
+from codex_py.model.credentials import FROM_COMMAND, Credentials
+from codex_py.model.providers import OPENAI_URL, Provider, checked_url
+from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.protocol.value import Value
+from codex_py.text.credentials import is_secret_name
+from codex_py.text.files import json_reason
+
+StoreType: TypeAlias = Literal["file", "keyring", "auto", "ephemeral"]
+LoginMethod: TypeAlias = Literal["chatgpt", "api"]
+
+KEY_ENV_NAMES: Final = ("CODEX_API_KEY", "OPENAI_API_KEY")
+AUTH_FILE: Final = "auth.json"
+CHATGPT_URL: Final = "https://chatgpt.com/backend-api/codex"
+_MAX_FILE: Final = 1024 * 1024
+MAX_TOKEN: Final = 64 * 1024
+_HEADER_NAME: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}"
+
+
+class LoginRules(Value):
+    """What the configuration says about logins: where one is kept, and which are allowed.
+
+    `method` is the only allowed one, `workspaces` the only ones a ChatGPT login may belong to (empty: any);
+    `chatgpt_url` is where such a login is good for, in place of the usual address.
+    """
+
+    store: StoreType = "file"
+    method: LoginMethod | None = None
+    workspaces: tuple[str, ...] = ()
+    chatgpt_url: str | None = None
+
+
+def find_credentials(
+    provider: Provider, *, env: Mapping[str, str], home: Path, rules: LoginRules | None = None
+) -> Credentials:
+    """Find what `provider` asks for.
+
+    A provider of the user's own: its `env_key`, its token, its command, in this order; without any of them nothing is
+    sent. One that needs the OpenAI key: `CODEX_API_KEY`, `OPENAI_API_KEY`, then the stored login, in `auth.json` of
+    `home` (whose permissions are tightened) or in the keyring. Raises `UserError` when there is none, it cannot be
+    used or is not allowed.
+    """
+    login = _own_login(provider, env)
+    if login is None:
+        login = _openai_login(provider, env, home, rules or LoginRules()) if provider.needs_key else Credentials()
+    return for_provider(login, provider, env)
+
+
+def for_provider(login: Credentials, provider: Provider, env: Mapping[str, str]) -> Credentials:
+    """A login with everything else that a request to `provider` carries."""
+    headers = _headers(provider, env)
+    return login.replace(
+        headers={**headers, **login.headers},
+        secrets=_secrets(provider, headers, login),
+        base_url=login.base_url if provider.base_url == OPENAI_URL else None,
+    )
+
+
+def stored_credentials(stored: Mapping[str, Any], where: str, rules: LoginRules) -> Credentials | None:
+    """The login in the contents of auth.json, kept in `where`; None when there is none.
+
+    Raises `UserError` for one that cannot be used or that `rules` do not allow.
+    """
+    tokens = as_object(stored.get("tokens"))
+    key, access = stored.get("OPENAI_API_KEY"), tokens.get("access_token")
+    if isinstance(key, str) and key.strip() and stored.get("auth_mode") != "chatgpt":
+        _check_method("api", where, rules)
+        return Credentials(check_key(key, where))
+    if isinstance(access, str) and access.strip() and stored.get("auth_mode") != "apikey":
+        _check_method("chatgpt", where, rules)
+        return _chatgpt_login(tokens, where, rules)
+    return None
+
+
+def check_workspace(account: str, rules: LoginRules) -> None:
+    """Raise `UserError` for a ChatGPT account that is not among the allowed ones."""
+    if rules.workspaces and account not in rules.workspaces:
+        allowed = ", ".join(f"`{workspace}`" for workspace in rules.workspaces)
+        raise UserError(
+            f"the ChatGPT login belongs to the workspace `{account}`, and only {allowed} may be used here",
+            hint="sign in to the right one with `codex-py login`, or see `forced_chatgpt_workspace_id` in config.toml",
+        )
+
+
+def _own_login(provider: Provider, env: Mapping[str, str]) -> Credentials | None:
+    if name := provider.api_key_env:
+        key = check_key(env.get(name, ""), f"the environment variable `{name}`")
+        if not key:
+            raise UserError(
+                f"missing environment variable `{name}` with the key for the model provider `{provider.id}`",
+                hint=provider.env_key_instructions or f"set `{name}`",
+            )
+        return Credentials(key, source=name)
+    setting = f"model_providers.{provider.id}"
+    if token := check_key(provider.bearer_token or "", f"`{setting}.experimental_bearer_token`"):
+        return Credentials(token, source="experimental_bearer_token")
+    if provider.auth_command:
+        from codex_py.auth.token_command import run_token_command  # the seam: few have such a command
+
+        return Credentials(run_token_command(provider, env), source=FROM_COMMAND)
+    return None
+
+
+def _openai_login(provider: Provider, env: Mapping[str, str], home: Path, rules: LoginRules) -> Credentials:
+    if rules.method != "chatgpt":
+        for name in KEY_ENV_NAMES:
+            if key := check_key(env.get(name, ""), f"the environment variable `{name}`"):
+                return Credentials(key, source=name)
+    if rules.store == "file":
+        path = home / AUTH_FILE
+        login, source = stored_credentials(read_login(path), f"`{path}`", rules), path.name
+    else:
+        from codex_py.auth.login_store import open_store  # the seam: few keep it in a keyring
+
+        store = open_store(rules.store, home)
+        login, source = stored_credentials(store.load(), store.where, rules), store.name
+    if login is not None:
+        return login.replace(source=source)
+    if rules.method == "chatgpt":
+        raise UserError(
+            f"no ChatGPT login for the model provider `{provider.id}`, and `forced_login_method` allows nothing else",
+            hint="sign in with `codex-py login`",
+        )
+    raise LoginNeeded(
+        f"no API key for the model provider `{provider.id}`",
+        hint="sign in with `codex-py login`, or set OPENAI_API_KEY",
+    )
+
+
+def _check_method(method: LoginMethod, where: str, rules: LoginRules) -> None:
+    if rules.method is None or rules.method == method:
+        return
+    wanted, found = ("an API key", "a ChatGPT login") if rules.method == "api" else ("a ChatGPT login", "an API key")
+    command = "codex-py login --with-api-key" if rules.method == "api" else "codex-py login"
+    raise UserError(
+        f"only {wanted} may be used here (`forced_login_method`), and {where} holds {found}",
+        hint=f"sign in with `{command}`",
+    )
+
+
+def _chatgpt_login(tokens: Mapping[str, Any], where: str, rules: LoginRules) -> Credentials:
+    account = tokens.get("account_id")
+    account_id = check_key(account, where) if isinstance(account, str) else ""
+    check_workspace(account_id, rules)
+    return Credentials(
+        check_key(str(tokens["access_token"]), where),
+        {"chatgpt-account-id": account_id} if account_id else {},
+        # Whoever has the refresh token has the account.
+        secrets=tuple(str(tokens[name]) for name in ("refresh_token", "id_token") if tokens.get(name)),
+        base_url=chatgpt_base(rules.chatgpt_url),
+        account=account_id,
+    )
+
+
+def chatgpt_base(configured: str | None) -> str:
+    """The address that a ChatGPT login is good for; `configured` is that of the back end, with or without `/codex`."""
+    if not configured:
+        return CHATGPT_URL
+    url = checked_url(configured, "`chatgpt_base_url`")
+    return url if url.endswith("/codex") else f"{url}/codex"
+
+
+def read_login(path: Path) -> Mapping[str, Any]:
+    """The contents of auth.json, empty when there is none."""
+    try:
+        content = _read_private(path)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise _unreadable(path, str(error.strerror).lower()) from error
+    if len(content) > _MAX_FILE:
+        raise _unreadable(path, "larger than 1 MiB")
+    try:
+        stored = decode_json(content.decode("utf-8-sig"))
+    except ValueError as error:
+        raise _unreadable(path, f"not JSON: {json_reason(error)}") from error
+    if not isinstance(stored, dict):
+        raise _unreadable(path, "not a JSON object")
+    return as_object(cast("object", stored))
+
+
+def _read_private(path: Path) -> bytes:
+    """A file of ours, made private if it is not; cut off a little beyond the size that counts as too large."""
+    # O_NONBLOCK: a named pipe in its place must not stop the program.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise _unreadable(path, "not a regular file")
+        if status.st_mode & 0o077:
+            with suppress(OSError):
+                os.fchmod(descriptor, 0o600)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(_MAX_FILE + 1)
+    finally:
+        os.close(descriptor)
+
+
+def _unreadable(path: Path, reason: str) -> UserError:
+    return UserError(
+        f"cannot read `{path}`: {reason}",
+        hint="remove it and sign in with `codex-py login`, or set OPENAI_API_KEY",
+    )
+
+
+def check_key(value: str, source: str) -> str:
+    """The key without the white space a paste brings along; raises `UserError` for what no header may hold."""
+    key = value.strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise UserError(
+            f"the key in {source} contains invalid characters",
+            hint="copy it again: only visible ASCII characters, no white space inside",
+        )
+    if len(key) > MAX_TOKEN:
+        raise UserError(f"the key in {source} is larger than 64 KiB")
+    return key
+
+
+def _headers(provider: Provider, env: Mapping[str, str]) -> dict[str, str]:
+    """The provider's headers by lower-case name; those from variables that are unset or blank are left out."""
+    headers: dict[str, str] = {}
+    for name, value in provider.http_headers.items():
+        headers[_checked_name(name, provider)] = _checked_value(value, f"the header `{name}`")
+    for name, variable in provider.env_http_headers.items():
+        if value := env.get(variable, "").strip():
+            headers[_checked_name(name, provider)] = _checked_value(value, f"the environment variable `{variable}`")
+    return headers
+
+
+def _checked_name(name: str, provider: Provider) -> str:
+    if not re.fullmatch(_HEADER_NAME, name):
+        raise UserError(f"`{name[:80]}` is not the name of an HTTP header", hint=f"see `model_providers.{provider.id}`")
+    return name.lower()
+
+
+def _checked_value(value: str, source: str) -> str:
+    value = value.strip()
+    if not value.isascii() or not value.replace("\t", " ").isprintable():
+        raise UserError(f"the value in {source} cannot stand in an HTTP header", hint="only visible ASCII characters")
+    return value
+
+
+def _secrets(provider: Provider, headers: Mapping[str, str], login: Credentials) -> tuple[str, ...]:
+    from_env = {name.lower() for name in provider.env_http_headers if not name.lower().startswith("openai-")}
+    found = [login.token or "", *login.secrets, urlsplit(provider.base_url).password or ""]
+    for name, value in headers.items():
+        if name in from_env or is_secret_name(name):
+            # `Bearer sk-…`: the part after the scheme is the secret.
+            found += [value, value.rpartition(" ")[2]]
+    found += [value for name, value in provider.query_params.items() if is_secret_name(name)]
+    return tuple(dict.fromkeys(value for value in found if value))

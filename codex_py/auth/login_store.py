@@ -1,0 +1,274 @@
+"""Where a login is stored: `auth.json`, or the keyring of the operating system.
+
+Several programs share both. Who changes a login holds `locked_login` from reading it to writing it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, Protocol
+
+from codex_py.auth.find_credentials import AUTH_FILE, StoreType, read_login
+from codex_py.errors import UserError
+from codex_py.paths import draft_of, make_private_dir, open_private
+from codex_py.protocol.encoding import as_object, decode_json
+
+MCP_FILE: Final = "mcp-auth.json"
+# The names that the reference client uses, so that both find the same entry.
+_SERVICES: Final = {AUTH_FILE: "Codex Auth", MCP_FILE: "Codex MCP Credentials"}
+_LOCK_FILE: Final = "auth.json.lock"
+_LOCK_SECONDS: Final = 45.0
+_LOCK_POLL: Final = 0.05
+
+
+class LoginStore(Protocol):
+    """A place for one login. `name` is short, `where` is for messages."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def where(self) -> str: ...
+
+    def load(self) -> Mapping[str, Any]:
+        """The stored login, empty when there is none. Raises `UserError` for what cannot be read."""
+        ...
+
+    def save(self, login: Mapping[str, Any]) -> None:
+        """Replace the login as a whole. Raises `UserError` when that is not possible; the old one stays then."""
+        ...
+
+    def remove(self) -> bool:
+        """Forget the login; False when there was none."""
+        ...
+
+
+def open_store(store_type: StoreType, home: Path, name: str = AUTH_FILE) -> LoginStore:
+    """The store of a setting, for the logins of one file. `auto` is the keyring where one works, else the file.
+
+    Raises `UserError` for a keyring that is asked for and cannot be had.
+    """
+    file = FileStore(home, name)
+    if store_type == "file":
+        return file
+    if store_type == "ephemeral":
+        return NoStore()
+    library = _keyring_library()
+    if library is not None:
+        keyring = KeyringStore(library, home, also_file=store_type == "auto", name=name)
+        if store_type == "keyring" or keyring.works():
+            return keyring
+    elif store_type == "keyring":
+        raise UserError(
+            "`cli_auth_credentials_store` asks for the keyring, and its library is not installed",
+            hint="install `codex-py[keyring]`, or set it to `file`",
+        )
+    return file
+
+
+@asynccontextmanager
+async def locked_login(home: Path) -> AsyncGenerator[None, None]:
+    """Keep every other process of this and of the reference client from changing the login.
+
+    Where no lock can be had (a read-only home) the work goes on without one. Raises `UserError` after 45 s.
+    """
+    try:
+        make_private_dir(home)
+        descriptor = open_private(home / _LOCK_FILE, os.O_RDWR | os.O_CREAT)
+    except OSError:
+        yield
+        return
+    try:
+        await _take(descriptor, home / _LOCK_FILE)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class FileStore:
+    """A file such as `auth.json` in CODEX_HOME, readable by the user alone, replaced in one step."""
+
+    def __init__(self, home: Path, name: str = AUTH_FILE) -> None:
+        self._path = home / name
+
+    @property
+    def name(self) -> str:
+        return self._path.name
+
+    @property
+    def where(self) -> str:
+        return f"`{self._path}`"
+
+    def load(self) -> Mapping[str, Any]:
+        return read_login(self._path)
+
+    def save(self, login: Mapping[str, Any]) -> None:
+        # A link is kept as one: some people keep their settings elsewhere.
+        target = Path(os.path.realpath(self._path))
+        draft = draft_of(target, secrets.token_hex(4))
+        try:
+            make_private_dir(target.parent)
+            _write_synced(draft, json.dumps(login, indent=2).encode() + b"\n")
+            draft.replace(target)
+            _sync_directory(target.parent)
+        except OSError as error:
+            with suppress(OSError):
+                draft.unlink()
+            raise UserError(f"cannot save the login in `{self._path}`: {error.strerror}") from error
+
+    def remove(self) -> bool:
+        try:
+            self._path.unlink()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise UserError(f"cannot remove `{self._path}`: {error.strerror}") from error
+        return True
+
+
+class KeyringStore:
+    """One entry in the keyring of the operating system for each CODEX_HOME.
+
+    With `also_file` a login that is still in `auth.json` counts as long as the keyring has none.
+    """
+
+    def __init__(self, library: ModuleType, home: Path, *, also_file: bool = False, name: str = AUTH_FILE) -> None:
+        self._keyring = library
+        self._service = _SERVICES[name]
+        self._also_file = also_file
+        digest = hashlib.sha256(os.path.realpath(home).encode(errors="surrogateescape")).hexdigest()
+        self._entry = f"cli|{digest[:16]}"
+        self._file = FileStore(home, name)
+
+    @property
+    def name(self) -> str:
+        return "keyring"
+
+    @property
+    def where(self) -> str:
+        return "the keyring"
+
+    def works(self) -> bool:
+        """Whether the keyring answers at all; a machine without a desktop has none."""
+        try:
+            self._keyring.get_password(self._service, self._entry)
+        except self._failures():
+            return False
+        return True
+
+    def load(self) -> Mapping[str, Any]:
+        try:
+            content: object = self._keyring.get_password(self._service, self._entry)
+        except self._failures() as error:
+            raise self._unusable("read", error) from error
+        if not isinstance(content, str):
+            return self._file.load() if self._also_file else {}
+        try:
+            return as_object(decode_json(content))
+        except ValueError as error:
+            raise UserError(
+                "cannot read the login in the keyring: not JSON", hint="sign in anew with `codex-py login`"
+            ) from error
+
+    def save(self, login: Mapping[str, Any]) -> None:
+        try:
+            self._keyring.set_password(self._service, self._entry, json.dumps(login))
+        except self._failures() as error:
+            raise self._unusable("save", error) from error
+        # A login from before must not stay behind in the open.
+        self._file.remove()
+
+    def remove(self) -> bool:
+        try:
+            found = self._keyring.get_password(self._service, self._entry) is not None
+            if found:
+                self._keyring.delete_password(self._service, self._entry)
+        except self._failures() as error:
+            raise self._unusable("remove", error) from error
+        return self._file.remove() or found
+
+    def _failures(self) -> tuple[type[Exception], ...]:
+        failure: type[Exception] = self._keyring.errors.KeyringError
+        return (failure, OSError, RuntimeError)
+
+    def _unusable(self, verb: str, error: Exception) -> UserError:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        return UserError(
+            f"cannot {verb} the login in the keyring: {reason}",
+            hint="set `cli_auth_credentials_store` to `file` where there is no keyring",
+        )
+
+
+class NoStore:
+    """Nothing is kept: for machines where every run brings its own key."""
+
+    @property
+    def name(self) -> str:
+        return "memory"
+
+    @property
+    def where(self) -> str:
+        return "memory"
+
+    def load(self) -> Mapping[str, Any]:
+        return {}
+
+    def save(self, login: Mapping[str, Any]) -> None:
+        raise UserError(
+            "the login would be forgotten at once: `cli_auth_credentials_store` is `ephemeral`",
+            hint="set it to `file`, `keyring` or `auto`",
+        )
+
+    def remove(self) -> bool:
+        return False
+
+
+def _keyring_library() -> ModuleType | None:
+    try:
+        import keyring  # an extra, and half a second on machines that ask a desktop service
+    except ImportError:
+        return None
+    return keyring
+
+
+async def _take(descriptor: int, path: Path) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if loop.time() > deadline:
+                raise UserError(
+                    f"another program has been changing the login for {_LOCK_SECONDS:g} s",
+                    hint=f"find out which one holds `{path}`",
+                ) from None
+            await asyncio.sleep(_LOCK_POLL)
+        except OSError:
+            # A file system without locks.
+            return
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    with os.fdopen(descriptor, "wb") as out:
+        out.write(content)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,195 @@
+"""The issuer of ChatGPT logins: where a login starts, and the requests that get, renew and revoke tokens.
+
+Formats: RFC 6749, RFC 7636 (PKCE with S256), and what the reference client sends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+from codex_py.auth.login_tokens import Tokens, read_tokens
+from codex_py.errors import ModelError, UserError
+from codex_py.model.failures import on_one_line
+from codex_py.model.json_request import JsonAnswer, JsonRequest, fetch_json
+from codex_py.model.providers import checked_url
+from codex_py.protocol.encoding import as_object
+from codex_py.protocol.value import Value
+from codex_py.text.address import is_plain_http
+
+ISSUER_URL: Final = "https://auth.openai.com"
+# Public by nature: it says which program asks.
+CLIENT_ID: Final = "app_EMoamEEZ73f0CkXaXp7hrann"
+_SCOPES: Final = "openid profile email offline_access api.connectors.read api.connectors.invoke"
+_ORIGINATOR: Final = "codex_cli_rs"
+
+RefreshReason = Literal["proactive_expiry", "unauthorized_recovery"]
+
+
+class Issuer(Value):
+    """Who gives out tokens. `refresh_url` and `revoke_url` are below `url` unless the environment says otherwise."""
+
+    url: str = ISSUER_URL
+    client_id: str = CLIENT_ID
+    refresh_url: str = ""
+    revoke_url: str = ""
+    ca_file: str | None = None
+
+    @property
+    def token_url(self) -> str:
+        return f"{self.url}/oauth/token"
+
+
+class Pkce(NamedTuple):
+    """The secret of one sign-in, and what is sent of it beforehand."""
+
+    verifier: str
+    challenge: str
+
+
+class RefreshRefused(ModelError):
+    """The issuer does not renew this login any more: its user has to sign in again."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retryable=False)
+
+
+def find_issuer(env: Mapping[str, str], *, url: str | None = None, client_id: str | None = None) -> Issuer:
+    """The issuer at `url`, else the usual one. Raises `UserError` for an address that is not safe to sign in at."""
+    base = _safe_url(url, "the issuer") if url else ISSUER_URL
+    refresh, revoke = "CODEX_REFRESH_TOKEN_URL_OVERRIDE", "CODEX_REVOKE_TOKEN_URL_OVERRIDE"
+    return Issuer(
+        base,
+        client_id or CLIENT_ID,
+        _safe_url(env[refresh], f"`{refresh}`") if env.get(refresh) else f"{base}/oauth/token",
+        _safe_url(env[revoke], f"`{revoke}`") if env.get(revoke) else f"{base}/oauth/revoke",
+        env.get("CODEX_CA_CERTIFICATE") or env.get("SSL_CERT_FILE") or None,
+    )
+
+
+def issuer_of(login: Mapping[str, Any], env: Mapping[str, str]) -> Issuer:
+    """The issuer that a stored login came from."""
+    origin = as_object(as_object(login.get("tokens")).get("oauth_provenance"))
+    url, client_id = origin.get("issuer"), origin.get("client_id")
+    return find_issuer(
+        env,
+        url=url if isinstance(url, str) and url else None,
+        client_id=client_id if isinstance(client_id, str) and client_id else None,
+    )
+
+
+def new_pkce() -> Pkce:
+    """A fresh verifier of 64 random bytes and its SHA-256."""
+    verifier = secrets.token_urlsafe(64)
+    digest = hashlib.sha256(verifier.encode()).digest()
+    return Pkce(verifier, urlsafe_b64encode(digest).rstrip(b"=").decode())
+
+
+def authorize_url(
+    issuer: Issuer, *, redirect_uri: str, challenge: str, state: str, workspaces: Sequence[str] = ()
+) -> str:
+    """Where the browser is sent to."""
+    query = {
+        "response_type": "code",
+        "client_id": issuer.client_id,
+        "redirect_uri": redirect_uri,
+        "scope": _SCOPES,
+        "code_challenge": challenge,
+        "code_challenge_method": "S256",
+        "id_token_add_organizations": "true",
+        "codex_cli_simplified_flow": "true",
+        "state": state,
+        "originator": _ORIGINATOR,
+    }
+    if workspaces:
+        query["allowed_workspace_id"] = ",".join(workspaces)
+    return f"{issuer.url}/oauth/authorize?{urlencode(query)}"
+
+
+async def exchange_code(issuer: Issuer, code: str, *, verifier: str, redirect_uri: str) -> Tokens:
+    """Turn the code of a sign-in into tokens. Raises `ModelError`."""
+    form = {
+        "grant_type": "authorization_code",
+        "client_id": issuer.client_id,
+        "code": code,
+        "redirect_uri": redirect_uri,
+        "code_verifier": verifier,
+    }
+    answer = await fetch_json(JsonRequest(issuer.token_url, form=form), ca_file=issuer.ca_file)
+    tokens = read_tokens(answer.body) if answer.is_success else None
+    if tokens is None:
+        raise ModelError(f"the sign-in was refused: {error_message(answer)}", retryable=False)
+    return tokens
+
+
+async def refresh_tokens(issuer: Issuer, refresh_token: str, *, reason: RefreshReason) -> Tokens:
+    """Renew a login. Raises `RefreshRefused` when that is over, and `ModelError` when the issuer cannot be asked."""
+    body = {
+        "client_id": issuer.client_id,
+        "grant_type": "refresh_token",
+        "refresh_reason": reason,
+        "refresh_token": refresh_token,
+    }
+    answer = await fetch_json(JsonRequest(issuer.refresh_url, json=body), ca_file=issuer.ca_file)
+    tokens = read_tokens(answer.body) if answer.is_success else None
+    if tokens is not None:
+        return tokens
+    if answer.status in (400, 401, 403):
+        raise RefreshRefused(f"the ChatGPT login has ended: {_refusal(answer)}; sign in again with `codex-py login`")
+    raise ModelError(
+        f"the ChatGPT login could not be renewed: {error_message(answer)}",
+        retryable=answer.status == 429 or answer.status >= 500,
+    )
+
+
+async def revoke_token(issuer: Issuer, token: str, *, token_type: Literal["refresh_token", "access_token"]) -> None:
+    """Make a token worthless. Raises `ModelError` when the issuer does not say that it is."""
+    body = {"token": token, "token_type_hint": token_type, "client_id": issuer.client_id}
+    answer = await fetch_json(JsonRequest(issuer.revoke_url, json=body, seconds=10.0), ca_file=issuer.ca_file)
+    if not answer.is_success:
+        raise ModelError(f"the issuer did not revoke the login: {error_message(answer)}", retryable=False)
+
+
+def error_message(answer: JsonAnswer) -> str:
+    """The status and the reason of an answer that is not what was asked for; no part of a token."""
+    code, text = refusal_in(answer)
+    reason = text or code
+    if answer.is_success:
+        return "no token in the answer" + (f" ({reason})" if reason else "")
+    return f"{answer.status} {reason}".strip()
+
+
+def refusal_in(answer: JsonAnswer) -> tuple[str, str]:
+    """Code and description of an OAuth error, or of an API error; empty where it has none."""
+    error = answer.body.get("error")
+    if isinstance(error, str):
+        return on_one_line(error, 80), on_one_line(str(answer.body.get("error_description") or ""), 300)
+    found = as_object(error)
+    code = found.get("code") or found.get("type") or answer.body.get("code") or ""
+    return on_one_line(str(code), 80), on_one_line(str(found.get("message") or answer.body.get("message") or ""), 300)
+
+
+def _refusal(answer: JsonAnswer) -> str:
+    code, text = refusal_in(answer)
+    match code:
+        case "refresh_token_reused":
+            return "another program has used its refresh token"
+        case "refresh_token_expired":
+            return "it was not used for too long"
+        case "refresh_token_invalidated" | "refresh_token_revoked":
+            return "it was revoked"
+        case _:
+            return text or code or f"the issuer answered {answer.status}"
+
+
+def _safe_url(url: str, source: str) -> str:
+    checked = checked_url(url, source)
+    if is_plain_http(checked):
+        raise UserError(
+            f"{source} would send a login to `{urlsplit(checked).hostname}` without encryption", hint="use https"
+        )
+    return checked

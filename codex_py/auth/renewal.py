@@ -1,0 +1,142 @@
+"""Renewing what a request carries while a session runs: a login that runs out, a command that prints tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.auth.find_credentials import LoginRules, for_provider, stored_credentials
+from codex_py.auth.login_store import LoginStore, locked_login, open_store
+from codex_py.auth.login_tokens import has_expired, renewed_login, should_renew, stored_tokens
+from codex_py.auth.oauth import RefreshReason, RefreshRefused, issuer_of, refresh_tokens
+from codex_py.auth.token_command import run_token_command
+from codex_py.errors import ModelError, UserError
+from codex_py.model.credentials import Credentials, Renewal, Renewed
+from codex_py.model.providers import Provider
+from codex_py.protocol.value import Value
+
+# After a renewal that failed for a passing reason the old token is used for so long before the next attempt.
+_PAUSE_SECONDS: Final = 60.0
+
+
+class LoginContext(Value):
+    """What it takes to find a login again: the provider it is for, the environment, CODEX_HOME, the rules."""
+
+    provider: Provider
+    env: Mapping[str, str]
+    home: Path
+    rules: LoginRules
+
+
+def find_renewal(credentials: Credentials, context: LoginContext) -> Renewal | None:
+    """How these credentials are renewed; None for those that stay as they are."""
+    if credentials.is_chatgpt:
+        return LoginRenewal(context)
+    if context.provider.auth_command and credentials.is_renewable:
+        return CommandRenewal(context)
+    return None
+
+
+class CommandRenewal:
+    """Runs the provider's token command again: after its refresh interval, and when a token is refused."""
+
+    def __init__(self, context: LoginContext, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._context = context
+        self._clock = clock
+        self._renewed_at = clock()
+
+    def is_due(self, credentials: Credentials) -> bool:
+        interval = self._context.provider.auth_refresh_interval
+        return interval > 0 and self._clock() >= self._renewed_at + interval
+
+    async def renew(self, credentials: Credentials, *, refused: bool) -> Renewed | None:
+        provider, env = self._context.provider, self._context.env
+        try:
+            token = await asyncio.to_thread(run_token_command, provider, env)
+        except UserError as error:
+            raise ModelError(f"{error}; {error.hint}", retryable=False) from error
+        self._renewed_at = self._clock()
+        if token == credentials.token:
+            return None
+        return Renewed(for_provider(credentials.replace(token=token, headers={}, secrets=()), provider, env))
+
+
+class LoginRenewal:
+    """Renews the ChatGPT login, and takes over what another process has renewed."""
+
+    def __init__(self, context: LoginContext, *, now: Callable[[], float] = time.time) -> None:
+        self._context = context
+        self._now = now
+        self._next_look = 0.0
+        # What was renewed and could not be saved: the stored login is worthless then.
+        self._unsaved: Mapping[str, Any] | None = None
+
+    def is_due(self, credentials: Credentials) -> bool:
+        now = self._now()
+        if now < self._next_look:
+            return False
+        # The store is looked into when the token is near its end, and once at the start for one that does not say.
+        login = {"tokens": {"access_token": credentials.token or ""}}
+        return self._next_look == 0.0 or should_renew(login, now=now)
+
+    async def renew(self, credentials: Credentials, *, refused: bool) -> Renewed | None:
+        self._next_look = self._now() + _PAUSE_SECONDS
+        try:
+            async with locked_login(self._context.home):
+                return await self._renew_locked(credentials, refused=refused)
+        except UserError as error:
+            raise ModelError(f"{error}; {error.hint}" if error.hint else str(error), retryable=False) from error
+
+    async def _renew_locked(self, credentials: Credentials, *, refused: bool) -> Renewed | None:
+        rules = self._context.rules
+        store = await asyncio.to_thread(open_store, rules.store, self._context.home)
+        login = self._unsaved or await asyncio.to_thread(store.load)
+        stored = stored_credentials(login, store.where, rules)
+        if stored is None or stored.account != credentials.account:
+            raise ModelError(
+                "the login was removed or changed to another account; start again, after `codex-py login` if need be",
+                retryable=False,
+            )
+        is_new = stored.token != credentials.token
+        if is_new and (refused or not should_renew(login, now=self._now())):
+            # Another process was quicker.
+            return Renewed(self._complete(stored, credentials), is_last=False)
+        if not refused and not should_renew(login, now=self._now()):
+            return None
+        return await self._refresh(store, login, credentials, refused=refused)
+
+    async def _refresh(
+        self, store: LoginStore, login: Mapping[str, Any], credentials: Credentials, *, refused: bool
+    ) -> Renewed | None:
+        tokens = stored_tokens(login)
+        if tokens is None or not tokens.refresh:
+            if not refused and not has_expired(credentials.token or "", now=self._now()):
+                return None
+            raise RefreshRefused(
+                "the ChatGPT login has ended and cannot be renewed; sign in again with `codex-py login`"
+            )
+        reason: RefreshReason = "unauthorized_recovery" if refused else "proactive_expiry"
+        try:
+            new = await refresh_tokens(issuer_of(login, self._context.env), tokens.refresh, reason=reason)
+        except ModelError:
+            if refused or has_expired(tokens.access, now=self._now()):
+                raise
+            # It still works for a while, and the request itself will tell.
+            return None
+        login = renewed_login(login, new)
+        fresh = stored_credentials(login, store.where, self._context.rules)
+        assert fresh is not None, "a login with an access token"
+        try:
+            await asyncio.to_thread(store.save, login)
+            self._unsaved, warning = None, None
+        except UserError as error:
+            self._unsaved = login
+            warning = f"{error}; this session goes on with the new login, the next one may have to sign in again"
+        return Renewed(self._complete(fresh, credentials), warning=warning)
+
+    def _complete(self, stored: Credentials, before: Credentials) -> Credentials:
+        login = stored.replace(source=before.source)
+        return for_provider(login, self._context.provider, self._context.env)

@@ -1,0 +1,166 @@
+"""The tables of the user's `config.toml` that commands put and remove: MCP servers, plugins, skills."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, MutableMapping, MutableSequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from codex_py.config.edit import Document, edit_file, set_value
+from codex_py.config.kinds import expand_home
+from codex_py.errors import UserError
+from codex_py.protocol.encoding import as_list, as_object
+
+
+def put_mcp_server(file: Path, name: str, entry: Mapping[str, Any]) -> None:
+    """Have exactly this entry for a server. Raises `UserError` when the file cannot be read, edited or written."""
+
+    def change(document: Document) -> bool:
+        import tomlkit
+        from tomlkit.items import InlineTable
+
+        if "mcp_servers" not in document:
+            document["mcp_servers"] = tomlkit.table(is_super_table=True)
+        servers: object = document["mcp_servers"]
+        if not isinstance(servers, MutableMapping):
+            return False
+        tables = cast("Document", servers)
+        if name not in tables:
+            tables[name] = tomlkit.inline_table() if isinstance(tables, InlineTable) else tomlkit.table()
+        own = cast("Document", tables[name])
+        for key in [key for key in own if key not in entry]:
+            del own[key]
+        for key, value in entry.items():
+            own[key] = value
+        return True
+
+    def wanted(tree: dict[str, Any]) -> dict[str, Any]:
+        return {**tree, "mcp_servers": {**as_object(tree.get("mcp_servers")), name: dict(entry)}}
+
+    edit_file(file, ("mcp_servers", name), change=change, wanted=wanted)
+
+
+def remove_mcp_server(file: Path, name: str) -> bool:
+    """Remove the entry of a server; False when the file has none. Raises `UserError` as `put_mcp_server`."""
+    return remove_table(file, "mcp_servers", name)
+
+
+def remove_table(file: Path, family: str, name: str) -> bool:
+    """Remove the table `[family.name]`; False when the file has none. Raises `UserError` as `put_mcp_server`."""
+    found, stays = False, True
+
+    def change(document: Document) -> bool:
+        nonlocal found, stays
+        from tomlkit.items import Table
+
+        tables: object = document.get(family)
+        if isinstance(tables, MutableMapping) and name in cast("Document", tables):
+            found, others = True, cast("Document", tables)
+            del others[name]
+            # A table without a header of its own is only there for those in it.
+            stays = len(others) > 0 or not (isinstance(others, Table) and others.is_super_table())
+        return True
+
+    def wanted(tree: dict[str, Any]) -> dict[str, Any]:
+        if not found:
+            return tree
+        rest = {key: value for key, value in tree.items() if key != family}
+        left = {key: value for key, value in as_object(tree[family]).items() if key != name}
+        return {**rest, family: left} if stays else rest
+
+    edit_file(file, (family, name), change=change, wanted=wanted)
+    return found
+
+
+def switch_plugin(file: Path, plugin_id: str, *, enabled: bool) -> None:
+    """Have a plugin on or off from the next session on. Raises `UserError` when the file cannot be edited."""
+    set_value(file, ("plugins", plugin_id, "enabled"), enabled)
+
+
+def remove_plugin_entry(file: Path, plugin_id: str) -> bool:
+    """Remove what is said of a plugin; False when nothing is. Raises `UserError` as `switch_plugin`."""
+    return remove_table(file, "plugins", plugin_id)
+
+
+class SkillSelector(NamedTuple):
+    """Which skills a rule means: every one of a whole name, or the one whose `SKILL.md` has an absolute path."""
+
+    name: str | None = None
+    path: Path | None = None
+
+
+class _Position(NamedTuple):
+    """Where the last entry of a selector is, -1 for nowhere, and whether no entry after it can overrule it."""
+
+    at: int
+    counts: bool
+
+
+def set_skill_rule(home: Path, selector: SkillSelector, *, enabled: bool, user_home: str) -> Path:
+    """Have a `[[skills.config]]` entry for a selector in the `config.toml` of a CODEX_HOME that no later one overrules.
+
+    An entry that is there is changed where it stands if that will do. Gives back the file. Raises `UserError` when it
+    cannot be read or written.
+    """
+    path = home / "config.toml"
+    wanted = _entry(selector, enabled)
+
+    def change(document: Document) -> bool:
+        skills: object = document.setdefault("skills", {})
+        if not isinstance(skills, MutableMapping):
+            return False
+        rules = cast("Document", skills).setdefault("config", [wanted])
+        if not isinstance(rules, MutableSequence):
+            return False
+        entries = cast("MutableSequence[Any]", rules)
+        found = _position(list(entries), selector, home, user_home)
+        if found.counts:
+            entries[found.at]["enabled"] = enabled
+            return True
+        if found.at >= 0:
+            del entries[found.at]
+        entries.append(wanted)
+        return True
+
+    def expected(tree: dict[str, Any]) -> dict[str, Any]:
+        skills = as_object(tree.get("skills"))
+        entries = list(as_list(skills.get("config")))
+        found = _position(entries, selector, home, user_home)
+        if found.counts:
+            entries[found.at] = {**entries[found.at], "enabled": enabled}
+        else:
+            entries = [entry for at, entry in enumerate(entries) if at != found.at] + [wanted]
+        return {**tree, "skills": {**skills, "config": entries}}
+
+    edit_file(path, ("skills", "config"), change=change, wanted=expected)
+    return path
+
+
+def _entry(selector: SkillSelector, enabled: bool) -> dict[str, Any]:
+    if (selector.name is None) == (selector.path is None):
+        raise UserError("a rule needs a name or a path, and not both")
+    chosen = {"name": selector.name} if selector.name is not None else {"path": str(selector.path)}
+    return {**chosen, "enabled": enabled}
+
+
+def _position(entries: list[Any], selector: SkillSelector, home: Path, user_home: str) -> _Position:
+    at = -1
+    counts = False
+    for number, entry in enumerate(map(as_object, entries)):
+        if _is_for(entry, selector, home, user_home):
+            at, counts = number, True
+        elif ("name" in entry) != (selector.name is not None):
+            # A later rule of the other kind may mean the same skill.
+            counts = False
+    return _Position(at, counts)
+
+
+def _is_for(entry: dict[str, Any], selector: SkillSelector, home: Path, user_home: str) -> bool:
+    """Whether an entry has the same selector, however its path is written."""
+    name, path = entry.get("name"), entry.get("path")
+    if selector.name is not None:
+        return path is None and isinstance(name, str) and name.strip() == selector.name
+    if name is not None or not isinstance(path, str) or "\0" in path:
+        return False
+    return os.path.realpath(home / expand_home(path, user_home)) == os.path.realpath(str(selector.path))

@@ -1,0 +1,223 @@
+"""Which model a session asks, with which settings, and how it is reached: provider, login, id of the installation."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from codex_py import __version__
+from codex_py.auth.find_credentials import LoginRules, find_credentials
+from codex_py.config.load import LoadedConfig
+from codex_py.config.schema import Config
+from codex_py.context.instructions import base_instructions
+from codex_py.core.turn_context import ModelSettings
+from codex_py.errors import ConfigError, LoginNeeded
+from codex_py.model.catalog import ModelFacts, facts_for
+from codex_py.model.client import ModelClient
+from codex_py.model.credentials import Credentials
+from codex_py.model.providers import Provider, resolve_provider
+from codex_py.paths import make_private_dir, open_private
+from codex_py.text.files import os_reason
+
+if TYPE_CHECKING:
+    from codex_py.model.model_list import LocalChoice
+
+
+_FILE: Final = "installation_id"
+_ID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+
+
+def installation_id(home: Path) -> str:
+    """The id kept in `installation_id` of CODEX_HOME; empty where none is kept."""
+    try:
+        # O_NONBLOCK: a named pipe in its place must not stop the program.
+        descriptor = os.open(home / _FILE, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    try:
+        text = os.read(descriptor, 64).decode("ascii", "replace").strip()
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+    return text if re.fullmatch(_ID, text) else ""
+
+
+def make_installation_id(home: Path) -> None:
+    """Make an id at the first use. A folder that cannot be written gets none, and what is there is left alone."""
+    if os.path.lexists(home / _FILE):
+        return
+    made = os.urandom(16).hex()
+    # The version and variant digits of a random UUID.
+    made = f"{made[:8]}-{made[8:12]}-4{made[13:16]}-a{made[17:20]}-{made[20:]}"
+    with suppress(OSError):
+        make_private_dir(home)
+        descriptor = open_private(home / _FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            os.write(descriptor, made.encode())
+        finally:
+            os.close(descriptor)
+
+
+_DEFAULT_MODEL: Final = "gpt-5.5"
+_DEFAULT_LOCAL_MODELS: Final = {"ollama": "gpt-oss:20b", "lmstudio": "openai/gpt-oss-20b"}
+_INSTRUCTIONS_MOST_BYTES: Final = 256 * 1024
+
+
+def choose_model(config: Config, provider: Provider) -> str:
+    """The model's name: the user's choice, else the provider's default. Raises `ConfigError` for an empty name."""
+    if provider.id == "offline":
+        return "offline-rules"
+    if config.model is not None and not config.model.strip():
+        raise ConfigError("the model has no name", hint="give `-m` or `model` a name, or omit it to use the default")
+    return config.model or default_model(provider)
+
+
+def default_model(provider: Provider) -> str:
+    """The model of a provider when the user has chosen none."""
+    return _DEFAULT_LOCAL_MODELS.get(provider.id, _DEFAULT_MODEL)
+
+
+def model_settings(config: Config, model: str, facts: ModelFacts, *, local: bool) -> ModelSettings:
+    """`local` models get the short base instructions: they read slowly. Raises `ConfigError` for an unreadable file."""
+    window = config.model_context_window or facts.context_window
+    return ModelSettings(
+        model=model,
+        instructions=_instructions(config.model_instructions_file, short=local),
+        effort=config.model_reasoning_effort or facts.effort,
+        summary=_summary(config, facts),
+        verbosity=(config.model_verbosity or facts.verbosity) if facts.takes_verbosity else config.model_verbosity,
+        service_tier=config.service_tier,
+        parallel_tool_calls=facts.parallel,
+        context_window=window,
+        output_tokens=config.tool_output_token_limit or facts.output_tokens,
+        show_raw_reasoning=config.show_raw_agent_reasoning,
+        auto_compact_tokens=config.model_auto_compact_token_limit or facts.auto_compact_tokens,
+        auto_compact_scope=config.model_auto_compact_token_limit_scope,
+        max_output_tokens=facts.max_output_tokens,
+    )
+
+
+def _summary(config: Config, facts: ModelFacts) -> str | None:
+    if config.model_supports_reasoning_summaries is False:
+        return None
+    # Whoever says that a model can sum up its thinking wants to read it.
+    fallback = "auto" if config.model_supports_reasoning_summaries else None
+    return config.model_reasoning_summary or facts.summary or fallback
+
+
+def compact_prompt(config: Config) -> str | None:
+    """The user's own request for a summary of the history. Raises `ConfigError` for an unreadable file."""
+    file = config.experimental_compact_prompt_file
+    if config.compact_prompt and config.compact_prompt.strip():
+        return config.compact_prompt.strip()
+    return None if file is None else _text_in(file, "experimental_compact_prompt_file")
+
+
+def _instructions(file: Path | None, *, short: bool) -> str:
+    return base_instructions(short=short) if file is None else _text_in(file, "model_instructions_file")
+
+
+def _text_in(file: Path, key: str) -> str:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read `{file}`: {os_reason(error)}", hint=f"correct `{key}`") from error
+    if len(content) > _INSTRUCTIONS_MOST_BYTES:
+        raise ConfigError(f"`{file}` is over 256 KiB", hint=f"correct `{key}`")
+    text = content.decode(errors="replace").strip()
+    if not text:
+        raise ConfigError(f"`{file}` is empty", hint=f"correct `{key}`")
+    return text
+
+
+def login_rules(config: Config) -> LoginRules:
+    """What the configuration says about logins."""
+    return LoginRules(
+        store=config.cli_auth_credentials_store,
+        method=config.forced_login_method,
+        workspaces=config.forced_chatgpt_workspace_id,
+        chatgpt_url=config.chatgpt_base_url,
+    )
+
+
+def has_login(config: Config, *, env: Mapping[str, str], home: Path) -> bool:
+    """Whether there is what lets the configured provider answer: a key, a login, or nothing where it asks for nothing.
+
+    Raises `UserError` for a login that cannot be used.
+    """
+    if config.model_provider == "offline":
+        return True
+    provider = resolve_provider(
+        config.model_provider,
+        configured=config.model_providers,
+        env=env,
+        openai_base_url=config.openai_base_url,
+    )
+    try:
+        find_credentials(provider, env=env, home=home, rules=login_rules(config))
+    except LoginNeeded:
+        return False
+    return True
+
+
+def connect_model(
+    provider: Provider,
+    credentials: Credentials,
+    *,
+    rules: LoginRules,
+    env: Mapping[str, str],
+    home: Path,
+    originator: str,
+) -> ModelClient:
+    """A client for the provider, which renews credentials that can be renewed."""
+    renewal = None
+    if credentials.is_renewable:
+        from codex_py.auth.renewal import LoginContext, find_renewal  # the seam: a key stays what it is
+
+        renewal = find_renewal(credentials, LoginContext(provider, env, home, rules))
+    return ModelClient(
+        provider,
+        credentials,
+        originator=originator,
+        version=__version__,
+        renewal=renewal,
+        installation_id=installation_id(home),
+    )
+
+
+async def find_local_model(loaded: LoadedConfig, provider: Provider) -> LocalChoice | None:
+    """Which model a server on this machine is asked for; None for a provider that does not run here."""
+    if provider.id not in ("ollama", "lmstudio"):
+        return None
+    from codex_py.model.model_list import choose_local_model  # the seam: only where the server is asked first
+
+    flagged = [name for name in ("model", "model_provider") if loaded.origins[name].layer_type == "flags"]
+    return await choose_local_model(
+        provider,
+        requested=choose_model(loaded.config, provider),
+        default=default_model(provider),
+        # With `--oss` alone, the model in a file was meant for another provider.
+        insist=loaded.config.model is not None and flagged != ["model_provider"],
+    )
+
+
+def read_own_catalog(config: Config) -> Mapping[str, ModelFacts]:
+    """What the user's catalogue file says, empty without one. Raises `UserError` for a file that is none."""
+    if config.model_catalog_json is None:
+        return {}
+    from codex_py.model.catalog_file import read_catalog  # the seam: few have such a file
+
+    return read_catalog(config.model_catalog_json)
+
+
+def known_facts(config: Config, model: str, local: LocalChoice | None) -> ModelFacts:
+    """What is known about a model: the user's entries, their catalogue file, the built-in table, the server itself."""
+    facts = facts_for(model, overrides=config.models, catalog=read_own_catalog(config))
+    if not facts.known and local is not None and local.context_window is not None:
+        return facts.replace(context_window=local.context_window)
+    return facts

@@ -1,0 +1,101 @@
+"""What a front end shows of a session on request: its subagents, running commands, context window, and facts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from codex_py.protocol.value import Value
+
+AgentStatus: TypeAlias = Literal[
+    "pending_init", "running", "interrupted", "completed", "errored", "shutdown", "not_found"
+]
+AgentTool: TypeAlias = Literal["spawn_agent", "send_input", "wait", "close_agent"]
+
+AT_WORK: frozenset[AgentStatus] = frozenset({"pending_init", "running"})
+
+
+class AgentState(Value):
+    """One agent as it is now.
+
+    `id` is that of its session, `parent` that of the session which started it, `depth` how many stand above it.
+    `message` is its last word, or why it failed. `activity` is what it does at the moment, in a line; `is_waiting` says
+    that it waits for an answer of the user. `tokens` counts its whole session.
+    """
+
+    id: str
+    name: str
+    parent: str
+    depth: int
+    task: str
+    status: AgentStatus
+    role: str = ""
+    model: str = ""
+    message: str | None = None
+    activity: str = ""
+    is_waiting: bool = False
+    tokens: int = 0
+
+    @property
+    def title(self) -> str:
+        """What people call it: `agent-1`, `agent explorer-1`."""
+        return self.name if self.name.startswith("agent-") else f"agent {self.name}"
+
+    @property
+    def is_at_work(self) -> bool:
+        return self.status in AT_WORK
+
+
+def status_payload(status: AgentStatus, message: str | None) -> str | dict[str, Any]:
+    """A status as the model reads it: a word, or an object with what the agent said last or why it failed."""
+    return {status: message} if status in ("completed", "errored") else status
+
+
+class LiveProcess(Value):
+    """`id` is the session ID the model knows it by; `outside` says that no sandbox holds it.
+
+    `tail` is the end of what it has printed, 2,000 characters at most. `agent` is what the agent is called that has
+    started it, "" for a command of the session's own.
+    """
+
+    id: int
+    command: str
+    cwd: Path
+    seconds: float
+    tty: bool
+    outside: bool
+    tail: str
+    agent: str = ""
+
+
+class FactSection(NamedTuple):
+    """A part of a page: a heading, and rows of a name and what is said of it."""
+
+    heading: str
+    rows: tuple[tuple[str, str], ...]
+
+
+# In the order they are shown. `host` is what else the program says: permissions, environment, notes, summaries.
+ContextSectionName: TypeAlias = Literal[
+    "base", "tools", "skills_list", "injected_skills", "agents_md", "host", "messages", "calls", "outputs", "reasoning"
+]
+
+
+class ContextSection(Value):
+    name: ContextSectionName
+    tokens: int
+
+
+class ContextUse(Value):
+    """Tokens the next request takes; the sections add up to `total`, and those of nothing are left out.
+
+    `measured` says that the total is the provider's count of the last answer plus an estimate of what came since;
+    else it is an estimate as a whole. How the total splits is always one. The history is compacted from
+    `compacted_at` on. `window` is None where the model's is not known.
+    """
+
+    sections: tuple[ContextSection, ...]
+    total: int
+    window: int | None
+    compacted_at: int | None
+    measured: bool

@@ -1,0 +1,326 @@
+"""Runs git to read repositories, and so that it starts nothing on their behalf.
+
+A repository's own files name programs that git runs (filters, helpers of remotes, hooks, pagers), and repositories come
+from anywhere. So all of that is switched off, and git runs in the sandbox, where it can write nothing and has no
+network; where no sandbox works, it runs with all of that switched off. Blocks: for a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from codex_py.core.git_checkout import GitDirectories, git_directories
+from codex_py.errors import UserError
+from codex_py.paths import is_directory, real_path
+from codex_py.programs import ProgramFinder, program_finder
+from codex_py.protocol.policy import (
+    MAX_STARTS,
+    DangerFullAccess,
+    ReadOnly,
+    SandboxPolicy,
+    WorkspaceWrite,
+    extra_roots,
+    never_began,
+)
+from codex_py.sandbox.command import Sandbox, SandboxUnavailable, Wrapped
+from codex_py.sandbox.git_settings import included_files
+from codex_py.sandbox.policy import is_writable
+from codex_py.text.sanitize import sanitize_line
+
+_SECONDS: Final = 20.0
+_MAX_REASON: Final = 300
+# What of a repository or a user would run something, or lead git to do more than it is asked for.
+SWITCHED_OFF: Final = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.pager": "cat",
+    "core.editor": "false",
+    "core.askPass": "",
+    "core.alternateRefsCommand": "",
+    "diff.external": "",
+    "diff.submodule": "short",
+    "diff.relative": "false",
+    "log.showSignature": "false",
+    "gpg.program": "false",
+    "gpg.openpgp.program": "false",
+    "gpg.x509.program": "false",
+    "gpg.ssh.program": "false",
+    "status.submoduleSummary": "false",
+    "submodule.recurse": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "color.ui": "false",
+    # No directory of the workspace, where commands may write, passes for a repository by what lies in it.
+    "safe.bareRepository": "explicit",
+}
+_NO_NETWORK: Final = {
+    "core.sshCommand": "false",
+    "core.gitProxy": "",
+    "credential.helper": "",
+    "protocol.allow": "never",
+}
+_ENV: Final = {
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_PAGER": "cat",
+    "GIT_SSH_COMMAND": "false",
+    "LC_ALL": "C",
+}
+_PASSED_ENV: Final = frozenset(
+    ("GIT_CEILING_DIRECTORIES", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM")
+)
+# Settings with a name of their own in them: these are looked up, and each is switched off by its name.
+_NAMED: Final = re.compile(r"(filter\..*\.)(?:clean|smudge|process|required)|(remote\..*\.)promisor", re.DOTALL)
+# Commands may make the repository of a submodule, or put another one in its place.
+_NO_SUBMODULES: Final = "--ignore-submodules=all"
+_OPTIONS: Final = {
+    "diff": ("--no-color", "--no-ext-diff", "--no-textconv", _NO_SUBMODULES),
+    "log": ("--no-color", "--no-ext-diff", "--no-textconv", "--no-show-signature"),
+    "status": (_NO_SUBMODULES,),
+}
+_NOT_A_FILE: Final = "is not a regular file"
+_READ_FIRST: Final = (
+    *("HEAD", "config", "config.worktree", "commondir", "index", "packed-refs", "shallow"),
+    *("info/exclude", "info/attributes", "info/sparse-checkout", "objects/info/alternates"),
+)
+# git reads these in every directory of a working tree.
+_READ_ANYWHERE: Final = (".gitignore", ".gitattributes")
+_LOOK_SECONDS: Final = 0.5
+
+
+class NotARepository(UserError):
+    """There is no repository around the directory."""
+
+
+class GitOutput(NamedTuple):
+    """What a git that has run gave."""
+
+    status: int
+    out: bytes
+    complaint: str
+
+
+class GitReader:
+    """Asks git about the repository around `cwd`. `env` is the user's own environment.
+
+    git itself is not taken from a directory that commands may write under `policy`. `sandbox` is that of this machine.
+    """
+
+    def __init__(
+        self,
+        cwd: Path,
+        env: Mapping[str, str],
+        policy: SandboxPolicy | None = None,
+        *,
+        sandbox: Sandbox | None = None,
+    ) -> None:
+        self.cwd = cwd
+        self._env = env
+        self._policy = policy or WorkspaceWrite()
+        self._programs = program_finder(env, cwd, extra_roots(policy) if policy else ())
+        # The program that sets the sandbox up is one of ours too.
+        self._sandbox = sandbox or Sandbox.detect({**env, "PATH": self._programs.trusted_path()})
+
+    @cached_property
+    def root(self) -> Path | None:
+        """The directory with the repository's `.git`; None outside of a repository.
+
+        Raises `UserError` where git would wait for ever, or fail without saying at what.
+        """
+        found = git_directories(self.cwd)
+        if found is None:
+            return None
+        for path in dict.fromkeys(directory / name for directory in (found.own, found.common) for name in _READ_FIRST):
+            if _is_odd(path):
+                raise UserError(f"git is not asked about `{found.root}`: `{path}` {_NOT_A_FILE}")
+        for top, names in ((found.own / "refs", ()), (found.common / "refs", ()), (found.root, _READ_ANYWHERE)):
+            if (path := _find_blocking(top, names)) is not None:
+                raise UserError(f"git is not asked about `{found.root}`: `{path}` {_NOT_A_FILE}")
+        self._check_included(found)
+        return found.root
+
+    def _check_included(self, found: GitDirectories) -> None:
+        """Raise `UserError` for a file that the configuration includes and that git must not read."""
+        directories = dict.fromkeys((found.own, found.common))
+        included = dict.fromkeys(path for directory in directories for path in included_files(directory, self._env))
+        if not included or isinstance(self._policy, DangerFullAccess):
+            return
+        roots = self._sandbox.roots(self._policy, self.cwd)
+        shortfall = self._sandbox.shortfall(self._policy, self.cwd)
+        for path in included:
+            real = Path(real_path(path))
+            if _is_odd(path):
+                reason = _NOT_A_FILE
+            elif is_writable(real, roots) or (shortfall and any(root.path in real.parents for root in roots)):
+                reason = "which its configuration includes, can be written by commands"
+            else:
+                continue
+            raise UserError(f"git is not asked about `{found.root}`: `{path}` {reason}")
+
+    def ask(self, command: str, *arguments: str) -> GitOutput:
+        """Run one of git's commands at the top of the repository, with the options that keep it from running others.
+
+        Raises `UserError` outside of a repository, when git cannot be run as it should be, or takes too long.
+        """
+        if self.root is None:
+            raise NotARepository(f"`{self.cwd}` is not in a git repository")
+        return self._run(self._named_off, [command, *_OPTIONS.get(command, ()), *arguments])
+
+    def lines(self, *arguments: str, separator: str = "\n") -> list[str]:
+        """What git prints, in pieces without the empty ones; none where it fails, and outside of a repository.
+
+        Otherwise raises `UserError` as `ask` does.
+        """
+        if self.root is None:
+            return []
+        found = self.ask(*arguments)
+        text = "" if found.status else found.out.decode("utf-8", "surrogateescape")
+        return [piece for piece in text.split(separator) if piece]
+
+    @cached_property
+    def _named_off(self) -> Mapping[str, str]:
+        listed = self._run({}, ["config", "--list", "--name-only", "-z"])
+        if listed.status:
+            raise UserError(f"cannot read the settings of git: {listed.complaint}")
+        return switched_off(listed.out)
+
+    def _run(self, more: Mapping[str, str], arguments: Sequence[str]) -> GitOutput:
+        root = self.root
+        assert root is not None  # nobody asks outside of a repository
+        # Whatever `core.worktree` says.
+        env = git_env(self._env, self._programs, {**_ENV, "GIT_WORK_TREE": str(root)})
+        settings = {**SWITCHED_OFF, **_NO_NETWORK, **more}
+        argv = git_argv(self._programs, [*settings_argv(settings), *arguments])
+        output = GitOutput(1, b"", "")
+        for _ in range(MAX_STARTS):
+            try:
+                wrapped = self._sandbox.wrap(argv, policy=ReadOnly(), cwd=root, workdir=root)
+            except SandboxUnavailable:
+                wrapped = Wrapped(tuple(argv), {})
+            try:
+                output = run_git(wrapped, root, {**env, **wrapped.env}, seconds=_SECONDS)
+                if not never_began(output.status, wrapped.has_begun):
+                    return output
+            finally:
+                wrapped.cleanup()
+        raise UserError(f"cannot run git: {output.complaint}")
+
+
+def git_env(env: Mapping[str, str], programs: ProgramFinder, own: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a git of ours: nothing in it leads git elsewhere, or to programs that commands may write."""
+    passed = {name: value for name, value in env.items() if not name.startswith("GIT_") or name in _PASSED_ENV}
+    return {**passed, "PATH": programs.trusted_path(), **own}
+
+
+def git_argv(programs: ProgramFinder, arguments: Sequence[str]) -> list[str]:
+    """git with arguments. Raises `UserError` where there is none that may run."""
+    git = programs.find("git")
+    if git is None:
+        passed_over = programs.find_untrusted("git")
+        if passed_over is not None:
+            raise UserError(f"`git` is not started: it is `{passed_over}`, which commands of the model may write")
+        raise UserError("`git` is not on this machine", hint="install it")
+    return [git, "--no-pager", *arguments]
+
+
+def settings_argv(settings: Mapping[str, str]) -> list[str]:
+    """The options that put settings in place of those of any file."""
+    return [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+
+
+def switched_off(names: bytes) -> dict[str, str]:
+    """What switches off the settings among these names (of `git config --list --name-only -z`) that run something.
+
+    Raises `UserError` for one that cannot be switched off.
+    """
+    off: dict[str, str] = {}
+    for name in names.decode("utf-8", "surrogateescape").split("\0"):
+        found = _NAMED.fullmatch(name)
+        if found is None:
+            continue
+        if "=" in name:
+            raise UserError(f"git is not run: its setting `{sanitize_line(name)[:80]}` cannot be switched off")
+        if found[1]:
+            off |= {f"{found[1]}{key}": "" for key in ("clean", "smudge", "process")}
+            off[f"{found[1]}required"] = "false"
+        else:
+            off[name] = "false"
+    return off
+
+
+def run_git(wrapped: Wrapped, cwd: Path, env: Mapping[str, str], *, seconds: float) -> GitOutput:
+    """Run a git to its end. Raises `UserError` when it cannot be started or does not end in time."""
+    pipe = subprocess.PIPE
+    try:
+        # In a group of its own: what git starts holds its pipes, and ends with it.
+        git = subprocess.Popen(
+            wrapped.argv,
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            pass_fds=wrapped.fds,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UserError(f"cannot run git: {reason.lower()}") from error
+    finally:
+        wrapped.release()
+    with git:
+        try:
+            out, err = git.communicate(timeout=seconds)
+        except BaseException as error:
+            os.killpg(git.pid, signal.SIGKILL)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            raise UserError(f"git took longer than {seconds:g} s") from None
+    return GitOutput(git.returncode, out, _reason(os.fsdecode(err)))
+
+
+def _reason(stderr: str) -> str:
+    lines = stderr.strip().splitlines() or ["no reason"]
+    fatal = next((line for line in lines if line.startswith("fatal: ")), lines[-1])
+    return sanitize_line(fatal.removeprefix("fatal: "))[:_MAX_REASON]
+
+
+def _find_blocking(top: Path, names: Sequence[str]) -> Path | None:
+    """Something below with one of these names, or any name, at which git would wait for ever, such as a named pipe.
+
+    Looks for half a second at most: of what lies deeper, git is stopped when its time is over.
+    """
+    until = time.monotonic() + _LOOK_SECONDS
+    directories = [str(top)]
+    while directories and time.monotonic() < until:
+        try:
+            entries = list(os.scandir(directories.pop()))
+        except (OSError, ValueError):
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                directories.append(entry.path)
+            elif (not names or entry.name in names) and not entry.is_file(follow_symlinks=False):
+                path = Path(entry.path)
+                if _is_odd(path) and not is_directory(path):
+                    return path
+    return None
+
+
+def _is_odd(path: Path) -> bool:
+    """Whether something lies there that is no file: git fails at it, or waits for what never comes."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,134 @@
+"""Running the hooks of an event by hand: with a made-up input, outside of any session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from codex_py.config.load import LoadedConfig
+from codex_py.core.command_env import environment_rules
+from codex_py.core.hook_runner import due_about, due_at, hook_sandbox
+from codex_py.core.hook_sources import FoundHooks
+from codex_py.core.sandbox_policy import choose_policy
+from codex_py.hooks.answer import HookVerdict, combined
+from codex_py.hooks.engine import HookEngine, HookExecution, Tried
+from codex_py.hooks.schema import MOMENTS
+from codex_py.process.env import tool_environment
+from codex_py.programs import program_finder
+from codex_py.protocol.encoding import decode_json, encode_json
+from codex_py.protocol.items import ToolCall
+from codex_py.protocol.policy import extra_roots
+from codex_py.tools.hook_calls import HookToolCall, hook_calls_of
+
+_SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "UserPromptSubmit": {"prompt": "say hello"},
+    "SessionStart": {"source": "startup"},
+    "SessionEnd": {"reason": "other"},
+    "Stop": {"stop_hook_active": False, "last_assistant_message": "done"},
+    "SubagentStart": {"agent_id": "test", "agent_type": "default"},
+    "SubagentStop": {
+        "agent_id": "test",
+        "agent_type": "default",
+        "stop_hook_active": False,
+        "last_assistant_message": "done",
+        "agent_transcript_path": None,
+    },
+    "PreCompact": {"trigger": "manual", "custom_instructions": ""},
+    "PostCompact": {"trigger": "manual", "compact_summary": "a summary"},
+    "Notification": {"notification_type": "permission_prompt", "message": "a test", "title": "codex-py"},
+    "Setup": {"trigger": "init"},
+    "TeammateIdle": {"teammate_name": "agent-1", "team_name": "test", "stop_hook_active": False},
+    "TaskCompleted": {"task_id": "a step", "task_subject": "a step", "task_description": "a step"},
+    "SkillUse": {"skill_name": "test", "skill_scope": "user", "skill_path": "/test/SKILL.md", "kind": "explicit"},
+}
+
+
+class HookCheck(NamedTuple):
+    """What was tried, with the input of each hook that ran, and what the hooks say together."""
+
+    tried: Sequence[Tried]
+    inputs: Sequence[Mapping[str, Any]]
+    verdict: HookVerdict
+
+
+class HookCheckContext(NamedTuple):
+    """Where hooks are checked: CODEX_HOME, the directory, and the environment of the user."""
+
+    home: Path
+    cwd: Path
+    env: Mapping[str, str]
+
+
+class HookSample(NamedTuple):
+    """Sample input for hooks: the name of a tool as hooks know it, with a command or a file, and any `fields`."""
+
+    tool: str
+    command: str
+    file: str
+    fields: Mapping[str, Any]
+
+
+async def try_hooks(
+    loaded: LoadedConfig,
+    found: FoundHooks,
+    event: str,
+    *,
+    context: HookCheckContext,
+    sample: HookSample,
+) -> HookCheck:
+    """Run the hooks of a moment as a session would."""
+    home, cwd, env = context
+    engine = HookEngine(found.hooks, found)
+    if MOMENTS[event].subject == "tool_name":
+        fails = event == "PostToolUseFailure"
+        about: dict[str, Any] = {"tool_use_id": "test"}
+        if event.startswith("Post"):
+            outcome = {"success": not fails, "exit_code": int(fails), "output": "", "stdout": "", "stderr": ""}
+            about |= {"tool_response": outcome}
+        if fails:
+            about |= {"error": "Exit code 1\n", "is_interrupt": False}
+        due = due_about(engine, event, _hook_calls(sample, cwd), {**about, **sample.fields})
+    else:
+        due = due_at(engine, event, {**_SAMPLES[event], **sample.fields})
+    shared = {
+        "session_id": "test",
+        "transcript_path": None,
+        "cwd": str(cwd),
+        "permission_mode": "default",
+        "model": loaded.config.model or "",
+    }
+    policy, hook_env = choose_policy(loaded), _environment(loaded, env)
+    sandbox = hook_sandbox(loaded, home=home, env=env)(policy, cwd)
+    execution = HookExecution(
+        cwd=cwd,
+        project=found.project,
+        env=hook_env,
+        confine=sandbox.confine,
+        may_write=sandbox.may_write,
+        programs=program_finder(hook_env, cwd, (found.project, *extra_roots(policy))),
+    )
+    tried = await engine.try_all(due, shared, execution)
+    verdict = combined([(attempt.hook, attempt.answer) for attempt in tried])
+    return HookCheck(tried, [decode_json(attempt.payload) for attempt in tried], verdict)
+
+
+def _hook_calls(sample: HookSample, cwd: Path) -> Sequence[HookToolCall]:
+    match sample.tool:
+        case "Bash" | "exec_command" | "shell":
+            arguments = encode_json({"cmd": sample.command}).decode()
+            return hook_calls_of(ToolCall("test", "exec_command", arguments), cwd)
+        case "Edit" | "Write" | "MultiEdit" | "apply_patch":
+            patch = f"*** Begin Patch\n*** Add File: {sample.file}\n+hello\n*** End Patch\n"
+            return hook_calls_of(ToolCall("test", "apply_patch", patch, custom=True), cwd)
+        case tool:
+            return hook_calls_of(ToolCall("test", tool, "{}"), cwd)
+
+
+def _environment(loaded: LoadedConfig, env: Mapping[str, str]) -> dict[str, str]:
+    keys = [record.env_key for record in loaded.config.model_providers.values()]
+    return tool_environment(
+        env,
+        environment_rules(loaded.config),
+        secrets=frozenset(filter(None, ["OPENAI_API_KEY", "CODEX_API_KEY", *keys])),
+    )

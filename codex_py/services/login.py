@@ -1,0 +1,104 @@
+"""The login of this machine: who is signed in, without anything secret, storing a key, and signing out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from codex_py.auth.find_credentials import KEY_ENV_NAMES, check_key, stored_credentials
+from codex_py.auth.login_store import LoginStore, locked_login, open_store
+from codex_py.auth.login_tokens import account_of, key_login, stored_tokens
+from codex_py.auth.oauth import issuer_of, revoke_token
+from codex_py.config.schema import Config
+from codex_py.core.model_setup import login_rules
+from codex_py.errors import ModelError, UserError
+from codex_py.model.providers import resolve_provider
+
+
+class LoginStatus(NamedTuple):
+    """`kind` is None for nobody; of a ChatGPT login the e-mail address and the plan are known, or empty.
+
+    `is_needed` says that the provider takes no requests without a login of OpenAI.
+    """
+
+    method: Literal["key", "chatgpt"] | None
+    email: str = ""
+    plan: str = ""
+    is_needed: bool = True
+
+
+def login_status(config: Config, *, env: Mapping[str, str], home: Path) -> LoginStatus:
+    """The login that the configured provider would be asked with. Raises `UserError` for one that cannot be read."""
+    provider = resolve_provider(
+        config.model_provider, configured=config.model_providers, env=env, openai_base_url=config.openai_base_url
+    )
+    if not provider.needs_key:
+        return LoginStatus(None, is_needed=False)
+    rules = login_rules(config)
+    if rules.method != "chatgpt" and any(env.get(name, "").strip() for name in KEY_ENV_NAMES):
+        return LoginStatus("key")
+    store = open_store(rules.store, home)
+    stored = store.load()
+    found = stored_credentials(stored, store.where, rules)
+    if found is None:
+        return LoginStatus(None)
+    if not found.is_chatgpt:
+        return LoginStatus("key")
+    tokens = stored_tokens(stored)
+    account = account_of((tokens.identity or tokens.access) if tokens else "")
+    return LoginStatus("chatgpt", account.email, account.plan)
+
+
+async def keep_key(config: Config, key: str, *, home: Path) -> None:
+    """Keep an API key as the login. Raises `UserError` for what is none, and where none may be used."""
+    rules = login_rules(config)
+    if rules.method == "chatgpt":
+        raise UserError("only a ChatGPT login may be used here (`forced_login_method`)")
+    checked = check_key(key, "the request")
+    if not checked:
+        raise UserError("the API key is empty")
+    store = open_store(rules.store, home)
+    async with locked_login(home):
+        await asyncio.to_thread(store.save, key_login(checked))
+
+
+async def forget_login(store: LoginStore, *, home: Path, env: Mapping[str, str]) -> tuple[bool, str | None]:
+    """Remove the stored login, and revoke one of ChatGPT, so that no copy of it works.
+
+    Gives back whether there was one, and what its issuer said to that when it did not agree.
+    """
+    async with locked_login(home):
+        warning = await _revoke(_stored(store), env)
+        was_there = await asyncio.to_thread(store.remove)
+    return was_there, warning
+
+
+def login_store(config: Config, home: Path) -> LoginStore:
+    """Where the login is kept by the settings."""
+    return open_store(login_rules(config).store, home)
+
+
+def _stored(store: LoginStore) -> Mapping[str, Any]:
+    try:
+        return store.load()
+    except UserError:
+        # Broken, and about to be removed.
+        return {}
+
+
+async def _revoke(stored: Mapping[str, Any], env: Mapping[str, str]) -> str | None:
+    """Ask the issuer to end the login; gives back what went wrong."""
+    tokens = stored_tokens(stored)
+    if tokens is None or stored.get("auth_mode") == "apikey":
+        return None
+    try:
+        issuer = issuer_of(stored, env)
+        if tokens.refresh:
+            await revoke_token(issuer, tokens.refresh, token_type="refresh_token")
+        else:
+            await revoke_token(issuer, tokens.access, token_type="access_token")
+    except (ModelError, UserError) as error:
+        return f"warning: {error}; it is forgotten here, and ends by itself or at the issuer"
+    return None

@@ -1,0 +1,141 @@
+"""The status of a session and of its MCP servers, as sections of names and facts."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import urlsplit
+
+from codex_py import __version__
+from codex_py.config.load import LoadedConfig
+from codex_py.core.session import Session
+from codex_py.paths import short_path
+from codex_py.protocol.encoding import as_list, as_object
+from codex_py.protocol.policy import approval_name, describe_sandbox
+from codex_py.protocol.status import FactSection
+from codex_py.protocol.usage import TokenUsage
+from codex_py.text.credentials import masked_words
+
+if TYPE_CHECKING:
+    from codex_py.core.session_mcp import ServerState, SessionMcp
+
+
+_MAX_SERVERS: Final = 200
+
+
+def status_sections(
+    session: Session, loaded: LoadedConfig, *, usage: TokenUsage, branch: str, user_home: str
+) -> tuple[FactSection, ...]:
+    """What the session is, what it may do, what it has used; `usage` is that of the whole session."""
+    return (
+        FactSection(f"codex-py {__version__}", tuple(_about_session(session, loaded, branch, user_home))),
+        FactSection("Allowed", tuple(_about_policies(session))),
+        FactSection("Used", tuple(_about_use(session, usage))),
+        FactSection("Settings", tuple(_about_settings(loaded, user_home))),
+    )
+
+
+def mcp_sections(loaded: LoadedConfig, servers: SessionMcp | None = None) -> tuple[FactSection, ...]:
+    """The MCP servers of the configuration, how those of the session are, and those a project would bring.
+
+    Values of variables are not told.
+    """
+    states = {state.server.name: _standing(state) for state in servers.connections.states} if servers else {}
+    own = tuple(_about_server(name, server, states.pop(name, "")) for name, server in _some(loaded.config.mcp_servers))
+    waiting = {name: entry for name, entry in loaded.project_mcp_servers.items() if name not in states}
+    own += tuple(states.items())
+    project = tuple(_about_server(name, as_object(server), "") for name, server in _some(waiting))
+    none = (("", "none; add one under `[mcp_servers.<name>]` in config.toml"),)
+    sections = [FactSection("MCP servers", own or none)]
+    if project:
+        sections.append(FactSection("Offered by this project, not started", project))
+    return tuple(sections)
+
+
+def _about_session(session: Session, loaded: LoadedConfig, branch: str, user_home: str) -> Iterator[tuple[str, str]]:
+    settings = session.settings
+    effort = f", effort {settings.model.effort}" if settings.model.effort else ""
+    yield "model", f"{settings.model.model}{effort} ({loaded.config.model_provider})"
+    yield "folder", short_path(settings.cwd, user_home) + (f" on {branch}" if branch else "")
+    yield "trust", loaded.trust
+    yield "session", session.thread_id
+
+
+def _about_policies(session: Session) -> Iterator[tuple[str, str]]:
+    settings = session.settings
+    yield "sandbox", describe_sandbox(settings.sandbox_policy)
+    yield "approvals", approval_name(settings.approval)
+    if settings.plan:
+        yield "plan mode", "on: nothing is written until you accept a plan"
+
+
+def _about_use(session: Session, usage: TokenUsage) -> Iterator[tuple[str, str]]:
+    use = session.context_use()
+    about = "" if use.measured else "≈ "
+    yield "tokens", usage.in_words()
+    if session.agents.is_used and (agents := session.agents.states()):
+        yield "agents", f"{len(agents)}, with {sum(agent.tokens for agent in agents):,} tokens of their own"
+    if use.window:
+        left = max(0, use.window - use.total) / use.window
+        yield "context", f"{about}{use.total:,} of {use.window:,} tokens, {left:.0%} left"
+    else:
+        yield "context", f"{about}{use.total:,} tokens"
+    if changed := len(session.files_changed()):
+        yield "files", f"{changed} changed by patches"
+    if running := len(session.processes()):
+        yield "running", f"{running} in the background; `/ps` shows them"
+
+
+def _about_settings(loaded: LoadedConfig, user_home: str) -> Iterator[tuple[str, str]]:
+    for layer in loaded.layers:
+        if layer.path is not None:
+            yield layer.layer_type, short_path(layer.path, user_home)
+    for warning in loaded.warnings:
+        yield "warning", warning
+
+
+def _some(servers: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return list(servers.items())[:_MAX_SERVERS]
+
+
+def _standing(state: ServerState) -> str:
+    if state.failure is not None:
+        return f"failed: {state.failure}"
+    known = state.live or state.catalog
+    running = "runs" if state.live is not None else "starts" if state.up is not None else "not started yet"
+    if known is None:
+        return running
+    prompts = [_counted(len(known.prompts), "prompt")] if known.prompts else []
+    return ", ".join([running, _counted(len(known.tools), "tool"), *prompts])
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _about_server(name: str, server: Mapping[str, Any], standing: str) -> tuple[str, str]:
+    command, url = server.get("command"), server.get("url")
+    words = [command] if isinstance(command, str) and command else []
+    target = _address(url) if isinstance(url, str) else shlex.join(words + masked_words(_texts(server.get("args"))))
+    facts = [standing, target, "" if server.get("enabled", True) else "switched off"]
+    env_names = [*as_object(server.get("env")), *_texts(server.get("env_vars"))]
+    if env_names:
+        facts.append(f"gets {', '.join(env_names)}")
+    return name, " · ".join(filter(None, facts))
+
+
+def _texts(value: object) -> list[str]:
+    """The texts of a list, as the configuration or a file has it."""
+    several = cast("tuple[object, ...]", value) if isinstance(value, tuple) else as_list(value)
+    return [text for text in several if isinstance(text, str)]
+
+
+def _address(url: str) -> str:
+    """An address without what may be a secret in it."""
+    try:
+        pieces = urlsplit(url)
+    except ValueError:
+        return "an address that makes no sense"
+    more = "?…" if pieces.query else ""
+    return f"{pieces.scheme}://{pieces.netloc.rpartition('@')[2]}{pieces.path}{more}"

@@ -1,0 +1,193 @@
+"""Runs one command of a client in the sandbox that the model's commands have, without a session."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from codex_py.config.load import LoadedConfig
+from codex_py.core.command_env import command_env, key_names
+from codex_py.core.sandbox_policy import choose_policy
+from codex_py.core.session_sandbox import make_sandbox
+from codex_py.errors import ToolError, UserError
+from codex_py.protocol.policy import MAX_STARTS, SandboxPolicy, never_began
+from codex_py.protocol.value import Value
+from codex_py.sandbox.command import Sandbox
+from codex_py.sandbox.wrapped import Wrapped
+
+Stream: TypeAlias = Literal["stdout", "stderr"]
+
+# What `timeout` says of a command that it has stopped.
+_TIMED_OUT: Final = 124
+_CHUNK: Final = 1 << 16
+_LEFT_SECONDS: Final = 1.0
+
+
+class SandboxCommand(Value):
+    """`argv` is run as it is, by no shell. Without a `policy` that of a session in `cwd` holds.
+
+    `env` changes the environment that commands get; None takes a variable away. `seconds` is None for no limit.
+    `cap` bounds what is kept of each stream, in bytes. With `typed` it can be written to.
+    """
+
+    argv: tuple[str, ...]
+    cwd: Path
+    policy: SandboxPolicy | None = None
+    env: Mapping[str, str | None] = {}
+    seconds: float | None = 10.0
+    cap: int | None = 1024 * 1024
+    typed: bool = False
+
+
+class CommandResult(NamedTuple):
+    """`exit_code` is 128+n after signal n, and 124 for a command that took too long."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+
+
+class SingleCommand:
+    """A command that is being run. `hear` is given what it prints, up to the cap, and whether that is all of it."""
+
+    def __init__(
+        self, loaded: LoadedConfig, request: SandboxCommand, hear: Callable[[Stream, bytes, bool], None] | None = None
+    ) -> None:
+        self._loaded = loaded
+        self._request = request
+        self._hear = hear
+        self._process: asyncio.subprocess.Process | None = None
+        self._is_stopped = False
+        self._begun = asyncio.Event()
+
+    def stop(self) -> None:
+        """Kill it, or do not even start it."""
+        self._is_stopped = True
+        self._kill()
+
+    def _kill(self) -> None:
+        process = self._process
+        if process is not None and process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    async def write(self, content: bytes, *, end: bool) -> None:
+        """Write to its standard input, and close that at the `end`. Raises `UserError` for one that takes nothing."""
+        await self._begun.wait()
+        pipe = self._process.stdin if self._process is not None else None
+        if pipe is None or pipe.is_closing():
+            raise UserError("the command takes no input")
+        with suppress(ConnectionError):
+            pipe.write(content)
+            await pipe.drain()
+            if end:
+                pipe.close()
+
+    async def run(self, home: Path, env: Mapping[str, str]) -> CommandResult:
+        """Run it to its end. Raises `UserError` when it cannot be started."""
+        sandbox = make_sandbox(self._loaded, home=home, env=env)
+        starts = 0
+        while True:
+            starts += 1
+            result, again = await self._run_once(sandbox, env)
+            if self._is_stopped or not again or starts == MAX_STARTS:
+                return result
+
+    async def _run_once(self, sandbox: Sandbox, env: Mapping[str, str]) -> tuple[CommandResult, bool]:
+        """How it ended, and whether that was only its sandbox, which could not be set up."""
+        try:
+            wrapped = await asyncio.to_thread(self._wrap, sandbox)
+        except UserError:
+            self._begun.set()
+            raise
+        try:
+            await self._start(wrapped, env)
+            result = await self._outcome()
+            return result, never_began(result.exit_code, wrapped.has_begun)
+        finally:
+            self._begun.set()
+            self._kill()
+            if self._process is not None:
+                await _wait_briefly(self._process)
+            await asyncio.to_thread(wrapped.cleanup)
+
+    def _wrap(self, sandbox: Sandbox) -> Wrapped:
+        request, loaded = self._request, self._loaded
+        policy = choose_policy(loaded) if request.policy is None else request.policy
+        try:
+            return sandbox.wrap(request.argv, policy=policy, cwd=request.cwd, workdir=request.cwd)
+        except ToolError as error:
+            raise UserError(str(error)) from error
+
+    async def _start(self, wrapped: Wrapped, env: Mapping[str, str]) -> None:
+        config = self._loaded.config
+        base = {**command_env(config, env, key_names(config), {}), **wrapped.env}
+        changed = {**base, **self._request.env}
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *wrapped.argv,
+                cwd=self._request.cwd,
+                env={name: value for name, value in changed.items() if value is not None},
+                stdin=asyncio.subprocess.PIPE if self._request.typed else asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                pass_fds=wrapped.fds,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise UserError(f"cannot run `{self._request.argv[0][:200]}`: {reason.lower()}") from error
+        finally:
+            wrapped.release()
+        self._begun.set()
+        if self._is_stopped:
+            self.stop()
+
+    async def _outcome(self) -> CommandResult:
+        process = self._process
+        assert process is not None and process.stdout is not None and process.stderr is not None
+        captured: dict[Stream, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
+        reading = asyncio.gather(
+            self._collect("stdout", process.stdout, captured["stdout"]),
+            self._collect("stderr", process.stderr, captured["stderr"]),
+        )
+        timed_out = False
+        try:
+            async with asyncio.timeout(self._request.seconds):
+                await process.wait()
+        except TimeoutError:
+            timed_out = True
+            self._kill()
+            await _wait_briefly(process)
+        finally:
+            # What it has left running may hold its output open for ever.
+            await asyncio.wait([reading], timeout=_LEFT_SECONDS)
+            reading.cancel()
+        code = process.returncode or 0
+        exit_code = _TIMED_OUT if timed_out else code if code >= 0 else 128 - code
+        return CommandResult(exit_code, bytes(captured["stdout"]), bytes(captured["stderr"]))
+
+    async def _collect(self, stream: Stream, pipe: asyncio.StreamReader, captured: bytearray) -> None:
+        """Read to the end; what is over the cap is read and dropped."""
+        left = self._request.cap
+        while chunk := await pipe.read(_CHUNK):
+            taken = chunk if left is None else chunk[:left]
+            left = None if left is None else left - len(taken)
+            if not taken:
+                continue
+            if self._hear is None:
+                captured += taken
+            else:
+                self._hear(stream, taken, left == 0)
+
+
+async def _wait_briefly(process: asyncio.subprocess.Process) -> None:
+    """Wait for a process that was killed; one that it has left running may hold its pipes open for ever."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LEFT_SECONDS):
+            await process.wait()

@@ -1,0 +1,105 @@
+"""The skills of a directory as they are on disk: listed, switched on and off, and watched for changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from codex_py.config.entries import SkillSelector, set_skill_rule
+from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.core.model_setup import choose_model, known_facts
+from codex_py.core.skill_sources import skill_rules, skill_sources
+from codex_py.errors import UserError
+from codex_py.model.providers import resolve_provider
+from codex_py.skills.bundled import sync_bundled
+from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.skills.roots import SkillRootsRequest
+from codex_py.skills.service import SkillService
+
+__all__ = ["Skill", "SkillAdmin", "look_at_skills", "named", "switch_skills", "window_for"]
+
+
+class SkillAdmin(NamedTuple):
+    """What there is in one place, under the configuration in force there. `trouble` is about the bundled skills."""
+
+    request: ConfigRequest
+    loaded: LoadedConfig
+    sources: SkillRootsRequest
+    catalog: SkillCatalog
+    trouble: str | None = None
+
+
+def look_at_skills(request: ConfigRequest, *, refresh: bool = False, extra_roots: Sequence[Path] = ()) -> SkillAdmin:
+    """Read configuration and skills as a session would; with `refresh` nothing that is kept of earlier looks counts.
+
+    `extra_roots` are folders of the user's beside those of the configuration.
+    """
+    loaded = load_config(request)
+    sources = skill_sources(loaded, home=request.home, cwd=request.cwd, env=request.env)
+    sources = sources.replace(extra_user_roots=(*sources.extra_user_roots, *extra_roots))
+    trouble = sync_bundled(request.home, enabled=sources.bundled)
+    service = SkillService(request.home / "cache" / "skills")
+    catalog = service.catalog(sources, skill_rules(loaded.config), force_reload=refresh)
+    return SkillAdmin(request, loaded, sources, catalog, trouble)
+
+
+def switch_skills(admin: SkillAdmin, skills: Sequence[Skill], *, enabled: bool, by_path: bool) -> Path:
+    """Switch skills of one name, or the one skill at its path, on or off in the user's `config.toml`; gives it back.
+
+    Raises `UserError` when it cannot be written, and when another layer overrules it.
+    """
+    verb = "enabled" if enabled else "disabled"
+    request = admin.request
+    selector = SkillSelector(path=skills[0].path) if by_path else SkillSelector(name=skills[0].name)
+    file = set_skill_rule(request.home, selector, enabled=enabled, user_home=request.env.get("HOME", ""))
+    after = look_at_skills(request).catalog
+    paths = {skill.canonical_path for skill in skills}
+    left = [skill for skill in after.skills if skill.canonical_path in paths and after.is_enabled(skill) != enabled]
+    if left:
+        raise UserError(
+            f"{named(left)} {'is' if len(left) == 1 else 'are'} not {verb}, although `{file}` says so now",
+            hint="another layer overrules it: see `codex-py config`",
+        )
+    return file
+
+
+def named(skills: Sequence[Skill]) -> str:
+    """Skills of one name, for a message."""
+    name = skills[0].name
+    return f"`{name}` ({skills[0].scope})" if len(skills) == 1 else f"{len(skills)} skills called `{name}`"
+
+
+def window_for(admin: SkillAdmin) -> int | None:
+    """The window of the model a session would ask; None when the provider cannot be used, which is told elsewhere."""
+    config = admin.loaded.config
+    with suppress(UserError):
+        provider = resolve_provider(
+            config.model_provider,
+            configured=config.model_providers,
+            env=admin.request.env,
+            openai_base_url=config.openai_base_url,
+        )
+        facts = known_facts(config, choose_model(config, provider), None)
+        return config.model_context_window or facts.context_window
+    return config.model_context_window
+
+
+class SkillWatch:
+    """Looks when it is asked to. A look that finds nothing new costs one `stat` a file."""
+
+    def __init__(self, home: Path, env: Mapping[str, str]) -> None:
+        self._home = home
+        self._env = env
+        self._service = SkillService(home / "cache" / "skills")
+        self._seen: dict[tuple[Path, tuple[Path, ...]], SkillCatalog] = {}
+
+    def has_changed(self, cwd: Path, loaded: LoadedConfig, extra_roots: Sequence[Path] = ()) -> bool:
+        """Whether what is told of a folder's skills is other than at the look before; at the first one it is not."""
+        sources = skill_sources(loaded, home=self._home, cwd=cwd, env=self._env)
+        sources = sources.replace(extra_user_roots=(*sources.extra_user_roots, *extra_roots))
+        key = (cwd, tuple(extra_roots))
+        before = self._seen.get(key)
+        now = self._seen[key] = self._service.catalog(sources, skill_rules(loaded.config))
+        return before is not None and now != before

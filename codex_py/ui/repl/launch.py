@@ -1,0 +1,67 @@
+"""What a terminal session starts with: the directory, the settings, the first prompt and its host. Cheap to import."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from codex_py.config.load import ConfigRequest, LoadedConfig
+from codex_py.config.tui import Tui
+from codex_py.protocol.value import Value
+
+if TYPE_CHECKING:
+    from codex_py.core.build import ResumeTarget
+    from codex_py.core.session import Session
+
+
+class LaunchContext(Value):
+    """The directory and settings of a terminal session; `request` reads the settings again. `home` is CODEX_HOME."""
+
+    home: Path
+    cwd: Path
+    env: Mapping[str, str]
+    loaded: LoadedConfig
+    tui: Tui
+    request: ConfigRequest
+
+
+class LaunchOptions(Value):
+    """What to begin with. `verb` is `resume` or `fork`: of the `session` that is named, the last one, or one to choose.
+
+    `anywhere` includes the sessions of every directory; a fork leaves at the end of turn `turn`.
+    """
+
+    prompt: str = ""
+    images: tuple[Path, ...] = ()
+    verb: str | None = None
+    session: str | None = None
+    last: bool = False
+    anywhere: bool = False
+    turn: int | None = None
+
+
+class LaunchHost(Protocol):
+    """Who starts this: knows the command line."""
+
+    @property
+    def is_ephemeral(self) -> bool:
+        """Whether no session file is written."""
+        ...
+
+    def read_context(self) -> LaunchContext:
+        """The settings as they are now."""
+        ...
+
+    def use(self, provider: str) -> None:
+        """Ask another provider from now on: `offline`, `ollama` or `lmstudio`."""
+        ...
+
+    def only_look(self) -> None:
+        """Let commands only read from now on, whatever settings and flags say."""
+        ...
+
+    def open(self, launch: LaunchContext, target: ResumeTarget | None) -> AbstractAsyncContextManager[Session]:
+        """A session, closed at the end; raise `UserError` when there can be none."""
+        ...

@@ -1,0 +1,219 @@
+"""Before a session: trust in the directory, how to reach a model, which session to open, and the banner."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from codex_py import __version__
+from codex_py.config.edit import set_value, trust_project
+from codex_py.config.load import LoadedConfig
+from codex_py.config.project import project_files
+from codex_py.core.build import ResumeTarget
+from codex_py.core.session import Session
+from codex_py.errors import UserError
+from codex_py.paths import short_path
+from codex_py.protocol.events import SessionStarted
+from codex_py.render.status import Banner
+from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions
+from codex_py.ui.repl.panels.forms import Form, FormAsker, Option, Sheet, TextLine, needs_text
+from codex_py.ui.repl.panels.sessions import SessionWatcher, choose_session
+from codex_py.ui.repl.slash_command import CommandContext, Destination, OpenSession, Quit
+
+FirstChoice: TypeAlias = Literal["browser", "code", "key", "local", "offline", "quit"]
+
+_MAX_FILES: Final = 4
+
+WELCOME: Final[Sheet[FirstChoice]] = Sheet(
+    title="Welcome to codex-py",
+    subject=(
+        TextLine("A coding agent for your terminal. It needs a model to talk to, and there is no key or login yet."),
+        TextLine("How do you want to begin?"),
+    ),
+    options=(
+        Option("b", "Sign in with ChatGPT", "browser", "opens your browser"),
+        Option("d", "Sign in with a code", "code", "for machines without a browser"),
+        Option("k", "Paste an API key", "key", "kept on this machine, readable by you alone"),
+        Option("l", "Use a local model", "local", "Ollama or LM Studio, on this machine"),
+        Option("o", "Look around offline", "offline", "built-in rules, no AI, nothing leaves this machine"),
+        Option("q", "Quit", "quit"),
+    ),
+    refusal="quit",
+    escape="quit",
+)
+
+_FAR_BROWSER: Final[Option[FirstChoice]] = WELCOME.options[0]._replace(
+    note="shows the address; its browser comes back to this machine"
+)
+
+KEY_FORM: Final = Form(
+    "API key",
+    (TextLine("From https://platform.openai.com/api-keys. It is not shown while you type."),),
+    hidden=True,
+    check=needs_text,
+    enter="keep it",
+)
+
+
+def welcome_sheet(*, over_ssh: bool) -> Sheet[FirstChoice]:
+    """The question how to begin. Over ssh the browser is on another machine, and a code works with it."""
+    if not over_ssh:
+        return WELCOME
+    return WELCOME._replace(options=(_FAR_BROWSER, *WELCOME.options[1:]), default=1)
+
+
+async def ask_for_trust(
+    asker: FormAsker, loaded: LoadedConfig, *, cwd: Path, home: Path, user_home: str
+) -> bool | None:
+    """Whether the user trusts the folder; None when they want to leave. `home` is CODEX_HOME."""
+    return await asker.choose(trust_sheet(loaded, cwd=cwd, home=home, user_home=user_home))
+
+
+def trust_sheet(loaded: LoadedConfig, *, cwd: Path, home: Path, user_home: str) -> Sheet[bool | None]:
+    """The question, with what a yes would allow here; Enter says no at first."""
+    root = loaded.project_root or cwd
+    return Sheet(
+        title="Do you trust this folder?",
+        subject=(TextLine(short_path(root, user_home), "strong"), *_what_it_allows(loaded, cwd, home)),
+        facts=(TextLine("Say yes only if you know who wrote what is in it. Your answer is kept.", "menu.note"),),
+        options=(
+            Option("y", "Yes, trust it", True),
+            Option("n", "No, only look around", False, "commands write nothing, its settings are ignored"),
+            Option("q", "Quit", None),
+        ),
+        refusal=None,
+        escape="quit",
+        default=1,
+    )
+
+
+def _what_it_allows(loaded: LoadedConfig, cwd: Path, home: Path) -> tuple[TextLine, ...]:
+    root = loaded.project_root
+    top = root or cwd
+    lines = ["A yes allows here:"]
+    if loaded.config.sandbox_mode is None:
+        lines.append("• commands write in this folder without asking, inside the sandbox and without network")
+    files = [path.relative_to(top) for path in project_files(cwd, root, home) if path.is_relative_to(top)]
+    if files:
+        shown = ", ".join(map(str, files[:_MAX_FILES])) + (" and more" if len(files) > _MAX_FILES else "")
+        lines.append(f"• its own settings count ({shown}): they choose models and make rules stricter, never looser")
+    else:
+        lines.append("• its own settings (.codex/config.toml) would count; it has none now")
+    lines.append("• MCP servers and hooks that it brings are offered; each is asked about before it runs")
+    return tuple(TextLine(line) for line in lines)
+
+
+RunProgram: TypeAlias = Callable[[Sequence[str]], Awaitable[int]]
+
+_LOGIN: Final = (sys.executable, "-m", "codex_py.cli.main", "login")
+_LOCAL: Final = Sheet(
+    title="Which local server?",
+    subject=(),
+    options=(
+        Option("o", "Ollama", "ollama"),
+        Option("l", "LM Studio", "lmstudio"),
+        Option("b", "Back", ""),
+    ),
+    refusal="",
+)
+
+
+async def settle_trust(asker: FormAsker, host: LaunchHost, launch: LaunchContext) -> LaunchContext | None:
+    """The settings that count once it is known whether the folder is trusted; None when the user wants to leave.
+
+    The answer is stored, so that this is asked once; if it cannot be stored it counts for now.
+    """
+    if launch.loaded.trust != "unknown":
+        return launch
+    answer = await ask_for_trust(
+        asker, launch.loaded, cwd=launch.cwd, home=launch.home, user_home=launch.env.get("HOME", "")
+    )
+    if answer is None:
+        return None
+    if answer:
+        await asyncio.to_thread(trust_project, launch.home, launch.cwd)
+    else:
+        root = launch.loaded.project_root or launch.cwd
+        set_value(launch.home / "config.toml", ("projects", str(root), "trust_level"), "untrusted")
+        host.only_look()
+    return host.read_context()
+
+
+async def reach_a_model(asker: FormAsker, host: LaunchHost, run_program: RunProgram, *, over_ssh: bool) -> bool:
+    """Let the user choose how to reach one, and set that up; False when they want to leave."""
+    while True:
+        match await asker.choose(welcome_sheet(over_ssh=over_ssh)):
+            case "quit":
+                return False
+            case "offline":
+                host.use("offline")
+                return True
+            case "local":
+                if server := await asker.choose(_LOCAL):
+                    host.use(server)
+                    return True
+            case "key":
+                key = await asker.enter(KEY_FORM)
+                if key is not None:
+                    await _save_key(key)
+                    return True
+            case "browser":
+                if await run_program(_LOGIN) == 0:
+                    return True
+            case "code":
+                if await run_program([*_LOGIN, "--device-auth"]) == 0:
+                    return True
+
+
+async def _save_key(key: str) -> None:
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *_LOGIN, "--with-api-key", stdin=pipe, stdout=asyncio.subprocess.DEVNULL, stderr=pipe
+    )
+    _, complaint = await process.communicate(key.encode() + b"\n")
+    if process.returncode:
+        raise UserError(f"the key could not be saved: {complaint.decode(errors='replace').strip()[:500]}")
+
+
+async def first_destination(asker: FormAsker, launch: LaunchContext, options: LaunchOptions) -> Destination:
+    """A new session, the one that is named, the last one, or one the user chooses."""
+    if options.verb is None:
+        return OpenSession()
+    session = options.session
+    if session is None and not options.last:
+        verb: Literal["resume", "fork"] = "fork" if options.verb == "fork" else "resume"
+        home = launch.env.get("HOME", "")
+        session = await choose_session(asker, verb, SessionWatcher(launch.home, launch.cwd, home, time.time()))
+        if session is None:
+            return Quit()
+    anywhere = options.anywhere or not options.last
+    return OpenSession(ResumeTarget(session, anywhere, fork=options.verb == "fork", turn=options.turn))
+
+
+def way_back(session: Session, *, is_ephemeral: bool) -> OpenSession:
+    """Where to go on when the next session cannot be opened: a session without messages is not stored."""
+    if is_ephemeral or not len(session.history):
+        return OpenSession()
+    return OpenSession(ResumeTarget(session.thread_id, any_directory=True))
+
+
+def banner_of(started: SessionStarted, context: CommandContext) -> Banner:
+    """The banner of a session that has begun."""
+    notice = (started.notice,) if started.notice else ()
+    return Banner(
+        version=__version__,
+        model=started.model,
+        provider=started.provider,
+        cwd=started.cwd,
+        sandbox=started.sandbox,
+        approval=started.approval,
+        effort=started.effort,
+        skills=len(context.catalog().enabled()),
+        resumed=started.resumed,
+        warnings=notice,
+        home=Path(context.user_home) if context.user_home else None,
+    )
