@@ -132,8 +132,6 @@ LAZY: Final = {
     ("core/skill_sources.py", "codex_py.plugins.manifests"),
     ("core/mcp_setup.py", "codex_py.skills.dependencies"),
     # Only where a login is kept elsewhere than in its file, or can be renewed.
-    ("auth/find_credentials.py", "codex_py.auth.login_store"),
-    ("auth/find_credentials.py", "codex_py.auth.token_command"),
     ("auth/login_store.py", "keyring"),
     ("core/model_setup.py", "codex_py.auth.renewal"),
     # Only for the back end of ChatGPT logins.

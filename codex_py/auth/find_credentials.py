@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import os
 import re
-import stat
+import select
+import subprocess
+import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from codex_py.auth.login_store import AUTH_FILE, StoreType, open_store, read_login
 from codex_py.errors import LoginNeeded, UserError
 from codex_py.model.credentials import FROM_COMMAND, Credentials
 from codex_py.model.providers import OPENAI_URL, Provider, checked_url
-from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.programs import program_finder
+from codex_py.protocol.encoding import as_object
 from codex_py.protocol.value import Value
 from codex_py.text.credentials import is_secret_name
-from codex_py.text.files import json_reason
 
-StoreType: TypeAlias = Literal["file", "keyring", "auto", "ephemeral"]
 LoginMethod: TypeAlias = Literal["chatgpt", "api"]
 
 KEY_ENV_NAMES: Final = ("CODEX_API_KEY", "OPENAI_API_KEY")
-AUTH_FILE: Final = "auth.json"
 CHATGPT_URL: Final = "https://chatgpt.com/backend-api/codex"
-_MAX_FILE: Final = 1024 * 1024
-MAX_TOKEN: Final = 64 * 1024
+_MAX_TOKEN: Final = 64 * 1024
+# A command that has ended may have left something running that holds its output open.
+_TOKEN_POLL_SECONDS: Final = 0.05
 _HEADER_NAME: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}"
 
 
@@ -108,8 +109,6 @@ def _own_login(provider: Provider, env: Mapping[str, str]) -> Credentials | None
     if token := check_key(provider.bearer_token or "", f"`{setting}.experimental_bearer_token`"):
         return Credentials(token, source="experimental_bearer_token")
     if provider.auth_command:
-        from codex_py.auth.token_command import run_token_command  # the seam: few have such a command
-
         return Credentials(run_token_command(provider, env), source=FROM_COMMAND)
     return None
 
@@ -123,8 +122,6 @@ def _openai_login(provider: Provider, env: Mapping[str, str], home: Path, rules:
         path = home / AUTH_FILE
         login, source = stored_credentials(read_login(path), f"`{path}`", rules), path.name
     else:
-        from codex_py.auth.login_store import open_store  # the seam: few keep it in a keyring
-
         store = open_store(rules.store, home)
         login, source = stored_credentials(store.load(), store.where, rules), store.name
     if login is not None:
@@ -173,49 +170,6 @@ def chatgpt_base(configured: str | None) -> str:
     return url if url.endswith("/codex") else f"{url}/codex"
 
 
-def read_login(path: Path) -> Mapping[str, Any]:
-    """The contents of auth.json, empty when there is none."""
-    try:
-        content = _read_private(path)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise _unreadable(path, str(error.strerror).lower()) from error
-    if len(content) > _MAX_FILE:
-        raise _unreadable(path, "larger than 1 MiB")
-    try:
-        stored = decode_json(content.decode("utf-8-sig"))
-    except ValueError as error:
-        raise _unreadable(path, f"not JSON: {json_reason(error)}") from error
-    if not isinstance(stored, dict):
-        raise _unreadable(path, "not a JSON object")
-    return as_object(cast("object", stored))
-
-
-def _read_private(path: Path) -> bytes:
-    """A file of ours, made private if it is not; cut off a little beyond the size that counts as too large."""
-    # O_NONBLOCK: a named pipe in its place must not stop the program.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise _unreadable(path, "not a regular file")
-        if status.st_mode & 0o077:
-            with suppress(OSError):
-                os.fchmod(descriptor, 0o600)
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(_MAX_FILE + 1)
-    finally:
-        os.close(descriptor)
-
-
-def _unreadable(path: Path, reason: str) -> UserError:
-    return UserError(
-        f"cannot read `{path}`: {reason}",
-        hint="remove it and sign in with `codex-py login`, or set OPENAI_API_KEY",
-    )
-
-
 def check_key(value: str, source: str) -> str:
     """The key without the white space a paste brings along; raises `UserError` for what no header may hold."""
     key = value.strip()
@@ -224,7 +178,7 @@ def check_key(value: str, source: str) -> str:
             f"the key in {source} contains invalid characters",
             hint="copy it again: only visible ASCII characters, no white space inside",
         )
-    if len(key) > MAX_TOKEN:
+    if len(key) > _MAX_TOKEN:
         raise UserError(f"the key in {source} is larger than 64 KiB")
     return key
 
@@ -262,3 +216,71 @@ def _secrets(provider: Provider, headers: Mapping[str, str], login: Credentials)
             found += [value, value.rpartition(" ")[2]]
     found += [value for name, value in provider.query_params.items() if is_secret_name(name)]
     return tuple(dict.fromkeys(value for value in found if value))
+
+
+def run_token_command(provider: Provider, env: Mapping[str, str]) -> str:
+    """Run the provider's token command and give back what it prints; raises `UserError` for anything else.
+
+    The command runs outside the sandbox, and so do the programs it starts: none of them is one that commands may write.
+    At most 64 KiB are read, for as long as `auth_timeout` says.
+    """
+    command = provider.auth_command[0]
+    try:
+        printed, status = _printed_by(provider, env)
+    except TimeoutError:
+        reason = f"no answer within {provider.auth_timeout:g} s"
+    except OSError as error:
+        reason = str(error.strerror or error).lower()
+    except ValueError as error:
+        reason = str(error)
+    else:
+        token = check_key(printed.decode("utf-8", "replace"), f"the output of `{command}`") if status == 0 else ""
+        if token:
+            return token
+        reason = f"it ended with status {status}" if status else "it printed nothing"
+    hint = f"see `model_providers.{provider.id}.auth` in config.toml"
+    raise UserError(f"cannot get a token from `{command}`: {reason}", hint=hint)
+
+
+def _printed_by(provider: Provider, env: Mapping[str, str]) -> tuple[bytes, int]:
+    """What the command prints, and its exit status; raises `TimeoutError`, and `ValueError` for too much."""
+    deadline = time.monotonic() + provider.auth_timeout
+    programs = provider.auth_programs or program_finder(env, Path.cwd())
+    name, *arguments = provider.auth_command
+    process = subprocess.Popen(
+        [programs.find_chosen(name, f"`model_providers.{provider.id}.auth`"), *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=provider.auth_cwd,
+        env={**env, "PATH": programs.trusted_path()},
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            printed = _read(process, process.stdout.fileno(), deadline)
+            return printed, process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError from error
+        finally:
+            # Does nothing to one that has ended.
+            process.kill()
+
+
+def _read(process: subprocess.Popen[bytes], descriptor: int, deadline: float) -> bytes:
+    printed = bytearray()
+    poll = select.poll()
+    poll.register(descriptor)
+    while (left := deadline - time.monotonic()) > 0:
+        has_ended = process.poll() is not None
+        if not poll.poll(min(left, _TOKEN_POLL_SECONDS) * 1000):
+            if has_ended:
+                return bytes(printed)
+            continue
+        chunk = os.read(descriptor, _MAX_TOKEN)
+        printed += chunk
+        if not chunk:
+            return bytes(printed)
+        if len(printed) > _MAX_TOKEN:
+            raise ValueError("it printed more than 64 KiB")
+    raise TimeoutError

@@ -10,21 +10,25 @@ import fcntl
 import hashlib
 import json
 import os
-import secrets
+import stat
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
-from codex_py.auth.find_credentials import AUTH_FILE, StoreType, read_login
 from codex_py.errors import UserError
 from codex_py.paths import draft_of, make_private_dir, open_private
 from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.text.files import json_reason
 
+StoreType: TypeAlias = Literal["file", "keyring", "auto", "ephemeral"]
+
+AUTH_FILE: Final = "auth.json"
 MCP_FILE: Final = "mcp-auth.json"
 # The names that the reference client uses, so that both find the same entry.
 _SERVICES: Final = {AUTH_FILE: "Codex Auth", MCP_FILE: "Codex MCP Credentials"}
+_MAX_FILE: Final = 1024 * 1024
 _LOCK_FILE: Final = "auth.json.lock"
 _LOCK_SECONDS: Final = 45.0
 _LOCK_POLL: Final = 0.05
@@ -93,6 +97,49 @@ async def locked_login(home: Path) -> AsyncGenerator[None, None]:
         os.close(descriptor)
 
 
+def read_login(path: Path) -> Mapping[str, Any]:
+    """The contents of auth.json, empty when there is none."""
+    try:
+        content = _read_private(path)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise _unreadable(path, str(error.strerror).lower()) from error
+    if len(content) > _MAX_FILE:
+        raise _unreadable(path, "larger than 1 MiB")
+    try:
+        stored = decode_json(content.decode("utf-8-sig"))
+    except ValueError as error:
+        raise _unreadable(path, f"not JSON: {json_reason(error)}") from error
+    if not isinstance(stored, dict):
+        raise _unreadable(path, "not a JSON object")
+    return as_object(cast("object", stored))
+
+
+def _read_private(path: Path) -> bytes:
+    """A file of ours, made private if it is not; cut off a little beyond the size that counts as too large."""
+    # O_NONBLOCK: a named pipe in its place must not stop the program.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise _unreadable(path, "not a regular file")
+        if status.st_mode & 0o077:
+            with suppress(OSError):
+                os.fchmod(descriptor, 0o600)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(_MAX_FILE + 1)
+    finally:
+        os.close(descriptor)
+
+
+def _unreadable(path: Path, reason: str) -> UserError:
+    return UserError(
+        f"cannot read `{path}`: {reason}",
+        hint="remove it and sign in with `codex-py login`, or set OPENAI_API_KEY",
+    )
+
+
 class FileStore:
     """A file such as `auth.json` in CODEX_HOME, readable by the user alone, replaced in one step."""
 
@@ -113,7 +160,7 @@ class FileStore:
     def save(self, login: Mapping[str, Any]) -> None:
         # A link is kept as one: some people keep their settings elsewhere.
         target = Path(os.path.realpath(self._path))
-        draft = draft_of(target, secrets.token_hex(4))
+        draft = draft_of(target, os.urandom(4).hex())
         try:
             make_private_dir(target.parent)
             _write_synced(draft, json.dumps(login, indent=2).encode() + b"\n")
