@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.ops import SkillScope
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import Question
 from codex_py.protocol.status import AgentState, AgentStatus, AgentTool
@@ -239,7 +240,7 @@ class SkillUsed(Value):
     """A skill was put before the model, or a command read its `SKILL.md` or ran one of its scripts."""
 
     name: str
-    scope: Literal["repo", "user", "system", "admin"]
+    scope: SkillScope
     path: Path
     kind: Literal["explicit", "read", "script"]
 

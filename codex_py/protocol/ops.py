@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from codex_py.protocol.policy import ApprovalPolicy, SandboxMode, SandboxPolicy
 from codex_py.protocol.value import Value
@@ -23,6 +23,10 @@ class ImageUrlInput(Value):
     """A picture at an `https:` address that the provider fetches, or in a `data:` address."""
 
     url: str
+
+
+# In the order of the catalogue.
+SkillScope: TypeAlias = Literal["repo", "user", "system", "admin"]
 
 
 class SkillInput(Value):

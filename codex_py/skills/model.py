@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
+from codex_py.protocol.ops import SkillScope
 from codex_py.protocol.value import Value
 
-SkillScope: TypeAlias = Literal["repo", "user", "system", "admin"]
+# In the order in which roots are searched.
 RootType: TypeAlias = Literal["project-config", "home", "user-agents", "system", "admin", "plugin", "extra", "agents"]
 
-_CATALOGUE_ORDER: Final[dict[SkillScope, int]] = {"repo": 0, "user": 1, "system": 2, "admin": 3}
-_PROMPT_ORDER: Final[dict[SkillScope, int]] = {"system": 0, "admin": 1, "repo": 2, "user": 3}
+_CATALOGUE_ORDER: Final[tuple[SkillScope, ...]] = get_args(SkillScope)
+_PROMPT_ORDER: Final[tuple[SkillScope, ...]] = ("system", "admin", "repo", "user")
+ROOT_ORDER: Final[tuple[RootType, ...]] = get_args(RootType)
 
 
 class SkillRoot(Value):
@@ -132,7 +134,7 @@ class SkillCatalog(_Catalogued):
         """The skills listed for the model, in the order of the list: system, admin, repo, user; name; path."""
         listed = [skill for skill in self._enabled if skill.allow_implicit]
         # Sorting is stable, and inside a scope both orders are the same.
-        return tuple(sorted(listed, key=lambda skill: _PROMPT_ORDER[skill.root.scope]))
+        return tuple(sorted(listed, key=lambda skill: _PROMPT_ORDER.index(skill.root.scope)))
 
     def find(self, name: str) -> tuple[Skill, ...]:
         """All enabled skills of exactly this whole name, in catalogue order."""
@@ -162,4 +164,4 @@ class SkillCatalog(_Catalogued):
 
 def catalogue_key(skill: Skill) -> tuple[int, str, str]:
     """Sorts skills into catalogue order; names and paths by code point."""
-    return _CATALOGUE_ORDER[skill.root.scope], skill.name, str(skill.path)
+    return _CATALOGUE_ORDER.index(skill.root.scope), skill.name, str(skill.path)

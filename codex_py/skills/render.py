@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from codex_py.protocol.value import Value
 from codex_py.skills.budget import MAX_TOKENS, Budget, BudgetLine, Fit, Unit, budget_for, fit_lines
-from codex_py.skills.model import RootType, Skill, SkillCatalog, SkillRoot
+from codex_py.skills.model import ROOT_ORDER, Skill, SkillCatalog, SkillRoot
 from codex_py.text.sanitize import sanitize_line
 
 _INTRO: Final = (
@@ -20,16 +20,6 @@ _ALIAS_INTRO: Final = f"{_INTRO} A file begins with the alias of a skill root: p
 
 _MAX_DESCRIPTION: Final = 1024
 _OWN_TAG: Final = re.compile(r"<(?=/?\s*skills_instructions)", re.IGNORECASE)
-_ROOT_ORDER: Final[dict[RootType, int]] = {
-    "project-config": 0,
-    "home": 1,
-    "user-agents": 2,
-    "system": 3,
-    "admin": 4,
-    "plugin": 5,
-    "extra": 6,
-    "agents": 7,
-}
 
 
 class SkillShare(NamedTuple):
@@ -141,7 +131,7 @@ def _alias_directories(skills: Sequence[Skill]) -> dict[Path, str]:
 def _search_order(root: SkillRoot) -> tuple[int, int, str]:
     depth = len(root.path.parts)
     nearest_first = {"project-config": -depth, "agents": depth}
-    return _ROOT_ORDER[root.root_type], nearest_first.get(root.root_type, 0), str(root.path)
+    return ROOT_ORDER.index(root.root_type), nearest_first.get(root.root_type, 0), str(root.path)
 
 
 def _marketplace(root: SkillRoot) -> Path:
