@@ -83,9 +83,9 @@ def plan_of(steps: object) -> tuple[PlanStep, ...]:
     return tuple(plan)
 
 
-_EXIT: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})$", re.MULTILINE)
-_TIME: Final = re.compile(r"^Wall time: (\d{1,9}(?:\.\d{1,9})?) seconds$", re.MULTILINE)
-_DECLINED: Final = re.compile(
+_EXIT: Final = r"(?m)^(?:Process exited with code|Exit code:) (-?\d{1,9})$"
+_TIME: Final = r"(?m)^Wall time: (\d{1,9}(?:\.\d{1,9})?) seconds$"
+_DECLINED: Final = (
     r"(\w+ )?(declined by|refused:) |escalated permissions are not available|blocked by a PreToolUse hook"
 )
 _RUNNING: Final = "Process running with session ID"
@@ -106,18 +106,18 @@ class CommandEnding(NamedTuple):
 def report_of(output: str | None) -> CommandEnding:
     """How the command of a call ended, as its output says; None where there is no output."""
     report, _, printed = (output or "").partition("\nOutput:\n")
-    code, took = exit_code_in(report), _TIME.search(report)
+    code, took = exit_code_in(report), re.search(_TIME, report)
     seconds = float(took[1]) if took else 0.0
     if code is None and _RUNNING in report:
         return CommandEnding("in_progress", None, seconds, printed)
-    if code is None and _DECLINED.match(report):
+    if code is None and re.match(_DECLINED, report):
         return CommandEnding("declined", None, seconds, report)
     return CommandEnding("completed" if code == 0 else "failed", code, seconds, report if code is None else printed)
 
 
 def exit_code_in(report: str) -> int | None:
     """The exit code that a report of a command or a patch names."""
-    code = _EXIT.search(report)
+    code = re.search(_EXIT, report)
     return int(code[1]) if code else None
 
 

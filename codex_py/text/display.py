@@ -102,12 +102,12 @@ def first_words(text: str, max_length: int) -> str:
 
 
 _LONG: Final = 100_000
-_USUAL_SHELL: Final = re.compile(r"/(?:usr/(?:local/)?)?bin/(?:bash|sh|zsh|dash|fish) -l?c ")
+_USUAL_SHELL: Final = r"/(?:usr/(?:local/)?)?bin/(?:bash|sh|zsh|dash|fish) -l?c "
 
 
 def script_and_shell(command: str) -> tuple[str, str]:
     """What a usual shell is to run, and that shell with its option; else the command line as it is, and nothing."""
-    if _USUAL_SHELL.match(command) and len(command) < _LONG:
+    if re.match(_USUAL_SHELL, command) and len(command) < _LONG:
         try:
             words = shlex.split(command)
         except ValueError:
