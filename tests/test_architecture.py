@@ -219,9 +219,6 @@ LAZY: Final = {
     ("core/resume.py", "codex_py.rollout.records"),
     ("core/resume.py", "codex_py.rollout.listing"),
     ("core/resume.py", "codex_py.rollout.transcript"),
-    ("rollout/find.py", "codex_py.rollout.listing"),
-    ("rollout/find.py", "codex_py.rollout.listing"),
-    ("rollout/find.py", "codex_py.rollout.listing"),
     # Only when the user changes the settings of a session.
     ("core/build.py", "codex_py.core.turn_overrides"),
     # Only for who looks, runs commands of their own, or plans first.

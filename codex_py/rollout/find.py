@@ -7,6 +7,7 @@ from pathlib import Path
 from codex_py.errors import UsageError, UserError
 from codex_py.protocol.encoding import is_uuid
 from codex_py.rollout.files import archived_files, compressed_files, is_archived, session_files, thread_of
+from codex_py.rollout.listing import newest_first, read_index, read_names
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
@@ -49,9 +50,6 @@ def find_exactly(home: Path, wanted: str) -> Path:
 
 def _named(home: Path, wanted: str) -> list[Path]:
     """The sessions of a name: those that are not archived first, each kind by what was written to last."""
-    # The seam: an id needs neither the names nor the index.
-    from codex_py.rollout.listing import newest_first, read_index, read_names
-
     name = " ".join(wanted.split())
     ids = {thread_id for thread_id, named in read_names(home).items() if named == name}
     if not name or not ids:
@@ -63,8 +61,6 @@ def _named(home: Path, wanted: str) -> list[Path]:
 def _unknown(home: Path, wanted: str) -> UserError:
     thread_id = wanted.strip().lower()
     if not is_uuid(thread_id):
-        from codex_py.rollout.listing import read_names
-
         guess = did_you_mean(wanted, read_names(home).values())
         return UsageError(
             f"no session with the name or id `{_shown(wanted)}`",

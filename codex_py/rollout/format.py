@@ -136,6 +136,33 @@ class SessionMeta(Value):
         )
 
 
+class StoredSession(Value):
+    """What a file says a session was when its last record was written.
+
+    `items` is the history to send, after the last compaction; `window` counts the compactions. `usage` is the sum over
+    the session, `last_usage` that of its last response. `size` (bytes) and `ends_with_newline` describe the file as it
+    was read. `pending_outputs` has, by call, the outputs that a killed run had no place for yet, and `unheard` what the
+    user said to a run that was killed while it made room for it.
+    """
+
+    path: Path
+    meta: SessionMeta
+    items: tuple[ResponseItem, ...]
+    usage: TokenUsage
+    last_usage: TokenUsage
+    turn_context: dict[str, Any] | None
+    world_state: dict[str, Any] | None
+    window: int
+    next_ordinal: int
+    size: int
+    ends_with_newline: bool
+    warnings: tuple[str, ...]
+    pending_outputs: dict[str, ResponseItem]
+    covered: int = 0
+    work_state: dict[str, Any] | None = None
+    unheard: tuple[ResponseItem, ...] = ()
+
+
 def encode_line(ordinal: int, record_type: str, payload: bytes, *, timestamp: str) -> bytes:
     """One record with its newline. `payload` is an encoded JSON object; it is the last key, so that a reader can
     slice it out."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from codex_py.protocol.encoding import as_list
-from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.usage import TokenUsage
-from codex_py.protocol.value import Value
-from codex_py.rollout.format import SessionMeta
+from codex_py.rollout.format import StoredSession
 from codex_py.rollout.records import MAX_LINE, ancestors, decode_record, lower, open_stored, read_meta
 from codex_py.rollout.replay import Replay
 from codex_py.text.files import read_lines
@@ -67,33 +64,6 @@ def _replaces(line: bytes, before: int | None) -> bool:
     if record is None or record.record_type != "compacted" or (before is not None and record.ordinal >= before):
         return False
     return bool(as_list(record.payload.get("replacement_history")))
-
-
-class StoredSession(Value):
-    """What a file says a session was when its last record was written.
-
-    `items` is the history to send, after the last compaction; `window` counts the compactions. `usage` is the sum over
-    the session, `last_usage` that of its last response. `size` (bytes) and `ends_with_newline` describe the file as it
-    was read. `pending_outputs` has, by call, the outputs that a killed run had no place for yet, and `unheard` what the
-    user said to a run that was killed while it made room for it.
-    """
-
-    path: Path
-    meta: SessionMeta
-    items: tuple[ResponseItem, ...]
-    usage: TokenUsage
-    last_usage: TokenUsage
-    turn_context: dict[str, Any] | None
-    world_state: dict[str, Any] | None
-    window: int
-    next_ordinal: int
-    size: int
-    ends_with_newline: bool
-    warnings: tuple[str, ...]
-    pending_outputs: dict[str, ResponseItem]
-    covered: int = 0
-    work_state: dict[str, Any] | None = None
-    unheard: tuple[ResponseItem, ...] = ()
 
 
 def load_session(path: Path, *, before: int | None = None) -> StoredSession:

@@ -11,7 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from codex_py.errors import UserError
 from codex_py.paths import lock, make_private_dir, open_private
@@ -19,10 +19,7 @@ from codex_py.protocol.encoding import encode_json, timestamp
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
 from codex_py.rollout.files import ThreadLock, active_writer, home_of, open_rollout, os_reason
-from codex_py.rollout.format import SessionMeta, encode_line, rollout_path
-
-if TYPE_CHECKING:
-    from codex_py.rollout.reader import StoredSession
+from codex_py.rollout.format import SessionMeta, StoredSession, encode_line, rollout_path
 
 
 class Inherited(Value):
