@@ -130,7 +130,7 @@ LAZY: Final = {
     ("config/load.py", "codex_py.config.tui"),
     ("core/hooks.py", "codex_py.plugins.manifests"),
     ("core/skill_sources.py", "codex_py.plugins.manifests"),
-    ("core/mcp_setup.py", "codex_py.skills.dependencies"),
+    ("core/configured_servers.py", "codex_py.skills.dependencies"),
     # Only where a login is kept elsewhere than in its file, or can be renewed.
     ("auth/login_store.py", "keyring"),
     ("core/model_setup.py", "codex_py.auth.renewal"),
@@ -153,7 +153,7 @@ LAZY: Final = {
     # Only with --offline.
     ("cli/exec.py", "codex_py.offline.server"),
     # Only for who has hooks.
-    ("core/hooks.py", "codex_py.core.session_hooks"),
+    ("core/turn_hooks.py", "codex_py.core.session_hooks"),
     ("core/session_hooks.py", "codex_py.core.hooked_calls"),
     # Only for who is notified, and for a line that is too long.
     ("core/build.py", "codex_py.hooks.notify"),
@@ -192,8 +192,6 @@ LAZY: Final = {
     ("core/mcp_setup.py", "codex_py.core.mcp_build"),
     # Only where a project or a plugin brings servers.
     ("core/mcp_setup.py", "codex_py.core.server_table"),
-    ("core/mcp_build.py", "codex_py.core.server_table"),
-    ("core/mcp_build.py", "codex_py.core.server_table"),
     ("core/skill_requests.py", "codex_py.core.mcp_consent"),
     # Only with a connector.
     ("core/skill_requests.py", "codex_py.core.mentions"),

@@ -20,9 +20,10 @@ from codex_py.context.instructions import plan_mode_on, tone_instructions
 from codex_py.context.permissions import render_permissions
 from codex_py.core.agent_setup import make_lazy_subagents, session_roles
 from codex_py.core.command_env import command_env, key_names, withheld_credentials
+from codex_py.core.configured_servers import ServerTable
 from codex_py.core.context_tracker import KnownContext
-from codex_py.core.hooks import HookContext, session_hooks
-from codex_py.core.mcp_setup import ServerAnswers, ServerTable, make_lazy_mcp, server_notices, session_servers
+from codex_py.core.hooks import HookContext
+from codex_py.core.mcp_setup import ServerAnswers, make_lazy_mcp, server_notices, session_servers
 from codex_py.core.model_setup import (
     choose_model,
     compact_prompt,
@@ -38,11 +39,13 @@ from codex_py.core.session import Session
 from codex_py.core.session_file import SessionFile
 from codex_py.core.session_request import ResumeTarget, SessionRequest
 from codex_py.core.session_services import SessionServices
-from codex_py.core.session_skills import SessionSkills, SkillSettings
+from codex_py.core.session_skills import SessionSkills
+from codex_py.core.skill_settings import SkillSettings
 from codex_py.core.skill_sources import skill_rules, skill_sources
 from codex_py.core.tool_runs import ToolServices
 from codex_py.core.tool_set import ToolSetContext, build_tools, web_search_notice
 from codex_py.core.turn_context import ModelSettings, TurnSettings
+from codex_py.core.turn_hooks import session_hooks
 from codex_py.log import write_crash_report
 from codex_py.model.catalog import openai_models
 from codex_py.model.providers import Provider, loopback_provider, resolve_provider

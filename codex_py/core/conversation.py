@@ -12,19 +12,19 @@ from codex_py.context.host_messages import turn_aborted
 from codex_py.core.compaction import Compaction, CompactionServices
 from codex_py.core.context_tracker import ContextTracker, KnownContext
 from codex_py.core.history import History
-from codex_py.core.hooks import PromptRefused, TurnHooks
 from codex_py.core.listeners import Listeners, Questions
 from codex_py.core.sampling import Sampler, ToolCrash
 from codex_py.core.sampling import SampleResult as ModelAnswer
 from codex_py.core.secrets import Secrets
 from codex_py.core.session_services import SessionServices
-from codex_py.core.session_skills import SkillsToInject
 from codex_py.core.skill_requests import SkillRequests
+from codex_py.core.skill_settings import SkillsToInject
 from codex_py.core.token_usage import TokenCount
 from codex_py.core.tool_runs import ToolRuns
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn import Turn
 from codex_py.core.turn_context import CurrentSettings, ModelSettings, TurnContext, TurnSettings
+from codex_py.core.turn_hooks import PromptRefused, TurnHooks
 from codex_py.core.user_input import PendingInput, PendingMessage, texts_of
 from codex_py.errors import CodexError, ModelError
 from codex_py.model.client import TurnState

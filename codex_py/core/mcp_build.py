@@ -14,8 +14,9 @@ from codex_py.auth.login_store import MCP_FILE, LoginStore, open_store
 from codex_py.config.edit import set_value
 from codex_py.config.keys import dotted
 from codex_py.config.load import LoadedConfig
-from codex_py.core.mcp_setup import ServerTable
+from codex_py.core.configured_servers import ServerTable
 from codex_py.core.sandbox_policy import choose_policy
+from codex_py.core.server_table import change_of, server_sandbox
 from codex_py.core.session_mcp import McpSettings, SessionMcp
 from codex_py.core.turn_context import TurnSettings
 from codex_py.mcp.connectors import ConnectorRules
@@ -73,14 +74,10 @@ def make_mcp_context(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mappin
     """Where servers are started, and where what is kept of them is."""
 
     def refusal(server: McpServer) -> str | None:
-        from codex_py.core.server_table import change_of  # the seam: few projects bring servers
-
         return change_of(server, loaded, home=home, cwd=cwd)
 
     @lru_cache(1)
     def sandbox() -> Callable[[McpServer, ServerStart, CommandLimits], ServerStart]:
-        from codex_py.core.server_table import server_sandbox  # the seam: few projects bring servers
-
         return server_sandbox(loaded, home=home, cwd=cwd, env=env)
 
     return McpContext(

@@ -16,7 +16,8 @@ from typing import Any, Final, NamedTuple
 
 from codex_py.config.edit import set_value
 from codex_py.config.entries import put_mcp_server
-from codex_py.core.mcp_setup import LazyMcp, WaitingServer
+from codex_py.core.configured_servers import WaitingServer
+from codex_py.core.mcp_setup import LazyMcp
 from codex_py.core.server_table import TrustWord, sandbox_of, trust_server
 from codex_py.errors import UserError
 from codex_py.mcp.servers import McpServer, read_server

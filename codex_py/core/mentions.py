@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from codex_py.context.compaction import is_users_own
-from codex_py.core.session_skills import MissingVariable, SkillSettings, SkillsToInject
+from codex_py.core.skill_settings import MissingVariable, SkillSettings, SkillsToInject
 from codex_py.mcp.connectors import Connector
 from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.ops import SkillInput, TextInput, UserInput

@@ -15,7 +15,7 @@ from codex_py.config.edit import set_value
 from codex_py.config.load import LoadedConfig
 from codex_py.config.mcp_sections import mcp_server_problem
 from codex_py.config.trust import real_path
-from codex_py.core.mcp_setup import Entry, ServerTable, TrustedServer, WaitingServer
+from codex_py.core.configured_servers import Entry, ServerTable, TrustedServer, WaitingServer
 from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.errors import CodexError
 from codex_py.mcp.host import CommandLimits, McpFailed, ServerStart

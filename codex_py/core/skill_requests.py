@@ -10,7 +10,8 @@ from codex_py.core.history import History
 from codex_py.core.listeners import Listeners, Questions
 from codex_py.core.mcp_setup import LazyMcp
 from codex_py.core.secrets import Secrets
-from codex_py.core.session_skills import MissingVariable, SessionSkills, SkillsToInject
+from codex_py.core.session_skills import SessionSkills
+from codex_py.core.skill_settings import MissingVariable, SkillsToInject
 from codex_py.core.user_input import texts_of
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import uuid7

@@ -7,8 +7,8 @@ from typing import Final
 
 from codex_py.context.host_messages import schema_misfit
 from codex_py.core.compaction import Compaction
-from codex_py.core.hooks import TurnHooks
 from codex_py.core.sampling import Sampler, SampleResult
+from codex_py.core.turn_hooks import TurnHooks
 from codex_py.errors import ModelError
 from codex_py.model.failures import TOO_LONG
 from codex_py.protocol.encoding import as_object, decode_json

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from codex_py.errors import ToolError, UserError
 from codex_py.mcp.catalog import McpTool
+from codex_py.mcp.connections import McpConnections
 from codex_py.mcp.host import McpFailed, Progress
 from codex_py.mcp.names import McpToolRef
 from codex_py.mcp.servers import McpServer
@@ -24,13 +25,33 @@ from codex_py.tools.spec import ToolContext, ToolOutput
 
 if TYPE_CHECKING:
     from codex_py.mcp.connection import Link
-    from codex_py.tools.mcp_tools import McpTools
 
 
 # Keeps a yes for good to a tool of a server, by its hash; raises `UserError` when it cannot.
 KeepYes = Callable[[str, str, str], None]
 
 _SHOWN_ARGUMENTS: Final = 16 * 1024
+
+
+class ServerTools(Protocol):
+    """What a call needs of the tools of a session's servers."""
+
+    @property
+    def connections(self) -> McpConnections: ...
+
+    @property
+    def pictures(self) -> bool: ...
+
+    @property
+    def keep(self) -> KeepYes: ...
+
+    def is_closed(self, server: McpServer, tool: McpTool) -> bool:
+        """Whether a tool belongs to a connector that nobody has asked for."""
+        ...
+
+    def judged_server(self, server: McpServer, tool: McpTool | None) -> McpServer:
+        """The server of a tool, with what the user says of the tool's connector about approvals."""
+        ...
 
 
 class McpCall(NamedTuple):
@@ -177,7 +198,7 @@ def _question_reason(call: McpCall) -> str:
 _PROGRESS_SECONDS: Final = 0.1
 
 
-async def run_mcp_call(tools: McpTools, ref: McpToolRef, call: ToolCall, context: ToolContext) -> ToolOutput:
+async def run_mcp_call(tools: ServerTools, ref: McpToolRef, call: ToolCall, context: ToolContext) -> ToolOutput:
     """Run a call; the answer of a server that failed is an output too. Raises `ToolError` when there is none."""
     arguments = _arguments(call)
     state = tools.connections.state(ref.server)
