@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from codex_py.core.git_checkout import read_git_state
 from codex_py.core.session import Session
@@ -12,24 +12,40 @@ from codex_py.core.skill_names import invocable, skill_called
 from codex_py.errors import UserError
 from codex_py.protocol.ops import OverrideTurnContext, SkillInput, TextInput, UserInput
 from codex_py.protocol.status import FactSection
+from codex_py.protocol.usage import TokenUsage
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.params import AcpPrompt
+from codex_py.server.threads import LiveThread
 from codex_py.services.mcp_servers import PromptCommand, fill_prompt, prompt_commands
 from codex_py.services.review import init_prompt, read_target, review_prompt
 from codex_py.services.session_status import mcp_sections, status_sections
 from codex_py.text.display import first_words
 from codex_py.text.sanitize import sanitize_line
 
-if TYPE_CHECKING:
-    from codex_py.server.acp.conversation import AcpSession
-
 _MAX_DESCRIPTION_LENGTH: Final = 300
+
+
+class CommandTarget(Protocol):
+    """The session a command acts on. `usage` is that of the whole session."""
+
+    usage: TokenUsage
+
+    @property
+    def thread(self) -> LiveThread: ...
+
+    def show_message(self, text: str) -> None:
+        """Show the user a message of the program itself."""
+        ...
+
+    async def turn(self, start: Callable[[], Awaitable[object]]) -> Json:
+        """Have a turn begin and wait for its end."""
+        ...
 
 
 class CommandRequest(NamedTuple):
     """A command and what stands behind it: words, and pictures."""
 
-    run: Callable[[AcpSession, CommandRequest], Awaitable[Json | None]]
+    run: Callable[[CommandTarget, CommandRequest], Awaitable[Json | None]]
     words: str
     pictures: tuple[UserInput, ...] = ()
 
@@ -39,7 +55,7 @@ class _Command(NamedTuple):
 
     name: str
     purpose: str
-    run: Callable[[AcpSession, CommandRequest], Awaitable[Json | None]]
+    run: Callable[[CommandTarget, CommandRequest], Awaitable[Json | None]]
     hint: str = ""
 
 
@@ -94,15 +110,15 @@ def _command_payload(name: str, purpose: str, hint: str) -> Json:
     return {"name": name, "description": about, **({"input": {"hint": sanitize_line(hint)}} if hint else {})}
 
 
-def _use(skill: SkillInput) -> Callable[[AcpSession, CommandRequest], Awaitable[Json | None]]:
-    async def use(to: AcpSession, request: CommandRequest) -> Json | None:
+def _use(skill: SkillInput) -> Callable[[CommandTarget, CommandRequest], Awaitable[Json | None]]:
+    async def use(to: CommandTarget, request: CommandRequest) -> Json | None:
         return await _start_turn(to, request, request.words, skill)
 
     return use
 
 
-def _fill(prompt: PromptCommand) -> Callable[[AcpSession, CommandRequest], Awaitable[Json | None]]:
-    async def fill(to: AcpSession, request: CommandRequest) -> Json | None:
+def _fill(prompt: PromptCommand) -> Callable[[CommandTarget, CommandRequest], Awaitable[Json | None]]:
+    async def fill(to: CommandTarget, request: CommandRequest) -> Json | None:
         servers = to.thread.session.mcp
         assert servers is not None  # it has offered the prompt
         return await _start_turn(to, request, await fill_prompt(servers, prompt, request.words))
@@ -110,25 +126,25 @@ def _fill(prompt: PromptCommand) -> Callable[[AcpSession, CommandRequest], Await
     return fill
 
 
-async def _start_turn(to: AcpSession, request: CommandRequest, text: str, *more: UserInput) -> Json | None:
+async def _start_turn(to: CommandTarget, request: CommandRequest, text: str, *more: UserInput) -> Json | None:
     return await to.turn(lambda: to.thread.start_turn((*request.pictures, TextInput(text), *more)))
 
 
-async def _compact(to: AcpSession, request: CommandRequest) -> Json | None:
+async def _compact(to: CommandTarget, request: CommandRequest) -> Json | None:
     return await to.turn(lambda: to.thread.compact(request.words))
 
 
-async def _init(to: AcpSession, request: CommandRequest) -> Json | None:
+async def _init(to: CommandTarget, request: CommandRequest) -> Json | None:
     focus = f"\n\n{request.words}" if request.words else ""
     return await _start_turn(to, request, init_prompt(to.thread.session.settings.cwd) + focus)
 
 
-async def _review(to: AcpSession, request: CommandRequest) -> Json | None:
+async def _review(to: CommandTarget, request: CommandRequest) -> Json | None:
     target, focus = read_target(request.words)
     return await _start_turn(to, request, await asyncio.to_thread(review_prompt, target, to.thread.git(), focus=focus))
 
 
-async def _plan(to: AcpSession, request: CommandRequest) -> Json | None:
+async def _plan(to: CommandTarget, request: CommandRequest) -> Json | None:
     is_on = to.thread.session.settings.plan
     if request.words or not is_on:
         await to.thread.override(OverrideTurnContext(plan=True))
@@ -141,7 +157,7 @@ async def _plan(to: AcpSession, request: CommandRequest) -> Json | None:
     return None
 
 
-async def _model(to: AcpSession, request: CommandRequest) -> Json | None:
+async def _model(to: CommandTarget, request: CommandRequest) -> Json | None:
     if request.words:
         name, _, effort = request.words.partition(" ")
         await to.thread.override(OverrideTurnContext(model=name, effort=effort.strip() or None))
@@ -150,7 +166,7 @@ async def _model(to: AcpSession, request: CommandRequest) -> Json | None:
     return None
 
 
-async def _status(to: AcpSession, request: CommandRequest) -> Json | None:
+async def _status(to: CommandTarget, request: CommandRequest) -> Json | None:
     session, loaded = to.thread.session, to.thread.loaded
     git = await asyncio.to_thread(read_git_state, session.settings.cwd)
     branch = (git.branch if git else None) or ""
@@ -158,7 +174,7 @@ async def _status(to: AcpSession, request: CommandRequest) -> Json | None:
     return None
 
 
-async def _context(to: AcpSession, request: CommandRequest) -> Json | None:
+async def _context(to: CommandTarget, request: CommandRequest) -> Json | None:
     use = to.thread.session.context_use()
     rows = [(section.name.replace("_", " "), f"{section.tokens:,}") for section in use.sections]
     of = f" of {use.window:,}" if use.window else ""
@@ -168,19 +184,19 @@ async def _context(to: AcpSession, request: CommandRequest) -> Json | None:
     return None
 
 
-async def _mcp(to: AcpSession, request: CommandRequest) -> Json | None:
+async def _mcp(to: CommandTarget, request: CommandRequest) -> Json | None:
     to.show_message(_page(mcp_sections(to.thread.loaded, to.thread.session.mcp)))
     return None
 
 
-async def _skills(to: AcpSession, request: CommandRequest) -> Json | None:
+async def _skills(to: CommandTarget, request: CommandRequest) -> Json | None:
     skills = invocable(to.thread.session.skills.catalog)
     rows = tuple((f"${skill.name}", skill.short_description or skill.description) for skill in skills)
     to.show_message(_page((FactSection("Skills", rows or (("", "none"),)),)))
     return None
 
 
-async def _ps(to: AcpSession, request: CommandRequest) -> Json | None:
+async def _ps(to: CommandTarget, request: CommandRequest) -> Json | None:
     running = to.thread.session.processes()
     rows = tuple(
         (str(process.id), f"{f'{process.agent}: ' if process.agent else ''}{process.command} ({process.seconds:.0f} s)")
@@ -190,7 +206,7 @@ async def _ps(to: AcpSession, request: CommandRequest) -> Json | None:
     return None
 
 
-async def _stop(to: AcpSession, request: CommandRequest) -> Json | None:
+async def _stop(to: CommandTarget, request: CommandRequest) -> Json | None:
     session = to.thread.session
     running = [process for process in session.processes() if request.words in ("", str(process.id))]
     if request.words and not running:
