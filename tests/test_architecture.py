@@ -176,10 +176,8 @@ LAZY: Final = {
     ("cli/repl.py", "codex_py.core.resume"),
     ("cli/repl.py", "codex_py.rollout.files"),
     ("cli/open_session.py", "codex_py.offline.server"),
-    # The table of commands, for the command that lists them.
-    ("ui/repl/commands/look.py", "codex_py.ui.repl.commands"),
     # The prompts of MCP servers, where there are some.
-    ("ui/repl/commands/__init__.py", "codex_py.services.mcp_servers"),
+    ("ui/repl/commands/__init__.py", "codex_py.ui.repl.commands.server_prompts"),
     ("patch/edit.py", "difflib"),
     # Only when a file is changed.
     ("config/edit.py", "tomlkit"),

@@ -206,7 +206,7 @@ class SessionView:
         self._run(command.run(self._services.context, ""))
 
     def _commands(self) -> Sequence[SlashCommand]:
-        return commands_now(self._services.context.session.mcp)
+        return commands_now(self._services.context.session)
 
     def _run_shell(self, text: str) -> bool:
         try:

@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from codex_py.ui.repl.commands.look import LOOK
+from codex_py.config.tui import resolve_keys
+from codex_py.core.session import Session
+from codex_py.ui.repl.commands.look import LOOK, show_help
 from codex_py.ui.repl.commands.session import LEAVE, WORK
 from codex_py.ui.repl.commands.settings import SETTINGS
-from codex_py.ui.repl.panels.forms import waited_for
-from codex_py.ui.repl.slash_command import SlashCommand
-
-if TYPE_CHECKING:
-    from codex_py.core.session_mcp import SessionMcp
-    from codex_py.services.mcp_servers import PromptCommand
-    from codex_py.ui.repl.slash_command import CommandContext
+from codex_py.ui.repl.slash_command import CommandContext, SlashCommand
 
 
+async def _help(context: CommandContext, words: str) -> None:
+    keys, _ = resolve_keys(context.launch.tui.keymap)
+    await show_help(context.asker, commands_now(context.session), keys)
+
+
+_HELP: Final = SlashCommand("help", "list commands and keys", _help)
 COMMANDS: Final[tuple[SlashCommand, ...]] = tuple(
-    sorted((*LOOK, *SETTINGS, *WORK, *LEAVE), key=lambda command: command.name == "quit")
+    sorted((_HELP, *LOOK, *SETTINGS, *WORK, *LEAVE), key=lambda command: command.name == "quit")
 )
 
 
-def commands_now(servers: SessionMcp | None) -> tuple[SlashCommand, ...]:
+def commands_now(session: Session) -> tuple[SlashCommand, ...]:
     """All commands there are at this moment, those of servers after our own."""
-    if servers is None:
+    if session.mcp is None:
         return COMMANDS
-    from codex_py.services.mcp_servers import prompt_commands  # the seam: only with a server
+    from codex_py.ui.repl.commands.server_prompts import server_prompts  # the seam: only with a server
 
-    return (*COMMANDS, *(_command(servers, prompt) for prompt in prompt_commands(servers)))
-
-
-def _command(servers: SessionMcp, prompt: PromptCommand) -> SlashCommand:
-    async def run(context: CommandContext, words: str) -> None:
-        from codex_py.services.mcp_servers import fill_prompt
-
-        about = f"asking the MCP server {prompt.server}…"
-        filled = await waited_for(context.asker, prompt.name, fill_prompt(servers, prompt, words), about=about)
-        if filled is not None:
-            context.front.send_message(filled, typed=f"/{prompt.name} {words}".rstrip())
-
-    hint = " ".join(argument.name if argument.required else f"[{argument.name}]" for argument in prompt.arguments)
-    needs_words = any(argument.required for argument in prompt.arguments)
-    about = prompt.description or f"a prompt of the MCP server {prompt.server}"
-    return SlashCommand(prompt.name, about, run, hint, needs_words=needs_words)
+    return (*COMMANDS, *server_prompts(session.mcp))

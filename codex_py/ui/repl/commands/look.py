@@ -1,4 +1,4 @@
-"""`/help`, `/status`, `/context`, `/skills`, `/mcp`, `/hooks`, `/ps`, `/agents`, `/stop`, `/diff`: looking around."""
+"""Commands for looking around: status, context, skills, servers, hooks, processes, agents, changes, the help page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.config.tui import ACTIONS, format_key, resolve_keys
+from codex_py.config.tui import ACTIONS, format_key
 from codex_py.core.git_checkout import read_git_state
 from codex_py.errors import UserError
 from codex_py.protocol.ops import ReloadSkills
@@ -65,13 +65,6 @@ def help_sections(commands: Sequence[SlashCommand], keys: Mapping[str, Sequence[
 
 
 _MAX_ENTRIES: Final = 40
-
-
-async def _help(context: CommandContext, words: str) -> None:
-    from codex_py.ui.repl.commands import commands_now  # the seam: the table of which this is a part
-
-    keys, _ = resolve_keys(context.launch.tui.keymap)
-    await show_help(context.asker, commands_now(context.session.mcp), keys)
 
 
 async def _status(context: CommandContext, words: str) -> None:
@@ -181,7 +174,6 @@ async def _diff(context: CommandContext, words: str) -> None:
 
 
 LOOK: Final = (
-    SlashCommand("help", "list commands and keys", _help),
     SlashCommand("status", "the session, its settings and what it has used", _status),
     SlashCommand("context", "what fills the model's window", _context),
     SlashCommand("skills", "look at skills, switch them, edit them, use one", _skills),
