@@ -95,33 +95,36 @@ def _alone(directory: Path) -> Generator[None]:
 def _edited(text: str, change: Callable[[Document], bool]) -> str | None:
     """The text with the change made, None where it could not be."""
     # Loaded here, because reading the configuration does not need it.
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
+    import tomlkit.exceptions
 
     try:
         document = tomlkit.parse(text)
         return tomlkit.dumps(document) if change(cast("Document", document)) else None
-    except (TOMLKitError, ValueError):
+    except (tomlkit.exceptions.TOMLKitError, ValueError):
         return None
 
 
 def _put(document: Document, keys: Sequence[str], value: Any) -> bool:
     """Set a value; False where a table was expected and something else stands."""
-    import tomlkit
-    from tomlkit.items import InlineTable
-
     table = document
     for depth, key in enumerate(keys[:-1]):
         if key not in table:
-            # Of new tables only the last one gets a header of its own; an inline one cannot hold headers.
-            inline = isinstance(table, InlineTable)
-            table[key] = tomlkit.inline_table() if inline else tomlkit.table(depth < len(keys) - 2)
+            # Of new tables only the last one gets a header of its own.
+            table[key] = new_table(table, has_header=depth == len(keys) - 2)
         inner: object = table[key]
         if not isinstance(inner, MutableMapping):
             return False
         table = cast("Document", inner)
     table[keys[-1]] = value
     return True
+
+
+def new_table(parent: Document, *, has_header: bool = True) -> Document:
+    """A table to put into another; inside an inline table it is inline too."""
+    import tomlkit.items
+
+    inline = isinstance(parent, tomlkit.items.InlineTable)
+    return tomlkit.inline_table() if inline else tomlkit.table(is_super_table=not has_header)
 
 
 def _with_value(tree: dict[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:

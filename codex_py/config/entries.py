@@ -7,7 +7,7 @@ from collections.abc import Mapping, MutableMapping, MutableSequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from codex_py.config.edit import Document, edit_file, set_value
+from codex_py.config.edit import Document, edit_file, new_table, set_value
 from codex_py.config.kinds import expand_home
 from codex_py.errors import UserError
 from codex_py.protocol.encoding import as_list, as_object
@@ -17,17 +17,14 @@ def put_mcp_server(file: Path, name: str, entry: Mapping[str, Any]) -> None:
     """Have exactly this entry for a server. Raises `UserError` when the file cannot be read, edited or written."""
 
     def change(document: Document) -> bool:
-        import tomlkit
-        from tomlkit.items import InlineTable
-
         if "mcp_servers" not in document:
-            document["mcp_servers"] = tomlkit.table(is_super_table=True)
+            document["mcp_servers"] = new_table(document, has_header=False)
         servers: object = document["mcp_servers"]
         if not isinstance(servers, MutableMapping):
             return False
         tables = cast("Document", servers)
         if name not in tables:
-            tables[name] = tomlkit.inline_table() if isinstance(tables, InlineTable) else tomlkit.table()
+            tables[name] = new_table(tables)
         own = cast("Document", tables[name])
         for key in [key for key in own if key not in entry]:
             del own[key]
