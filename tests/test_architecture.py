@@ -122,12 +122,7 @@ AT_IMPORT: Final = {"cli/entry.py", "model/http.py"}
 
 # The seams where an import waits for its first use: (module, what it imports there).
 LAZY: Final = {
-    # Only where something of a configuration is wrong, or deeper than usual; for who has plugins, MCP servers, or a
-    # table `[tui]`.
-    ("config/layers.py", "codex_py.config.toml_faults"),
-    ("config/layers.py", "codex_py.config.toml_faults"),
-    ("config/reader.py", "codex_py.config.tui"),
-    ("config/load.py", "codex_py.config.tui"),
+    # Only for who has plugins or MCP servers.
     ("core/hooks.py", "codex_py.plugins.manifests"),
     ("core/skill_sources.py", "codex_py.plugins.manifests"),
     ("core/configured_servers.py", "codex_py.skills.dependencies"),
@@ -227,7 +222,6 @@ LAZY: Final = {
     ("core/compaction.py", "codex_py.core.compact"),
     ("core/compaction.py", "codex_py.core.compact_survivors"),
     ("core/compaction.py", "codex_py.core.compact_survivors"),
-    ("model/client.py", "codex_py.model.compaction"),
     # Only when a skill is named or used.
     ("core/session_skills.py", "codex_py.core.mentions"),
     ("core/session_skills.py", "codex_py.skills.implicit"),

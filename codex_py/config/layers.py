@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from codex_py.config.keys import KeyPath, dotted
+from codex_py.config.toml_faults import explain, line_of, longest_key
 from codex_py.errors import ConfigError
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.value import Value
@@ -42,8 +43,6 @@ class LayerSource(Value):
         """`` in `/x/config.toml` line 3 `` or `` in `-c model=5` ``."""
         if self.layer.path is None:
             return f"in {self.flag}"
-        from codex_py.config.toml_faults import line_of  # the seam: only to say where something wrong stands
-
         line = line_of(self.text, path)
         return f"in `{self.layer.path}`" + (f" line {line}" if line else "")
 
@@ -71,11 +70,8 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
 def read_toml(text: str) -> dict[str, Any]:
     """The tables of a TOML text; raise `NestedTooDeeply` or `ValueError`."""
     # `tomllib` takes time with the square of a key's length.
-    if text.count(".") > MAX_DEPTH:
-        from codex_py.config.toml_faults import longest_key  # the seam: most files have fewer dots
-
-        if longest_key(text) > MAX_DEPTH:
-            raise NestedTooDeeply
+    if text.count(".") > MAX_DEPTH and longest_key(text) > MAX_DEPTH:
+        raise NestedTooDeeply
     try:
         tree = tomllib.loads(text)
     except RecursionError as error:
@@ -160,8 +156,6 @@ def _inside(value: object) -> list[object]:
 
 def toml_fault(error: ValueError, text: str) -> tuple[str, str]:
     """`` line 1 column 9: reason``: where a text stops being TOML and why; and what to write there, or nothing."""
-    from codex_py.config.toml_faults import explain  # the seam: only for a file that is broken
-
     message = str(error)
     reason, _, position = message.rpartition(" (at ")
     if not reason:

@@ -16,6 +16,8 @@ from codex_py.config.record import ConfigRecord, RecordSection, settings_of
 from codex_py.config.requirements import Requirements, read_requirements, required_layer
 from codex_py.config.schema import BUILT_IN_PROVIDERS, Config
 from codex_py.config.trust import Trust, TrustList, find_root, real_path
+from codex_py.config.tui import KEYS as TUI_KEYS
+from codex_py.config.tui import keymap_problems, tui_problems
 from codex_py.errors import ConfigError, UsageError
 from codex_py.protocol.encoding import as_object
 from codex_py.text.nearest import did_you_mean
@@ -257,10 +259,8 @@ def _without_effect(tree: Mapping[str, Any], layers: Sequence[Checked]) -> list[
 def _ignored_in_tui(tree: Mapping[str, Any], layers: Sequence[Checked]) -> list[str]:
     if not tree["tui"]:
         return []
-    from codex_py.config.tui import KEYS, keymap_problems, tui_problems  # the seam: most files have no `[tui]`
-
     elsewhere = "it is a key of the top level: move it above the first `[table]`"
-    misplaced = [(key, elsewhere) for key in tree["tui"] if key not in KEYS and key in settings_of(Config)]
+    misplaced = [(key, elsewhere) for key in tree["tui"] if key not in TUI_KEYS and key in settings_of(Config)]
 
     lines = [
         f"`tui.{key} = {toml_value(tree['tui'][key])}` {_where(('tui', key), layers)} is ignored: {reason}"

@@ -16,6 +16,7 @@ from codex_py.config.layers import Checked, Layer, LayerSource, LayerType, holds
 from codex_py.config.record import RecordSection, settings_of
 from codex_py.config.schema import BUILT_IN_PROVIDERS, FOREIGN_KEYS, Config
 from codex_py.config.sections import ProviderConfig, SandboxWorkspaceWrite
+from codex_py.config.tui import KEYS as TUI_KEYS
 from codex_py.errors import ConfigError
 from codex_py.protocol.encoding import as_list
 from codex_py.text.credentials import has_credential, masked_words
@@ -107,9 +108,7 @@ def _elsewhere(path: KeyPath) -> str:
         if isinstance(setting.value_type, RecordSection)
     }
     found = [key for key, record in tables.items() if name in settings_of(record)]
-    from codex_py.config.tui import KEYS as OF_TUI  # the seam: only for a key in the wrong table
-
-    found += ["tui"] if name in OF_TUI else []
+    found += ["tui"] if name in TUI_KEYS else []
     if len(found) == 1 and path[:-1] != (found[0],):
         return f"`{name}` belongs in the table `[{found[0]}]`"
     if name in settings_of(ProviderConfig):

@@ -1,4 +1,4 @@
-"""Where a key stands in a TOML text, and what is wrong with one that cannot be read. Loaded only to word a message.
+"""Where a key stands in a TOML text, and what is wrong with one that cannot be read.
 
 The text has been read by `tomllib` before, so what is not valid TOML may be misplaced here but does no harm.
 
@@ -200,10 +200,10 @@ _TRUE: Final = ("true", "yes", "on")
 _FALSE: Final = ("false", "no", "off")
 _NOTHING: Final = ("null", "none", "nil", "undefined")
 _CURLY_QUOTES: Final = str.maketrans("“”„‟‘’‚‛", "\"\"\"\"''''")
-_SETTING: Final = re.compile(r"(\s*)([^=\s\[\]{}#:][^=:]*?)\s*(=+|:|(?=[\"']))\s*(.*?)\s*(?=\s#|$)")
-_NUMBER: Final = re.compile(r"[+-]?\d[\d_,]*")
-_SECRET: Final = re.compile(r"(?<=[_.-])key|token|secret|password|auth|header", re.IGNORECASE)
-_SECRET_TABLE: Final = re.compile(r"^\s*\[.*\b(?:env|http_headers|query_params|set)\]", re.IGNORECASE)
+_SETTING: Final = r"(\s*)([^=\s\[\]{}#:][^=:]*?)\s*(=+|:|(?=[\"']))\s*(.*?)\s*(?=\s#|$)"
+_NUMBER: Final = r"[+-]?\d[\d_,]*"
+_SECRET: Final = r"(?i)(?<=[_.-])key|token|secret|password|auth|header"
+_SECRET_TABLE: Final = r"(?i)^\s*\[.*\b(?:env|http_headers|query_params|set)\]"
 
 
 class Fault(NamedTuple):
@@ -219,7 +219,7 @@ def explain(text: str, message: str, line: int, column: int) -> Fault:
     """The mistake behind a message of `tomllib`, which names the line and column where it stopped reading."""
     fault = _find(text, message, line, column)
     headers = [row for row in text.split("\n")[: fault.line] if row.lstrip().startswith("[")]
-    hides = bool(headers) and _SECRET_TABLE.match(headers[-1]) is not None
+    hides = bool(headers) and re.match(_SECRET_TABLE, headers[-1]) is not None
     return fault._replace(fix="") if hides and "`" in fault.fix else fault
 
 
@@ -256,7 +256,7 @@ def _find(text: str, message: str, line: int, column: int) -> Fault:
 
 def _setting(raw: str, line: int, column: int) -> Fault | None:
     """What is wrong with a `key = value` on one line."""
-    found = _SETTING.match(raw)
+    found = re.match(_SETTING, raw)
     if found is None:
         return Fault(line, column, "there is no `=`", "write settings as `key = value`") if raw.strip() else None
     key, sign, value = found[2], found[3], found[4]
@@ -280,7 +280,7 @@ def _setting(raw: str, line: int, column: int) -> Fault | None:
         return Fault(line, column, f"there is more text after the closing `{value[0]}`", _with_literal_text(raw))
     if value[0] in "[{":
         return None
-    if _NUMBER.match(value):
+    if re.match(_NUMBER, value):
         return _number(key, value, line, column)
     reason = "true and false are written in small letters" if value.lower() in _TRUE[:1] + _FALSE[:1] else ""
     reason = reason or ("a switch is `true` or `false`" if _value(value) in ("true", "false") else "text needs quotes")
@@ -309,13 +309,13 @@ def _value(text: str) -> str:
 def _write(key: str, fixed: str) -> str:
     """`write` with the corrected line, without the value of what may be a secret."""
     name, equals, _ = fixed.partition("=")
-    shown = f'{name.rstrip()} = "…"' if equals and _SECRET.search(key) else fixed.strip()
+    shown = f'{name.rstrip()} = "…"' if equals and re.search(_SECRET, key) else fixed.strip()
     return f"write `{shown}`" if len(shown) <= _MAX_SHOWN else ""
 
 
 def _with_literal_text(raw: str) -> str:
     """The line with its text in the kind of quotes that takes it as it is."""
-    found = _SETTING.match(raw)
+    found = re.match(_SETTING, raw)
     if found is None:
         return ""
     key, value = found[2], found[4]
@@ -332,7 +332,7 @@ def _open_quote(text: str) -> Fault | None:
             continue
         column = token.start - text.rfind("\n", 0, token.start)
         raw = text.split("\n")[token.line - 1].rstrip("\r")
-        found = _SETTING.match(raw) if len(raw) <= _MAX_LINE else None
+        found = re.match(_SETTING, raw) if len(raw) <= _MAX_LINE else None
         fix = ""
         if found and len(mark) == 1 and found[4][1:].endswith(mark):
             return Fault(token.line, column, f"a `{mark}` inside {mark}…{mark} ends the text", _with_literal_text(raw))

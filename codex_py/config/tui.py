@@ -14,7 +14,7 @@ from codex_py.text.nearest import did_you_mean, nearest
 
 # What prompt_toolkit knows, which is not loaded to read the configuration.
 _MOVING: Final = "left|right|up|down|home|end|insert|delete|pageup|pagedown"
-_KEY: Final = re.compile(
+_KEY: Final = (
     rf"escape|s-escape|enter|tab|s-tab|backspace|c-space|c-[a-z0-9@\\\]^_]|c-s-[0-9]|(?:c-)?(?:s-)?(?:{_MOVING})"
     r"|(?:c-)?f(?:[1-9]|1[0-9]|2[0-4])"
 )
@@ -118,7 +118,7 @@ def parse_key(text: str) -> tuple[str, ...]:
     prefix = ("c-" if "ctrl" in pressed else "") + ("s-" if "shift" in pressed else "")
     if prefix or len(key) > 1:
         key = prefix + key
-        if not _KEY.fullmatch(key):
+        if not re.fullmatch(_KEY, key):
             return ()
     return ("escape", key) if "alt" in pressed else (key,)
 

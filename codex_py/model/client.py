@@ -8,22 +8,26 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from typing import Final
 from urllib.request import getproxies
 
 from codex_py.errors import ModelError
 from codex_py.model.answer import ResponseBody, read_error_body
 from codex_py.model.credentials import Credentials, Renewal, Renewed
-from codex_py.model.failures import ANSWER_LIMIT, answer_limit_reached, http_failure, refuses_answer_limit
-from codex_py.model.http import CONNECT_SECONDS, httpx, no_answer, open_client
+from codex_py.model.failures import ANSWER_LIMIT, answer_limit_reached, http_failure, not_a_stream, refuses_answer_limit
+from codex_py.model.http import CONNECT_SECONDS, broken_stream, httpx, no_answer, open_client
 from codex_py.model.prompt import SUBAGENT, Prompt, encode_body, turn_metadata
 from codex_py.model.providers import Provider, endpoint_url, responses_url
 from codex_py.model.repetition import RepetitionWatch
 from codex_py.model.retry import RetryBudget
 from codex_py.model.stream import Completed, ResponseEvent
+from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.usage import CompactionWay
 from codex_py.text.address import is_loopback, shown_url
 from codex_py.text.redact import Redactor
+
+_MAX_COMPACTED_BODY: Final = 64 * 1024 * 1024
 
 
 class TurnState:
@@ -110,12 +114,10 @@ class ModelClient:
 
         Raises `ModelError` like `stream`.
         """
-        from codex_py.model.compaction import read_compacted  # the seam: only when a history is compacted
-
         try:
             response = await self._send(prompt.replace(kind="compaction_endpoint"), TurnState())
             try:
-                return await read_compacted(
+                return await _read_compacted(
                     response, url=shown_url(self._compact_url), idle_timeout=self._provider.idle_timeout
                 )
             finally:
@@ -284,3 +286,43 @@ def _fixed_headers(provider: Provider, originator: str, version: str) -> dict[st
     if provider.id == "openai":
         headers["version"] = version
     return headers
+
+
+async def _read_compacted(response: httpx.Response, *, url: str, idle_timeout: float) -> list[ResponseItem]:
+    """The items of a 2xx answer, at least one. `url` is shown; `idle_timeout` is seconds of silence.
+
+    Raises `ModelError` for a body that breaks off, is over 64 MiB, or holds no items.
+    """
+    body = await _read_compacted_body(response, idle_timeout)
+    try:
+        values = [
+            as_object(value) for value in as_list(as_object(decode_json(body.decode("utf-8", "replace"))).get("output"))
+        ]
+        items = [ResponseItem.from_wire(value) for value in values if isinstance(value.get("type"), str)]
+    except ValueError:
+        items = []
+    if items:
+        return items
+    raise _not_a_compaction(response, body, url)
+
+
+def _not_a_compaction(response: httpx.Response, body: bytes, url: str) -> ModelError:
+    """The error for an answer that says something else."""
+    message = str(not_a_stream(response.status_code, response.headers, body[:4096], url=url))
+    return ModelError(message.replace("not with an event stream", "not with a compacted history"), retryable=False)
+
+
+async def _read_compacted_body(response: httpx.Response, idle_timeout: float) -> bytes:
+    body = bytearray()
+    chunks = response.aiter_bytes()
+    try:
+        while True:
+            async with asyncio.timeout(idle_timeout):
+                chunk = await anext(chunks, None)
+            if chunk is None:
+                return bytes(body)
+            body += chunk
+            if len(body) > _MAX_COMPACTED_BODY:
+                raise ModelError("the compacted history is over 64 MiB", retryable=False)
+    except (httpx.HTTPError, OSError) as error:
+        raise broken_stream(error, idle_timeout=idle_timeout) from error
