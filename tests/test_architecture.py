@@ -232,7 +232,6 @@ LAZY: Final = {
     # Only for who has roles of their own, and when an agent is started or looked for.
     ("core/agent_setup.py", "codex_py.core.agent_roles"),
     ("core/agent_setup.py", "codex_py.core.agents"),
-    ("core/session.py", "codex_py.core.agents"),
     ("core/session.py", "codex_py.core.skill_names"),
     ("tools/lazy.py", "codex_py.tools.agents"),
     ("tools/lazy.py", "codex_py.tools.agents"),

@@ -5,13 +5,13 @@ Everything that is not named here is shared: the connection to the model, the MC
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from codex_py.context.initial import ContextSnapshot
-from codex_py.core.agent_setup import AgentRole
 from codex_py.core.context_tracker import KnownContext
 from codex_py.core.history import History
+from codex_py.core.session_agents import AgentRole
 from codex_py.core.session_services import SessionServices
 from codex_py.core.skill_names import for_a_model
 from codex_py.core.turn_context import TurnSettings
@@ -19,7 +19,6 @@ from codex_py.errors import ToolError
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import OverrideTurnContext, SkillInput, UserInput
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxMode, SandboxPolicy, WorkspaceWrite, mode_of
-from codex_py.protocol.questions import Question
 from codex_py.protocol.value import Value
 from codex_py.rollout.format import SubagentSource
 from codex_py.rollout.recorder import Recorder
@@ -28,10 +27,8 @@ from codex_py.tools.lazy import AGENT_TOOLS
 from codex_py.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from codex_py.core.secrets import SecretStore
     from codex_py.core.session_file import SessionFile
     from codex_py.core.tool_runtime import ToolRuntime
-    from codex_py.model.prompt import ParentTurn
     from codex_py.rollout.reader import StoredSession
     from codex_py.skills.model import Skill
 
@@ -227,17 +224,3 @@ def check_provider(role: AgentRole | None, provider: str) -> None:
             f"the role `{role.name}` is for the provider `{role.provider}`, and agents have that of their session,"
             f" `{provider}`: use another `agent_type`"
         )
-
-
-class ParentSession(Value):
-    """Secrets and the way to ask the user are shared; the model connection and the MCP servers are the parent's.
-
-    `parent` returns the turn of the parent that gave the subagent its task. `history` is what the subagent knows of the
-    conversation, and `snapshot` the context the parent was sent; both are for a subagent that begins as a fork.
-    """
-
-    secret_store: SecretStore
-    ask: Callable[[Question], Awaitable[str | None]]
-    parent: Callable[[], ParentTurn]
-    history: tuple[ResponseItem, ...] = ()
-    snapshot: ContextSnapshot | None = None

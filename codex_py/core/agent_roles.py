@@ -15,8 +15,8 @@ from codex_py.config.kinds import wrong_word
 from codex_py.config.layers import NestedTooDeeply, read_toml, toml_fault
 from codex_py.config.record import settings_of
 from codex_py.config.schema import Config
-from codex_py.core.agent_setup import BUILT_IN, AgentRole, SessionRoles
 from codex_py.core.agent_tools import choose_tools
+from codex_py.core.session_agents import BUILT_IN, AgentRole, SessionRoles
 from codex_py.errors import CodexError
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.policy import SandboxMode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from codex_py.context.host_messages import subagent_notification
@@ -11,7 +11,6 @@ from codex_py.core.agent import AskUser, SubagentSession, first_end
 from codex_py.core.agent_build import (
     AgentPlan,
     ParentContext,
-    ParentSession,
     build_agent_services,
     check_provider,
     find_role,
@@ -20,59 +19,24 @@ from codex_py.core.agent_build import (
     may_do_more,
     tightened,
 )
-from codex_py.core.agent_setup import AgentTree, LazySubagents
 from codex_py.core.session import Session
+from codex_py.core.session_agents import AgentTree, LazySubagents
+from codex_py.core.session_services import ParentSession, SubagentContext
 from codex_py.core.stored_agents import StoredAgents
 from codex_py.errors import ToolError, UserError
 from codex_py.protocol import events
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import TextInput, UserInput
 from codex_py.protocol.status import AgentState, AgentStatus, status_payload
-from codex_py.protocol.value import Value
 from codex_py.rollout.format import SubagentSource
 from codex_py.text.tokens import truncate_middle
 from codex_py.tools.spec import SpawnRequest
 
 if TYPE_CHECKING:
-    from codex_py.core.context_tracker import ContextTracker
-    from codex_py.core.history import History
-    from codex_py.core.secrets import SecretStore
-    from codex_py.core.session_services import SessionServices
-    from codex_py.core.tool_runtime import ToolRuntime
-    from codex_py.core.turn_context import TurnSettings
-    from codex_py.model.prompt import ParentTurn
     from codex_py.protocol.status import LiveProcess
-    from codex_py.skills.model import Skill
-    from codex_py.tools.registry import ToolRegistry
 
 # Of agents that have ended, so many keep their sessions open; the older ones are opened again when they are needed.
 _MAX_IDLE: Final = 16
-
-
-class SubagentContext(Value):
-    """What subagents get from the session that starts them.
-
-    `settings` are those in force, `registry` its own tools, `load_runtime` what runs commands, `turn` is under way.
-    `note` puts an item before the model with the next request, which `withdraw` takes back as long as that has not
-    come; `warn_for` tells the user something in the name of an agent; `skill` finds one by its name, or raises
-    `ToolError`.
-    """
-
-    services: SessionServices
-    secret_store: SecretStore
-    history: History
-    context_tracker: ContextTracker
-    settings: Callable[[], TurnSettings]
-    registry: Callable[[], ToolRegistry]
-    load_runtime: Callable[[], Awaitable[ToolRuntime]]
-    turn: Callable[[], ParentTurn]
-    ask: AskUser
-    emit: Callable[[events.Event], None]
-    warn: Callable[[str], None]
-    warn_for: Callable[[str, str], None]
-    note: Callable[[ResponseItem], None]
-    withdraw: Callable[[ResponseItem], None]
-    skill: Callable[[str], Skill]
 
 
 class Subagents:
@@ -276,7 +240,9 @@ class Subagents:
                 context.services, context.settings(), context.registry(), await context.load_runtime(), tree.file
             )
             services = build_agent_services(parent, plan)
-            subagents = LazySubagents(lambda inner: Subagents(inner, tree, depth=state.depth))
+            subagents: LazySubagents[SubagentContext] = LazySubagents(
+                lambda inner: Subagents(inner, tree, depth=state.depth)
+            )
 
             def open_session(ask: AskUser) -> Session:
                 snapshot = context.context_tracker.last_sent if plan.history else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from codex_py.core.conversation import TurnRunner
 from codex_py.core.listeners import Listener, Listeners, Questions
 from codex_py.core.secrets import Secrets, SecretStore
-from codex_py.core.session_services import SessionServices
+from codex_py.core.session_services import SessionServices, SubagentContext
 from codex_py.core.session_skills import SessionSkills
 from codex_py.core.turn_context import TurnSettings
 from codex_py.core.user_input import PendingMessage, build_user_message
@@ -20,7 +20,6 @@ from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.ops import TextInput, UserInput
 
 if TYPE_CHECKING:
-    from codex_py.core.agents import SubagentContext
     from codex_py.core.session_mcp import SessionMcp
     from codex_py.model.prompt import ParentTurn
     from codex_py.protocol.status import ContextUse, LiveProcess
@@ -277,7 +276,6 @@ class Session:
         await self._run_alone(lambda: self._user_turn((TextInput(plan_accepted(request)),)))
 
     def _subagent_context(self, secrets: Secrets) -> SubagentContext:
-        from codex_py.core.agents import SubagentContext  # the seam: few sessions start agents
         from codex_py.core.skill_names import find_skill
 
         services, listeners = self._services, self._listeners

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from codex_py.core.agent_setup import LazySubagents
 from codex_py.core.session import Session
+from codex_py.core.session_agents import LazySubagents
 from codex_py.core.session_file import SessionFile
 from codex_py.errors import UserError
 from codex_py.protocol.items import Message, ResponseItem
@@ -31,7 +31,7 @@ class StoredAgents:
         self._states: dict[str, AgentState] = {}
         self._paths: dict[str, Path] = {}
         self._items: dict[str, tuple[ResponseItem, ...]] = {}
-        self._own: dict[str, LazySubagents] = {}
+        self._own: dict[str, LazySubagents[Any]] = {}
 
     def states(self) -> Sequence[AgentState]:
         """What is known of them, in no particular order."""

@@ -7,12 +7,12 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from codex_py.core.agent_setup import LazySubagents
 from codex_py.core.listeners import Questions
 from codex_py.core.mcp_setup import LazyMcp
 from codex_py.core.secrets import Secrets
+from codex_py.core.session_agents import LazySubagents
 from codex_py.core.turn_context import TurnContext, TurnSettings
 from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
@@ -88,7 +88,7 @@ class ToolServices(Value):
     registry: ToolRegistry
     env: dict[str, str]
     load_runtime: Callable[[], ToolRuntime]
-    agents: LazySubagents
+    agents: LazySubagents[Any]
     command_lines: CommandLineReader
     can_ask: bool = False
     chose_never: bool = False

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from codex_py.core.agent_roles import MAX_BYTES, RoleDirectory, read_role, read_roles
-from codex_py.core.agent_setup import BUILT_IN, AgentRole
 from codex_py.core.agent_tools import ToolChoice, choose_tools
+from codex_py.core.session_agents import BUILT_IN, AgentRole
 
 HEAD = "---\nname: a\n---\n"
 
