@@ -137,13 +137,11 @@ LAZY: Final = {
     # Only when interrupts are looked after.
     ("cli/entry.py", "codex_py.cli.main"),
     # Only where the caller asks for a form of the answer.
-    ("cli/exec.py", "codex_py.core.answer_schema"),
     ("core/session.py", "codex_py.core.answer_schema"),
     ("core/turn.py", "codex_py.core.answer_schema"),
     ("core/answer_schema.py", "jsonschema"),
     ("core/answer_schema.py", "referencing"),
-    # Only for the help, and for a review.
-    ("cli/exec.py", "codex_py.cli.exec_help"),
+    # Only for a review.
     ("cli/exec.py", "codex_py.cli.review"),
     # Only with --offline.
     ("cli/exec.py", "codex_py.offline.server"),
@@ -152,22 +150,17 @@ LAZY: Final = {
     ("core/session_hooks.py", "codex_py.core.hooked_calls"),
     # Only for who is notified, and for a line that is too long.
     ("core/build.py", "codex_py.hooks.notify"),
-    ("exec/jsonl.py", "codex_py.text.shorten"),
     ("hooks/notify.py", "codex_py.text.shorten"),
     # Only when something has gone wrong.
     ("cli/main.py", "codex_py.log"),
     ("cli/main.py", "codex_py.paths"),
-    ("cli/main.py", "codex_py.text.sanitize"),
     # Only where an editor has its user sign in.
     ("cli/acp.py", "codex_py.cli.login"),
-    # Only for the terminal session, and for flags before a word that is no command.
-    ("cli/main.py", "codex_py.cli.repl"),
     # What draws, and what runs a session: the one after it is known that there is a terminal, the other after the
     # prompt is on it.
     ("cli/repl.py", "codex_py.ui.repl.app"),
     ("cli/repl.py", "codex_py.ui.repl.lines"),
     ("cli/repl.py", "codex_py.cli.open_session"),
-    ("cli/repl.py", "codex_py.core.session_request"),
     ("cli/repl.py", "codex_py.core.resume"),
     ("cli/repl.py", "codex_py.rollout.files"),
     ("cli/open_session.py", "codex_py.offline.server"),

@@ -23,6 +23,7 @@ from codex_py.cli.options import (
 )
 from codex_py.config.edit import trust_project
 from codex_py.config.load import LoadedConfig
+from codex_py.core.answer_schema import check_schema
 from codex_py.core.build import OFFLINE_PROVIDER, ResumeTarget, SessionRequest, open_session
 from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session import Session
@@ -58,6 +59,41 @@ _EPILOG: Final = """examples:
   codex-py exec fork --last --turn 2 "try it without threads"
   codex-py exec review --base main
 """
+# Of each verb its description and its examples.
+_VERBS: Final = {
+    "resume": (
+        """Go on with an earlier session: the model knows all that was said and done in it.
+
+SESSION is its id or its name; --last is the newest session of this directory. PROMPT comes after it; `-` or nothing
+reads it from stdin. All other options are those of `codex-py exec`.
+""",
+        """examples:
+  codex-py exec resume --last "now the documentation"
+  codex-py exec resume --last --all - < prompt.txt
+""",
+    ),
+    "fork": (
+        """Begin a new session with all, or the first turns, of an earlier one. The earlier one stays as it is.
+
+SESSION is its id or its name; --last is the newest session of this directory; --turn N leaves it at the end of its
+turn N. All other options are those of `codex-py exec`.
+""",
+        """examples:
+  codex-py exec fork --last --turn 2 "try it without threads"
+""",
+    ),
+    "review": (
+        """Review changes: of the working tree, of a branch or of one commit. Nothing is changed.
+
+PROMPT tells the reviewer what to focus on. The model is `review_model` where that is set, the sandbox read-only unless
+-s says otherwise. All other options are those of `codex-py exec`.
+""",
+        """examples:
+  codex-py exec review
+  codex-py exec review --base main "is the locking right?" -o review.md
+""",
+    ),
+}
 
 
 class ExecTask(Value):
@@ -195,13 +231,11 @@ def exec_parser() -> Parser:
 
 def _help(parser: Parser, flags: Sequence[str]) -> str:
     """The help of `exec`, or of the verb that is asked about."""
-    from codex_py.cli.exec_help import VERBS  # the seam: only who asks
-
-    verb = next((flag for flag in flags if flag in VERBS), None)
+    verb = next((flag for flag in flags if flag in _VERBS), None)
     if verb is not None:
         parser.prog = f"codex-py exec {verb}"
         parser.usage = next(line.strip() for line in _USAGE.splitlines() if parser.prog in line)
-        parser.description, parser.epilog = VERBS[verb]
+        parser.description, parser.epilog = _VERBS[verb]
     return parser.format_help().rstrip()
 
 
@@ -314,7 +348,5 @@ def read_schema(path: str | None) -> dict[str, Any] | None:
         raise UsageError(
             f"the output schema `{path}` is not a JSON object with keys", hint='an example: `{"type": "object"}`'
         )
-    from codex_py.core.answer_schema import check_schema  # the seam: few ask for a form of the answer
-
     check_schema(fields, f"the output schema `{path}`")
     return fields

@@ -15,6 +15,7 @@ from typing import Final, NoReturn
 from codex_py import __version__
 from codex_py.errors import UsageError, UserError
 from codex_py.text.nearest import did_you_mean
+from codex_py.text.sanitize import sanitize_line
 
 # Each subcommand's module is imported when it is asked for: start-up pays for one, not for all. Each offers
 # `run(arguments) -> int`.
@@ -36,6 +37,8 @@ COMMANDS: Final = {
     "completions": ("codex_py.cli.completions", "print what a shell needs to complete commands and skill names"),
     "doctor": ("codex_py.cli.doctor", "check this machine, settings, login and sandbox"),
 }
+# The terminal session, imported like a subcommand.
+_TERMINAL: Final = "codex_py.cli.repl"
 # Commands of `sessions` that stand on their own too.
 OF_SESSIONS: Final = ("archive", "unarchive", "delete", "rename")
 # Words the terminal session begins with; any other that is no command is a prompt.
@@ -163,17 +166,14 @@ def _open_terminal(name: str | None, arguments: list[str]) -> int:
             task = arguments[arguments.index(name) :]
             hint += f"to give the model a task: `codex-py exec {' '.join(task)!r}`"
             return _complain(f"no command `{name}`", hint=hint, status=2)
-    from codex_py.cli.repl import run as run_terminal  # the seam: no other command draws
-
-    return run_terminal(arguments)
+    status: int = import_module(_TERMINAL).run(arguments)
+    return status
 
 
 def _check_flags(name: str, arguments: list[str]) -> None:
     """Raise `UsageError` for a wrong flag before the word: the word may be its value."""
     if arguments[0] != name:
-        from codex_py.cli.repl import terminal_parser  # the seam: only for a mistake
-
-        terminal_parser().read(arguments)
+        import_module(_TERMINAL).terminal_parser().read(arguments)
 
 
 def _split(arguments: list[str]) -> tuple[str | None, list[str]]:
@@ -215,8 +215,6 @@ first steps:
 def _complain(message: str, *, hint: str | None, status: int) -> int:
     line = f"error: {message}" + (f"; {hint}" if hint else "")
     # The text may quote a file or a server.
-    from codex_py.text.sanitize import sanitize_line
-
     print(sanitize_line(line), file=sys.stderr)
     return status
 

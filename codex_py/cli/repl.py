@@ -6,9 +6,8 @@ import argparse
 import asyncio
 import gc
 import os
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from codex_py.cli.options import (
     Parser,
@@ -24,14 +23,11 @@ from codex_py.cli.options import (
 from codex_py.config.edit import trust_project
 from codex_py.config.schema import APPROVAL_POLICIES
 from codex_py.config.tui import read_tui
+from codex_py.core.session_request import ResumeTarget, SessionRequest
 from codex_py.errors import UsageError
 from codex_py.paths import codex_home
-from codex_py.ui.repl.launch import LaunchContext, LaunchOptions
+from codex_py.ui.repl.launch import LaunchContext, LaunchOptions, OpenedSession
 from codex_py.ui.repl.terminal import is_capable
-
-if TYPE_CHECKING:
-    from codex_py.core.build import ResumeTarget
-    from codex_py.core.session import Session
 
 _ORIGINATOR: Final = "codex_cli_rs"
 _OFFLINE: Final = "offline"
@@ -128,11 +124,9 @@ class _Host:
         self._options.sandbox = "read-only"
         self._options.bypass = self._options.full_auto = False
 
-    @asynccontextmanager
-    async def open(self, launch: LaunchContext, target: ResumeTarget | None) -> AsyncGenerator[Session, None]:
+    def open(self, launch: LaunchContext, target: ResumeTarget | None) -> OpenedSession:
         """A session, closed at the end; raise `UserError` when there can be none."""
         from codex_py.cli.open_session import opened  # the seam: after the prompt is on the screen
-        from codex_py.core.session_request import SessionRequest
 
         config = launch.loaded.config
         request = SessionRequest(
@@ -152,8 +146,7 @@ class _Host:
             follows=self._has_opened,
         )
         self._has_opened = True
-        async with opened(request) as session:
-            yield session
+        return opened(request)
 
 
 def terminal_parser() -> Parser:

@@ -9,6 +9,7 @@ from codex_py.exec import schema
 from codex_py.exec.schema import Item, Line
 from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
+from codex_py.text.shorten import shortened
 
 # A line with its newline stays below 64 KiB: some readers, one of the SDKs among them, take no longer ones.
 MAX_BYTES: Final = 64 * 1024 - 1
@@ -147,8 +148,6 @@ class JsonlPrinter:
 
 
 def _encode_short(line: Line) -> bytes:
-    from codex_py.text.shorten import shortened  # the seam: hardly any line is so long
-
     return _encode(shortened({**line, "shortened": True}, MAX_BYTES - 1, _encode))
 
 

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from codex_py.config.load import ConfigRequest, LoadedConfig
+from codex_py.core.session import Session
 from codex_py.core.session_request import ResumeTarget
 from codex_py.protocol.value import Value
-
-if TYPE_CHECKING:
-    from codex_py.core.session import Session
 
 
 class Opening(Value):

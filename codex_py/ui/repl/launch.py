@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from codex_py.config.load import ConfigRequest, LoadedConfig
 from codex_py.config.tui import Tui
+from codex_py.core.session_request import ResumeTarget
 from codex_py.protocol.value import Value
 
 if TYPE_CHECKING:
-    from codex_py.core.build import ResumeTarget
     from codex_py.core.session import Session
+
+# Quoted: what runs a session is imported after the prompt.
+OpenedSession: TypeAlias = "AbstractAsyncContextManager[Session]"
 
 
 class LaunchContext(Value):
@@ -62,6 +65,6 @@ class LaunchHost(Protocol):
         """Let commands only read from now on, whatever settings and flags say."""
         ...
 
-    def open(self, launch: LaunchContext, target: ResumeTarget | None) -> AbstractAsyncContextManager[Session]:
+    def open(self, launch: LaunchContext, target: ResumeTarget | None) -> OpenedSession:
         """A session, closed at the end; raise `UserError` when there can be none."""
         ...
