@@ -11,7 +11,7 @@ from codex_py.paths import make_private_dir, open_private
 
 
 def write_crash_report(directory: Path, error: BaseException, *, version: str) -> Path | None:
-    """Append the traceback to `codex-py.log` (0600) in a folder for logs; None when even that cannot be written."""
+    """Append the traceback to `codex-py.log` (0600) in a directory for logs; None when even that cannot be written."""
     path = directory / "codex-py.log"
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     lines = "".join(traceback.format_exception(error))

@@ -13,14 +13,14 @@ from typing import Final
 from codex_py.errors import ConfigError, UserError
 
 _MAX_LINKS: Final = 40
-# Without O_PATH (macOS) a folder that may be entered but not listed cannot be walked through.
+# Without O_PATH (macOS) a directory that may be entered but not listed cannot be walked through.
 _WALK: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 
 
 def codex_home(env: Mapping[str, str]) -> Path:
     """`CODEX_HOME`, or `~/.codex`; absolute, not necessarily there yet.
 
-    A `CODEX_HOME` that is set must exist as a folder: a typo must not scatter sessions and keys.
+    A `CODEX_HOME` that is set must exist as a directory: a typo must not scatter sessions and keys.
     """
     chosen = env.get("CODEX_HOME")
     if not chosen:
@@ -77,7 +77,7 @@ def places_on_the_way(path: str) -> Iterator[str]:
 
 
 def is_there(path: Path) -> bool:
-    """Whether something is found there; unlike with `Path.exists`, no name and no locked folder raises an error."""
+    """Whether something is found there; unlike with `Path.exists`, no name and no locked directory raises an error."""
     return os.path.exists(path)  # noqa: PTH110
 
 
@@ -87,20 +87,20 @@ def is_file(path: Path) -> bool:
 
 
 def is_directory(path: Path) -> bool:
-    """Whether a folder is found there; raises nothing, as `is_there`."""
+    """Whether a directory is found there; raises nothing, as `is_there`."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
-# Nobody may write: no empty folder of a user's is like that, and it holds from the moment the folder is made.
+# Nobody may write: no empty directory of a user's is like that, and it holds from the moment the directory is made.
 PLACEHOLDER_MODE: Final = 0o555
 # An empty file of a user's may be read-only, but has no sticky bit: on files it means nothing.
 PLACEHOLDER_FILE_MODE: Final = 0o1444
 
 
 def is_placeholder(path: Path) -> bool:
-    """Whether `path` is an empty folder or file that a sandbox has put where it keeps a missing one from being made.
+    """Whether `path` is an empty directory or file that a sandbox has put where it keeps a missing one from being made.
 
-    While a command runs, such a `.git` stands in the temporary folder of the whole machine: it is no repository.
+    While a command runs, such a `.git` stands in the temporary directory of the whole machine: it is no repository.
     """
     try:
         status = os.lstat(path)
@@ -129,9 +129,9 @@ def draft_prefix(name: str) -> str:
 
 @contextmanager
 def opened_directory(path: Path, made: list[Path] | None = None) -> Generator[int, None, None]:
-    """A descriptor of a folder, reached without following links; only good for `dir_fd`.
+    """A descriptor of a directory, reached without following links; only good for `dir_fd`.
 
-    With `made`, missing folders are created and added to it. Raise `OSError` when a part is a link or no folder.
+    With `made`, missing directories are created and added to it. Raise `OSError` when a part is a link or no directory.
     """
     directory = os.open("/", _WALK)
     try:
@@ -157,7 +157,7 @@ def _open_part(directory: int, part: str, making: tuple[list[Path], Path, int] |
 
 
 def make_private_dir(path: Path) -> None:
-    """Create a folder and its parents that only the user can enter (0700)."""
+    """Create a directory and its parents that only the user can enter (0700)."""
     missing: list[Path] = []
     while not path.exists():
         missing.append(path)
@@ -172,7 +172,7 @@ def open_private(path: Path, flags: int) -> int:
 
 
 def lock(descriptor: int) -> bool:
-    """Take the lock of a file or folder until the descriptor is closed; False when another process has it.
+    """Take the lock of a file or directory until the descriptor is closed; False when another process has it.
 
     True as well on a file system without locks, where nobody can have it.
     """

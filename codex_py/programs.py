@@ -88,7 +88,7 @@ def program_finder(env: Mapping[str, str], cwd: Path, writable: Iterable[Path] =
 
 
 def project_directory(directory: Path) -> Path:
-    """The real path of the repository that holds the folder, or of the folder itself."""
+    """The real path of the repository that holds the directory, or of the directory itself."""
     real = Path(real_path(directory))
     return next(
         (

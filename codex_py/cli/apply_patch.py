@@ -24,7 +24,7 @@ exit status: 0 applied, 1 not applied, 2 wrong command line
 
 
 def run(arguments: list[str]) -> int:
-    """The subcommand with the process's own streams and folder; gives back the exit status."""
+    """The subcommand with the process's own streams and directory; gives back the exit status."""
     return run_apply_patch(arguments, sys.stdin.buffer, sys.stdout, sys.stderr, Path.cwd())
 
 

@@ -96,7 +96,7 @@ _SCRIPTS: Final = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Print the script of a shell, or the names of the skills of this folder."""
+    """Print the script of a shell, or the names of the skills of this directory."""
     match list(arguments):
         case ["-h" | "--help"]:
             print(_HELP)

@@ -286,7 +286,7 @@ def _resume_target(options: argparse.Namespace, verb: str, words: list[str]) -> 
 
 
 def check_directory(options: argparse.Namespace, loaded: LoadedConfig, cwd: Path) -> None:
-    """Refuse a folder that is neither a repository nor trusted, where a mistake could not be undone."""
+    """Refuse a directory that is neither a repository nor trusted, where a mistake could not be undone."""
     if options.skip_git_repo_check or options.bypass or loaded.trust == "trusted":
         return
     if not any(_is_repository(directory / ".git") for directory in (cwd, *cwd.parents)):
@@ -297,7 +297,7 @@ def check_directory(options: argparse.Namespace, loaded: LoadedConfig, cwd: Path
 
 
 def _is_repository(mark: Path) -> bool:
-    # An empty folder is none: sandboxes leave such ones for a moment where they keep commands from making one.
+    # An empty directory is none: sandboxes leave such ones for a moment where they keep commands from making one.
     try:
         return is_file(mark) or (is_directory(mark) and any(mark.iterdir()))
     except OSError:

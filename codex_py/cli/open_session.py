@@ -56,11 +56,11 @@ class ServerHost:
         return os.environ
 
     def request(self, cwd: Path, settings: Mapping[str, Any]) -> ConfigRequest:
-        """What decides the configuration of a folder."""
+        """What decides the configuration of a directory."""
         return request_for(self._options, self._home, cwd, chosen=settings).replace(flags_from=_REQUESTER)
 
     def load(self, cwd: Path, settings: Mapping[str, Any]) -> LoadedConfig:
-        """The configuration in force for a folder. Raises `UserError`."""
+        """The configuration in force for a directory. Raises `UserError`."""
         return load_config(self.request(cwd, settings))
 
     def open(self, opening: Opening, loaded: LoadedConfig) -> AbstractAsyncContextManager[Session]:

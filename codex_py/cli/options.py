@@ -209,7 +209,7 @@ def writable_directories(arguments: argparse.Namespace, project: Path) -> tuple[
 
 
 def find_directories(arguments: Sequence[str]) -> tuple[Path, ...]:
-    """The folders of `--add-dir` as absolute paths."""
+    """The directories of `--add-dir` as absolute paths."""
     directories = tuple(Path(path).absolute() for path in arguments)
     for path, directory in zip(arguments, directories, strict=True):
         if not is_directory(directory):

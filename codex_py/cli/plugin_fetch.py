@@ -30,10 +30,10 @@ _LEFT_OUT: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 
 
 def copy_plugin(source: Path, target: Path) -> None:
-    """Copy a folder to a new one that only the user can read; version control is left out.
+    """Copy a directory to a new one that only the user can read; version control is left out.
 
-    Raises `UserError`, and leaves nothing, for what cannot be copied: a link out of the folder, a device, a name that
-    cannot be shown, too much of anything.
+    Raises `UserError`, and leaves nothing, for what cannot be copied: a link out of the directory, a device, a name
+    that cannot be shown, too much of anything.
     """
     try:
         _Copy(Path(os.path.realpath(source))).copy_directory("", target, 0)
@@ -52,7 +52,7 @@ class _Copy:
         self._bytes = 0
 
     def copy_directory(self, inner: str, target: Path, depth: int) -> None:
-        """Copy one folder; `inner` is its path inside the source."""
+        """Copy one directory; `inner` is its path inside the source."""
         if depth > _MAX_DEPTH:
             raise _refusal(inner, f"more than {_MAX_DEPTH} folders deep")
         target.mkdir(mode=0o700)
@@ -158,7 +158,7 @@ class GitSource(NamedTuple):
 
 
 def git_source(text: str) -> GitSource | None:
-    """The repository a source means, with `#ref` behind it; None for a folder.
+    """The repository a source means, with `#ref` behind it; None for a directory.
 
     Raises `UserError` for an address that is not used: an option in disguise, a helper program, plain http elsewhere.
     """
@@ -182,7 +182,7 @@ def git_source(text: str) -> GitSource | None:
 
 
 def fetch(source: GitSource, directory: Path, env: Mapping[str, str]) -> str:
-    """Put the files of a repository into a new folder; gives back the commit. Raises `UserError`.
+    """Put the files of a repository into a new directory; gives back the commit. Raises `UserError`.
 
     git runs outside the sandbox, because it needs the network, and starts nothing but what reaches the other side.
     """
@@ -211,14 +211,14 @@ def _check_size(listing: str) -> None:
 
 
 class _Git:
-    """Runs git in a folder."""
+    """Runs git in a directory."""
 
     def __init__(self, directory: Path, env: Mapping[str, str], protocols: Sequence[str]) -> None:
         self._directory = directory
         self._programs = program_finder(env, Path.cwd())
         self._env = git_env(env, self._programs, {**_ENV, "GIT_ALLOW_PROTOCOL": ":".join(protocols)})
         self._settings: Mapping[str, str] = _SETTINGS
-        git_argv(self._programs, [])  # before a folder is made
+        git_argv(self._programs, [])  # before a directory is made
 
     def switch_off_filters(self) -> None:
         """What a repository brings may ask for any filter that the user has set up."""

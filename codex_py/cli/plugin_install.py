@@ -27,7 +27,7 @@ _OF_MANIFEST: Final = ("name", "version", "description", "skills", "mcpServers",
 
 
 class PluginRequest(NamedTuple):
-    """What is asked for: a folder or the URL of a repository, a folder inside it, a plugin of a marketplace there."""
+    """What to install: a directory or a repository's URL, a directory inside it, a plugin of a marketplace there."""
 
     source: str
     path: str | None = None
@@ -161,7 +161,7 @@ def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def _find(directory: Path, request: PluginRequest, market: str) -> _FoundPlugin:
-    """The plugin in a folder: the folder itself, or one that a marketplace there names."""
+    """The plugin in a directory: the directory itself, or one that a marketplace there names."""
     top = Path(os.path.realpath(directory))
     if request.path is not None:
         below = inside(top, request.path)

@@ -39,7 +39,7 @@ class SkillChoice(NamedTuple):
 
 
 def choose_skills(catalog: SkillCatalog, target: str) -> SkillChoice:
-    """The skills of this whole name, enabled or not; else the one whose file or folder this is.
+    """The skills of this whole name, enabled or not; else the one whose file or directory this is.
 
     A leading `$` is not part of a name. Raises `UserError`, with the closest names, when there is none.
     """

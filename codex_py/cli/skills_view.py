@@ -192,7 +192,7 @@ def _walk(directory: Path, prefix: str, depth: int = 0) -> Iterator[str]:
         if entry.name.startswith("."):
             continue
         if entry.is_dir(follow_symlinks=False):
-            # Another skill's folder is that skill's.
+            # Another skill's directory is that skill's.
             if depth < 4 and not Path(entry.path, "SKILL.md").exists():
                 yield from _walk(Path(entry.path), f"{prefix}{entry.name}/", depth + 1)
         elif entry.is_file(follow_symlinks=False) and f"{prefix}{entry.name}" != "SKILL.md":

@@ -26,9 +26,10 @@ Document: TypeAlias = MutableMapping[str, Any]
 
 
 def trust_project(home: Path, directory: Path) -> Path:
-    """Note in the user's `config.toml` that they trust the git repository round `folder`, or else `folder` itself.
+    """Note in the user's `config.toml` that they trust the git repository round `directory`, or else `directory`
+    itself.
 
-    Gives back the folder that is trusted now. Raises `UserError` when the file cannot be read or written.
+    Gives back the directory that is trusted now. Raises `UserError` when the file cannot be read or written.
     """
     real = real_path(directory)
     root = find_root(real, (".git",)) or real
@@ -81,7 +82,7 @@ def _content_after(
 
 @contextmanager
 def _alone(directory: Path) -> Generator[None]:
-    """Have the files of a folder to oneself, among programs that ask for this; a lock held for longer is no edit."""
+    """Have the files of a directory to oneself, among programs that ask for this; a lock held for longer is no edit."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     deadline = time.monotonic() + _LOCK_SECONDS
     try:

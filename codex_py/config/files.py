@@ -61,7 +61,7 @@ _RUNNING: Final = ("mcp_servers", "notify", "hooks")
 
 
 def weak_permissions(file: Path) -> str | None:
-    """What to mend when others can write the file or its folder, None when only the user (or root) can."""
+    """What to mend when others can write the file or its directory, None when only the user (or root) can."""
     for path in (file.parent, file):
         try:
             status = path.stat()

@@ -154,7 +154,7 @@ class Seconds(ValueType):
 
 
 class FilePath(ValueType):
-    """A path. `~` is the user's home; a relative one starts at the folder of the file it is written in."""
+    """A path. `~` is the user's home; a relative one starts at the directory of the file it is written in."""
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> Any:
         text = Text(lines=True).check(value, path, reading)

@@ -48,7 +48,7 @@ class ConfigRequest(ConfigRecord):
 
     `overrides` are the texts of `-c` in their order; `flags` are the values of real flags by dotted key and beat
     them, `flag_texts` are the words of those that a message quotes, and `asked_by` says where the others stand.
-    `system` is the folder of the machine's own files. `home` need not be there.
+    `system` is the directory of the machine's own files. `home` need not be there.
     """
 
     home: Path
@@ -69,7 +69,7 @@ class LoadedConfig(ConfigRecord):
 
     `layers` are those that were read, highest first. `project_mcp_servers` and `project_hooks` are what a trusted
     project asks to run: nothing of it may start before the user has agreed to exactly that. `hooks` are those of every
-    other layer, highest first: all of them count, not only the highest. `system` is the folder of the machine's own
+    other layer, highest first: all of them count, not only the highest. `system` is the directory of the machine's own
     files.
     """
 

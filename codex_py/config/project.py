@@ -52,7 +52,7 @@ class RefusedKey(Value):
 
 
 def project_files(cwd: Path, root: Path | None, home: Path, name: str = "config.toml") -> list[Path]:
-    """The `.codex/config.toml`, or another file there, of every folder from the root down to `cwd` that has one.
+    """The `.codex/config.toml`, or another file there, of every directory from the root down to `cwd` that has one.
 
     Never the user's own.
     """

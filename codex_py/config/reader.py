@@ -36,7 +36,7 @@ def check_tree(
 ) -> tuple[dict[str, Any], list[UnknownKey]]:
     """The tree with final values, and the keys nobody knows; raise `UserError` for the first wrong value.
 
-    Relative paths start at `folder`; `~` is `home`.
+    Relative paths start at `directory`; `~` is `home`.
     """
     reading = Reading(directory, home, [])
     try:
@@ -207,7 +207,7 @@ class LayerReader:
         return LayerSource(Layer(layer_type, path), text), tree
 
     def check(self, source: LayerSource, tree: Mapping[str, Any], directory: Path) -> Checked:
-        """Check a tree; relative paths in it start at `folder`. Raises `UserError` for a wrong value."""
+        """Check a tree; relative paths in it start at `directory`. Raises `UserError` for a wrong value."""
         checked, unknown = check_tree(SCHEMA, tree, source=source, directory=directory, home=self._user_home)
         for extra_key in unknown:
             self._note_unknown(extra_key, source)

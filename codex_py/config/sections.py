@@ -227,7 +227,7 @@ class ShellEnvironmentPolicy(ConfigRecord):
 
 
 class ProjectTrustConfig(ConfigRecord):
-    """`[projects."<folder>"]`: whether the user trusts a folder."""
+    """`[projects."<directory>"]`: whether the user trusts a directory."""
 
     trust_level: Literal["trusted", "untrusted"] | None = setting(
         WordChoice("trusted", "untrusted"), "whether its `.codex/config.toml` is read", default=None, sample="trusted"

@@ -1,7 +1,7 @@
-"""Which folder is the project, and whether the user trusts it.
+"""Which directory is the project, and whether the user trusts it.
 
 Trust is keyed by the real path of the git root. A worktree has its main checkout's trust only when that checkout's
-own `.git` names the worktree: a `.git` file alone can be made by whoever made the folder.
+own `.git` names the worktree: a `.git` file alone can be made by whoever made the directory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def real_path(path: Path) -> Path:
 
 
 def find_root(directory: Path, markers: Sequence[str]) -> Path | None:
-    """The nearest folder from `folder` upwards that has one of the markers."""
+    """The nearest directory from `directory` upwards that has one of the markers."""
     if not markers:
         return None
     for candidate in (directory, *directory.parents):
@@ -38,7 +38,7 @@ def find_root(directory: Path, markers: Sequence[str]) -> Path | None:
 
 
 class TrustList:
-    """What the user's layers say about folders (`[projects."<folder>"]`)."""
+    """What the user's layers say about directories (`[projects."<directory>"]`)."""
 
     def __init__(self, projects: Mapping[str, Any], home: str) -> None:
         self._levels: dict[str, Trust] = {}
@@ -75,12 +75,12 @@ def main_checkout(root: Path) -> Path | None:
 
 def _has_marker(directory: Path, marker: str) -> bool:
     path = directory / marker
-    # An empty `.git` folder is no repository: sandboxes leave such placeholders in folders they protect.
+    # An empty `.git` directory is no repository: sandboxes leave such placeholders in directories they protect.
     return os.path.lexists(path / "HEAD") or is_file(path) if marker == ".git" else os.path.lexists(path)
 
 
 def _scope(directory: Path, project_root: Path | None) -> Iterator[Path]:
-    """The folders whose entry counts for `folder`, nearest first."""
+    """The directories whose entry counts for `directory`, nearest first."""
     roots = {find_root(directory, (".git",)), project_root} - {None}
     inside = [root for root in roots if root is not None and directory.is_relative_to(root)]
     top = min(inside, key=lambda root: len(root.parts), default=directory)

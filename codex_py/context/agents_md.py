@@ -84,7 +84,7 @@ def replacement(text: str) -> str:
 
 
 def find_project_root(cwd: Path, markers: Sequence[str]) -> Path | None:
-    """The nearest folder from `cwd` up that holds one of `markers`; None when there is none. Links are not followed."""
+    """The nearest directory from `cwd` up that holds one of `markers`, or None. Links are not followed."""
     names = [name for name in markers if name and "/" not in name]
     for directory in (cwd, *cwd.parents):
         if any(os.path.lexists(directory / name) and not is_placeholder(directory / name) for name in names):
@@ -115,7 +115,7 @@ def _global_text(home: Path, max_bytes: int, reader: _Reader) -> str:
 def _project_texts(
     cwd: Path, markers: Sequence[str], *, names: Sequence[str], max_bytes: int, reader: _Reader
 ) -> list[str]:
-    """One text a folder from the root down, within `max_bytes` together; blank files are left out."""
+    """One text a directory from the root down, within `max_bytes` together; blank files are left out."""
     root = find_project_root(cwd, markers) or cwd
     warnings = reader.warnings
     texts: list[str] = []
@@ -136,7 +136,7 @@ def _project_texts(
 def _first_file(
     root: Path, directory: Path, *, names: Sequence[str], max_bytes: int, reader: _Reader
 ) -> tuple[Path, FileHead | None]:
-    """The file that speaks for a folder: the first name that is there and may be read, even if it is blank."""
+    """The file that speaks for a directory: the first name that is there and may be read, even if it is blank."""
     for path in (directory / name for name in names):
         try:
             reader.check(path)

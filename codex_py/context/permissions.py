@@ -31,7 +31,7 @@ _NETWORK_ON: Final = "Network access is enabled."
 
 
 def render_permissions(policy: SandboxPolicy, approval: ApprovalPolicy, *, writable_roots: Sequence[Path] = ()) -> str:
-    """The block for a policy. `writable_roots` are all folders commands may write to, as the sandbox resolved them.
+    """The block for a policy. `writable_roots` are all directories commands may write to, as the sandbox resolved them.
 
     At most 32 of them are named.
     """

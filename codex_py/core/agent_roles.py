@@ -1,4 +1,4 @@
-"""The roles of agents: read from TOML and from Markdown with frontmatter, in the user's folder and in the project's.
+"""The roles of agents: read from TOML and from Markdown with frontmatter, in the user's directory and in the project's.
 
 Imported when there is such a file or entry. The form of the Markdown files is the one Claude Code has, so that they can
 be copied as they are; that of the TOML files is Codex CLI's.
@@ -60,9 +60,9 @@ class _Refused(CodexError):
 
 
 def read_roles(directories: Iterable[RoleDirectory], entries: Mapping[str, Mapping[str, Any]]) -> SessionRoles:
-    """The built-in roles, those of the folders and those of the configuration's `entries`; a later one counts.
+    """The built-in roles, those of the directories and those of the configuration's `entries`; a later one counts.
 
-    Of a folder a hundred files are read, by name. A file that cannot be read costs a line, not the session; so do
+    Of a directory a hundred files are read, by name. A file that cannot be read costs a line, not the session; so do
     descriptions that are cut because all of them are over 16 KiB.
     """
     roles = {role.name: role for role in BUILT_IN}

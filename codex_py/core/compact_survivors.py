@@ -135,7 +135,7 @@ _SKILL: Final = re.compile(r"<skill>\n<name>([^\n]*)</name>\n<path>([^\n]*)</pat
 
 def work_state_of(items: Sequence[ResponseItem], cwd: Path, skill_uses: SkillUses) -> WorkState:
     """The last plan, the files that patches changed, and the skills that were put before the model or that commands
-    read: `skill_uses` tells those of a command in a folder.
+    read: `skill_uses` tells those of a command in a directory.
 
     Paths a patch wrote relative are taken from `cwd`.
     """

@@ -32,8 +32,8 @@ _MAX_REFUSALS: Final = 2
 class CompactionServices(Value):
     """What a compaction works on. `tools` gives the encoded specs; `prompt_text` is the user's handoff request.
 
-    `skill_uses` tells which skills a command in a folder reads or runs scripts of. `note_cost` hears what a compaction
-    cost and how many tokens are left after it.
+    `skill_uses` tells which skills a command in a directory reads or runs scripts of. `note_cost` hears what a
+    compaction cost and how many tokens are left after it.
     """
 
     history: History

@@ -42,7 +42,7 @@ class HookSandbox(NamedTuple):
 def hook_sandbox(
     loaded: LoadedConfig, *, home: Path, env: Mapping[str, str]
 ) -> Callable[[SandboxPolicy, Path], HookSandbox]:
-    """What gives the sandbox for a policy and a session's folder. Nothing is tried out before the first hook."""
+    """What gives the sandbox for a policy and a session's directory. Nothing is tried out before the first hook."""
     sandbox = ProgramSandbox(loaded, home=home, env=env)
 
     def confine(start: Start, policy: SandboxPolicy, cwd: Path) -> Start:

@@ -102,7 +102,7 @@ class FoundHooks(Value):
         return self.trusted.has(self.project, entry_fingerprint(hook))
 
     def refusal(self, hook: Hook, cwd: Path) -> str | None:
-        """Why a hook of the project or of a plugin must not run in a folder now: it may have changed meanwhile."""
+        """Why a hook of the project or of a plugin must not run in a directory now: it may have changed meanwhile."""
         if hook.origin.plugin and hook.origin.root is not None:
             change = change_in(self.trusted.home, hook.origin.plugin, hook.origin.root)
             return f"is not run: its plugin `{hook.origin.plugin}` has changed: {change}" if change else None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class InstallRules(Value):
     """Where servers that skills need are written down: `file`, the user's configuration, which has those `names`.
 
-    With `always` nobody is asked; for the skills of `never` it is not done. `project` is the folder under which the
+    With `always` nobody is asked; for the skills of `never` it is not done. `project` is the directory under which the
     file keeps what the user says to the servers of a project.
     """
 

@@ -48,7 +48,7 @@ def installation_id(home: Path) -> str:
 
 
 def make_installation_id(home: Path) -> None:
-    """Make an id at the first use. A folder that cannot be written gets none, and what is there is left alone."""
+    """Make an id at the first use. A directory that cannot be written gets none, and what is there is left alone."""
     if os.path.lexists(home / _FILE):
         return
     made = os.urandom(16).hex()

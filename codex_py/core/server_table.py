@@ -127,7 +127,7 @@ def sandbox_of(server: McpServer, words: Sequence[TrustWord]) -> ServerSandbox:
 
 
 def project_of(loaded: LoadedConfig, cwd: Path) -> Path:
-    """The folder under which the user's word to a project's servers is kept."""
+    """The directory under which the user's word to a project's servers is kept."""
     return loaded.project_root or real_path(cwd)
 
 

@@ -193,7 +193,7 @@ class SessionMcp:
         return await self._settings.sample(request, self._front_end.settings())
 
     def roots(self) -> tuple[Path, ...]:
-        """The folder the session works in."""
+        """The directory the session works in."""
         return (self._settings.context.cwd if self._front_end is None else self._front_end.settings().cwd,)
 
     def warn(self, message: str) -> None:

@@ -63,7 +63,7 @@ class SessionSkills:
         self._settings = self._settings.replace(rules=tuple(rules))
 
     def use_extra_roots(self, roots: Sequence[Path]) -> None:
-        """Look into these folders too, beside those of the settings, from the next `refresh` on."""
+        """Look into these directories too, beside those of the settings, from the next `refresh` on."""
         settings = self._settings
         configured = settings.roots.extra_user_roots if self._configured_roots is None else self._configured_roots
         self._configured_roots = configured
@@ -75,7 +75,7 @@ class SessionSkills:
         self._settings = settings.replace(roots=settings.roots.replace(extra_user_roots=new_roots), roots_for=roots_for)
 
     def refresh(self, cwd: Path, context_window: int | None) -> tuple[str, ...]:
-        """Look at the folders again; lines for the user about what could not be loaded or does not fit."""
+        """Look at the directories again; lines for the user about what could not be loaded or does not fit."""
         settings = self._settings_for(cwd, context_window)
         warnings: list[str] = []
         if not self._synced:

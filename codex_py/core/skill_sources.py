@@ -46,7 +46,7 @@ def _plugin_roots(home: Path, config: Config) -> tuple[PluginSkills, ...]:
 
 
 def _project_config_dirs(cwd: Path, root: Path | None) -> tuple[Path, ...]:
-    """The `.codex` folders from `cwd` up to the project's root, the nearest first; without a root that of `cwd`."""
+    """The `.codex` directories from `cwd` up to the project's root, the nearest first; without a root that of `cwd`."""
     directories = (cwd, *cwd.parents)
     inside = [directory for directory in directories if root is not None and directory.is_relative_to(root)] or [cwd]
     return tuple(directory / ".codex" for directory in inside if os.path.isdir(directory / ".codex"))  # noqa: PTH112

@@ -53,7 +53,7 @@ def load_approvals(loaded: LoadedConfig, *, home: Path, cwd: Path, ignore_rules:
     reading.remedy = _OR_LEAVE_OUT
     for file in [*reading.files_in(own), store.always, store.project_file]:
         reading.own(file)
-    # The layers are those the configuration found trusted; a folder of rules without one beside it counts as well.
+    # The layers are those the configuration found trusted; a directory of rules without one beside it counts as well.
     directories = [cwd, *cwd.parents] if loaded.trust == "trusted" else []
     for directory in directories:
         if not directory.is_relative_to(project):
@@ -73,7 +73,7 @@ class _Reading:
         self.remedy = _CORRECT
 
     def files_in(self, directory: Path) -> Sequence[Path]:
-        """The rules files of a folder in their order; those that cannot be read are a fault."""
+        """The rules files of a directory in their order; those that cannot be read are a fault."""
         try:
             files = sorted(path for path in directory.iterdir() if path.suffix == ".rules")
         except OSError as error:

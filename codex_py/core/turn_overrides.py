@@ -30,7 +30,7 @@ def overridden(
 
     Tools stand in front of everything in a provider's cache, so that nothing less than a model changes them.
 
-    Raises `UserError` for a model without a name, a folder that is none, and what the administrator does not allow.
+    Raises `UserError` for a model without a name, a directory that is none, and what the administrator does not allow.
     """
     _check(op, loaded)
     provider = tool_context.provider

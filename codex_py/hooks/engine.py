@@ -28,7 +28,7 @@ Confine: TypeAlias = Callable[[Start], Start]
 
 
 class HookExecution(Value):
-    """Where hooks run: the folder, the project it belongs to, the variables they get, and what holds a project's.
+    """Where hooks run: the directory, the project it belongs to, the variables they get, and what holds a project's.
 
     `programs` finds what may run outside the sandbox, and `may_write` says which real paths commands may write.
     """
@@ -61,7 +61,7 @@ class HookTrust(Protocol):
     """What the user has agreed to of a project's hooks, looked up at each start of one."""
 
     def refusal(self, hook: Hook, cwd: Path) -> str | None:
-        """Why a hook must not run in a folder now, None when it may."""
+        """Why a hook must not run in a directory now, None when it may."""
         ...
 
     def outside(self, hook: Hook, start: Start, project: Path, may_write: Callable[[Path], bool]) -> Start | None:
@@ -100,7 +100,7 @@ class HookEngine:
         return [hook for hook in self.hooks_of(event) if not by_subject or hook.matcher.fits(subject)]
 
     def refusal(self, hook: Hook, cwd: Path) -> str | None:
-        """Why a hook must not run in a folder now, None when it may."""
+        """Why a hook must not run in a directory now, None when it may."""
         return self._trust.refusal(hook, cwd) if hook.origin.layer == "project" else None
 
     async def run(self, due: Sequence[Due], shared: Mapping[str, Any], execution: HookExecution) -> HookVerdict:

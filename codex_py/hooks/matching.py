@@ -84,7 +84,7 @@ def _is_like(subject: str, pattern: str) -> bool:
     written = pattern.replace("[", "[[]").replace("?", "[?]")
     stem = written.removesuffix(":*").removesuffix(" *")
     patterns = (written,) if stem == written else (stem, f"{stem} *")
-    # A pattern for files is for those below any folder.
+    # A pattern for files is for those below any directory.
     return any(fnmatchcase(subject, glob) or fnmatchcase(subject, f"*/{glob.removeprefix('./')}") for glob in patterns)
 
 

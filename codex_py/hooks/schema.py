@@ -72,9 +72,10 @@ _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class HookOrigin(Value):
-    """Where hooks are written: the file, if it is one, and the folder of the project or of the plugin they come from.
+    """Where hooks are written: the file, if it is one, and the directory of the project or of the plugin they come
+    from.
 
-    `plugin` is the id of that plugin, and `data` the folder it may keep files in, which outlives its versions.
+    `plugin` is the id of that plugin, and `data` the directory it may keep files in, which outlives its versions.
     `for_claude` says that it was written for Claude Code alone.
     """
 

@@ -183,7 +183,7 @@ def hold_scripts(hook: Hook, start: Start, scripts: HookScripts) -> Start:
 
 
 def _in_line(argv: tuple[str, ...], copied: Callable[[str], str]) -> tuple[str, ...]:
-    """The same for a line that a shell runs. One that changes its folder names its files from there: it stays."""
+    """The same for a line that a shell runs. One that changes its directory names its files from there: it stays."""
     *shell, line = argv
     if _MOVES.search(line):
         return argv
@@ -207,7 +207,7 @@ def _in_words(argv: tuple[str, ...], copied: Callable[[str], str]) -> tuple[str,
 
 
 class _Copies:
-    """Copies of files, each made once, in a folder that only the user can enter."""
+    """Copies of files, each made once, in a directory that only the user can enter."""
 
     def __init__(self, files: Mapping[Path, bytes], directory: Path) -> None:
         self._files = files

@@ -67,7 +67,7 @@ class McpHost(Protocol):
         ...
 
     def roots(self) -> tuple[Path, ...]:
-        """The folders the session works in."""
+        """The directories the session works in."""
         ...
 
     def warn(self, message: str) -> None:

@@ -64,7 +64,7 @@ class _Transaction:
         self.at = writes[0].path if writes else Path("/")
         self._steps = [_Step(write) for write in writes]
         directories = {directory for write in writes for directory in write.path.parents}
-        # A file that a folder is to stand in place of goes before anything can be staged there.
+        # A file that a directory is to stand in place of goes before anything can be staged there.
         self._giving_way = [step for step in self._steps if step.write.path in directories]
         self._checkpoint = checkpoint
         self._made: list[Path] = []

@@ -1,6 +1,6 @@
 """Files as a patch sees them: found once, then reached from `/` without following a single link.
 
-A path is resolved when it is planned. From then on the walk opens one folder after the other with `O_NOFOLLOW`, so a
+A path is resolved when it is planned. From then on the walk opens one directory after the other with `O_NOFOLLOW`, so a
 link that appears in between makes the patch fail instead of leading it elsewhere.
 """
 
@@ -34,7 +34,7 @@ class FileState:
 
 
 def resolve_entry(path: Path) -> Path:
-    """The directory entry a path names: the links of its folders are followed, a link at its end is not."""
+    """The directory entry a path names: the links of its directories are followed, a link at its end is not."""
     return Path(real_path(path.parent)) / path.name
 
 
@@ -46,7 +46,7 @@ def resolve_file(path: Path) -> Path:
 def look_at(path: Path, *, limit: int = MAX_FILE_BYTES) -> FileState | None:
     """The state of a directory entry, None when there is none; the content of a regular file up to `limit` bytes.
 
-    Raise `OSError`, `IsADirectoryError` for a folder among them.
+    Raise `OSError`, `IsADirectoryError` for a directory among them.
     """
     try:
         with opened_directory(path.parent) as directory:

@@ -14,7 +14,7 @@ from codex_py.patch.grammar import AddFile, DeleteFile, ParsedPatch, PatchError,
 from codex_py.patch.seek import Effort
 
 Permit: TypeAlias = Callable[[Path], None]
-"""Raises `PatchError` for a directory entry (its folders resolved) that may not be written."""
+"""Raises `PatchError` for a directory entry (its directories resolved) that may not be written."""
 
 _WORTH_SHOWING: Final = 128 * 1024
 
@@ -55,7 +55,7 @@ class PatchPlan:
 
 
 def plan_patch(patch: ParsedPatch, root: Path, *, permit: Permit | None = None) -> PatchPlan:
-    """Decide every write of a patch whose relative paths start at `root`, an absolute folder.
+    """Decide every write of a patch whose relative paths start at `root`, an absolute directory.
 
     A hunk sees what the hunks before it did. `permit` is asked before a file is read. Raise `PatchError` when any hunk
     does not fit the files, or when there is none at all.
@@ -146,7 +146,7 @@ class _Planner:
         if not target.name or target.name == "..":
             raise PatchError(f"`{target}` names a folder, not a file")
         for directory in reversed(target.parents) if self._unlinked else ():
-            # What was a link to another folder when the patch began leads nowhere now.
+            # What was a link to another directory when the patch began leads nowhere now.
             if (link := resolve_entry(directory)) in self._unlinked:
                 return Path(os.path.normpath(link / target.relative_to(directory)))
         return resolve_entry(target)

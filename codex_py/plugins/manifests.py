@@ -1,6 +1,6 @@
 """The plugins a user has switched on, and what their manifests and hook files contain. Nothing is run here.
 
-A manifest is read within bounds, and whatever path it names counts only inside the plugin's own folder.
+A manifest is read within bounds, and whatever path it names counts only inside the plugin's own directory.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _MAX_DIRECTORIES: Final = 16
 
 
 class Plugin(NamedTuple):
-    """A plugin on disk: `id` is `name@marketplace`, `root` its real folder, `name` what its skills' names begin with.
+    """A plugin on disk: `id` is `name@marketplace`, `root` its real directory, `name` what its skills' names begin
+    with.
 
-    `manifest` is empty where none can be read. `skills` are the folders with its skills, whether they exist or not.
+    `manifest` is empty where none can be read. `skills` are the directories with its skills, whether they exist or not.
     """
 
     id: str
@@ -71,7 +72,7 @@ def held_plugin_line(plugin: Plugin, change: str) -> str:
 
 
 def plugin_skills(home: Path, plugins: Mapping[str, Any]) -> tuple[PluginSkills, ...]:
-    """The skill folders of those plugins."""
+    """The skill directories of those plugins."""
     return tuple(
         PluginSkills(directory, plugin.root, plugin.id, plugin.name)
         for plugin in enabled_plugins(home, plugins)
@@ -104,7 +105,7 @@ def plugin_directory(home: Path, plugin_id: str) -> Path | None:
 
 
 def read_plugin(directory: Path, plugin_id: str) -> Plugin:
-    """The plugin in a folder. One without a manifest that can be read has only its usual folders."""
+    """The plugin in a directory. One without a manifest that can be read has only its usual directories."""
     root = Path(os.path.realpath(directory))
     manifest = read_manifest(root) or {}
     name = manifest.get("name")
@@ -118,7 +119,7 @@ def read_plugin(directory: Path, plugin_id: str) -> Plugin:
 
 
 def read_manifest(root: Path) -> dict[str, Any] | None:
-    """The first manifest below a real folder that is a JSON object of at most 64 KiB; None when there is none."""
+    """The first manifest below a real directory that is a JSON object of at most 64 KiB; None when there is none."""
     for directory in MANIFEST_DIRECTORIES:
         found = read_json(root, root / directory / _MANIFEST)
         if found is not None:
@@ -145,12 +146,12 @@ def inside(root: Path, written: str) -> Path | None:
 
 
 def is_directory_name(text: str) -> bool:
-    """Whether a text can be the name of one folder."""
+    """Whether a text can be the name of one directory."""
     return text not in ("", ".", "..") and "/" not in text and "\0" not in text
 
 
 def _skill_directories(root: Path, chosen: object) -> tuple[Path, ...]:
-    """The folders a manifest names in place of `skills`; those outside the plugin do not count."""
+    """The directories a manifest names in place of `skills`; those outside the plugin do not count."""
     written = [chosen] if isinstance(chosen, str) else as_list(chosen)
     names = [path for path in written if isinstance(path, str) and path][:_MAX_DIRECTORIES] or ["skills"]
     return tuple(directory for name in names if (directory := inside(root, name)) is not None)

@@ -127,7 +127,7 @@ def _digest_of(path: Path) -> str:
 
 
 def _files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Everything below a folder that is none itself, with its path inside. Raises `OSError` for too much of it."""
+    """Everything below a directory that is none itself, with its path inside. Raises `OSError` for too much of it."""
     waiting = [("", 0)]
     count = 0
     while waiting:

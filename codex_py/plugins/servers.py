@@ -17,7 +17,7 @@ from codex_py.text.address import is_web_address
 
 Entry: TypeAlias = dict[str, Any]
 
-# Stand for the plugin's folder, in what it writes and in its servers' environment.
+# Stand for the plugin's directory, in what it writes and in its servers' environment.
 ROOT_NAMES: Final = ("CLAUDE_PLUGIN_ROOT", "PLUGIN_ROOT")
 _FILE: Final = ".mcp.json"
 _MAX_SERVERS: Final = 32

@@ -61,7 +61,7 @@ def tool_environment(
     A variable whose name looks like a secret is left out, and so is one whose value holds a credential of a known
     shape (see `withheld_by_value`). `secrets` are names that are never inherited whatever the rules say, such as the
     providers' key variables; only an explicit `set` brings one back. `extra` is what the session tells its commands
-    (`CODEX_THREAD_ID` and the like). Where there is a `PATH`, the folder of the bundled `rg` ends it unless `rg` is
+    (`CODEX_THREAD_ID` and the like). Where there is a `PATH`, the directory of the bundled `rg` ends it unless `rg` is
     found anyway.
     """
     inherited = _inherited(env, rules, frozenset(secrets))
@@ -93,7 +93,7 @@ def matches_glob(name: str, globs: Collection[str]) -> bool:
 
 
 def bundled_tools() -> Path | None:
-    """The folder beside this interpreter that holds the `rg` installed with it; None when there is none."""
+    """The directory beside this interpreter that holds the `rg` installed with it; None when there is none."""
     directory = Path(sys.executable).parent
     return directory if os.access(directory / "rg", os.X_OK) else None
 
@@ -107,10 +107,10 @@ def with_bundled_tools(path: str) -> str:
 
 
 def find_executable(name: str, path: str) -> str | None:
-    """Where `name` is found in the absolute folders of `path`; None when in none of them."""
+    """Where `name` is found in the absolute directories of `path`; None when in none of them."""
     for directory in path.split(os.pathsep):
         if not directory.startswith("/"):
-            continue  # A relative folder would mean something else for every command.
+            continue  # A relative directory would mean something else for every command.
         candidate = f"{directory}/{name}"
         if os.access(candidate, os.X_OK) and not os.path.isdir(candidate):  # noqa: PTH112 - start-up: one string, many probes
             return candidate

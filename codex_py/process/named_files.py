@@ -23,7 +23,7 @@ _MAX_NAME_LENGTH: Final = 4096
 _SYSTEM: Final = ("/usr/", "/bin/", "/sbin/", "/lib", "/opt/", "/nix/", "/snap/", "/dev/", "/proc/", "/sys/")
 _WORD: Final = re.compile(r"[^\s'\"`;&|()<>=]+")
 _PROJECT: Final = re.compile(r"\$\{?(?:CLAUDE_PROJECT_DIR|CODEX_PROJECT_DIR|PWD)\b\}?")
-# What a shell puts in: before a name it is mostly a folder, that of the project or one in it.
+# What a shell puts in: before a name it is mostly a directory, that of the project or one in it.
 _PUT_IN: Final = re.compile(r"\$\{[^{}]*\}|\$\([^()]*\)|`[^`]*`|\$\w+")
 _MAX_INSIDE: Final = 4
 _MAX_DIRECTORIES: Final = 4
@@ -48,7 +48,7 @@ _UNNAMED: Final[Mapping[str, Sequence[str]]] = {
 def named_files(command: Sequence[str], roots: Sequence[Path], cwd: Path) -> dict[Path, bytes]:
     """The files that the words of a command name, each with a hash of what is in it.
 
-    `roots` are the real folders names may start at, beside `cwd`, where the command would run. Files of the system
+    `roots` are the real directories names may start at, beside `cwd`, where the command would run. Files of the system
     outside of them, which nobody but an administrator changes, are left out. A file that cannot be read counts as its
     name.
     """
@@ -58,7 +58,7 @@ def named_files(command: Sequence[str], roots: Sequence[Path], cwd: Path) -> dic
 def named_contents(words: Sequence[str], root: Path, cwd: Path) -> bytes:
     """The paths and hashes of the files inside a project that a command line names; empty when it names none.
 
-    `root` is the project's real folder, `cwd` where the command would run.
+    `root` is the project's real directory, `cwd` where the command would run.
     """
     inside = (path for path in _files(words, (root,), cwd) if path.is_relative_to(root))
     return b"".join(b"\0" + os.fsencode(path) + b"\0" + _content(path) for path in inside)
@@ -76,7 +76,7 @@ def named_links(command: Sequence[str], roots: Sequence[Path], cwd: Path) -> Ite
 
 
 def _files(command: Sequence[str], roots: Sequence[Path], cwd: Path) -> list[Path]:
-    """The regular files that the words of a command name, from a root, from where it runs, or from a folder below a
+    """The regular files that the words of a command name, from a root, from where it runs, or from a directory below a
     root that it names too: `cd scripts && ./format.sh`.
     """
     words = [word for argument in command for word in _words(argument)]
@@ -100,7 +100,7 @@ def _named(word: str, directory: Path) -> Path:
 def _words(text: str) -> Iterator[str]:
     """What could be a name in a command: its words as a shell has them, and what stands between signs of a shell.
 
-    What a shell puts in, as in `"$(git rev-parse --show-toplevel)"/format.sh`, is read as a folder to begin at.
+    What a shell puts in, as in `"$(git rev-parse --show-toplevel)"/format.sh`, is read as a directory to begin at.
     """
     found = [*_WORD.findall(text), *_WORD.findall(text.replace('"', "").replace("'", ""))]
     with suppress(ValueError):

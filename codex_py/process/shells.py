@@ -89,7 +89,7 @@ def shell_argv(shell: str, script: str, *, login: bool, no_profile: bool = False
 
 
 def keep_bundled_tools(script: str, shell: str) -> str:
-    """`script` with the folder of the bundled `rg` put back at the end of `PATH`, when a login `shell` may lose it.
+    """`script` with the directory of the bundled `rg` put back at the end of `PATH`, when a login `shell` may lose it.
 
     Login profiles reset `PATH` (Debian's /etc/profile does). The assignment stays on the script's first line so that
     the line numbers of the shell's messages remain true. For a shell that assigns in another way it is left as it is.

@@ -41,7 +41,7 @@ class ReadOnly(Value):
 
 
 class WorkspaceWrite(Value):
-    """Commands write below the working directory, the extra roots and the temporary folders."""
+    """Commands write below the working directory, the extra roots and the temporary directories."""
 
     writable_roots: tuple[Path, ...] = ()
     network_access: NetworkAccess = False
@@ -73,7 +73,7 @@ def extra_roots(policy: SandboxPolicy) -> tuple[Path, ...]:
 
 
 def describe_sandbox(policy: SandboxPolicy) -> str:
-    """A policy in one line, with the folders that can be written beside the working directory."""
+    """A policy in one line, with the directories that can be written beside the working directory."""
     match policy:
         case ReadOnly():
             return "read-only"

@@ -183,7 +183,7 @@ def read_answers(value: str | None, count: int) -> list[list[str]] | None:
 
 
 class PermissionsQuestion(Value):
-    """Whether commands may do more for the rest of the turn: use the network, write below these folders.
+    """Whether commands may do more for the rest of the turn: use the network, write below these directories.
 
     `reason` is what the model says about it, or empty. Only the answer `yes` grants it.
     """

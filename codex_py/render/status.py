@@ -24,7 +24,7 @@ _BRANCH_SHOWN: Final = 24
 class Status(Value):
     """What the status line shows. Shares are from 0 to 1; what is None or empty is left out.
 
-    `tokens` are those of the session. `home` is the folder that is written `~`.
+    `tokens` are those of the session. `home` is the directory that is written `~`.
     """
 
     model: str

@@ -20,7 +20,7 @@ def relative_path(path: Path, cwd: Path | None) -> str:
 
 
 def short_directory(cwd: Path, home: Path | None, *, max_width: int = DIRECTORY_SHOWN) -> str:
-    """A folder from home on, harmless, and by its end when it is long."""
+    """A directory from home on, harmless, and by its end when it is long."""
     path = str(cwd)
     if home is not None and (cwd == home or cwd.is_relative_to(home)):
         path = os.path.join("~", str(cwd.relative_to(home))) if cwd != home else "~"  # noqa: PTH118

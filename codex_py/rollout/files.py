@@ -1,10 +1,10 @@
 """Where rollout files are, which of them may be opened, and which process may write to one.
 
-Sessions can come from elsewhere: only regular files of the user that lie below the sessions folder itself are read,
+Sessions can come from elsewhere: only regular files of the user that lie below the sessions directory itself are read,
 so links, FIFOs, devices and other people's files are left alone.
 
 This program locks the rollout file itself. Codex CLI locks `thread-writer-locks/<id>.lock` and takes that file away
-afterwards, both under a lock of the folder; a session of ours holds that one too, so that each sees the other.
+afterwards, both under a lock of the directory; a session of ours holds that one too, so that each sees the other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COMPRESSED = ".zst"
 
 
 def session_files(home: Path) -> Iterator[Path]:
-    """The rollout files below `sessions/`, the newest name first. Folders that are links are not entered."""
+    """The rollout files below `sessions/`, the newest name first. Directories that are links are not entered."""
     return map(home.__truediv__, session_names(home))
 
 
@@ -132,7 +132,7 @@ def active_writer(thread_id: str) -> UserError:
 
 
 class ThreadLock:
-    """The lock Codex CLI looks for. Where it cannot be made, in a folder one may not write to, nothing is held."""
+    """The lock Codex CLI looks for. Where it cannot be made, in a directory one may not write to, nothing is held."""
 
     def __init__(self, home: Path, thread_id: str) -> None:
         """Take the lock; raise `UserError` when another process has it."""

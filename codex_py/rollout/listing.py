@@ -201,7 +201,7 @@ def newest_first(sessions: Iterable[SessionSummary]) -> list[SessionSummary]:
 
 
 def matching(sessions: Iterable[SessionSummary], search: str) -> list[SessionSummary]:
-    """The sessions in whose name, first prompt, folder, branch or id every word of `search` stands, in any case."""
+    """The sessions in whose name, first prompt, directory, branch or id every word of `search` stands, in any case."""
     words = search.casefold().split()
     return [session for session in sessions if all(word in _searched(session) for word in words)]
 
@@ -231,7 +231,7 @@ def _in_directory(sessions: Iterable[SessionSummary], cwd: Path | None) -> Itera
         yield from sessions
         return
     wanted = os.path.realpath(cwd)
-    # Sessions by the thousand work in a few folders.
+    # Sessions by the thousand work in a few directories.
     is_wanted: dict[str, bool] = {}
     for session in sessions:
         if session.cwd not in is_wanted:

@@ -67,7 +67,7 @@ class Sandbox:
 
     `deny_read` are paths and patterns that no sandboxed command reads; `secrets` are files that none reads either,
     there or not and whoever replaces them meanwhile; `home` is our own, which none writes. What is relative starts at
-    the session's folder. `limits` are further settings of the user's; `backends` are tried in their order.
+    the session's directory. `limits` are further settings of the user's; `backends` are tried in their order.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Sandbox:
         return cls(env, deny_read=deny_read, secrets=secrets, home=home)
 
     def roots(self, policy: SandboxPolicy, cwd: Path) -> tuple[WritableRoot, ...]:
-        """`writable_roots`, looked up on disk once for a policy and a folder. What must not be read is not written."""
+        """`writable_roots`, looked up on disk once per policy and directory. What must not be read is not written."""
         known = self._roots.get((policy, cwd))
         if known is None:
             unreadable = self.unreadable(policy, cwd)
@@ -128,7 +128,7 @@ class Sandbox:
         return known
 
     def unreadable(self, policy: SandboxPolicy, cwd: Path) -> tuple[Path, ...]:
-        """The real paths no command reads; looked up on disk once for a folder. None with full access.
+        """The real paths no command reads; looked up on disk once for a directory. None with full access.
 
         Raises `SandboxUnavailable` when not all of them could be hidden.
         """
@@ -245,7 +245,7 @@ class Sandbox:
         backend = self._backend(policy, cwd, mounts)
         env["CODEX_SANDBOX"] = backend.name
         if not roots and backend.contains:
-            # The sandbox's own memory, gone with the command: many programs do not start without a temporary folder.
+            # The sandbox's own memory, gone with the command: many programs do not start without a temporary directory.
             env["TMPDIR"] = "/dev/shm"
         if not backend.contains and network == "loopback":
             network = False  # there is no network of one's own
@@ -270,7 +270,7 @@ class Sandbox:
         return screens.lay(mounts)
 
     def _make_directories(self, cwd: Path) -> None:
-        """A folder that is made while the command runs would be seen in there with all that is put into it."""
+        """A directory that is made while the command runs would be seen in there with all that is put into it."""
         for directory in self._secret_directories:
             with suppress(OSError):
                 make_private_dir(cwd / directory)

@@ -21,7 +21,7 @@ from codex_py.sandbox.kernel_settings import KERNEL_SETTINGS, owns_kernel_settin
 MIN_VERSION: Final = 3  # the first that stops a file from being cut short
 
 _WRITE_FILE, _READ_FILE, _TRUNCATE = 1 << 1, 1 << 2, 1 << 14
-# Removing and making of every kind, and linking from one folder to another.
+# Removing and making of every kind, and linking from one directory to another.
 _CHANGE_DIRECTORY: Final = 0x3FF0
 _WRITES: Final = _WRITE_FILE | _CHANGE_DIRECTORY | _TRUNCATE
 _SCOPED_SINCE: Final = 6
@@ -70,8 +70,8 @@ def _screens(
 ) -> dict[str, frozenset[str]]:
     """The screens with what may be seen in each.
 
-    One in a writable folder counts only when there is something to hide already: what a command makes in the folders
-    that lead to it, the command could not read.
+    One in a writable directory counts only when there is something to hide already: what a command makes in the
+    directories that lead to it, the command could not read.
     """
     seen = frozenset(
         path for mount_type, path in mounts if mount_type in ("writable", "screen") or mount_type.startswith("shown")
@@ -88,7 +88,7 @@ def _screens(
 
 
 def _readable(directory: str, hidden: Sequence[str], screens: Mapping[str, frozenset[str]]) -> Iterator[str]:
-    """Everything beside the hidden paths, and beside the folders that lead to them; in a screen only what it shows."""
+    """Everything beside the hidden paths and the directories that lead to them; in a screen only what it shows."""
     with suppress(OSError), os.scandir(directory) as listing:
         for entry in listing:
             below = f"{entry.path}/"
@@ -266,7 +266,7 @@ def _put(mount_type: str, path: str, held: int | None, *, passed: bool) -> None:
         restrictions = kernel.NO_SUID | kernel.NO_DEVICES | (0 if mount_type == "writable" else kernel.READ_ONLY)
         kernel.set_attributes_of(held, restrictions)
         if mount_type == "writable":
-            os.makedirs(path, exist_ok=True)  # noqa: PTH103 - it may lie below a folder that is hidden now
+            os.makedirs(path, exist_ok=True)  # noqa: PTH103 - it may lie below a directory that is hidden now
         kernel.attach_mount(held, path)
 
 

@@ -114,7 +114,7 @@ def find_bwrap(env: Mapping[str, str], roots: Sequence[WritableRoot]) -> tuple[s
     the sandbox must not choose the next sandbox, and a repository must not choose any.
     """
     untrusted = [str(root.path) for root in roots]
-    with suppress(OSError):  # the current folder may be gone
+    with suppress(OSError):  # the current directory may be gone
         untrusted.append(str(project_directory(Path.cwd())))
     reason = "no `bwrap` is installed"
     if not is_supported(os.uname().machine):
@@ -190,7 +190,7 @@ _LANDLOCK_SHORTFALL: Final = (
 )
 # What bubblewrap writes when the command has ended, which it has not begun without; the stage writes it at the start.
 STARTED: Final = b"exit-code"
-# The package is found by its place: `-I` keeps the user's environment and the current folder out of the stage.
+# The package is found by its place: `-I` keeps the user's environment and the current directory out of the stage.
 _STAGE: Final = (
     "import sys; sys.path.append(sys.argv.pop(1)); from codex_py.sandbox.enter import main; main(sys.argv[1:])"
 )

@@ -127,7 +127,7 @@ def seatbelt_profile(
     unreadable: Sequence[Path] = (),
     sockets: Literal[True] | Sequence[Path] = (),
 ) -> str:
-    """The profile text. Paths are parameters of it, so that no folder's name can change its meaning."""
+    """The profile text. Paths are parameters of it, so that no directory's name can change its meaning."""
     sections = [_BASE, _sysctl_rule()]
     for index, root in enumerate(roots):
         exceptions = "".join(
@@ -181,7 +181,7 @@ def _any_case(letters: str) -> str:
 
 
 def _denial(index: int, path: Path, roots: Sequence[WritableRoot]) -> str:
-    """The rule for one path that must not be read; folders inside it that may be worked in stay as they are."""
+    """The rule for one path that must not be read; directories inside it that may be worked in stay as they are."""
     subpath = f'(subpath (param "UNREADABLE_{index}"))'
     inside = [at for at, root in enumerate(roots) if root.path.is_relative_to(path)]
     if not inside:

@@ -1,7 +1,7 @@
 """What a sandbox mounts over the read-only world for one command, and the files it hides.
 
 A mount on a file is gone once another program renames a new file over it, and on a missing file there is none. So an
-empty folder takes the place of the file's own for one command, and everything else of that folder is put into it.
+empty directory takes the place of the file's own for one command, and everything else of that directory is put into it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Mount(Value):
 
     A `link` is pinned to its name, so that it can be neither removed nor replaced; `missing` is kept from being made,
     and so is a `missing-file`, where an empty file stands meanwhile, for programs that fail at a directory; what is
-    hidden can be neither read nor written. A `screen` is an empty folder in the place of one whose entries are `shown`
-    in it one by one, as far as they are still there, or an empty `hidden-entry`; `fd` is what is copied to the place
-    instead of a mount: a shown file, or nothing in the place of a hidden one.
+    hidden can be neither read nor written. A `screen` is an empty directory in the place of one whose entries are
+    `shown` in it one by one, as far as they are still there, or an empty `hidden-entry`; `fd` is what is copied to the
+    place instead of a mount: a shown file, or nothing in the place of a hidden one.
     """
 
     type: MountType
@@ -107,7 +107,7 @@ def _hiding(path: Path) -> MountType:
 
 
 def holds_roots(directory: Path, mounts: Iterable[Mount]) -> bool:
-    """Whether a writable root lies below `folder`: then it can be hidden, but must be passed through."""
+    """Whether a writable root lies below `directory`: then it can be hidden, but must be passed through."""
     return any(mount.type == "writable" and mount.path.is_relative_to(directory) for mount in mounts)
 
 
@@ -118,7 +118,7 @@ def split_off_root(mounts: Iterable[Mount]) -> tuple[bool, list[Mount]]:
     return root in remaining, [mount for mount in remaining if mount != root]
 
 
-# Beyond it a folder is not one of a program's own; each entry costs up to 0.2 ms a command.
+# Beyond it a directory is not one of a program's own; each entry costs up to 0.2 ms a command.
 _MAX_ENTRIES: Final = 500
 _COPIED_BYTES: Final = 64 << 10
 _MAX_COPIES: Final = 64
@@ -173,9 +173,9 @@ class Screens:
         self._names: dict[str, tuple[str, int, Mapping[Path, Sequence[str]]]] = {}
 
     def lay(self, mounts: Iterable[Mount]) -> list[Mount]:
-        """The mounts with a screen for the folder of every secret, parents first.
+        """The mounts with a screen for the directory of every secret, parents first.
 
-        A folder that is itself writable, or has more than 500 entries, cannot be stood in for: it stays as it is.
+        A directory that is itself writable, or has more than 500 entries, cannot be stood in for: it stays as it is.
         """
         laid = {mount.path: mount for mount in mounts}
         names: dict[Path, dict[str, None]] = {}

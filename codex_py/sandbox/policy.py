@@ -1,7 +1,7 @@
 """Which paths a policy lets commands write, and which paths inside those stay read-only.
 
 Read-only inside every root are `.git`, `.codex` and `.agents`: what is in them runs, or is believed, outside the
-sandbox later. That goes for the ones at the top whether or not they exist, for those of the folders above the
+sandbox later. That goes for the ones at the top whether or not they exist, for those of the directories above the
 working directory, for those found below it, for where a `.git` file points, for what git runs of a root that is a
 repository itself, for the directories of hooks and the files that a repository's settings name, and for the other names
 that their files have as hard links. So does our own home, wherever it lies: what commands are asked about, and held by,
@@ -27,7 +27,7 @@ PROTECTED_NAMES: Final = (".git", ".codex", ".agents")
 _POINTER_BYTES: Final = 4096
 _PATH_BYTES: Final = 4096
 _NAME_BYTES: Final = 255
-# A folder with the first ones is a repository without a working tree; git runs what is in the others, or said there.
+# A directory with the first ones is a repository without a working tree; git runs what is in the others, or said there.
 _BARE: Final = ("HEAD", "objects", "refs")
 _BARE_RUNS: Final = ("hooks", "config")
 
@@ -36,13 +36,12 @@ _SETTINGS: Final = ("config.toml", "rules")
 
 
 class WritableRoot(Value):
-    """A folder commands may write below, and the paths inside it they may not; all real paths.
+    """A directory commands may write below, and the paths inside it they may not; all real paths.
 
-    The first ones of `protected` are the root's own three names, there or not. `ways` are the folders that lead to our
-    home, to other roots and to the `reserved` paths: they can be worked in, and neither renamed nor removed, or another
-    folder could be put in the place of those. Of the protected paths, missing ones of `reserved` must not be
-    made, nor those of `reserved_files`, which are read as files. `names` are protected wherever they are found
-    below.
+    The first ones of `protected` are the root's own three names, there or not. `ways` are the directories that lead to
+    our home, to other roots and to the `reserved` paths: they can be worked in, and neither renamed nor removed, or
+    another directory could be put in the place of those. Of the protected paths, missing ones of `reserved` must not be
+    made, nor those of `reserved_files`, which are read as files. `names` are protected wherever they are found below.
     """
 
     path: Path
@@ -64,8 +63,8 @@ def writable_roots(
 ) -> tuple[WritableRoot, ...]:
     """Where `policy` lets a session that works in `cwd` write; none for read-only, `/` for full access.
 
-    Roots that are not folders are left out, and so is `home`, our own, which is protected in any other root. `env`
-    tells where `TMPDIR` is; no temporary folder is what lies in an `unreadable` or a protected path. `protected` are
+    Roots that are not directories are left out, and so is `home`, our own, which is protected in any other root. `env`
+    tells where `TMPDIR` is; no temporary directory is what lies in an `unreadable` or a protected path. `protected` are
     the user's further names to protect, and paths that start with `~/`. Reads the disk, a bounded part of it.
     """
     match policy:
@@ -180,13 +179,13 @@ def _included(worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[st
 
 
 def _first_missing(path: Path) -> Path:
-    """The path, or the highest folder above it that is missing: who makes that one makes all."""
+    """The path, or the highest directory above it that is missing: who makes that one makes all."""
     missing = [ancestor for ancestor in (path, *path.parents) if not os.path.lexists(ancestor)]
     return missing[-1] if missing else path
 
 
 def _ways(root: Path, paths: Iterable[Path]) -> tuple[Path, ...]:
-    """The folders between a root and the places inside it."""
+    """The directories between a root and the places inside it."""
     return tuple(dict.fromkeys(directory for path in paths for directory in path.parents if root in directory.parents))
 
 
@@ -206,7 +205,8 @@ def _directories(paths: Iterable[Path]) -> list[Path]:
 
 
 def _above(root: Path, roots: Sequence[Path]) -> Iterator[Path]:
-    """Protected paths of the folders between `root` and another root that holds it, which are writable through that.
+    """Protected paths of the directories between `root` and another root that holds it, which are writable through
+    that.
 
     `.git` is one there or not: git would believe it in `root`.
     """

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-# How many files are asked for further names, and how many entries of the folders are looked through for these.
+# How many files are asked for further names, and how many entries of the directories are looked through for these.
 _CHECKED_FILES: Final = 2000
 _SCANNED_ENTRIES: Final = 20_000
 # What git keeps there it finds by its content, and it links it when it clones.
@@ -39,7 +39,7 @@ def other_names(protected: Iterable[Path], roots: Sequence[Path]) -> list[Path]:
 
 
 def _linked(paths: Iterable[Path]) -> Iterator[os.stat_result]:
-    """The files with several names in protected places, which are files or folders themselves."""
+    """The files with several names in protected places, which are files or directories themselves."""
     left = _CHECKED_FILES
     for path in paths:
         try:
@@ -55,7 +55,7 @@ def _linked(paths: Iterable[Path]) -> Iterator[os.stat_result]:
 
 
 def _below(top: str, most: int) -> Iterator[os.DirEntry[str]]:
-    """Everything below a folder, breadth first, at most so many; links are not followed."""
+    """Everything below a directory, breadth first, at most so many; links are not followed."""
     directories = deque([top])
     seen = 0
     while directories:

@@ -110,10 +110,10 @@ def find_unreadable(
 ) -> tuple[Path, ...]:
     """The real paths the patterns stand for, without those below another one of them.
 
-    `~` is the user's home, relative patterns start at `cwd`. `*` and `?` match within a name, `**` any folders between.
-    A path that is not there counts when its pattern has no wildcard and a file can have its name: it may come later.
-    Raises `CannotDeny` when there is more to find than can be looked through or hidden. With the same `listings`, a
-    second search is cheaper.
+    `~` is the user's home, relative patterns start at `cwd`. `*` and `?` match within a name, `**` any directories
+    between. A path that is not there counts when its pattern has no wildcard and a file can have its name: it may come
+    later. Raises `CannotDeny` when there is more to find than can be looked through or hidden. With the same
+    `listings`, a second search is cheaper.
     """
     listings = listings or Listings()
     found: set[Path] = set()

@@ -1,4 +1,4 @@
-"""What a server asks of the program it runs in: settings for a folder, and sessions."""
+"""What a server asks of the program it runs in: settings for a directory, and sessions."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class ServerHostProtocol(Protocol):
         ...
 
     def request(self, cwd: Path, settings: Mapping[str, Any]) -> ConfigRequest:
-        """What decides the configuration of a folder, under these settings."""
+        """What decides the configuration of a directory, under these settings."""
         ...
 
     def load(self, cwd: Path, settings: Mapping[str, Any]) -> LoadedConfig:
-        """The configuration in force for a folder, under these settings. Raise `UserError` for wrong ones."""
+        """The configuration in force for a directory, under these settings. Raise `UserError` for wrong ones."""
         ...
 
     def open(self, opening: Opening, loaded: LoadedConfig) -> AbstractAsyncContextManager[Session]:

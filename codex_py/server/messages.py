@@ -179,7 +179,7 @@ class Params:
         return None if listed is None else [Params(item, f"{self._where}{name}.") for item in listed]
 
     def directory(self, name: str) -> Path | None:
-        """The real path of a folder that is there."""
+        """The real path of a directory that is there."""
         text = self.text_or_none(name)
         if text is None:
             return None
@@ -219,7 +219,7 @@ def _is_text(value: object) -> bool:
 
 
 def here() -> Path:
-    """The folder the server was started in, for requests that name none. Raises `RpcError` when it is gone."""
+    """The directory the server was started in, for requests that name none. Raises `RpcError` when it is gone."""
     try:
         return Path.cwd()
     except OSError as error:

@@ -26,8 +26,8 @@ __all__ = [
 
 
 def offered_sessions(home: Path, *, cwd: Path | None, search: str = "") -> list[SessionSummary]:
-    """The sessions to choose from, the one written to last first: those of `cwd` (None: of any folder) in whose name,
-    first prompt, folder, branch or id every word of `search` stands.
+    """The sessions to choose from, the one written to last first: those of `cwd` (None: of any directory) in whose
+    name, first prompt, directory, branch or id every word of `search` stands.
     """
     return list_sessions(home, SessionQuery(cwd, search))
 

@@ -34,7 +34,7 @@ class SkillAdmin(NamedTuple):
 def look_at_skills(request: ConfigRequest, *, refresh: bool = False, extra_roots: Sequence[Path] = ()) -> SkillAdmin:
     """Read configuration and skills as a session would; with `refresh` nothing that is kept of earlier looks counts.
 
-    `extra_roots` are folders of the user's beside those of the configuration.
+    `extra_roots` are directories of the user's beside those of the configuration.
     """
     loaded = load_config(request)
     sources = skill_sources(loaded, home=request.home, cwd=request.cwd, env=request.env)
@@ -96,7 +96,7 @@ class SkillWatch:
         self._seen: dict[tuple[Path, tuple[Path, ...]], SkillCatalog] = {}
 
     def has_changed(self, cwd: Path, loaded: LoadedConfig, extra_roots: Sequence[Path] = ()) -> bool:
-        """Whether what is told of a folder's skills is other than at the look before; at the first one it is not."""
+        """Whether what is told of a directory's skills is other than at the look before; at the first one it is not."""
         sources = skill_sources(loaded, home=self._home, cwd=cwd, env=self._env)
         sources = sources.replace(extra_user_roots=(*sources.extra_user_roots, *extra_roots))
         key = (cwd, tuple(extra_roots))

@@ -1,6 +1,6 @@
 """The skills that come with the program: put under CODEX_HOME as system skills, kept current, or taken away again.
 
-A folder with our marker is ours; any other is left as it is, and ours goes beside it.
+A directory with our marker is ours; any other is left as it is, and ours goes beside it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _File(NamedTuple):
 
 
 def bundled_source() -> Path | None:
-    """The folder the skills are shipped in: inside the installed package, or `skills/` of a checkout."""
+    """The directory the skills are shipped in: inside the installed package, or `skills/` of a checkout."""
     package = Path(__file__).parents[1]
     shipped = package / "bundled_skills"
     if shipped.is_dir():
@@ -59,8 +59,8 @@ def bundled_source() -> Path | None:
 def sync_bundled(home: Path, *, enabled: bool, source: Path | None = None) -> str | None:
     """Make the system skills of a CODEX_HOME those of `source`, by default the shipped ones; or remove ours.
 
-    Gives a line for the user when that could not be done; never raises. What the user has changed in our folder stays
-    until the shipped skills change. An up-to-date copy costs one small read and a `stat` for each shipped file.
+    Gives a line for the user when that could not be done; never raises. What the user has changed in our directory
+    stays until the shipped skills change. An up-to-date copy costs one small read and a `stat` for each shipped file.
     """
     try:
         if enabled:
@@ -74,7 +74,7 @@ def sync_bundled(home: Path, *, enabled: bool, source: Path | None = None) -> st
 
 
 def installed_directory(home: Path) -> Path | None:
-    """The folder below a CODEX_HOME that holds our copy, None when there is none."""
+    """The directory below a CODEX_HOME that holds our copy, None when there is none."""
     return next((directory for directory in _install_directories(home / "skills") if _is_ours(directory)), None)
 
 
@@ -212,7 +212,7 @@ def _move_to_target(draft: Path, target: Path, marker: _Marker) -> None:
     """Let the draft take the place of what is there; another process may be doing the same."""
     for _ in range(_ATTEMPTS):
         try:
-            # Onto a folder that holds something this fails: nothing is lost by trying.
+            # Onto a directory that holds something this fails: nothing is lost by trying.
             draft.rename(target)
             return
         except OSError as error:
@@ -226,7 +226,7 @@ def _move_to_target(draft: Path, target: Path, marker: _Marker) -> None:
 
 
 def _remove(directory: Path) -> None:
-    """Take our folder away at once, then its files; what turns out not to be ours is put back."""
+    """Take our directory away at once, then its files; what turns out not to be ours is put back."""
     aside = _draft(directory.parent)
     try:
         directory.rename(aside)

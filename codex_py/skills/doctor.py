@@ -64,7 +64,8 @@ def examine(
 ) -> Examination:
     """Judge every file named like a skill below the roots of a request and in the usual places beside them.
 
-    The catalogue is that of the same request and `rules`. The search is bounded: 20,000 folders, 12 levels, 5 seconds.
+    The catalogue is that of the same request and `rules`. The search is bounded: 20,000 directories, 12 levels, 5
+    seconds.
     """
     roots = skill_roots(request)
     verdicts = _known_verdicts(catalog)
@@ -119,7 +120,7 @@ def _known_verdicts(catalog: SkillCatalog) -> dict[Path, SkillVerdict]:
 
 
 def _why_not_found(path: Path, root: SkillRoot, loaded: dict[Path, Skill]) -> str:
-    """The first rule of the search that a path breaks; its folders in order, then the file."""
+    """The first rule of the search that a path breaks; its directories in order, then the file."""
     if path.name != SKILL_FILE:
         return f"the file is called `{path.name}`: only `{SKILL_FILE}` counts (case-sensitive)"
     at = root.path
@@ -155,7 +156,7 @@ def _paths_beside_roots(request: SkillRootsRequest) -> Iterator[Path]:
 
 
 def _candidates(top: Path, until: float) -> Iterator[Path]:
-    """The files called like a skill in any case below a folder, hidden and deep ones too; each folder once."""
+    """The files called like a skill in any case below a directory, hidden and deep ones too; each directory once."""
     seen: set[str] = set()
     queue = [(str(top), 0)]
     for directory, depth in queue:

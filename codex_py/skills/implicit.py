@@ -1,4 +1,4 @@
-"""Skills used by the way: a command that reads a `SKILL.md`, or runs a file in a skill's `scripts` folder.
+"""Skills used by the way: a command that reads a `SKILL.md`, or runs a file in a skill's `scripts` directory.
 
 Only noticed and counted. Nothing is allowed, refused or sent to the model because of it.
 """
@@ -20,7 +20,7 @@ from codex_py.skills.model import Skill, SkillCatalog
 _READERS: Final = frozenset(("cat", "sed", "head", "tail", "less", "more", "bat", "awk", "rg"))
 _RUNNERS: Final = re.compile(r"(?:python(?:3(?:\.\d+)?)?|bash|zsh|sh|node|deno|ruby|perl|pwsh|source|\.)")
 _SCRIPT: Final = re.compile(r".*\.(?:py|sh|js|ts|rb|pl|ps1)", re.IGNORECASE | re.DOTALL)
-# Without a trace a command names no skill: a file, a folder, or a pattern that could match a file for a reader.
+# Without a trace a command names no skill: a file, a directory, or a pattern that could match a file for a reader.
 _TRACE: Final = re.compile(r"SKILL|scripts|skill\.md")
 _PATTERN: Final = re.compile(r"[*?\[{]")
 _READER: Final = re.compile(r"\b(?:cat|sed|head|tail|less|more|bat|awk|rg)\b")
@@ -57,7 +57,7 @@ class SkillIndex:
         self._scripts: dict[str, Skill] | None = None
 
     def may_name(self, command: str, workdir: Path) -> bool:
-        """Whether a command is worth reading: without a trace of a skill in it or in its folder it is not."""
+        """Whether a command is worth reading: without a trace of a skill in it or in its directory it is not."""
         if not self._skills:
             return False
         if _TRACE.search(command) or "scripts" in workdir.parts:
@@ -78,7 +78,7 @@ class SkillIndex:
                 yield skill
 
     def owner(self, path: str) -> Skill | None:
-        """The skill in whose `scripts` folder an absolute path lies, links followed; of nested skills the inner one."""
+        """The skill whose `scripts` directory holds an absolute path, links followed; the innermost of nested ones."""
         directories = self._script_directories()
         real = _real(path)
         while (cut := real.rfind("/")) > 0:
@@ -115,7 +115,7 @@ def detect_skill_use(line: CommandLine, index: SkillIndex) -> tuple[SkillUse, ..
     """The skills that a command line uses, each kind of use once, in the order of the commands.
 
     Reading is `cat sed head tail less more bat awk rg` with a `SKILL.md` as an argument or as input; running is a
-    script runner whose first file, with the ending of a script, lies in a skill's `scripts` folder, or a file there
+    script runner whose first file, with the ending of a script, lies in a skill's `scripts` directory, or a file there
     that is run itself. Patterns of the shell stand for the files of known skills; nothing is looked up for them.
     """
     found: dict[tuple[Path, str], SkillUse] = {}

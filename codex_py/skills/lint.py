@@ -31,7 +31,7 @@ _MAX_FILES: Final = 2000
 _MAX_REFERENCES: Final = 500
 _MENTIONABLE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _WHEN: Final = re.compile(r"\b(when|whenever|if|for|before|after|to|on)\b", re.IGNORECASE)
-# A link of Markdown, or code that is a path below one of the folders a skill has.
+# A link of Markdown, or code that is a path below one of the directories a skill has.
 _REFERENCE: Final = re.compile(
     r"\]\((?!#|[a-zA-Z][a-zA-Z+.-]{1,20}:)([^()\s<>]{1,300})\)|`((?:scripts|references|assets)/[\w./-]{1,300})`"
 )
@@ -47,7 +47,7 @@ class LintFinding(NamedTuple):
 
 
 def lint(path: Path) -> tuple[LintFinding, ...]:
-    """Judge a `SKILL.md` or the folder it lies in; of a folder of skills each one. Errors come first.
+    """Judge a `SKILL.md` or the directory it lies in; of a directory of skills each one. Errors come first.
 
     Raises `UsageError` when there is nothing to judge.
     """
@@ -56,7 +56,7 @@ def lint(path: Path) -> tuple[LintFinding, ...]:
 
 
 def skill_files(path: Path) -> tuple[Path, ...]:
-    """The `SKILL.md` a path means: itself, the one in the folder, or those in the folders of the folder."""
+    """The `SKILL.md` a path means: itself, the one in the directory, or those in the directories of the directory."""
     if path.is_dir():
         own = [entry for entry in path.iterdir() if entry.name.lower() == SKILL_FILE.lower()]
         found = own or sorted(

@@ -21,7 +21,7 @@ ROOT_ORDER: Final[tuple[RootType, ...]] = get_args(RootType)
 
 
 class SkillRoot(Value):
-    """A folder that is searched for skills; `path` is its real path.
+    """A directory that is searched for skills; `path` is its real path.
 
     `namespace`, `plugin_id` and `plugin_root` are set for the skills of a plugin. `inside` is the real path of the
     project that a repo skill must not lead out of.
@@ -37,7 +37,7 @@ class SkillRoot(Value):
 
     @property
     def follows_links(self) -> bool:
-        """Whether folders that are links are searched too."""
+        """Whether directories that are links are searched too."""
         return self.scope != "system"
 
 
@@ -94,7 +94,7 @@ class Skill(NamedTuple):
 
     @property
     def directory(self) -> Path:
-        """The real folder that the skill's relative paths start from."""
+        """The real directory that the skill's relative paths start from."""
         return self.canonical_path.parent
 
 

@@ -1,4 +1,4 @@
-"""The namespace of skills that lie in a plugin: the name in the manifest of the nearest folder that has one."""
+"""The namespace of skills that lie in a plugin: the name in the manifest of the nearest directory that has one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Namespaces:
         self._known: dict[str, str | None] = {}
 
     def of(self, directory: str) -> str | None:
-        """The namespace of a real folder: its own, or that of the nearest folder above with a valid manifest."""
+        """The namespace of a real directory: its own, or that of the nearest directory above with a valid manifest."""
         missing: list[str] = []
         for ancestor in _upwards(directory):
             if ancestor in self._known:
@@ -38,7 +38,7 @@ class Namespaces:
         return self._known[directory]
 
     def inherit(self, directory: str) -> None:
-        """Say that a folder was read and holds no manifest, so that nobody looks again."""
+        """Say that a directory was read and holds no manifest, so that nobody looks again."""
         if directory not in self._known:
             self._known[directory] = self.of(_parent(directory))
 

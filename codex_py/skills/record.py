@@ -135,7 +135,7 @@ def metadata_path(found: FoundFile) -> str:
 
 
 def resolve_interface(text: InterfaceText, directory: Path, plugin_root: Path | None) -> Interface | None:
-    """The interface of the skill in `folder`; None when nothing is left. Files are not looked at.
+    """The interface of the skill in `directory`; None when nothing is left. Files are not looked at.
 
     An icon lies below `assets` of the skill, or of the plugin the skill belongs to.
     """
@@ -167,7 +167,7 @@ _DAMAGE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionE
 
 
 def load_scan(directory: Path, root: SkillRoot) -> Scan | None:
-    """The scan of a root as it was last saved below `folder`, current or not; None when there is none to use."""
+    """The scan of a root as it was last saved below `directory`, current or not; None when there is none to use."""
     body = load_checked(_path(directory, root), _FORMAT, max_bytes=_MAX_BYTES)
     try:
         return None if body is None else _decode(json.loads(body), root)
@@ -176,7 +176,7 @@ def load_scan(directory: Path, root: SkillRoot) -> Scan | None:
 
 
 def save_scan(directory: Path, scan: Scan) -> None:
-    """Write a scan below `folder`, 0600, whole or not at all; what cannot be written is not kept."""
+    """Write a scan below `directory`, 0600, whole or not at all; what cannot be written is not kept."""
     body = json.dumps(_encode(scan), separators=(",", ":")).encode()
     path = _path(directory, scan.root)
     with suppress(OSError):

@@ -115,9 +115,9 @@ def _aliased(skills: Sequence[Skill], names: list[str], descriptions: list[str],
 
 
 def _alias_directories(skills: Sequence[Skill]) -> dict[Path, str]:
-    """The folder an alias stands for, by root, in the order in which roots are searched.
+    """The directory an alias stands for, by root, in the order in which roots are searched.
 
-    Plugins with one skill each share the folder of their marketplace.
+    Plugins with one skill each share the directory of their marketplace.
     """
     roots: dict[Path, SkillRoot] = {}
     counts: dict[Path, int] = {}

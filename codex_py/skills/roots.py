@@ -1,4 +1,4 @@
-"""Which folders are searched for skills, in the order of discovery. Nothing below them is looked at."""
+"""Which directories are searched for skills, in the order of discovery. Nothing below them is looked at."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SYSTEM_DIRECTORIES: Final = (".system", ".system-codex-py")
 
 
 class PluginSkills(Value):
-    """The skills folder of an enabled plugin, the plugin's own folder, its id and what its skills' names begin with."""
+    """An enabled plugin: its skills directory, its own directory, its id and the prefix of its skills' names."""
 
     skills: Path
     root: Path
@@ -27,7 +27,7 @@ class PluginSkills(Value):
 class SkillRootsRequest(Value):
     """What decides where skills are looked for.
 
-    `home` is CODEX_HOME; `project_config_dirs` are the `.codex` folders of the project, nearest to `cwd` first;
+    `home` is CODEX_HOME; `project_config_dirs` are the `.codex` directories of the project, nearest to `cwd` first;
     `project_root` is None outside a project. Without `bundled` the system roots are left out. With
     `follow_links`, links in the user's own roots may lead anywhere.
     """
@@ -46,7 +46,7 @@ class SkillRootsRequest(Value):
 
 
 def skill_roots(request: SkillRootsRequest) -> tuple[SkillRoot, ...]:
-    """The roots that exist, by real path, each once: the first to name a folder decides its scope."""
+    """The roots that exist, by real path, each once: the first to name a directory decides its scope."""
     found: dict[Path, SkillRoot] = {}
     for root in _candidates(request):
         if "\0" in str(root.path):
@@ -82,7 +82,7 @@ def _candidates(request: SkillRootsRequest) -> Iterator[SkillRoot]:
 
 
 def _from_project_to(cwd: Path, project: Path) -> list[Path]:
-    """The folders from the project's root down to `cwd`, both included; only `cwd` when it lies elsewhere."""
+    """The directories from the project's root down to `cwd`, both included; only `cwd` when it lies elsewhere."""
     if not cwd.is_relative_to(project):
         return [cwd]
     return [directory for directory in reversed((cwd, *cwd.parents)) if directory.is_relative_to(project)]

@@ -38,7 +38,7 @@ class Found(NamedTuple):
 
 
 class Directory(NamedTuple):
-    """A folder to be read: the path it was reached by, its real path, and its depth below the root."""
+    """A directory to be read: the path it was reached by, its real path, and its depth below the root."""
 
     path: str
     real: str
@@ -46,10 +46,11 @@ class Directory(NamedTuple):
 
 
 def find_skill_files(root: SkillRoot, *, until: float = float("inf")) -> Found:
-    """Search a root breadth-first, folders in the order of their names; stop at the moment `until` (`time.monotonic`).
+    """Search a root breadth-first, directories in the order of their names; stop at the moment `until`
+    (`time.monotonic`).
 
-    At most 6 levels, 2000 folders and 200,000 entries. Hidden folders and `node_modules` are not entered; a folder
-    reached twice is read once. A root or a file that leads out of the project it belongs to is refused.
+    At most 6 levels, 2000 directories and 200,000 entries. Hidden directories and `node_modules` are not entered; a
+    directory reached twice is read once. A root or a file that leads out of the project it belongs to is refused.
     """
     if root.inside and not root.path.is_relative_to(root.inside):
         refusal = SkillProblem(root.path, f"a link that leads out of the project `{root.inside}`", root.scope)
@@ -186,7 +187,7 @@ class _Search:
             self._queue.append(Directory(path, real, directory.depth + 1))
 
     def _look_deeper(self, directory: Directory, children: list[tuple[str, bool]]) -> None:
-        """Tell of skills right below the last level that is searched; folders without any are nobody's concern."""
+        """Tell of skills right below the last level that is searched; directories without any are nobody's concern."""
         for name, is_link in children[:_MAX_PEEKED]:
             path = f"{directory.path}/{name}/{SKILL_FILE}"
             if not is_link and name not in SKIPPED_DIRECTORIES and (there := stamp(path)) is not None:
@@ -195,7 +196,7 @@ class _Search:
                 return
 
     def _link_target(self, path: str) -> str | None:
-        """The real folder a link leads to, when it is to be entered."""
+        """The real directory a link leads to, when it is to be entered."""
         if not self._root.follows_links:
             return None
         self._found.stamps[path] = stamp(path)

@@ -164,7 +164,7 @@ class _Chosen:
 
     @cached_property
     def _not_loaded(self) -> dict[str, SkillProblem]:
-        """What is wrong with the skill in a folder of this name."""
+        """What is wrong with the skill in a directory of this name."""
         found = ((problem.path, problem) for problem in self._catalog.problems)
         return {path.parent.name if path.name == "SKILL.md" else path.name: problem for path, problem in found}
 

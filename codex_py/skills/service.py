@@ -114,7 +114,7 @@ _Key: TypeAlias = tuple[tuple[SkillRoot, ...], tuple[SkillSwitch, ...], bool]
 class SkillService:
     """Gives the catalogue for a turn; asking again costs one `stat` a file, and nothing is read that did not change.
 
-    `cache` is a folder of ours for what was read, or None to keep it in memory only. Files that `may_read`
+    `cache` is a directory of ours for what was read, or None to keep it in memory only. Files that `may_read`
     denies are left out; unless `checks_plain`, only files reached through links are asked about.
     """
 
@@ -234,8 +234,8 @@ def _outside(link: str) -> str:
 
 
 def _without_doubles(skills: list[Skill]) -> list[Skill]:
-    """Of two system skills with one name ours counts: another program's own folder is beside it for those who use both,
-    and the name would mean neither."""
+    """Of two system skills with one name ours counts: another program's own directory is beside it for those who use
+    both, and the name would mean neither."""
     ours = {skill.name for skill in skills if skill.root.path.name == SYSTEM_DIRECTORIES[-1]}
     return [
         skill

@@ -70,7 +70,7 @@ def read_trusted(path: Path | str, max_bytes: int) -> FileHead | None:
 
 
 def _read_below(root: Path, relative: str, max_bytes: int) -> FileHead:
-    """Open folder by folder without following links, so that nothing can be swapped in between."""
+    """Open directory by directory without following links, so that nothing can be swapped in between."""
     inside = relative.split("/")
     if ".git" in inside:
         raise FileRefused("a link to what is no part of the project's files")

@@ -139,7 +139,7 @@ async def _permitted(
 ) -> tuple[PatchPlan, tuple[FileChange, ...]]:
     """The plan of a patch that may be written, the user asked where that is needed. Raises `PatchError`.
 
-    Nothing outside of the writable folders is read before the user has said yes to it.
+    Nothing outside of the writable directories is read before the user has said yes to it.
     """
     prepared = outside = None
     try:
@@ -232,7 +232,7 @@ def _below_root(path: Path, roots: Sequence[WritableRoot]) -> list[str]:
 
 
 def _check_resolved(path: Path, roots: Sequence[WritableRoot]) -> None:
-    # A link as such lives in its folder, wherever it leads: the patch changes the entry, and nothing behind it.
+    # A link as such lives in its directory, wherever it leads: the patch changes the entry, and nothing behind it.
     if is_writable(path.parent if os.path.islink(path) else path, roots):  # noqa: PTH114 - which raises
         _check_names(str(path), [path.name])
         return

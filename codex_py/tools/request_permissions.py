@@ -49,7 +49,7 @@ async def request_permissions(call: ToolCall, context: ToolContext) -> ToolOutpu
     """Ask for what is not open yet, and widen the policy of later calls; the answer is JSON of what is granted.
 
     Reading is never asked for: what the sandbox lets be read is not up for a question. Raises `ToolError` for wrong
-    arguments, for folders that stay closed, and where nobody can be asked.
+    arguments, for directories that stay closed, and where nobody can be asked.
     """
     arguments = parse_arguments(call, RequestPermissionsArguments)
     if context.plan:

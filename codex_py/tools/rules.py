@@ -63,7 +63,7 @@ class RuleBook(Value):
         """The rules that fit a command.
 
         One given by a path counts as its bare name: for stricter decisions wherever it lies, for `allow` only where
-        `host_executable` puts it, or in a folder of the system.
+        `host_executable` puts it, or in a directory of the system.
         """
         exact = tuple(rule for rule in self.rules if rule.fits(words))
         directory, slash, name = words[0].rpartition("/") if words else ("", "", "")

@@ -21,7 +21,7 @@ _SUPPORTED_TRANSPORTS: Final = ("stdio", "http")
 
 
 def directory_of(params: Params) -> Path:
-    """The folder of a session, which clients name by its absolute path."""
+    """The directory of a session, which clients name by its absolute path."""
     directory = params.directory("cwd")
     if directory is None:
         raise params.missing("cwd")
@@ -31,7 +31,7 @@ def directory_of(params: Params) -> Path:
 
 
 def directories_of(params: Params) -> tuple[Path, ...]:
-    """The other folders that a session may write to."""
+    """The other directories that a session may write to."""
     directories: list[Path] = []
     for text in params.texts("additionalDirectories") or ():
         real = Path(os.path.realpath(text))

@@ -47,7 +47,7 @@ class Client(Value):
 
 
 class ClientContext:
-    """`client` is None before it has introduced itself. `extra_roots` are more folders of skills, `commands` the
+    """`client` is None before it has introduced itself. `extra_roots` are more directories of skills, `commands` the
     client's own that run, by the ids it gave them.
     """
 
@@ -123,7 +123,7 @@ class ClientContext:
         self.connection.notify("thread/status/changed", status)
 
     async def use_extra_roots(self, roots: tuple[Path, ...]) -> None:
-        """Look for skills in these folders too, in all sessions."""
+        """Look for skills in these directories too, in all sessions."""
         self.extra_roots = roots
         for thread in self.threads:
             thread.session.skills.use_extra_roots(roots)

@@ -20,7 +20,7 @@ _MAX_MODELS: Final = 1000
 
 
 async def read_config(context: ClientContext, params: Params) -> MethodResult:
-    """`config/read`: the settings in force for a folder, and where each comes from."""
+    """`config/read`: the settings in force for a directory, and where each comes from."""
     cwd = params.directory("cwd") or here()
     loaded = await asyncio.to_thread(context.host.load, cwd, {})
     tree: dict[str, Any] = {}

@@ -72,7 +72,7 @@ def _matches(session: SessionSummary, params: Params) -> bool:
 
 
 def _directories(params: Params) -> Sequence[str] | None:
-    """One folder or a list of them."""
+    """One directory or a list of them."""
     if not params.has("cwd"):
         return None
     value = params.raw("cwd")

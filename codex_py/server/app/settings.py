@@ -145,7 +145,7 @@ _REFUSED: Final = ("dynamicTools", "history", "selectedCapabilityRoots")
 
 
 def read_opening(params: Params, *, cwd: Path, originator: str, target: ResumeTarget | None = None) -> Opening:
-    """The session that is asked for, in `cwd` unless the client names a folder. Raises `RpcError`."""
+    """The session that is asked for, in `cwd` unless the client names a directory. Raises `RpcError`."""
     for name in _REFUSED:
         if params.raw(name):
             raise RpcError(f"`{name}` is not supported")

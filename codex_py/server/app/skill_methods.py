@@ -68,7 +68,7 @@ _MAX_DIRECTORIES: Final = 100
 
 
 async def list_skills(context: ClientContext, params: Params) -> MethodResult:
-    """`skills/list`: for each folder its skills and the files that could not be loaded."""
+    """`skills/list`: for each directory its skills and the files that could not be loaded."""
     directories = params.texts("cwds") or (str(here()),)
     if len(directories) > _MAX_DIRECTORIES:
         raise RpcError(f"invalid request: `cwds` has more than {_MAX_DIRECTORIES} folders")
@@ -98,7 +98,7 @@ async def write_config(context: ClientContext, params: Params) -> MethodResult:
 
 
 async def set_extra_roots(context: ClientContext, params: Params) -> MethodResult:
-    """`skills/extraRoots/set`: more folders of skills, for every session of this client."""
+    """`skills/extraRoots/set`: more directories of skills, for every session of this client."""
     roots = params.texts("extraRoots")
     if roots is None:
         raise params.missing("extraRoots")

@@ -37,7 +37,7 @@ _AT_ONCE: Final = 10_000
 
 
 class FileIndex:
-    """The paths below a folder. `paths` are as shown; a search of 100,000 takes some 30 ms at most."""
+    """The paths below a directory. `paths` are as shown; a search of 100,000 takes some 30 ms at most."""
 
     def __init__(self, paths: Sequence[str] = ()) -> None:
         self._paths = sorted(paths, key=lambda path: (path.count("/"), len(path), path))
@@ -188,7 +188,7 @@ def _offer(path: str, cwd: Path) -> MenuOffer:
 
 
 def list_files(cwd: Path, programs: ProgramFinder, cancelled: threading.Event) -> list[str]:
-    """The files below a folder that git does not ignore, relative to it; as many as can be read in ten seconds, or
+    """The files below a directory that git does not ignore, relative to it; as many as can be read in ten seconds, or
     until it is cancelled.
     """
     # The user's, before the one that was installed with this program.
@@ -214,7 +214,7 @@ def list_files(cwd: Path, programs: ProgramFinder, cancelled: threading.Event) -
 
 
 def with_directories(files: Sequence[str]) -> list[str]:
-    """The files, and the folders they are in."""
+    """The files, and the directories they are in."""
     directories: set[str] = set()
     for file in files:
         directory = file.rpartition("/")[0]
@@ -249,7 +249,7 @@ def _name(path: str) -> str:
 
 
 def _texts(path: str) -> tuple[str, ...]:
-    # The name counts for more than the folders.
+    # The name counts for more than the directories.
     return (_name(path), path)
 
 

@@ -1,4 +1,4 @@
-"""What was typed before, in `history.jsonl` of the user's folder: one line of JSON a message, shared with Codex CLI."""
+"""What was typed before, in `history.jsonl` of CODEX_HOME: one line of JSON a message, shared with Codex CLI."""
 
 from __future__ import annotations
 

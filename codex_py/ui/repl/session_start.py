@@ -69,7 +69,7 @@ def welcome_sheet(*, over_ssh: bool) -> Sheet[FirstChoice]:
 async def ask_for_trust(
     asker: FormAsker, loaded: LoadedConfig, *, cwd: Path, home: Path, user_home: str
 ) -> bool | None:
-    """Whether the user trusts the folder; None when they want to leave. `home` is CODEX_HOME."""
+    """Whether the user trusts the directory; None when they want to leave. `home` is CODEX_HOME."""
     return await asker.choose(trust_sheet(loaded, cwd=cwd, home=home, user_home=user_home))
 
 
@@ -123,7 +123,7 @@ _LOCAL: Final = Sheet(
 
 
 async def settle_trust(asker: FormAsker, host: LaunchHost, launch: LaunchContext) -> LaunchContext | None:
-    """The settings that count once it is known whether the folder is trusted; None when the user wants to leave.
+    """The settings that count once it is known whether the directory is trusted; None when the user wants to leave.
 
     The answer is stored, so that this is asked once; if it cannot be stored it counts for now.
     """

@@ -159,12 +159,12 @@ class CommandContext:
 
     @property
     def cwd(self) -> Path:
-        """The folder the session works in."""
+        """The directory the session works in."""
         return self.session.settings.cwd
 
     @property
     def user_home(self) -> str:
-        """The user's own folder, shown as `~`; empty where there is none."""
+        """The user's own directory, shown as `~`; empty where there is none."""
         return self.launch.env.get("HOME", "")
 
     def programs(self) -> ProgramFinder:

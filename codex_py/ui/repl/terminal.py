@@ -140,7 +140,7 @@ def closing(*, title: bool) -> str:
 
 
 def title_sequence(cwd: Path, *, working: bool) -> str:
-    """What the window is called: the folder, and whether something is going on in it."""
+    """What the window is called: the directory, and whether something is going on in it."""
     mark = "⠿ " if working else ""
     return f"\x1b]2;{mark}{sanitize_line(cwd.name or '/')[:_MAX_TITLE]} · codex-py\a"
 

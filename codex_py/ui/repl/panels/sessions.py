@@ -65,7 +65,7 @@ class SessionWatcher(NamedTuple):
 
 
 async def choose_session(asker: FormAsker, verb: Literal["resume", "fork"], watcher: SessionWatcher) -> str | None:
-    """The id of a session, the one written to last first: of this folder, and with Tab of any."""
+    """The id of a session, the one written to last first: of this directory, and with Tab of any."""
 
     async def listing() -> tuple[ListForm[str], Sequence[SessionSummary]]:
         found = await asyncio.to_thread(offered_sessions, watcher.home, cwd=None)
