@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from codex_py.core.session_agents import BUILT_IN, AgentLimits, AgentTree, LazySubagents, SessionRoles, SubagentManager
+from codex_py.core.ports import AgentSpawner
+from codex_py.core.session_agents import BUILT_IN, AgentLimits, AgentTree, LazySubagents, SessionRoles
 from codex_py.core.session_file import SessionFile
 from codex_py.core.session_request import SessionRequest
 from codex_py.core.session_services import SubagentContext
@@ -33,7 +34,7 @@ def make_lazy_subagents(
     """The place of the agents of a session of a user's."""
     config = request.loaded.config.agents
 
-    def make(context: SubagentContext) -> SubagentManager:
+    def make(context: SubagentContext) -> AgentSpawner:
         from codex_py.core.agents import Subagents  # the seam: few sessions start agents
 
         limits = AgentLimits(config.max_threads, config.max_depth)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+from codex_py.core.ports import AgentSpawner
 from codex_py.core.session_file import SessionFile
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.policy import SandboxMode
 from codex_py.protocol.status import AgentState, LiveProcess
 from codex_py.protocol.value import Value
-from codex_py.tools.spec import AgentSpawner
 
 if TYPE_CHECKING:
     from codex_py.core.agent_tools import ToolChoice
@@ -75,37 +75,19 @@ class AgentLimits(Value):
     shortest_wait: float = 10.0
 
 
-class SubagentManager(AgentSpawner, Protocol):
-    """What a session needs of what runs its agents."""
-
-    def states(self) -> Sequence[AgentState]: ...
-
-    def items_of(self, agent_id: str) -> tuple[ResponseItem, ...]: ...
-
-    async def stop(self, agent_id: str) -> bool: ...
-
-    def processes(self) -> tuple[LiveProcess, ...]: ...
-
-    async def stop_process(self, process_id: int) -> bool: ...
-
-    def interrupt(self) -> None: ...
-
-    async def shut_down(self) -> None: ...
-
-
 class LazySubagents(Generic[Context]):
     """`make` builds what starts agents from what the session gives them, which is attached before anything else."""
 
-    def __init__(self, make: Callable[[Context], SubagentManager]) -> None:
+    def __init__(self, make: Callable[[Context], AgentSpawner]) -> None:
         self._make = make
         self._context: Callable[[], Context] | None = None
-        self._agents: SubagentManager | None = None
+        self._agents: AgentSpawner | None = None
 
     def attach(self, context: Callable[[], Context]) -> None:
         """Let subagents reach the session; `context` is called when the first one is started."""
         self._context = context
 
-    def fill(self) -> SubagentManager:
+    def fill(self) -> AgentSpawner:
         """What starts agents, there from now on."""
         if self._agents is None:
             assert self._context is not None  # attached when the session is made

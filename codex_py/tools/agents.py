@@ -22,7 +22,7 @@ from codex_py.protocol.status import AgentState, AgentTool, status_payload
 from codex_py.text.display import first_words
 from codex_py.text.tokens import truncate_middle
 from codex_py.tools.arguments import parse_arguments
-from codex_py.tools.spec import AgentSpawner, SpawnRequest, ToolContext, ToolOutput
+from codex_py.tools.spec import AgentControl, SpawnRequest, ToolContext, ToolOutput
 
 # What a call is about is shown, not sent: no more of it than somebody reads.
 _SHOWN_PROMPT: Final = 8000
@@ -94,7 +94,7 @@ async def report_agent_call(
     call.end(ended)
 
 
-def spawner_of(context: ToolContext) -> AgentSpawner:
+def spawner_of(context: ToolContext) -> AgentControl:
     """What starts agents. Raises `ToolError` where there is nothing that does."""
     if context.agents is None:
         raise ToolError("agents are not available in this session: do the work yourself")

@@ -36,7 +36,7 @@ class SpawnRequest(Value):
     fork: bool = False
 
 
-class AgentSpawner(Protocol):
+class AgentControl(Protocol):
     """Starts sessions for the model, and talks to them. A target is an agent's id or its name.
 
     What an agent may do comes from the session that starts it: nothing here can widen it. All of it raises `ToolError`.
@@ -101,7 +101,7 @@ class ToolContext(Value):
     prevents_accidents: bool = True
     allowed: bool = False
     fixed_path: str | None = None
-    agents: Callable[[], AgentSpawner] | None = None
+    agents: Callable[[], AgentControl] | None = None
     use_skill: Callable[[str], Awaitable[str]] | None = None
 
     def read_command_line(self, text: str, directory: Path) -> CommandLine:
