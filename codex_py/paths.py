@@ -27,7 +27,7 @@ def codex_home(env: Mapping[str, str]) -> Path:
         return user_home(env) / ".codex"
     home = Path(os.path.expanduser(chosen)).absolute()  # noqa: PTH111 - without a home `~` stays as it is
     if not is_directory(home):
-        raise ConfigError(f"CODEX_HOME is not a folder: `{home}`", hint="create it, or unset CODEX_HOME")
+        raise ConfigError(f"CODEX_HOME is not a directory: `{home}`", hint="create it, or unset CODEX_HOME")
     return home
 
 

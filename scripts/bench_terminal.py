@@ -25,7 +25,7 @@ BEFORE_ENTER = 0.3
 END = "the end"
 FILES = 100_000
 WORDS = ("api", "auth", "cart", "config", "core", "event", "handler", "index", "model", "parser", "queue", "server")
-# By names, by folders, by letters here and there, and what no file has.
+# By names, by directories, by letters here and there, and what no file has.
 QUERIES = ("handler", "ConfigIndex", "core/model", "apisrv", "eventq77", "queue_server9", "99999", "xkcd", "q.q")
 
 
@@ -155,7 +155,7 @@ def _many_files(program: Program) -> Generator[Any]:
 
 
 def _paths(count: int) -> Iterator[str]:
-    """Paths as they are in a large repository: a dozen files a folder, names of words and a number."""
+    """Paths as they are in a large repository: a dozen files a directory, names of words and a number."""
     for number in range(count):
         words = _some_words(number // 12, 4)
         yield f"{'/'.join(words)}/{'_'.join(_some_words(number, 2))}{number}.py"

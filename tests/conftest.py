@@ -70,7 +70,7 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
 def first_repo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A git repository with one commit, to be copied and left as it is: git makes one ten times slower."""
     place = make_place(tmp_path_factory.mktemp("first"))
-    # Folders are what a copy takes longest to make and to remove.
+    # Directories are what a copy takes longest to make and to remove.
     subprocess.run(["git", "repack", "-adq"], cwd=place.repo, env=place.env, check=True)
     for unneeded in ("logs", "objects/info", "refs/tags"):
         shutil.rmtree(place.repo / ".git" / unneeded)

@@ -12,7 +12,7 @@ from codex_py.server.acp.serve import run_acp
 _DESCRIPTION: Final = """Serve an editor over stdin and stdout with the Agent Client Protocol, version 1.
 
 The editor starts this; there is nothing to type here. Its settings are those of the terminal session, for the
-folder that the editor opens.
+directory that the editor opens.
 """
 _EPILOG: Final = """in Zed's settings:
   "agent_servers": { "codex-py": { "type": "custom", "command": "codex-py", "args": ["acp"] } }

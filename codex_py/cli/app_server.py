@@ -14,7 +14,7 @@ _STDIO: Final = "stdio://"
 _DESCRIPTION: Final = """Serve an SDK or an editor over stdin and stdout: JSON-RPC, one message a line.
 
 The client starts this; there is nothing to type here. Its settings are those of the terminal session, for the
-folder that the client names.
+directory that the client names.
 """
 _EPILOG: Final = """with the Python SDK `openai-codex`:
   Codex(CodexConfig(codex_bin=shutil.which("codex-py")))

@@ -17,7 +17,7 @@ _MAX_BYTES: Final = 8 * 1024 * 1024 + 1
 _USAGE: Final = "usage: codex-py apply-patch PATCH\n       codex-py apply-patch < PATCH_FILE\n"
 _HELP: Final = f"""{_USAGE}
 Applies a patch in the format models write (`*** Begin Patch` ... `*** End Patch`). Its paths start
-at the current folder and may lead out of it. All of it is applied, or nothing is.
+at the current directory and may lead out of it. All of it is applied, or nothing is.
 
 exit status: 0 applied, 1 not applied, 2 wrong command line
 """

@@ -58,7 +58,7 @@ def print_plugins(plugins: Sequence[PluginView], out: TextIO, *, as_json: bool) 
         )
         for view in plugins
     ]
-    print_table(("PLUGIN", "VERSION", "STATUS", "SKILLS", "SERVERS", "HOOKS", "FOLDER"), rows, out)
+    print_table(("PLUGIN", "VERSION", "STATUS", "SKILLS", "SERVERS", "HOOKS", "DIRECTORY"), rows, out)
 
 
 def plugin_record(view: PluginView) -> dict[str, Any]:
@@ -161,9 +161,9 @@ def list_plugins(as_json: Json = False) -> int:
 
 def add_plugin(
     source: Annotated[
-        str, typer.Argument(metavar="FOLDER|URL[#REF]", help="A plugin's folder, or a git repository with it.")
+        str, typer.Argument(metavar="DIRECTORY|URL[#REF]", help="A plugin's directory, or a git repository with it.")
     ],
-    path: Annotated[str | None, typer.Option("--path", metavar="DIR", help="The plugin's folder in there.")] = None,
+    path: Annotated[str | None, typer.Option("--path", metavar="DIR", help="The plugin's directory in there.")] = None,
     plugin: Annotated[
         str | None, typer.Option("--plugin", metavar="NAME", help="Which plugin, of a marketplace with several.")
     ] = None,

@@ -54,7 +54,7 @@ class _Copy:
     def copy_directory(self, inner: str, target: Path, depth: int) -> None:
         """Copy one directory; `inner` is its path inside the source."""
         if depth > _MAX_DEPTH:
-            raise _refusal(inner, f"more than {_MAX_DEPTH} folders deep")
+            raise _refusal(inner, f"more than {_MAX_DEPTH} directories deep")
         target.mkdir(mode=0o700)
         with os.scandir(self._source / inner) as entries:
             for entry in entries:
@@ -166,7 +166,7 @@ def git_source(text: str) -> GitSource | None:
     shown = masked_url(url)
     looks_remote = "://" in url or "::" in url or _SCP.fullmatch(url) is not None
     if url.startswith("-"):
-        raise UsageError(f"not a source: `{text}` looks like an option", hint="give a folder or a repository's URL")
+        raise UsageError(f"not a source: `{text}` looks like an option", hint="give a directory or a repository's URL")
     if not looks_remote:
         return None
     found = _URL.fullmatch(url)

@@ -68,7 +68,7 @@ def staged_plugin(request: PluginRequest, home: Path, env: Mapping[str, str]) ->
             directory = Path(os.path.abspath(os.path.expanduser(request.source)))  # noqa: PTH100, PTH111 - these never raise
             if not is_directory(directory):
                 raise UsageError(
-                    f"there is no folder `{request.source}`", hint="give a folder, or a URL with `https://`"
+                    f"there is no directory `{request.source}`", hint="give a directory, or a URL with `https://`"
                 )
         yield _stage(_find(directory, request, "local" if source is None else "git"), home, stage)
     finally:
@@ -157,7 +157,7 @@ def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
         directory.mkdir(mode=0o700, exist_ok=True)
         (directory / "plugin.json").write_text(json.dumps(dict(manifest), indent=2) + "\n")
     except OSError as error:
-        raise UserError(f"the plugin is refused: its `{directory.name}` is no folder for a manifest") from error
+        raise UserError(f"the plugin is refused: its `{directory.name}` is no directory for a manifest") from error
 
 
 def _find(directory: Path, request: PluginRequest, market: str) -> _FoundPlugin:
@@ -166,7 +166,7 @@ def _find(directory: Path, request: PluginRequest, market: str) -> _FoundPlugin:
     if request.path is not None:
         below = inside(top, request.path)
         if below is None or not is_directory(below):
-            raise UsageError(f"there is no folder `{request.path}` in `{request.source}`")
+            raise UsageError(f"there is no directory `{request.path}` in `{request.source}`")
         top = below
     manifest = read_manifest(top)
     if manifest is not None and request.plugin in (None, manifest.get("name")):
@@ -179,7 +179,7 @@ def _find(directory: Path, request: PluginRequest, market: str) -> _FoundPlugin:
     raise UserError(
         f"`{request.source}` has no plugin: neither `.codex-plugin/plugin.json` nor `.claude-plugin/plugin.json` is a"
         " JSON object of at most 64 KiB",
-        hint="`--path` names the folder of a plugin inside it",
+        hint="`--path` names the directory of a plugin inside it",
     )
 
 

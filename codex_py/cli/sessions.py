@@ -257,7 +257,9 @@ def list_stored(
     agents: Annotated[bool, typer.Option("--agents", help="Those of agents too.")] = False,
     search: Annotated[
         str,
-        typer.Option("--search", metavar="WORDS", help="Only those with these words in name, prompt, folder, branch."),
+        typer.Option(
+            "--search", metavar="WORDS", help="Only those with these words in name, prompt, directory, branch."
+        ),
     ] = "",
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most this many.")] = None,
     cwd: WorkingDirectory = None,

@@ -82,7 +82,7 @@ Cwd: TypeAlias = Annotated[
 ]
 Refresh: TypeAlias = Annotated[bool, typer.Option("--refresh", help="Read every skill again, ignoring the cache.")]
 Target: TypeAlias = Annotated[
-    str, typer.Argument(metavar="NAME|PATH", help="A skill's whole name, or its file or folder.")
+    str, typer.Argument(metavar="NAME|PATH", help="A skill's whole name, or its file or directory.")
 ]
 
 
@@ -117,7 +117,9 @@ def list_skills(
     for note in found.catalog.notes:
         _print_note(f"warning: {note}")
     if not (found.catalog.skills or found.catalog.problems):
-        roots = ", ".join(f"`{root.path}`" for root in skill_roots(found.sources)) or "none of the usual folders exists"
+        roots = (
+            ", ".join(f"`{root.path}`" for root in skill_roots(found.sources)) or "none of the usual directories exists"
+        )
         _print_note(f"no skills found; looked in: {roots}")
     return 0
 
@@ -170,7 +172,7 @@ def diagnose(
 
 def lint_skills(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="A SKILL.md, its folder, or a folder of skills.")
+        list[Path], typer.Argument(metavar="PATH...", help="A SKILL.md, its directory, or a directory of skills.")
     ],
     as_json: Json = False,
 ) -> int:

@@ -71,7 +71,7 @@ def print_examination(examination: Examination, out: TextIO, *, as_json: bool) -
     for share in examination.budget.shares:
         counts[share.skill.root] = counts.get(share.skill.root, 0) + 1
     rows = [(f"{number} listed", root.scope, str(root.path)) for root, number in counts.items()]
-    _print_section("folders searched, in this order", aligned(rows), out)
+    _print_section("directories searched, in this order", aligned(rows), out)
     loaded = [
         (verdict.name or "", verdict.reason, str(verdict.path)) for verdict in examination.verdicts if verdict.loaded
     ]

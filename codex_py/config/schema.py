@@ -178,7 +178,7 @@ class Config(ConfigRecord):
     )
     include_permissions_instructions: bool = setting(Flag(), "tell the model what the sandbox lets it do", default=True)
     include_environment_context: bool = setting(
-        Flag(), "tell the model the folder, the shell and the date", default=True
+        Flag(), "tell the model the directory, the shell and the date", default=True
     )
     include_apps_instructions: bool = setting(
         Flag(), "accepted for other programs; connectors are told by their tools alone", default=True
@@ -191,7 +191,7 @@ class Config(ConfigRecord):
     )
     project_root_markers: tuple[str, ...] = setting(
         ListOf(Text()),
-        "names that make a folder the root of a project; empty makes it the current one",
+        "names that make a directory the root of a project; empty makes it the current one",
         default=(".git",),
     )
 
@@ -269,7 +269,7 @@ class Config(ConfigRecord):
         default=ShellEnvironmentPolicy(),
     )
     skills: Skills = setting(
-        RecordSection(Skills), "skills: folders that teach the model a kind of work", default=Skills()
+        RecordSection(Skills), "skills: directories that teach the model a kind of work", default=Skills()
     )
     model_providers: Mapping[str, ProviderConfig] = setting(
         MapOf(RecordSection(ProviderConfig)), "servers that speak the Responses protocol", default={}, sample="example"
@@ -282,7 +282,7 @@ class Config(ConfigRecord):
     )
     projects: Mapping[str, ProjectTrustConfig] = setting(
         MapOf(RecordSection(ProjectTrustConfig)),
-        "folders the user trusts, by real path",
+        "directories the user trusts, by real path",
         default={},
         sample="/path/to/project",
     )

@@ -157,12 +157,12 @@ class SandboxWorkspaceWrite(ConfigRecord):
     """`[sandbox_workspace_write]`: what `workspace-write` adds to reading."""
 
     writable_roots: tuple[Path, ...] = setting(
-        ListOf(FilePath()), "folders commands may write besides the workspace", default=()
+        ListOf(FilePath()), "directories commands may write besides the workspace", default=()
     )
     network_access: NetworkAccess = setting(
         Flag("loopback"), "whether commands reach the network; `loopback` is this machine only", default=False
     )
-    exclude_tmpdir_env_var: bool = setting(Flag(), "keep the folder named by TMPDIR read-only", default=False)
+    exclude_tmpdir_env_var: bool = setting(Flag(), "keep the directory named by TMPDIR read-only", default=False)
     exclude_slash_tmp: bool = setting(Flag(), "keep /tmp read-only", default=False)
 
 
@@ -190,8 +190,8 @@ class SandboxRules(ConfigRecord):
     )
     protected: tuple[str, ...] = setting(
         ListOf(PathPattern()),
-        "names that stay read-only where they exist in writable folders, because other programs run what is in them; "
-        "paths below `~/` are protected in a writable home, there or not",
+        "names that stay read-only where they exist in writable directories, because other programs run what is in "
+        "them; paths below `~/` are protected in a writable home, there or not",
         default=PROTECTED,
     )
     allow_unix_sockets: Literal[True] | tuple[Path, ...] = setting(
@@ -265,12 +265,14 @@ class Skills(ConfigRecord):
     never_install_mcp: tuple[str, ...] = setting(
         ListOf(Text()), "skills whose missing MCP servers are not asked about", default=()
     )
-    roots: tuple[str, ...] = setting(ListOf(DirectoryText()), "folders with skills, besides the usual ones", default=())
+    roots: tuple[str, ...] = setting(
+        ListOf(DirectoryText()), "directories with skills, besides the usual ones", default=()
+    )
     extra_user_roots: tuple[str, ...] = setting(
-        ListOf(DirectoryText()), "more folders of the user's own skills", default=()
+        ListOf(DirectoryText()), "more directories of the user's own skills", default=()
     )
     follow_links: bool = setting(
-        Flag(), "follow links out of the folders with your own skills, wherever they lead", default=False
+        Flag(), "follow links out of the directories with your own skills, wherever they lead", default=False
     )
     bundled: BundledSkills = setting(
         RecordSection(BundledSkills), "the skills of the program itself", default=BundledSkills()

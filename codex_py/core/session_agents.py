@@ -55,8 +55,8 @@ BUILT_IN: Final = (
     AgentRole(
         "worker",
         "carries out a well-described piece of work, such as a fix or a part of a feature",
-        "You are a worker: do the piece of work you are given, and no more. Others may work in the same folder: leave"
-        " alone what you have not changed yourself. Name the files you changed in your last message.",
+        "You are a worker: do the piece of work you are given, and no more. Others may work in the same directory: "
+        "leave alone what you have not changed yourself. Name the files you changed in your last message.",
     ),
 )
 

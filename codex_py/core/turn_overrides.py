@@ -75,7 +75,7 @@ def _check(op: OverrideTurnContext, loaded: LoadedConfig) -> None:
     if op.model is not None and not op.model.strip():
         raise UserError("the model has no name")
     if op.cwd is not None and not is_directory(op.cwd):
-        raise UserError(f"`{op.cwd}` is not a folder")
+        raise UserError(f"`{op.cwd}` is not a directory")
     mode = _mode(op)
     if mode is not None and mode not in allowed.sandbox_modes:
         raise _not_allowed("sandbox mode", mode, allowed.sandbox_modes)

@@ -101,7 +101,7 @@ async def _run(start: Start, payload: bytes, seconds: float) -> Ran:
 
 def _why_not(error: OSError | ValueError, cwd: Path) -> str:
     if isinstance(error, FileNotFoundError | NotADirectoryError) and not cwd.is_dir():
-        return f"the folder `{cwd}` is gone"
+        return f"the directory `{cwd}` is gone"
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return reason.lower()
 

@@ -267,7 +267,7 @@ class McpConnections:
         if server.url is not None:
             return None
         if server.cwd is not None and not is_directory(server.cwd):
-            raise McpFailed(f"there is no folder `{sanitize_line(str(server.cwd))}` (`cwd`)")
+            raise McpFailed(f"there is no directory `{sanitize_line(str(server.cwd))}` (`cwd`)")
         env = server_environment(server, self._context.env) | dict(self._context.mark)
         start = ServerStart(tuple(argv_of(server)), env)
         if server.sandbox == "outside":

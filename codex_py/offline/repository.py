@@ -110,7 +110,7 @@ def _report(directory: str, paths: list[str], readme: str, texts: dict[str, str]
             f"- **Tests:** {tested}",
             f"- **How to run:** {', '.join(map(code, run)) if run else 'neither a README nor a manifest says how'}",
             *(
-                [f"- **Folders:** {', '.join(f'`{top}/` ({number})' for top, number in tops.most_common(8))}"]
+                [f"- **Directories:** {', '.join(f'`{top}/` ({number})' for top, number in tops.most_common(8))}"]
                 if tops
                 else []
             ),

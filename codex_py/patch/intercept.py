@@ -40,7 +40,7 @@ def find_patch_in_command(command: str) -> PatchInCommand | None:
     """The patch a shell script consists of, or None when the script is anything else.
 
     Taken are `apply_patch <<'WORD'` with any word, quoted or not, and `apply_patch 'PATCH'`; before either may stand
-    `cd FOLDER &&` with one plain or quoted word. All of it may be the script in `bash -lc '…'`. The body is taken as
+    `cd DIRECTORY &&` with one plain or quoted word. All of it may be the script in `bash -lc '…'`. The body is taken as
     it is: a shell would expand nothing in a patch.
     """
     script = command.replace("\r\n", "\n").strip()

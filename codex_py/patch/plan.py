@@ -139,12 +139,12 @@ class _Planner:
     def _target(self, path: str) -> Path:
         self._effort.spend(path.count("/") ** 2 // 4)
         if path.endswith("/"):
-            raise PatchError(f"`{path}` names a folder, not a file")
+            raise PatchError(f"`{path}` names a directory, not a file")
         return self._root / ("/" + path.lstrip("/") if path.startswith("/") else path)
 
     def _entry(self, target: Path) -> Path:
         if not target.name or target.name == "..":
-            raise PatchError(f"`{target}` names a folder, not a file")
+            raise PatchError(f"`{target}` names a directory, not a file")
         for directory in reversed(target.parents) if self._unlinked else ():
             # What was a link to another directory when the patch began leads nowhere now.
             if (link := resolve_entry(directory)) in self._unlinked:
@@ -195,7 +195,7 @@ class _Planner:
 
     def _check_directories(self, file: Path, failed: str) -> None:
         if file in self._directories:
-            raise PatchError(f"{failed}: the patch also makes it a folder")
+            raise PatchError(f"{failed}: the patch also makes it a directory")
         for directory in file.parents:
             if directory in self._directories:
                 return
@@ -241,7 +241,7 @@ def _look(path: Path, failed: str, *, limit: int = MAX_FILE_BYTES) -> FileState 
     try:
         return look_at(path, limit=limit)
     except IsADirectoryError as error:
-        raise PatchError(f"{failed}: it is a folder") from error
+        raise PatchError(f"{failed}: it is a directory") from error
     except OSError as error:
         raise PatchError(f"{failed}: {(error.strerror or str(error)).lower()}") from error
 

@@ -47,7 +47,7 @@ def status_segments(status: Status, width: int) -> list[Part]:
     if _width(fields) > width >= _width(without_effort := fields | {"model": _model(status.model)}):
         fields = without_effort
     # From the least important on; the mode and the model are the last to go.
-    for name in ("cached", "tokens", "branch", "folder", "sandbox", "context"):
+    for name in ("cached", "tokens", "branch", "directory", "sandbox", "context"):
         if _width(fields) <= width:
             break
         fields.pop(name, None)
@@ -83,7 +83,7 @@ def _fields(status: Status) -> dict[str, Part]:
         fields["tokens"] = (f"{describe_tokens(status.tokens)} tokens", "status")
     if status.cached_share is not None:
         fields["cached"] = (f"{status.cached_share:.0%} cached", "status")
-    fields["folder"] = (short_directory(status.cwd, status.home), "status")
+    fields["directory"] = (short_directory(status.cwd, status.home), "status")
     if status.branch:
         fields["branch"] = (cut_to_cells(sanitize_line(status.branch), _BRANCH_SHOWN), "status")
     unsafe = status.sandbox == "danger-full-access"
@@ -97,7 +97,7 @@ def _model(*words: str | None) -> Part:
 
 def _shortened(status: Status, fields: Mapping[str, Part]) -> dict[str, Part]:
     """The fields that have a shorter form."""
-    short = {"folder": short_directory(Path(status.cwd.name or "/"), None, max_width=_BRANCH_SHOWN // 2)}
+    short = {"directory": short_directory(Path(status.cwd.name or "/"), None, max_width=_BRANCH_SHOWN // 2)}
     if "tokens" in fields:
         short["tokens"] = describe_tokens(status.tokens)
     if "branch" in fields:
@@ -165,7 +165,7 @@ def _rows(banner: Banner, width: int) -> list[tuple[str, str]]:
     model = " · ".join(filter(None, (banner.model, banner.effort, banner.provider)))
     rows = [
         ("model", model),
-        ("folder", short_directory(banner.cwd, banner.home, max_width=max(8, width - 10))),
+        ("directory", short_directory(banner.cwd, banner.home, max_width=max(8, width - 10))),
         ("sandbox", describe_sandbox(banner.sandbox)),
         ("approval", approval_name(banner.approval)),
     ]

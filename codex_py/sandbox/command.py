@@ -323,7 +323,8 @@ def _check_paths(roots: Sequence[WritableRoot], unreadable: Sequence[Path]) -> N
         now = real_path(root.path)
         if now != str(root.path):
             raise SandboxUnavailable(
-                f"cannot run the command: `{root.path}`, a writable folder when the session began, now leads to `{now}`"
+                f"cannot run the command: `{root.path}`, a writable directory when the session began, "
+                f"now leads to `{now}`"
             )
 
 
@@ -336,7 +337,7 @@ def _check_workdir(workdir: Path, mounts: Sequence[Mount]) -> None:
         and holders[-1].type.startswith("hidden")
         and not (real == holders[-1].path and holds_roots(real, mounts))
     ):
-        raise ToolError(f"cannot run the command: `{workdir}` is in a folder that must not be read")
+        raise ToolError(f"cannot run the command: `{workdir}` is in a directory that must not be read")
 
 
 def _close(fds: Iterable[int]) -> None:

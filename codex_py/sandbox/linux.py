@@ -185,8 +185,8 @@ BACKENDS: Final[tuple[BackendName, ...]] = ("bubblewrap", "namespaces", "landloc
 _LANDLOCK_SHORTFALL: Final = (
     "only Landlock works here: commands can change `.git`, `.codex`, `.agents`, `CODEX_HOME`, directories of git "
     "hooks, files that git's configuration includes, submodules, shell profiles and settings of editors and other "
-    "agents inside writable folders, change modes and times of files everywhere, see other processes and leave some "
-    "behind, and list the names of what they must not read"
+    "agents inside writable directories, change modes and times of files everywhere, see other processes and leave "
+    "some behind, and list the names of what they must not read"
 )
 # What bubblewrap writes when the command has ended, which it has not begun without; the stage writes it at the start.
 STARTED: Final = b"exit-code"

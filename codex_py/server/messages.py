@@ -185,7 +185,7 @@ class Params:
             return None
         real = Path(os.path.realpath(text))
         if not text or not is_directory(real):
-            raise RpcError(f"`{self._where}{name}` is not a folder: `{text[:_MAX_SHOWN_LENGTH]}`")
+            raise RpcError(f"`{self._where}{name}` is not a directory: `{text[:_MAX_SHOWN_LENGTH]}`")
         return real
 
     def missing(self, name: str) -> RpcError:
@@ -223,7 +223,7 @@ def here() -> Path:
     try:
         return Path.cwd()
     except OSError as error:
-        raise RpcError("the folder this server was started in is gone: name one as `cwd`") from error
+        raise RpcError("the directory this server was started in is gone: name one as `cwd`") from error
 
 
 def here_or_root() -> Path:

@@ -57,7 +57,7 @@ def _about_session(session: Session, loaded: LoadedConfig, branch: str, user_hom
     settings = session.settings
     effort = f", effort {settings.model.effort}" if settings.model.effort else ""
     yield "model", f"{settings.model.model}{effort} ({loaded.config.model_provider})"
-    yield "folder", short_path(settings.cwd, user_home) + (f" on {branch}" if branch else "")
+    yield "directory", short_path(settings.cwd, user_home) + (f" on {branch}" if branch else "")
     yield "trust", loaded.trust
     yield "session", session.thread_id
 

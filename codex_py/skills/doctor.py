@@ -72,7 +72,9 @@ def examine(
     for directory in (*request.extra_roots, *request.extra_user_roots):
         if not os.path.isdir(directory):  # noqa: PTH112 - Path.is_dir raises for what nobody may look at
             verdicts[directory] = SkillVerdict(
-                directory, False, "the configuration names it as a folder with skills, and there is no such folder"
+                directory,
+                False,
+                "the configuration names it as a directory with skills, and there is no such directory",
             )
     loaded = {skill.canonical_path: skill for skill in catalog.skills}
     until = time.monotonic() + _MAX_SECONDS
@@ -87,7 +89,7 @@ def examine(
         for path in _candidates(unvisited_path, until):
             if path not in verdicts and Path(os.path.realpath(path)) not in loaded:
                 where = "`.agents/skills` of a project or of your home is"
-                reason = f"`{unvisited_path}` is not a folder that is searched: {where}"
+                reason = f"`{unvisited_path}` is not a directory that is searched: {where}"
                 verdicts[path] = SkillVerdict(path, False, reason)
     notes = (*catalog.notes, *idle_rules(catalog.skills, rules))
     rendered = render_skills(catalog, context_window=context_window, max_tokens=max_tokens)
@@ -127,13 +129,12 @@ def _why_not_found(path: Path, root: SkillRoot, loaded: dict[Path, Skill]) -> st
     for depth, name in enumerate(path.relative_to(root.path).parts[:-1], start=1):
         at = at / name
         if name.startswith("."):
-            return f"in the hidden folder `{at}`"
+            return f"in the hidden directory `{at}`"
         if name in SKIPPED_DIRECTORIES:
-            return f"in `{at}`: folders called `{name}` are not searched"
+            return f"in `{at}`: directories called `{name}` are not searched"
         if depth > MAX_DEPTH:
-            return (
-                f"{len(path.relative_to(root.path).parts) - 1} folders below its root: at most {MAX_DEPTH} are searched"
-            )
+            below = len(path.relative_to(root.path).parts) - 1
+            return f"{below} directories below its root: at most {MAX_DEPTH} are searched"
         if at.is_symlink() and not root.follows_links:
             return f"`{at}` is a link: links are not followed among system skills"
         if at.is_symlink() and root.inside and not Path(os.path.realpath(at)).is_relative_to(root.inside):
@@ -143,7 +144,7 @@ def _why_not_found(path: Path, root: SkillRoot, loaded: dict[Path, Skill]) -> st
         return f"the same file as the skill `{same.name}` at `{same.path}`"
     if not read_record(FoundFile(str(path), os.path.realpath(path), None, True), root.inside).ours:
         return "made for other programs: its `policy.products` does not name `codex`"
-    return f"beyond the first {MAX_DIRECTORIES} folders of `{root.path}`, or the time to search them"
+    return f"beyond the first {MAX_DIRECTORIES} directories of `{root.path}`, or the time to search them"
 
 
 def _paths_beside_roots(request: SkillRootsRequest) -> Iterator[Path]:

@@ -63,11 +63,13 @@ def skill_files(path: Path) -> tuple[Path, ...]:
             directory / SKILL_FILE for directory in path.iterdir() if (directory / SKILL_FILE).is_file()
         )
         if not found:
-            raise UsageError(f"no `{SKILL_FILE}` in `{path}`", hint="give a skill's folder, or a folder of skills")
+            raise UsageError(
+                f"no `{SKILL_FILE}` in `{path}`", hint="give a skill's directory, or a directory of skills"
+            )
         return tuple(found)
     if not os.path.lexists(path):
         raise UsageError(
-            f"no such file: `{path}`", hint=f"give a `{SKILL_FILE}`, a skill's folder, or a folder of skills"
+            f"no such file: `{path}`", hint=f"give a `{SKILL_FILE}`, a skill's directory, or a directory of skills"
         )
     return (path,)
 
@@ -111,7 +113,7 @@ def _about_name(name: str, path: Path) -> Iterator[str]:
         yield f"`{name}` has capitals: a mention must have them too"
     directory = path.absolute().parent.name
     if name != directory:
-        yield f"the name `{name}` is not that of the folder `{directory}`: people look for one by the other"
+        yield f"the name `{name}` is not that of the directory `{directory}`: people look for one by the other"
 
 
 def _about_description(skill: SkillText) -> Iterator[str]:

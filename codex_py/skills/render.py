@@ -13,10 +13,10 @@ from codex_py.skills.model import ROOT_ORDER, Skill, SkillCatalog, SkillRoot
 from codex_py.text.sanitize import sanitize_line
 
 _INTRO: Final = (
-    "A skill is a folder whose `SKILL.md` teaches one kind of work: instructions, often with scripts, references and "
-    "templates next to it. Each line below gives a skill's name, what it is for, and its file."
+    "A skill is a directory whose `SKILL.md` teaches one kind of work: instructions, often with scripts, references "
+    "and templates next to it. Each line below gives a skill's name, what it is for, and its file."
 )
-_ALIAS_INTRO: Final = f"{_INTRO} A file begins with the alias of a skill root: put that folder in its place."
+_ALIAS_INTRO: Final = f"{_INTRO} A file begins with the alias of a skill root: put that directory in its place."
 
 _MAX_DESCRIPTION: Final = 1024
 _OWN_TAG: Final = re.compile(r"<(?=/?\s*skills_instructions)", re.IGNORECASE)

@@ -88,7 +88,7 @@ class _Search:
         if self._unreadable:
             count = len(self._unreadable)
             self._found.notes.append(
-                f"cannot read {count} folder{'s' * (count > 1)} with skills, such as {self._unreadable[0]}"
+                f"cannot read {count} director{'y' if count == 1 else 'ies'} with skills, such as {self._unreadable[0]}"
             )
         return self._found
 
@@ -181,7 +181,7 @@ class _Search:
             if real in self._seen or is_kernel_directory(real):
                 continue
             if len(self._seen) > MAX_DIRECTORIES:
-                self._note(f"has more than {MAX_DIRECTORIES} folders")
+                self._note(f"has more than {MAX_DIRECTORIES} directories")
                 return
             self._seen.add(real)
             self._queue.append(Directory(path, real, directory.depth + 1))
@@ -192,7 +192,7 @@ class _Search:
             path = f"{directory.path}/{name}/{SKILL_FILE}"
             if not is_link and name not in SKIPPED_DIRECTORIES and (there := stamp(path)) is not None:
                 self._found.stamps[path] = there
-                self._note(f"has skills more than {MAX_DEPTH} folders deep")
+                self._note(f"has skills more than {MAX_DEPTH} directories deep")
                 return
 
     def _link_target(self, path: str) -> str | None:
@@ -213,7 +213,7 @@ class _Search:
         if self._inside and not real.startswith(self._inside):
             return "a link that leads out of the project"
         if not _REFUSED_TARGETS.isdisjoint(real.removeprefix(self._inside).split("/")):
-            return "a link into a version control folder"
+            return "a link into a version control directory"
         try:
             return "" if stat.S_IFMT(Path(real).stat().st_mode) == file_type else "not a regular file"
         except OSError:

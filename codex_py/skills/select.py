@@ -196,7 +196,7 @@ class _Chosen:
             if path in (str(skill.path), str(skill.canonical_path)):
                 return f"the skill at {target} is switched off; {_enabling(skill.name)}"
             if path in (str(skill.path.parent), str(skill.directory)):
-                return f"{target} is the folder of a skill; write {_link_to(skill)}"
+                return f"{target} is the directory of a skill; write {_link_to(skill)}"
         return f"no skill at {target}{self._hint(name)}"
 
     def _hint(self, name: str) -> str:

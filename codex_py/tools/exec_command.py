@@ -174,7 +174,7 @@ async def _apply(patch: PatchInCommand, context: ToolContext, *, workdir: Path) 
 
 def _command_spec(arguments: CommandArguments, context: ToolContext, *, workdir: Path, login: bool) -> CommandSpec:
     if not is_directory(workdir):
-        reason = "is not a folder" if is_there(workdir) else "does not exist"
+        reason = "is not a directory" if is_there(workdir) else "does not exist"
         raise ToolError(f"cannot run the command: working directory `{workdir}` {reason}")
     shell = find_shell(arguments.shell, context.env) if arguments.shell else user_shell(context.env)
     script = arguments.cmd

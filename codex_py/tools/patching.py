@@ -168,7 +168,7 @@ def _prepare(
     if isinstance(policy, ReadOnly):
         raise PatchOutside(_READ_ONLY)
     if not is_directory(workdir):
-        raise PatchError(f"`{workdir}` is not a folder")
+        raise PatchError(f"`{workdir}` is not a directory")
     if isinstance(policy, DangerFullAccess):
         plan = plan_patch(patch, workdir)
     else:
@@ -188,7 +188,7 @@ def _prepare_approved(
             raise PatchRefused(f"{_OUTSIDE}: `{path}` is not what the user was asked about")
 
     if not is_directory(workdir):
-        raise PatchError(f"`{workdir}` is not a folder")
+        raise PatchError(f"`{workdir}` is not a directory")
     plan = plan_patch(parse_patch(text), workdir, permit=permit)
     return plan, _shown(plan.changes)
 
@@ -242,7 +242,7 @@ def _check_resolved(path: Path, roots: Sequence[WritableRoot]) -> None:
         raise PatchOutside(f"{_OUTSIDE}: other programs run what is in `{further}` (`sandbox.protected`)")
     protected = ", ".join(f"`{name}`" for name in PROTECTED_NAMES)
     raise PatchOutside(
-        f"{_OUTSIDE}: `{path}` is in no writable folder, or in one that is kept read-only ({protected})"
+        f"{_OUTSIDE}: `{path}` is in no writable directory, or in one that is kept read-only ({protected})"
         f"{_advice(str(path))}"
     )
 

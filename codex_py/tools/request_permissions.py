@@ -91,9 +91,9 @@ def _directory(name: str, context: ToolContext) -> Path:
         real = Path(os.path.realpath(context.cwd / name))
         is_directory = real.is_dir()
     except (OSError, ValueError):
-        raise ToolError(f"cannot ask for `{name}`: no such folder") from None
+        raise ToolError(f"cannot ask for `{name}`: no such directory") from None
     if not is_directory:
-        raise ToolError(f"cannot ask for `{name}`: not a folder; name the one it is in")
+        raise ToolError(f"cannot ask for `{name}`: not a directory; name the one it is in")
     if any(part.lower() in PROTECTED_NAMES for part in real.parts):
         protected_names = ", ".join(f"`{protected}`" for protected in PROTECTED_NAMES)
         raise ToolError(f"cannot ask for `{name}`: {protected_names} are kept read-only")

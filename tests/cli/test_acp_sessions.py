@@ -40,7 +40,7 @@ def given(name: str, *words: str, **env: str) -> Json:
 
 WRONG: Final[list[Json]] = [
     {"cwd": "relative"},
-    {"cwd": "/nosuch/folder"},
+    {"cwd": "/nosuch/directory"},
     {"cwd": 5},
     {"cwd": None},
     {"mcpServers": "all"},
@@ -241,7 +241,9 @@ def test_a_session_that_cannot_be_is_refused_by_name(place: Place, wrong: Json) 
 
     assert refused.value.code == -32602
     assert (
-        next(iter(wrong)) in str(refused.value) or "MCP server" in str(refused.value) or "folder" in str(refused.value)
+        next(iter(wrong)) in str(refused.value)
+        or "MCP server" in str(refused.value)
+        or "directory" in str(refused.value)
     )
 
 

@@ -62,7 +62,7 @@ def test_the_login_and_the_models_are_known_where_the_directory_is_gone(place: P
         code, message = refusal(client, "thread/start")
         client.close()
 
-    assert (code, message) == (-32600, "the folder this server was started in is gone: name one as `cwd`")
+    assert (code, message) == (-32600, "the directory this server was started in is gone: name one as `cwd`")
 
 
 def test_what_was_asked_before_the_input_ended_is_answered(place: Place) -> None:

@@ -270,7 +270,9 @@ def test_skills_are_listed_switched_and_found_in_more_directories(place: Place) 
     said = "\n".join(model.requests[0].texts("user"))
     assert ("BODY" in said, "BETA" in said) == (False, True)
     assert client.notified("skills/changed") == [{}, {}]
-    assert elsewhere == [{"cwd": "/no/such", "skills": [], "errors": [{"path": "/no/such", "message": "not a folder"}]}]
+    assert elsewhere == [
+        {"cwd": "/no/such", "skills": [], "errors": [{"path": "/no/such", "message": "not a directory"}]}
+    ]
 
 
 def test_a_change_of_skills_on_disk_is_told(place: Place) -> None:

@@ -275,7 +275,7 @@ def test_the_settings_a_client_gives_count_like_flags(place: Place) -> None:
             )
             client.turn(started["thread"]["id"], "go")
             wrong = refusal(client, "thread/start", cwd=str(place.repo), config={"sandbox_mode": "everything"})
-            nowhere = refusal(client, "thread/start", cwd="/no/such/folder")
+            nowhere = refusal(client, "thread/start", cwd="/no/such/directory")
             unread = refusal(client, "thread/read", threadId=started["thread"]["id"], includeTurns=True)
             client.close()
 
@@ -286,7 +286,7 @@ def test_the_settings_a_client_gives_count_like_flags(place: Place) -> None:
     assert "DEV" in "\n".join(model.requests[0].texts("developer"))
     assert wrong[0] == -32600
     assert "the client's request" in wrong[1]
-    assert nowhere == (-32600, "`cwd` is not a folder: `/no/such/folder`")
+    assert nowhere == (-32600, "`cwd` is not a directory: `/no/such/directory`")
     assert unread[1].startswith("the turns of an ephemeral thread are not kept")
     assert place.rollouts() == []
 

@@ -26,7 +26,7 @@ COMMENTED = '# mine\nmodel = "m" # the good one\n'
 
 
 def cache(place: Place) -> list[str]:
-    """Everything below the folder of plugins, hidden leftovers included."""
+    """Everything below the directory of plugins, hidden leftovers included."""
     top = place.codex_home / "plugins/cache"
     return sorted(str(path.relative_to(top)) for path in top.glob("*/*/*")) if top.exists() else []
 

@@ -81,7 +81,7 @@ def test_the_mode_decides_what_can_be_written(place: Place) -> None:
 
 
 def test_another_directory_and_an_extra_root(place: Place) -> None:
-    # The whole machine's temporary folder holds the test's, so it is left out.
+    # The whole machine's temporary directory holds the test's, so it is left out.
     other = place.home / "other"
     other.mkdir()
     no_tmp = ("-c", "sandbox_workspace_write.exclude_slash_tmp=true")

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(not REFERENCE, reason="no Codex CLI: `scripts/se
 
 @pytest.fixture
 def shared() -> Iterator[Place]:
-    """A place outside the temporary folder, in which Codex CLI refuses to keep its home."""
+    """A place outside the temporary directory, in which Codex CLI refuses to keep its home."""
     around = Path(__file__).parents[2] / ".pytest_cache"
     around.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=around, ignore_cleanup_errors=True) as top:

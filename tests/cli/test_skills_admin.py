@@ -1,4 +1,4 @@
-"""The folder of the administrator, `/etc/codex/skills`, with an `/etc` of the test's own put over the real one."""
+"""The directory of the administrator, `/etc/codex/skills`, with an `/etc` of the test's own put over the real one."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_the_bundled_skills_are_there_from_the_first_call(place: Place) -> None:
 def test_nothing_to_show_is_said(lean: Place) -> None:
     ended = skills(lean, "list")
     assert (ended.status, ended.out) == (0, "")
-    assert ended.err == "no skills found; looked in: none of the usual folders exists\n"
+    assert ended.err == "no skills found; looked in: none of the usual directories exists\n"
     assert skills(lean, "usage").err == "no skill has been used yet\n"
 
 
@@ -244,7 +244,7 @@ def test_the_doctor_tells_about_every_file_in_reach(lean: Place) -> None:
     for line in (
         f"  spell  loaded and listed  {good}\n",
         f"  {bad}: missing field `description`\n",
-        f"  {hidden}: in the hidden folder `{hidden.parents[1]}`\n",
+        f"  {hidden}: in the hidden directory `{hidden.parents[1]}`\n",
         f"  `spell`: {good}, {twin}\n",
     ):
         assert line in ended.out
@@ -269,7 +269,7 @@ def test_lint_fails_on_errors_alone(lean: Place) -> None:
     assert advice.status == 0
     assert {finding["level"] for finding in json.loads(advice.out)} == {"advice"}
     absent = skills(lean, "lint", "nowhere")
-    hint = "give a `SKILL.md`, a skill's folder, or a folder of skills"
+    hint = "give a `SKILL.md`, a skill's directory, or a directory of skills"
     assert (absent.status, absent.err) == (2, f"error: no such file: `nowhere`; {hint}\n")
 
 

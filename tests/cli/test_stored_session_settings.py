@@ -23,7 +23,7 @@ USER: Final = 'sandbox_mode = "read-only"\napproval_policy = "untrusted"\nmodel_
 
 
 def hostile_session(place: Place, model: FakeResponses) -> str:
-    """The id of a stored session that claims another folder, model and provider, no sandbox and no questions."""
+    """The id of a stored session that claims another directory, model and provider, no sandbox and no questions."""
     elsewhere = place.home / "elsewhere"
     elsewhere.mkdir()
     hostile = {

@@ -80,7 +80,7 @@ def _on_tmpfs(place: Place, model: FakeResponses, room: int, report: Report) -> 
         mount -t tmpfs -o size=256k none {home}
         cp -r {kept}/. {home}
         chmod 700 {home}
-        # A page is taken for each file and folder; what is to be left is counted in pages too.
+        # A page is taken for each file and directory; what is to be left is counted in pages too.
         dd if=/dev/zero of={home}/filler bs=4096 2>/dev/null || true
         pages=$(( $(stat -c %s {home}/filler) / 4096 - {room} ))
         dd if=/dev/zero of={home}/filler bs=4096 count=0 seek=$pages 2>/dev/null

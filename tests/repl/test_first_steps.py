@@ -12,7 +12,7 @@ from tests.support.terminal import Terminal
 def test_an_unknown_directory_is_asked_about_once(place: Place) -> None:
     place.write(".codex/config.toml", 'model_reasoning_effort = "low"\n')
     with Terminal(place, "--offline") as terminal:
-        terminal.wait_for("Do you trust this folder?").wait_for(".codex/config.toml").wait_for("❯ n  No")
+        terminal.wait_for("Do you trust this directory?").wait_for(".codex/config.toml").wait_for("❯ n  No")
         terminal.press("enter")
         terminal.wait_for_prompt().wait_for("read-only")
     assert 'trust_level = "untrusted"' in (place.codex_home / "config.toml").read_text()
@@ -28,7 +28,7 @@ def test_only_looking_around_wins_over_settings_and_flags(place: Place, flags: t
     with FakeResponses([call("c1", "exec_command", {"cmd": "touch made"})], [say("tried")]) as model:
         place.use_model(model.base_url, 'sandbox_mode = "workspace-write"\n')
         with Terminal(place, *flags) as terminal:
-            terminal.wait_for("Do you trust this folder?")
+            terminal.wait_for("Do you trust this directory?")
             terminal.type("n")
             terminal.wait_for_prompt().wait_for("read-only")
             terminal.type("make it")
@@ -40,7 +40,7 @@ def test_only_looking_around_wins_over_settings_and_flags(place: Place, flags: t
 
 def test_leaving_at_the_question_of_trust_decides_nothing(place: Place) -> None:
     with Terminal(place, "--offline") as terminal:
-        terminal.wait_for("Do you trust this folder?")
+        terminal.wait_for("Do you trust this directory?")
         terminal.press("escape")
         assert terminal.wait_for_end() == 0
     assert not (place.codex_home / "config.toml").exists()
@@ -48,7 +48,7 @@ def test_leaving_at_the_question_of_trust_decides_nothing(place: Place) -> None:
 
 def test_without_a_key_the_first_run_offers_a_choice(place: Place) -> None:
     with Terminal(place) as terminal:
-        terminal.wait_for("Do you trust this folder?")
+        terminal.wait_for("Do you trust this directory?")
         terminal.type("y")
         terminal.wait_for("Welcome to codex-py").wait_for("Sign in with ChatGPT").wait_for("o  Look around offline")
         terminal.type("o")

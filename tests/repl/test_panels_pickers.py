@@ -190,13 +190,13 @@ async def test_sessions_of_this_directory_come_first_and_tab_shows_all() -> None
     keys = (
         "see: fix the tests",
         "tab",
-        "see: Resume a session of any folder",
+        "see: Resume a session of any directory",
         "see: ~/b",
         "see: 1,234 tokens",
         "enter",
     )
     assert await chosen(lambda asker: asker.pick(listing), *keys) == "id-cut it"
-    keys = ("tab", "see: release", "tab", "see: of this folder", "enter")
+    keys = ("tab", "see: release", "tab", "see: of this directory", "enter")
     assert await chosen(lambda asker: asker.pick(listing), *keys) == "id-fix the tests"
     keys = ("tab", "see: release", "cut", "enter")
     assert await chosen(lambda asker: asker.pick(listing), *keys) == "id-cut it"

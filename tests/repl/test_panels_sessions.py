@@ -43,8 +43,8 @@ async def test_a_session_is_renamed_where_it_is_chosen(tmp_path: Path) -> None:
 async def test_a_session_is_archived_and_another_deleted_after_a_yes(tmp_path: Path) -> None:
     stored(tmp_path, conversation(), meta(FIRST))
     stored(tmp_path, conversation(), meta(SECOND, cwd="/elsewhere"))
-    delete = ("\x04", "see: Delete this session for good?", "enter", "see: any folder", "\x04", "see: good?", "y")
-    everywhere = ("tab", "see: any folder", SECOND[-4:], f"see: search: {SECOND[-4:]}")
+    delete = ("\x04", "see: Delete this session for good?", "enter", "see: any directory", "\x04", "see: good?", "y")
+    everywhere = ("tab", "see: any directory", SECOND[-4:], f"see: search: {SECOND[-4:]}")
     keys = (*everywhere, *delete, "see: deleted", "ctrl-u", "see: ❯", "\x01", "see: brings it back", "esc")
 
     assert await chosen(tmp_path, *keys) is None

@@ -19,7 +19,7 @@ PUSH = {"cmd": "touch made", "sandbox_permissions": "require_escalated", "justif
 def session(
     place: Place, *calls: Any, typed: str = "go\r", flags: Sequence[str] = ()
 ) -> Generator[tuple[FakeResponses, Terminal]]:
-    """A session in a trusted folder, in which the model makes the calls, each in an answer of its own."""
+    """A session in a trusted directory, in which the model makes the calls, each in an answer of its own."""
     with FakeResponses(*([one] for one in calls), [say("All done.")]) as model:
         trust = f'[projects."{place.repo}"]\ntrust_level = "trusted"\n'
         place.use_model(model.base_url, f'sandbox_mode = "workspace-write"\napproval_policy = "on-request"\n{trust}')

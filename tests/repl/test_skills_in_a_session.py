@@ -12,7 +12,7 @@ from tests.support.terminal import Terminal
 
 
 def trusted(place: Place, model: FakeResponses) -> None:
-    """A model to ask, and a folder that is not asked about."""
+    """A model to ask, and a directory that is not asked about."""
     trust = f'[projects."{place.repo}"]\ntrust_level = "trusted"\n'
     place.use_model(model.base_url, f'sandbox_mode = "workspace-write"\n{trust}')
 

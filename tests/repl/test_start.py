@@ -70,7 +70,7 @@ def test_an_untrusted_directory_asks_once(place: Place) -> None:
     with FakeResponses() as model:
         place.use_model(model.base_url)
         with Terminal(place) as terminal:
-            terminal.wait_for("Do you trust this folder?").type("y")
+            terminal.wait_for("Do you trust this directory?").type("y")
             terminal.wait_for("workspace-write [")
             terminal.wait_for_prompt().press("ctrl-d")
             terminal.wait_for_end()

@@ -39,10 +39,10 @@ _ENVIRONMENT: Final = (
     "</environment_context>"
 )
 _INTRO: Final = (
-    "A skill is a folder whose `SKILL.md` teaches one kind of work: instructions, often with scripts, references and "
-    "templates next to it. Each line below gives a skill's name, what it is for, and its file."
+    "A skill is a directory whose `SKILL.md` teaches one kind of work: instructions, often with scripts, references "
+    "and templates next to it. Each line below gives a skill's name, what it is for, and its file."
 )
-_ALIAS_INTRO: Final = f"{_INTRO} A file begins with the alias of a skill root: put that folder in its place."
+_ALIAS_INTRO: Final = f"{_INTRO} A file begins with the alias of a skill root: put that directory in its place."
 
 
 def whole_body(
@@ -143,7 +143,7 @@ def skill_list(*lines: str, roots: tuple[Path, ...] = ()) -> str:
 
 
 def injected(path: Path, name: str = "", text: str | None = None) -> Json:
-    """The message with a skill: its file as it is, or `text`; the name is the folder's unless it is given."""
+    """The message with a skill: its file as it is, or `text`; the name is the directory's unless it is given."""
     body = path.read_bytes().decode() if text is None else text
     return user(f"<skill>\n<name>{name or path.parent.name}</name>\n<path>{path}</path>\n{body}\n</skill>")
 

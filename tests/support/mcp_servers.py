@@ -49,7 +49,7 @@ def everything(**more: Any) -> str:
 
 
 def filesystem(directory: Path, **more: Any) -> str:
-    """The table of `@modelcontextprotocol/server-filesystem` for a folder, called `files`."""
+    """The table of `@modelcontextprotocol/server-filesystem` for a directory, called `files`."""
     return server("files", command=node(), args=[script("server-filesystem"), str(directory)], **more)
 
 

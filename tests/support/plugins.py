@@ -1,4 +1,4 @@
-"""Plugins for tests: folders with a manifest, a skill, a server, a hook."""
+"""Plugins for tests: directories with a manifest, a skill, a server, a hook."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def add_server(directory: Path, name: str = "theirs", *, options: tuple[str, ...
 
 
 def install(place: Place, directory: Path, plugin_id: str = "demo@local", version: str = "local") -> Path:
-    """Lay a plugin where an installed one lies; gives that folder."""
+    """Lay a plugin where an installed one lies; gives that directory."""
     name, _, market = plugin_id.partition("@")
     target = place.codex_home / "plugins/cache" / market / name / version
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ def enabled(plugin_id: str = "demo@local") -> str:
 
 
 def commit(directory: Path, place: Place) -> str:
-    """Make a repository of a folder; gives its address."""
+    """Make a repository of a directory; gives its address."""
     for arguments in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "one"]):
         _git(directory, place, *arguments)
     return directory.as_uri()

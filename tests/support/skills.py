@@ -51,7 +51,7 @@ def skill_text(name: str, description: str = "does things", *, more: str = "", b
 
 
 def add_skill(root: Path, name: str, text: str | bytes | None = None) -> Path:
-    """A skill in a folder of its name below a root; gives back its file."""
+    """A skill in a directory of its name below a root; gives back its file."""
     path = root / name / "SKILL.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     content = skill_text(name) if text is None else text

@@ -235,7 +235,7 @@ async def test_rules_that_are_not_read_stop_every_command(place: Place) -> None:
         (rules / f"{number:02}.rules").write_text('prefix_rule(pattern = ["touch"], decision = "forbidden")\n')
     of_machine = place.system / "rules"
     of_machine.parent.mkdir(parents=True)
-    of_machine.write_text("no folder")
+    of_machine.write_text("no directory")
     told = await turn(place, run(1, "touch a"))
     faults = [
         f"the rules in `{of_machine}` cannot be used: not a directory; correct or remove it",

@@ -30,7 +30,7 @@ RESOURCES = ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_reso
 
 
 def left_behind(place: Place) -> list[str]:
-    """The command lines of processes that still have this test's folder in their environment."""
+    """The command lines of processes that still have this test's directory in their environment."""
     wanted = str(place.home).encode()
     found: list[str] = []
     for directory in Path("/proc").glob("[0-9]*"):
@@ -82,7 +82,7 @@ async def test_a_server_that_fails_in_a_call_is_an_error_the_model_reads(
         (odd("s", "crash"), "it has ended with status 1; it said: the database is on fire"),
         (odd("s", "hang", startup_timeout_sec=0.3), "it did not start within 0.3 s (`startup_timeout_sec`)"),
         (server("s", command="no-such-program"), "cannot start `no-such-program`: no such file or directory"),
-        (server("s", command="true", cwd="/no/such/place"), "there is no folder `/no/such/place` (`cwd`)"),
+        (server("s", command="true", cwd="/no/such/place"), "there is no directory `/no/such/place` (`cwd`)"),
         (server("s", url="http://127.0.0.1:9/mcp"), "connection refused; is it running?"),
         (server("s", url="https://x.invalid/mcp", bearer_token_env_var="NOT_SET"), "`NOT_SET` is not set"),
     ],

@@ -49,7 +49,7 @@ NOT_SELECTING = [
     *("lint", "@lint", "/lint", "${lint}", "$(lint)", "$ lint", "＄lint", "$", "$:", "$:lint", "$-"),
     *("$lint-", "$lint_", "$lint-al", "$lint-all-of-it", "$lint2", "[lint]({path})", "$PATH $path: x"),
     *("[$PATH]({path})", "[$lint](app://lint)", "[$lint](mcp://lint)", "[$lint](plugin://lint)", "[$lint](https://x.test/a)"),
-    *("[$lint]({folder}/other.md)", "[$lint](r0/lint/a)"),
+    *("[$lint]({directory}/other.md)", "[$lint](r0/lint/a)"),
 ]  # fmt: skip
 
 
@@ -66,7 +66,7 @@ async def test_what_is_no_name_and_no_link_selects_nothing(place: Place) -> None
     lint = add_skill(repo_root(place), "lint")
     for name in ("lint-all", "path", "a b"):
         add_skill(repo_root(place), name)
-    messages = [text.replace("{path}", str(lint)).replace("{folder}", str(lint.parent)) for text in NOT_SELECTING]
+    messages = [text.replace("{path}", str(lint)).replace("{directory}", str(lint.parent)) for text in NOT_SELECTING]
     talked = await ask(place, *messages)
     assert talked.last.body == whole_body(place, talked.last, *turns(messages, lambda _: []))
     assert talked.warnings == [
@@ -131,7 +131,10 @@ async def test_a_link_to_home_is_written_with_a_tilde(place: Place) -> None:
             "no skill at `.agents/skills/lint/SKILL.md` of `$lint`: a link to a skill needs an absolute path; "
             "you could mean `$lint` (repo)",
         ),
-        ("[$lint](skill://{folder})", "`{folder}` of `$lint` is the folder of a skill; write `[$lint]({path})`"),
+        (
+            "[$lint](skill://{directory})",
+            "`{directory}` of `$lint` is the directory of a skill; write `[$lint]({path})`",
+        ),
         ("use $LINT: now", "`$LINT` is the name of no skill; you could mean `$lint` (repo)"),
         ("use $Fmt", "`$Fmt` is the name of no skill; you could mean `$fMT` (repo) or `$fmt` (user)"),
         (
@@ -145,7 +148,7 @@ async def test_what_could_be_meant_is_told_and_selects_nothing(place: Place, pro
     lint = add_skill(repo_root(place), "lint")
     paths = {
         "path": lint,
-        "folder": lint.parent,
+        "directory": lint.parent,
         "evil": place.write("evil/SKILL.md", lint.read_text()),
         "twin": add_skill(repo_root(place), "twin"),
         "own": add_skill(own_root(place), "twin"),
@@ -244,7 +247,7 @@ def spoil(path: Path, way: str) -> None:
     path.unlink()
     if way == "link":
         path.symlink_to("/etc/hostname")
-    elif way == "folder":
+    elif way == "directory":
         path.mkdir()
 
 
@@ -254,7 +257,7 @@ def spoil(path: Path, way: str) -> None:
         ("gone", "no such file"),
         ("bytes", "not UTF-8 at byte 0"),
         ("link", "a link that leads out of the project"),
-        ("folder", "not a regular file"),
+        ("directory", "not a regular file"),
     ],
 )
 async def test_a_skill_that_cannot_be_read_any_more_costs_a_line(place: Place, way: str, reason: str) -> None:
@@ -263,7 +266,7 @@ async def test_a_skill_that_cannot_be_read_any_more_costs_a_line(place: Place, w
     here = add_skill(repo_root(place), "here")
     with FakeResponses([say("one")]) as model:
         async with watched_session(place, model, f"{UNLISTED}{NO_BUNDLED}") as watched:
-            # Between the look at the folders, with which a turn begins, and the reading.
+            # Between the look at the directories, with which a turn begins, and the reading.
             watched.on(events.TurnStarted, lambda: spoil(gone, way))
             ended = await watched.say("$gone $here")
     assert isinstance(ended, events.TurnCompleted)

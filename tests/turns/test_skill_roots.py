@@ -110,10 +110,10 @@ async def test_a_hostile_directory_gives_the_skills_in_it_that_are_some(place: P
         "fifo/SKILL.md": "not a regular file",
         "file/SKILL.md": "a link that leads out of the project",
         "out": "a link that leads out of the project",
-        "vcs": "a link into a version control folder",
+        "vcs": "a link into a version control directory",
     }
     assert sorted(talked.warnings) == [
-        f"`{root}` has skills more than 6 folders deep: some of its skills were not looked for",
+        f"`{root}` has skills more than 6 directories deep: some of its skills were not looked for",
         *(f"failed to load skill {root / name}: {reason}" for name, reason in refused.items()),
     ]
 
@@ -122,12 +122,12 @@ async def test_a_root_with_too_many_directories_is_one_line_for_the_user(place: 
     root = repo_root(place)
     first = add_skill(root, "a-first")
     for number in range(2000):
-        (root / f"folder-{number:04}").mkdir()
+        (root / f"directory-{number:04}").mkdir()
     add_skill(root, "z-last")
     talked = await talk(place, "hi")
     [request] = talked.requests
     assert request.body == whole_body(place, request, user("hi"), skills=skill_list(line("a-first", first)))
-    assert talked.warnings == [f"`{root}` has more than 2000 folders: some of its skills were not looked for"]
+    assert talked.warnings == [f"`{root}` has more than 2000 directories: some of its skills were not looked for"]
 
 
 WRITTEN = {

@@ -301,7 +301,7 @@ async def test_what_the_user_grants_holds_until_the_turn_ends(place: Place) -> N
     def touch(call_id: str) -> dict[str, Any]:
         return call(call_id, "exec_command", {"cmd": f"touch {outside}/{call_id}", "login": False})
 
-    # Only the granted folder may become writable, not the temporary one that all of this is in.
+    # Only the granted directory may become writable, not the temporary one that all of this is in.
     top = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true"
     streams = [[touch("c1")], [call("c2", "request_permissions", wanted)], [touch("c3")], [say("ok")]]
     with FakeResponses(*streams, [touch("c4")], [say("done"), completed()]) as model:

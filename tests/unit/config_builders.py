@@ -1,4 +1,4 @@
-"""A machine with a user's home, the machine's own folder and a project, as the configuration sees them."""
+"""A machine with a user's home, the machine's own directory and a project, as the configuration sees them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Machine:
 
 
 def make_machine(root: Path) -> Machine:
-    """A home and a system folder that only the user can write, and a git repository."""
+    """A home and a system directory that only the user can write, and a git repository."""
     machine = Machine(root.resolve())
     machine.home.mkdir(parents=True, mode=0o700)
     machine.system.mkdir(mode=0o755)
@@ -65,7 +65,7 @@ def make_machine(root: Path) -> Machine:
 
 
 def write(path: Path, text: str) -> Path:
-    """Write a file that only the user can write, and its folders."""
+    """Write a file that only the user can write, and its directories."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(0o600)

@@ -20,7 +20,7 @@ def update(name: str, *lines: str) -> str:
 
 
 def plant(root: Path, tree: Mapping[str, bytes | str]) -> Path:
-    """Write a tree; names that end with a slash are empty folders."""
+    """Write a tree; names that end with a slash are empty directories."""
     for name, content in tree.items():
         path = root / name
         if name.endswith("/"):
@@ -32,7 +32,7 @@ def plant(root: Path, tree: Mapping[str, bytes | str]) -> Path:
 
 
 def harvest(root: Path) -> dict[str, bytes]:
-    """Every file below a folder, hidden ones included; a link as what it says, an empty folder as its name."""
+    """Every file below a directory, hidden ones included; a link as what it says, an empty directory as its name."""
     found: dict[str, bytes] = {}
     for directory, directories, files in os.walk(root):
         here = Path(directory)
@@ -46,7 +46,7 @@ def harvest(root: Path) -> dict[str, bytes]:
 
 
 def run(root: Path, text: str) -> str:
-    """Apply a patch below a folder; give back the summary."""
+    """Apply a patch below a directory; give back the summary."""
     plan = plan_patch(parse_patch(text), root)
     apply_plan(plan)
     return summarize(plan)

@@ -1,4 +1,4 @@
-"""Stored sessions for the tests of lists: quick to write, each with a first prompt, a folder, tokens and times."""
+"""Stored sessions for the tests of lists: quick to write, each with a first prompt, a directory, tokens and times."""
 
 from __future__ import annotations
 

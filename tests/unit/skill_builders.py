@@ -1,4 +1,4 @@
-"""Skills as values, and as folders on disk, for tests of what is done with them."""
+"""Skills as values, and as directories on disk, for tests of what is done with them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIRECTORIES: dict[SkillScope, str] = {
 
 
 def skill(name: str = "lint", scope: SkillScope = "user", *, root: SkillRoot | None = None, **fields: Any) -> Skill:
-    """A skill in the usual root of its scope, in a folder of its base name."""
+    """A skill in the usual root of its scope, in a directory of its base name."""
     at = root or SkillRoot(Path(DIRECTORIES[scope]), scope, _KINDS[scope])
     path: Path = fields.pop("path", at.path / name.rpartition(":")[2] / "SKILL.md")
     canonical: Path = fields.pop("canonical_path", path)
@@ -32,7 +32,7 @@ def catalog(*skills: Skill, disabled: tuple[Skill, ...] = ()) -> SkillCatalog:
 
 
 def skill_on_disk(directory: Path, body: str | bytes = "body\n", *, inside: Path | None = None) -> Skill:
-    """A skill whose file is there; its root is the folder's parent, of repo scope when it is `inside` a project."""
+    """A skill whose file is there; its root is the directory's parent, of repo scope when it is `inside` a project."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "SKILL.md"
     path.write_bytes(body if isinstance(body, bytes) else body.encode())

@@ -281,7 +281,7 @@ def test_the_shell_agrees_on_the_words_of_every_safe_script(tmp_path: Path) -> N
 
 
 def test_what_is_safe_writes_nothing_and_starts_nothing_else(tmp_path: Path) -> None:
-    """The safe scripts with hostile operands, run for real in a folder whose every trap would leave a mark."""
+    """The safe scripts with hostile operands, run for real in a directory whose every trap would leave a mark."""
     directory = tmp_path / "work"
     directory.mkdir()
     (directory / "src").mkdir()

@@ -118,7 +118,7 @@ def is_safe(script: str) -> bool:
 
 
 def make_programs(directory: Path, log: Path) -> None:
-    """A folder to stand for /usr/bin: the programs of the safe list, and a shim under every other name."""
+    """A directory to stand for /usr/bin: the programs of the safe list, and a shim under every other name."""
     directory.mkdir()
     shim = directory / "shim"
     shim.write_text(SHIM.replace("LOG", str(log)))

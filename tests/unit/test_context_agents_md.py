@@ -90,7 +90,7 @@ def test_without_a_marker_only_the_working_directory_counts(home: Path, tmp_path
     cwd.mkdir(parents=True)
     (cwd.parent / "AGENTS.md").write_text("parent")
     (cwd / "AGENTS.md").write_text("here")
-    # Not the usual one, which may well be found above the folders of the tests.
+    # Not the usual one, which may well be found above the directories of the tests.
     assert load_agents_md(home, cwd, project_root_markers=(".nowhere",)).text == block(cwd, "here")
 
 

@@ -88,7 +88,7 @@ async def test_a_directory_of_an_impossible_name_is_an_error_the_model_reads(ses
 
 async def test_a_file_is_no_directory_to_run_in(session: Session) -> None:
     (session.cwd / "file").touch()
-    expected = f"cannot run the command: working directory `{session.cwd / 'file'}` is not a folder"
+    expected = f"cannot run the command: working directory `{session.cwd / 'file'}` is not a directory"
     assert await session.exec("true", workdir="file") == f"error: {expected}"
 
 

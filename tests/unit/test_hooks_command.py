@@ -54,7 +54,7 @@ async def test_what_cannot_be_started_says_why(tmp_path: Path) -> None:
     missing = await run_to_end(Start(("/does/not/exist",), tmp_path, ENV), b"", seconds=60)
     assert missing == Ran(None, trouble="cannot be started: no such file or directory")
     nowhere = await run_to_end(shell("true", tmp_path / "gone"), b"", seconds=60)
-    assert nowhere.trouble == f"cannot be started: the folder `{tmp_path / 'gone'}` is gone"
+    assert nowhere.trouble == f"cannot be started: the directory `{tmp_path / 'gone'}` is gone"
 
 
 async def test_a_command_that_is_cancelled_is_gone_with_what_it_started(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the backends ar
 # Without a sandbox these would change the machine the tests run on.
 HARMFUL: Final = frozenset(
     (
-        "write to the home folder",
+        "write to the home directory",
         "write to /etc",
         "write to /tmp where it is not writable",
         "write to /var/tmp",

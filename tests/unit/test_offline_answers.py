@@ -31,7 +31,7 @@ async def test_a_repository_is_described(tmp_path: Path, build: Any) -> None:
     assert answer == (
         "**calc**: Adds numbers, not always rightly.\n\n(from `README.md`)\n\n- **Files:** 5\n"
         "- **Languages:** Python (2 files), Rust (1 file)\n- **Tests:** `.` (1 test file)\n"
-        f"- **How to run:** `python -m calc`\n- **Folders:** `src/` (1)\n\n{NOTICE}"
+        f"- **How to run:** `python -m calc`\n- **Directories:** `src/` (1)\n\n{NOTICE}"
     )
 
 

@@ -24,7 +24,7 @@ def both(before: str | bytes, lines: list[str], after: str | bytes) -> tuple[Tre
 WHOLE_FILES: dict[str, tuple[Tree, str, Tree, str]] = {
     "add": ({}, patch("*** Add File: a", "+x", "+", "+y"), {"a": "x\n\ny\n"}, "A a\n"),
     "add an empty file": ({}, patch("*** Add File: a"), {"a": ""}, "A a\n"),
-    "add with folders": ({}, patch("*** Add File: a/b/c d/e", "+x"), {"a/b/c d/e": "x\n"}, "A a/b/c d/e\n"),
+    "add with directories": ({}, patch("*** Add File: a/b/c d/e", "+x"), {"a/b/c d/e": "x\n"}, "A a/b/c d/e\n"),
     "add over a file": ({"a": "old\n"}, patch("*** Add File: a", "+x"), {"a": "x\n"}, "A a\n"),
     "add keeps inner carriage returns": ({}, patch("*** Add File: a", "+x\ry\r"), {"a": "x\ry\n"}, "A a\n"),
     "add a file named like a header": (
@@ -37,7 +37,7 @@ WHOLE_FILES: dict[str, tuple[Tree, str, Tree, str]] = {
     "add with dots in names": ({}, patch("*** Add File: ./a/./..b", "+x"), {"a/..b": "x\n"}, "A ./a/./..b\n"),
     "delete": ({"a": "x", "b": "y"}, patch("*** Delete File: a"), {"b": "y"}, "D a\n"),
     "delete what is not text": ({"a": b"\xff\x00", "b": ""}, patch("*** Delete File: a"), {"b": ""}, "D a\n"),
-    "delete leaves the folder": ({"d/a": "x"}, patch("*** Delete File: d/a"), {"d/": ""}, "D d/a\n"),
+    "delete leaves the directory": ({"d/a": "x"}, patch("*** Delete File: d/a"), {"d/": ""}, "D d/a\n"),
     "order of the summary": (
         {"d": "x", "m": "x\n"},
         patch("*** Delete File: d", "*** Update File: m", "-x", "+y", "*** Add File: a", "+1"),
@@ -95,13 +95,13 @@ WHOLE_FILES: dict[str, tuple[Tree, str, Tree, str]] = {
         {"a": "new\n", "b": "x\n"},
         "A a\nM b\n",
     ),
-    "delete, then a folder of its name": (
+    "delete, then a directory of its name": (
         {"a": "x\n", "b": "y\n"},
         patch("*** Delete File: a", "*** Update File: b", "-y", "+z", "*** Add File: a/b/c", "+1", "*** Add File: a/d"),
         {"a/b/c": "1\n", "a/d": "", "b": "z\n"},
         "A a/b/c\nA a/d\nM b\nD a\n",
     ),
-    "move into a folder of its name": (
+    "move into a directory of its name": (
         {"a": "x\n"},
         update("a", "*** Move to: a/init", "-x", "+y"),
         {"a/init": "y\n"},
@@ -300,11 +300,11 @@ def test_a_move_over_a_file_brings_its_own_mode(tmp_path: Path) -> None:
 def test_an_update_through_a_link_keeps_the_link(tmp_path: Path) -> None:
     plant(tmp_path, {"real/a": "x\n"})
     (tmp_path / "link").symlink_to("real/a")
-    (tmp_path / "folder").symlink_to("real")
+    (tmp_path / "directory").symlink_to("real")
 
-    run(tmp_path, patch("*** Update File: link", "-x", "+y", "*** Update File: folder/a", "-y", "+z"))
+    run(tmp_path, patch("*** Update File: link", "-x", "+y", "*** Update File: directory/a", "-y", "+z"))
 
-    assert harvest(tmp_path) == {"real/a": b"z\n", "link": b"-> real/a", "folder": b"-> real"}
+    assert harvest(tmp_path) == {"real/a": b"z\n", "link": b"-> real/a", "directory": b"-> real"}
 
 
 def test_deleting_and_moving_a_link_leaves_what_it_points_at(tmp_path: Path) -> None:

@@ -29,17 +29,17 @@ CODE = "/code.py"
     [
         (patch(), "No files were modified."),
         (patch("*** Delete File: none"), "Failed to delete file {root}/none: no such file"),
-        (patch("*** Delete File: d"), "Failed to delete file {root}/d: it is a folder"),
-        (patch("*** Delete File: ."), "Failed to delete file {root}: it is a folder"),
-        (patch("*** Delete File: d/"), "`d/` names a folder, not a file"),
-        (patch("*** Delete File: d/.."), "`{root}/d/..` names a folder, not a file"),
+        (patch("*** Delete File: d"), "Failed to delete file {root}/d: it is a directory"),
+        (patch("*** Delete File: ."), "Failed to delete file {root}: it is a directory"),
+        (patch("*** Delete File: d/"), "`d/` names a directory, not a file"),
+        (patch("*** Delete File: d/.."), "`{root}/d/..` names a directory, not a file"),
         (patch("*** Delete File: a/b"), "Failed to delete file {root}/a/b: not a directory"),
         (
             patch("*** Delete File: a", "*** Delete File: a"),
             "Failed to delete file {root}/a: an earlier hunk of the patch removes it",
         ),
         (update("none", "-x"), "Failed to read file to update {root}/none: no such file"),
-        (update("d", "-x"), "Failed to read file to update {root}/d: it is a folder"),
+        (update("d", "-x"), "Failed to read file to update {root}/d: it is a directory"),
         (update("latin", "-x"), "Failed to read file to update {root}/latin: not UTF-8 (byte 2)"),
         (update("pipe", "-x"), "Failed to read file to update {root}/pipe: not a regular file"),
         (update("loop", "-x"), "Failed to read file to update {root}/loop: not a regular file"),
@@ -48,7 +48,7 @@ CODE = "/code.py"
             patch("*** Delete File: a", "*** Update File: a", "-x"),
             "Failed to read file to update {root}/a: an earlier hunk of the patch removes it",
         ),
-        (patch("*** Add File: d", "+x"), "Failed to write file {root}/d: it is a folder"),
+        (patch("*** Add File: d", "+x"), "Failed to write file {root}/d: it is a directory"),
         (patch("*** Add File: a/b", "+x"), "Failed to write file {root}/a/b: not a directory"),
         (patch("*** Add File: pipe", "+x"), "Failed to write file {root}/pipe: not a regular file"),
         (
@@ -57,11 +57,11 @@ CODE = "/code.py"
         ),
         (
             patch("*** Add File: n/m", "*** Add File: n"),
-            "Failed to write file {root}/n: the patch also makes it a folder",
+            "Failed to write file {root}/n: the patch also makes it a directory",
         ),
         (patch("*** Add File: " + "n" * 256), "Failed to write file {root}/" + "n" * 256 + ": file name too long"),
-        (update("a", "*** Move to: d", " x"), "Failed to write file {root}/d: it is a folder"),
-        (update("a", "*** Move to: b/", " x"), "`b/` names a folder, not a file"),
+        (update("a", "*** Move to: d", " x"), "Failed to write file {root}/d: it is a directory"),
+        (update("a", "*** Move to: b/", " x"), "`b/` names a directory, not a file"),
         (
             update("a", "@@ nope", "-x"),
             "Failed to find context 'nope' in {root}/a\nhunk 1, patch line 3\n"
@@ -142,7 +142,7 @@ def test_a_read_only_file_is_not_replaced(tmp_path: Path) -> None:
     assert harvest(tmp_path) == {"a": b"x\n", "b": b"x\n"}
 
 
-@pytest.mark.parametrize("meddle", ["rewrite", "remove", "replace by a link", "folder becomes a link"])
+@pytest.mark.parametrize("meddle", ["rewrite", "remove", "replace by a link", "directory becomes a link"])
 def test_a_file_that_changed_since_the_plan_stops_all_of_it(meddle: str, tmp_path: Path) -> None:
     plant(tmp_path, {"a": "x\n", "d/b": "x\n", "other/b": "x\n", "secret": "s\n"})
     text = patch("*** Add File: new/n", "+1", "*** Update File: a", "-x", "*** Update File: d/b", "-x", "+y")

@@ -269,7 +269,7 @@ async def test_a_directory_given_by_the_model_widens_nothing(session: Session) -
     assert (await session.apply(update("secret", "-s", "+x"), outside)).text.startswith(OUTSIDE)
     assert (await session.apply(patch("*** Add File: x"), session.cwd / ".git")).text.startswith(OUTSIDE)
     missing = await session.apply(patch("*** Add File: x"), session.cwd / "none")
-    assert missing.text == f"apply_patch verification failed: `{session.cwd}/none` is not a folder"
+    assert missing.text == f"apply_patch verification failed: `{session.cwd}/none` is not a directory"
 
 
 async def test_a_root_that_became_a_link_leads_nowhere(session: Session, tmp_path: Path) -> None:

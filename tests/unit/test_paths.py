@@ -11,8 +11,8 @@ from codex_py.paths import real_path
 
 @pytest.mark.skipif(not Path("/proc/1").exists(), reason="Linux only")
 def test_a_link_that_may_not_be_followed_stands_for_itself(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "near").symlink_to("folder/../far")
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "near").symlink_to("directory/../far")
     (tmp_path / "far").symlink_to("/proc/1/root")
     try:
         expected = str(Path("/proc/1/root").readlink()).rstrip("/")

@@ -113,7 +113,7 @@ async def test_no_descriptor_of_ours_reaches_a_command(manager: ProcessManager, 
     finally:
         os.close(inheritable)
     await session.wait(60)
-    assert session.take().text().split() == ["0", "1", "2", "3"]  # 3 is the folder being listed
+    assert session.take().text().split() == ["0", "1", "2", "3"]  # 3 is the directory being listed
 
 
 async def test_no_descriptor_is_left_open_here(manager: ProcessManager, tmp_path: Path) -> None:

@@ -61,8 +61,8 @@ def test_a_link_on_the_way_through_a_writable_directory_is_followed(outside: Pat
     first.symlink_to(os.path.relpath(project / "tool", links) if relative else project / "tool")
     finder = program_finder({"PATH": f"{links}:{real}"}, project)
     assert finder.find("tool") == str(target)
-    (links / "folder").symlink_to(project)
-    assert program_finder({"PATH": f"{links}/folder:{real}"}, project).trusted_path() == str(real)
+    (links / "directory").symlink_to(project)
+    assert program_finder({"PATH": f"{links}/directory:{real}"}, project).trusted_path() == str(real)
 
 
 def test_a_directory_is_not_searched_through_a_link_that_commands_may_write(outside: Path) -> None:

@@ -94,7 +94,7 @@ def test_the_banner_says_what_a_session_runs_with() -> None:
     assert [uncoloured(line) for line in banner_lines(banner, width=60, theme=DARK)] == [
         "codex-py 1.2",
         "model     gpt-5 · high · openai",
-        "folder    ~/project",
+        "directory ~/project",
         "sandbox   workspace-write [workdir, /tmp, $TMPDIR]",
         "approval  on-request",
         "skills    3 found",

@@ -217,7 +217,7 @@ def test_the_next_way_is_taken_when_one_does_not_work(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 async def test_what_is_writable_stays_the_same_directory(tmp_path: Path, backend: BackendName) -> None:
-    """A command swaps a folder above the working directory for a link; the next one must not write where it leads."""
+    """A command swaps a directory above the working directory for a link; the next must not write where it leads."""
     victim = tmp_path / "victim" / "repo"
     victim.mkdir(parents=True)
     (tmp_path / "tmp" / "way").mkdir(parents=True)
@@ -229,7 +229,7 @@ async def test_what_is_writable_stays_the_same_directory(tmp_path: Path, backend
     if backend == "landlock":
         assert "swapped" in swapped
         assert await session.exec("echo new > new") == (
-            f"error: cannot run the command: `{session.cwd}`, a writable folder when the session began, "
+            f"error: cannot run the command: `{session.cwd}`, a writable directory when the session began, "
             f"now leads to `{top}/victim/repo`"
         )
     else:

@@ -31,7 +31,7 @@ _HOLDS_NOTHING = '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "
 
 
 def workspace(network: NetworkAccess = False) -> WorkspaceWrite:
-    # Without /tmp, where pytest keeps the folders that stand for the world outside.
+    # Without /tmp, where pytest keeps the directories that stand for the world outside.
     return WorkspaceWrite(network_access=network, exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
 
 
@@ -188,7 +188,7 @@ async def test_the_ways_out_are_shut(session: Session) -> None:
 
 
 async def test_no_descriptor_of_ours_is_inside(session: Session) -> None:
-    assert await _out(session, "ls /proc/self/fd; true") == "0\n1\n2\n3"  # 3 is the folder being listed
+    assert await _out(session, "ls /proc/self/fd; true") == "0\n1\n2\n3"  # 3 is the directory being listed
 
 
 async def test_a_daemon_dies_with_its_command(session: Session) -> None:

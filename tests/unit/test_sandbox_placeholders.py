@@ -1,4 +1,4 @@
-"""Empty folders that stand for missing protected paths."""
+"""Empty directories that stand for missing protected paths."""
 
 from __future__ import annotations
 

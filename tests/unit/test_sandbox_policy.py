@@ -49,7 +49,7 @@ def test_temporary_directories_can_be_left_out(repo: Path) -> None:
     assert [root.path for root in writable_roots(only_tmpdir, repo, env)] == [repo, repo.parent]
 
 
-@pytest.mark.parametrize("tmpdir", ["", "relative", "/no/such/folder"])
+@pytest.mark.parametrize("tmpdir", ["", "relative", "/no/such/directory"])
 def test_a_tmpdir_that_is_no_absolute_directory_is_left_out(repo: Path, tmpdir: str) -> None:
     roots = writable_roots(WorkspaceWrite(exclude_slash_tmp=True), repo, {"TMPDIR": tmpdir})
     assert [root.path for root in roots] == [repo]
@@ -210,7 +210,7 @@ def test_a_huge_tree_is_looked_at_only_so_far(repo: Path) -> None:
     for number in range(700):
         (repo / f"d{number:03}" / ".git").mkdir(parents=True)
     (root,) = writable_roots(ALONE, repo, {})
-    assert len(root.protected) == 3 + 499  # the first of the 500 folders is the top
+    assert len(root.protected) == 3 + 499  # the first of the 500 directories is the top
 
 
 @pytest.mark.parametrize(

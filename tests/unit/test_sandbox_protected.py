@@ -122,7 +122,7 @@ async def test_missing_files_that_the_configuration_includes_cannot_be_made(
     session: Session, backend: BackendName
 ) -> None:
     (session.cwd / "tools").mkdir()
-    paths = ["shared.gitconfig", "tools/deep.gitconfig", "new/folder/x"]
+    paths = ["shared.gitconfig", "tools/deep.gitconfig", "new/directory/x"]
     if backend == "namespaces":  # bubblewrap leaves links to it
         (session.cwd / "link").symlink_to("target")
         paths.append("link")

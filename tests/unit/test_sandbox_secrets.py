@@ -45,7 +45,7 @@ def _furnish(directory: Path) -> Path:
 
 
 def hold(session: Session, backend: BackendName, secret: str = "../home/auth.json", *deny_read: str) -> Path:
-    """Hold the commands this way; give back the folder of the secret, which is not known as our home."""
+    """Hold the commands this way; give back the directory of the secret, which is not known as our home."""
     user = {"PATH": os.environ["PATH"]}
     session.sandbox = Sandbox(user, deny_read=deny_read, secrets=[Path(secret)], backends=(backend,))
     return Path(os.path.normpath(session.cwd / secret)).parent
@@ -304,13 +304,13 @@ async def test_a_login_below_a_denied_directory_stays_hidden_with_it(session: Se
 def test_what_is_gone_before_the_command_starts_is_left_out(session: Session, backend: BackendName) -> None:
     home = hold(session, backend)
     (home / "big").write_bytes(bytes(100_000))
-    (home / "folder").mkdir()
+    (home / "directory").mkdir()
     (home / "link").symlink_to("big")
     argv = ["/bin/ls", str(home)]
     wrapped = session.sandbox.wrap(argv, policy=WORKSPACE, cwd=session.cwd, workdir=session.cwd)
     for name in ("big", "link", "auth.json"):
         (home / name).unlink()
-    (home / "folder").rmdir()
+    (home / "directory").rmdir()
     ran = subprocess.run(wrapped.argv, pass_fds=wrapped.fds, capture_output=True, text=True, check=False)
     wrapped.release()
     wrapped.cleanup()

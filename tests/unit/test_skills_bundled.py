@@ -40,7 +40,7 @@ def write(path: Path, text: str) -> Path:
 
 
 def tree(directory: Path) -> dict[str, tuple[int, str]]:
-    """Every file below a folder with its mode and text, our marker left out."""
+    """Every file below a directory with its mode and text, our marker left out."""
     return {
         path.relative_to(directory).as_posix(): (path.stat().st_mode & 0o777, path.read_text())
         for path in sorted(directory.rglob("*"))
@@ -191,7 +191,7 @@ def test_links_inside_our_copy_are_removed_and_not_followed(home: Path, source: 
 
 
 def test_a_home_that_cannot_be_written_gives_one_line(home: Path, source: Path) -> None:
-    write(home / "skills", "a file where the folder should be")
+    write(home / "skills", "a file where the directory should be")
     told = sync_bundled(home, enabled=True, source=source)
     assert told == f"cannot install the bundled skills in `{home}/skills`: not a directory"
 

@@ -23,7 +23,7 @@ ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "GIT_CONFIG_NOSYSTEM": "1"
 def run_script(
     script: str, *arguments: str | Path, cwd: Path, home: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run `skill/scripts/name.py` in a folder; HOME and CODEX_HOME are of the test's own."""
+    """Run `skill/scripts/name.py` in a directory; HOME and CODEX_HOME are of the test's own."""
     home = home or cwd
     return subprocess.run(
         [sys.executable, "-I", str(SKILLS / script), *map(str, arguments)],
@@ -275,7 +275,7 @@ def test_a_skill_is_installed_with_a_note_where_it_is_from(packs: Path, repo: Pa
         (["install", "PACKS", "--skill", "nope"], "no such skill: nope; there are: bad, good"),
         (["inspect", "http://x.example/r"], "use https://"),
         (["inspect", "https://u:p@x.example/r"], "the URL holds a password"),
-        (["inspect", "ext::sh -c true"], "neither a folder nor a git URL"),
+        (["inspect", "ext::sh -c true"], "neither a directory nor a git URL"),
         (["inspect", "--ref=--upload-pack=x", "file:///x"], "not a branch or tag"),
         (["inspect", "file:///does/not/exist"], "git cannot clone"),
     ],

@@ -1,4 +1,4 @@
-"""Finding `SKILL.md` files, in friendly and in hostile folders."""
+"""Finding `SKILL.md` files, in friendly and in hostile directories."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def test_skills_too_deep_are_told_and_deep_directories_without_any_are_not(top: 
     assert search(top).notes == []
     add(top / "1/2/3/4/5/6/7")
     add(top / "1/2/3/4/5/6/8")
-    assert search(top).notes == [f"`{top}` has skills more than 6 folders deep: some of its skills were not looked for"]
+    assert search(top).notes == [
+        f"`{top}` has skills more than 6 directories deep: some of its skills were not looked for"
+    ]
 
 
 def test_hidden_directories_and_those_of_packages_are_left_out(top: Path) -> None:
@@ -93,7 +95,7 @@ def test_the_two_thousandth_directory_is_the_last(top: Path) -> None:
     add(top / "0000" / "x")
     found = search(top)
     assert reached(found, top) == ["1999"]
-    assert found.notes == [f"`{top}` has more than 2000 folders: some of its skills were not looked for"]
+    assert found.notes == [f"`{top}` has more than 2000 directories: some of its skills were not looked for"]
 
 
 def test_linked_directories_are_followed_one_level_a_link(top: Path, tmp_path: Path) -> None:
@@ -154,7 +156,7 @@ def test_links_out_of_a_project_are_refused(top: Path, tmp_path: Path) -> None:
     add(project / "docs" / "y")
     add(project / ".git" / "z")
     root = add(project / ".agents" / "skills" / "a").parent.parent
-    (root / "folder").symlink_to(outside)
+    (root / "directory").symlink_to(outside)
     (root / "inside").symlink_to(project / "docs")
     (root / "git").symlink_to(project / ".git")
     (root / "b").mkdir()
@@ -163,8 +165,8 @@ def test_links_out_of_a_project_are_refused(top: Path, tmp_path: Path) -> None:
     assert reached(found, root) == ["a", "inside/y"]
     assert refused(found, root) == {
         "b/SKILL.md": "a link that leads out of the project",
-        "folder": "a link that leads out of the project",
-        "git": "a link into a version control folder",
+        "directory": "a link that leads out of the project",
+        "git": "a link into a version control directory",
     }
     elsewhere = search(outside, "repo", inside=project)
     assert (elsewhere.files, refused(elsewhere, outside)) == (
@@ -242,7 +244,7 @@ def test_a_path_that_cannot_be_shown_is_refused(top: Path) -> None:
 
 def test_a_directory_that_is_gone_or_unreadable_is_one_note(top: Path) -> None:
     found = search(top / "gone")
-    assert found.notes == [f"cannot read 1 folder with skills, such as `{top}/gone`: no such file or directory"]
+    assert found.notes == [f"cannot read 1 directory with skills, such as `{top}/gone`: no such file or directory"]
 
 
 def test_the_nearest_manifest_names_the_skills_of_a_plugin(top: Path) -> None:

@@ -63,7 +63,7 @@ def test_every_skill_in_reach_is_judged(place: Workplace) -> None:
     judged = {
         str(verdict.path.relative_to(top)): (verdict.loaded, verdict.name, verdict.reason) for verdict in found.verdicts
     }
-    is_searched = "is not a folder that is searched: `.agents/skills` of a project or of your home is"
+    is_searched = "is not a directory that is searched: `.agents/skills` of a project or of your home is"
     assert judged == {
         "home/skills/listed/SKILL.md": (True, "listed", "loaded and listed"),
         "home/skills/off/SKILL.md": (False, "off", "switched off by `[[skills.config]]`"),
@@ -83,13 +83,13 @@ def test_every_skill_in_reach_is_judged(place: Workplace) -> None:
             None,
             "the file is called `skill.md`: only `SKILL.md` counts (case-sensitive)",
         ),
-        "home/skills/.system/s/SKILL.md": (False, None, f"in the hidden folder `{user}/.system`"),
+        "home/skills/.system/s/SKILL.md": (False, None, f"in the hidden directory `{user}/.system`"),
         "home/skills/node_modules/n/SKILL.md": (
             False,
             None,
-            f"in `{user}/node_modules`: folders called `node_modules` are not searched",
+            f"in `{user}/node_modules`: directories called `node_modules` are not searched",
         ),
-        "home/skills/1/2/3/4/5/6/7/SKILL.md": (False, None, "7 folders below its root: at most 6 are searched"),
+        "home/skills/1/2/3/4/5/6/7/SKILL.md": (False, None, "7 directories below its root: at most 6 are searched"),
         "home/skills/twice/SKILL.md": (True, "in", "loaded and listed"),
         "project/.agents/skills/in/SKILL.md": (
             False,
@@ -196,7 +196,7 @@ def test_a_good_skill_has_no_findings(tmp_path: Path) -> None:
         (
             f"name: other\ndescription: {GOOD}",
             "advice",
-            "the name `other` is not that of the folder `lint`: people look for one by the other",
+            "the name `other` is not that of the directory `lint`: people look for one by the other",
         ),
         (
             f"name: lint\ndescription: {GOOD * 14}",

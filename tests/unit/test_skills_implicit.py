@@ -17,7 +17,7 @@ SKILLS = ".agents/skills"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder with the skills `lint` and `fmt`, each with scripts."""
+    """A directory with the skills `lint` and `fmt`, each with scripts."""
     for name in ("lint", "fmt"):
         made = skill_on_disk(tmp_path / SKILLS / name)
         (made.directory / "scripts/deep").mkdir(parents=True)

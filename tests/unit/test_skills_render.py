@@ -50,7 +50,7 @@ def test_the_prose_is_short_and_names_what_counts() -> None:
         "later turns",
         "cannot be read",
         "`SKILL.md`",
-        "own folder",
+        "own directory",
         "scripts",
         "assets",
     ):

@@ -1,4 +1,4 @@
-"""Which folders are searched for skills."""
+"""Which directories are searched for skills."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codex_py.skills.roots import PluginSkills, SkillRootsRequest, skill_roots
 
 
 class Places:
-    """A home, a user's home and a project with a folder in it, all below one real path."""
+    """A home, a user's home and a project with a directory in it, all below one real path."""
 
     def __init__(self, top: Path) -> None:
         self.top = top.resolve()

@@ -137,7 +137,7 @@ def test_a_name_like_no_skill_is_passed_over() -> None:
         ("[$x](skill://nope)", "no skill at `nope` of `$x`: a link to a skill needs an absolute path"),
         (
             "[$x](skill:///real)",
-            "`/real` of `$x` is the folder of a skill; write `[$linked](/home/u/.codex/skills/link/SKILL.md)`",
+            "`/real` of `$x` is the directory of a skill; write `[$linked](/home/u/.codex/skills/link/SKILL.md)`",
         ),
     ],
 )
@@ -157,7 +157,7 @@ def test_a_skill_that_cannot_be_mentioned_is_shown_by_link() -> None:
     (notice,) = select("[$x](/no/SKILL.md) $LINT", catalog(spaced, LINT)).notices[:1]
     assert notice == "no skill at `/no/SKILL.md` of `$x`"
     directory = select(f"[$x](skill://{spaced.directory})", catalog(spaced)).notices
-    assert directory == (f"`{spaced.directory}` of `$x` is the folder of a skill; write `[$skill]({spaced.path})`",)
+    assert directory == (f"`{spaced.directory}` of `$x` is the directory of a skill; write `[$skill]({spaced.path})`",)
 
 
 def test_notices_are_single_lines_and_few() -> None:

@@ -79,7 +79,7 @@ def test_what_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     assert not record_use(tmp_path, use(Path("/" + "x" * 20_000)))
 
 
-@pytest.mark.parametrize("kind", ["fifo", "link", "folder"])
+@pytest.mark.parametrize("kind", ["fifo", "link", "directory"])
 def test_only_a_regular_file_is_a_ledger(tmp_path: Path, kind: str) -> None:
     ledger = tmp_path / LEDGER
     match kind:

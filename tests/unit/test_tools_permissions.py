@@ -118,12 +118,12 @@ async def test_anything_but_a_yes_changes_nothing(tmp_path: Path, answer: str | 
 @pytest.mark.parametrize(
     ("directory", "why"),
     [
-        ("missing", "not a folder"),
-        ("file", "not a folder"),
+        ("missing", "not a directory"),
+        ("file", "not a directory"),
         (".git", "kept read-only"),
         (".git/hooks", "kept read-only"),
         ("hooks", "kept read-only"),
-        ("a\0b", "no such folder"),
+        ("a\0b", "no such directory"),
     ],
 )
 async def test_what_stays_closed_is_not_even_asked_for(tmp_path: Path, directory: str, why: str) -> None:

@@ -67,7 +67,7 @@ async def test_a_picture_goes_to_the_model_as_it_is(tmp_path: Path, form: str) -
 async def test_what_is_no_picture_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "notes.png").write_text("not a picture")
     (tmp_path / "empty.png").touch()
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "directory").mkdir()
     (tmp_path / "svg.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
     (tmp_path / "cut.png").write_bytes(drawn("PNG", (300, 300))[:-60])
     (tmp_path / "loop").symlink_to("loop")
@@ -76,9 +76,9 @@ async def test_what_is_no_picture_file_is_said(tmp_path: Path) -> None:
         huge.truncate(MAX_FILE_BYTES + 1)
     session = Session(tmp_path)
     refused = "not a PNG, JPEG, GIF or WebP picture"
-    assert {name: await viewed(session, name) for name in ("missing.png", "folder", "fifo", "/dev/zero")} == {
+    assert {name: await viewed(session, name) for name in ("missing.png", "directory", "fifo", "/dev/zero")} == {
         "missing.png": f"unable to locate image at `{tmp_path}/missing.png`: No such file or directory (os error 2)",
-        "folder": f"image path `{tmp_path}/folder` is not a file",
+        "directory": f"image path `{tmp_path}/directory` is not a file",
         "fifo": f"image path `{tmp_path}/fifo` is not a file",
         "/dev/zero": "image path `/dev/zero` is not a file",
     }

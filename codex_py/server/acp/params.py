@@ -36,7 +36,7 @@ def directories_of(params: Params) -> tuple[Path, ...]:
     for text in params.texts("additionalDirectories") or ():
         real = Path(os.path.realpath(text))
         if not text.startswith("/") or not is_directory(real):
-            raise RpcError(f"invalid request: `{text[:_SHOWN]}` is not the absolute path of a folder")
+            raise RpcError(f"invalid request: `{text[:_SHOWN]}` is not the absolute path of a directory")
         directories.append(real)
     return tuple(directories)
 

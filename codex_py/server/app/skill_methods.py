@@ -71,7 +71,7 @@ async def list_skills(context: ClientContext, params: Params) -> MethodResult:
     """`skills/list`: for each directory its skills and the files that could not be loaded."""
     directories = params.texts("cwds") or (str(here()),)
     if len(directories) > _MAX_DIRECTORIES:
-        raise RpcError(f"invalid request: `cwds` has more than {_MAX_DIRECTORIES} folders")
+        raise RpcError(f"invalid request: `cwds` has more than {_MAX_DIRECTORIES} directories")
     refresh = params.flag("forceReload")
     if refresh:
         await context.reload_skills()
@@ -119,7 +119,7 @@ def _load_skills(context: ClientContext, directory: Path, refresh: bool = False)
 def _entry(context: ClientContext, directory: str, refresh: bool) -> dict[str, Any]:
     path = Path(directory)
     if not path.is_absolute() or not path.is_dir():
-        return {"cwd": directory, "skills": [], "errors": [{"path": directory, "message": "not a folder"}]}
+        return {"cwd": directory, "skills": [], "errors": [{"path": directory, "message": "not a directory"}]}
     catalog = _load_skills(context, path, refresh).catalog
     problems = [
         {"path": str(problem.path), "message": problem.message}

@@ -77,7 +77,7 @@ def trust_sheet(loaded: LoadedConfig, *, cwd: Path, home: Path, user_home: str) 
     """The question, with what a yes would allow here; Enter says no at first."""
     root = loaded.project_root or cwd
     return Sheet(
-        title="Do you trust this folder?",
+        title="Do you trust this directory?",
         subject=(TextLine(short_path(root, user_home), "strong"), *_what_it_allows(loaded, cwd, home)),
         facts=(TextLine("Say yes only if you know who wrote what is in it. Your answer is kept.", "menu.note"),),
         options=(
@@ -96,7 +96,7 @@ def _what_it_allows(loaded: LoadedConfig, cwd: Path, home: Path) -> tuple[TextLi
     top = root or cwd
     lines = ["A yes allows here:"]
     if loaded.config.sandbox_mode is None:
-        lines.append("• commands write in this folder without asking, inside the sandbox and without network")
+        lines.append("• commands write in this directory without asking, inside the sandbox and without network")
     files = [path.relative_to(top) for path in project_files(cwd, root, home) if path.is_relative_to(top)]
     if files:
         shown = ", ".join(map(str, files[:_MAX_FILES])) + (" and more" if len(files) > _MAX_FILES else "")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Say what there is to review: base, commits, files by weight, and added lines that often deserve a look.
 
-Reads only, runs nothing but git. Usage: changes.py [--base REV] [--in FOLDER]
+Reads only, runs nothing but git. Usage: changes.py [--base REV] [--in DIRECTORY]
 """
 
 from __future__ import annotations
@@ -47,64 +47,66 @@ class Change(NamedTuple):
 def main() -> int:
     parser = argparse.ArgumentParser(description="Say what there is to review. Reads only.")
     parser.add_argument("--base", metavar="REV", help="compare with this commit, branch or tag")
-    parser.add_argument("--in", dest="folder", default=".", metavar="FOLDER", help="the repository (default: here)")
+    parser.add_argument(
+        "--in", dest="directory", default=".", metavar="DIRECTORY", help="the repository (default: here)"
+    )
     options = parser.parse_args()
-    folder = Path(options.folder)
-    if not folder.is_dir() or not git(folder, "rev-parse", "--git-dir"):
-        print(f"Nothing to compare: {folder.resolve()} is not in a git repository.")
+    directory = Path(options.directory)
+    if not directory.is_dir() or not git(directory, "rev-parse", "--git-dir"):
+        print(f"Nothing to compare: {directory.resolve()} is not in a git repository.")
         return 0
-    scope, arguments = choose(folder, options.base)
+    scope, arguments = choose(directory, options.base)
     if arguments is None:
         print(scope)
         return 0
-    changes = numbers(folder, arguments)
-    new = git(folder, "ls-files", "--others", "--exclude-standard").splitlines() if ".." not in arguments[0] else []
+    changes = numbers(directory, arguments)
+    new = git(directory, "ls-files", "--others", "--exclude-standard").splitlines() if ".." not in arguments[0] else []
     if not changes and not new:
         print("Nothing to review: no uncommitted changes, and no commits that the base does not have.")
         return 0
     print(f"scope: {scope}")
-    show_intent(folder, arguments)
+    show_intent(directory, arguments)
     show_files(changes, new)
-    show_signs(folder, arguments)
+    show_signs(directory, arguments)
     print(f"\nthe change: {shlex.join(['git', 'diff', *arguments])}")
     if new:
         print("and the new files, which that does not show: read them whole")
     return 0
 
 
-def choose(folder: Path, base: str | None) -> tuple[str, list[str] | None]:
+def choose(directory: Path, base: str | None) -> tuple[str, list[str] | None]:
     """In words what is reviewed, and the arguments of `git diff` for it; None when there is nothing."""
-    if not git(folder, "rev-parse", "--verify", "--quiet", "HEAD"):
+    if not git(directory, "rev-parse", "--verify", "--quiet", "HEAD"):
         return "Nothing to compare with: the repository has no commit yet. Review the files as they are.", None
     if base:
-        commit = git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}").strip()
+        commit = git(directory, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}").strip()
         if not commit:
             return f"No such commit: {printable(base)}", None
-        return f"everything since {printable(base)}, uncommitted work included", [merge_base(folder, commit)]
-    if git(folder, "status", "--porcelain"):
+        return f"everything since {printable(base)}, uncommitted work included", [merge_base(directory, commit)]
+    if git(directory, "status", "--porcelain"):
         return "uncommitted work (staged, unstaged and new files) against the last commit", ["HEAD"]
-    for name in main_branches(folder):
-        start = merge_base(folder, name)
-        if start and start != git(folder, "rev-parse", "HEAD").strip():
+    for name in main_branches(directory):
+        start = merge_base(directory, name)
+        if start and start != git(directory, "rev-parse", "HEAD").strip():
             return f"the commits of this branch since it left {name}", [f"{start}..HEAD"]
-    if git(folder, "rev-parse", "--verify", "--quiet", "HEAD~1"):
+    if git(directory, "rev-parse", "--verify", "--quiet", "HEAD~1"):
         return "the last commit, as nothing is uncommitted and this is the main branch", ["HEAD~1..HEAD"]
     return "Nothing to compare with: there is one commit, and nothing uncommitted.", None
 
 
-def main_branches(folder: Path) -> list[str]:
-    head = git(folder, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD").strip()
+def main_branches(directory: Path) -> list[str]:
+    head = git(directory, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD").strip()
     names = [head, "origin/main", "origin/master", "main", "master", "develop", "trunk"]
-    return [name for name in names if name and git(folder, "rev-parse", "--verify", "--quiet", name)]
+    return [name for name in names if name and git(directory, "rev-parse", "--verify", "--quiet", name)]
 
 
-def merge_base(folder: Path, name: str) -> str:
-    return git(folder, "merge-base", "HEAD", name).strip() or name
+def merge_base(directory: Path, name: str) -> str:
+    return git(directory, "merge-base", "HEAD", name).strip() or name
 
 
-def git(folder: Path, *arguments: str, limit: int = MAX_DIFF) -> str:
+def git(directory: Path, *arguments: str, limit: int = MAX_DIFF) -> str:
     try:
-        command = ["git", "-C", str(folder), *QUIET, *arguments]
+        command = ["git", "-C", str(directory), *QUIET, *arguments]
         ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         print(f"error: cannot run git: {error}", file=sys.stderr)
@@ -112,17 +114,17 @@ def git(folder: Path, *arguments: str, limit: int = MAX_DIFF) -> str:
     return ended.stdout[:limit].decode("utf-8", "replace") if ended.returncode == 0 else ""
 
 
-def numbers(folder: Path, arguments: list[str]) -> list[Change]:
+def numbers(directory: Path, arguments: list[str]) -> list[Change]:
     changes: list[Change] = []
-    for line in git(folder, "diff", *PLAIN, "--numstat", "--no-renames", *arguments).splitlines():
+    for line in git(directory, "diff", *PLAIN, "--numstat", "--no-renames", *arguments).splitlines():
         added, removed, name = [*line.split("\t", 2), "", ""][:3]
         changes.append(Change(name, *(int(part) if part.isdigit() else None for part in (added, removed))))
     return sorted(changes, key=lambda one: (bool(NOISE.search(one.name)), -(one.added or 0) - (one.removed or 0)))
 
 
-def show_intent(folder: Path, arguments: list[str]) -> None:
+def show_intent(directory: Path, arguments: list[str]) -> None:
     span = arguments[0] if ".." in arguments[0] else f"{arguments[0]}..HEAD"
-    commits = git(folder, "log", "-30", "--format=%h %s", span).splitlines()
+    commits = git(directory, "log", "-30", "--format=%h %s", span).splitlines()
     if commits:
         print("\ncommits:")
         print("\n".join(f"  {printable(line)}" for line in commits))
@@ -146,11 +148,11 @@ def show_files(changes: list[Change], new: list[str]) -> None:
         print("  note: code is changed, and no test")
 
 
-def show_signs(folder: Path, arguments: list[str]) -> None:
+def show_signs(directory: Path, arguments: list[str]) -> None:
     """Places, not verdicts: most are fine."""
     found: list[str] = []
     name, number = "", 0
-    for line in git(folder, "diff", *PLAIN, "-U0", "--no-renames", *arguments).splitlines():
+    for line in git(directory, "diff", *PLAIN, "-U0", "--no-renames", *arguments).splitlines():
         if line.startswith("+++ "):
             name = line[6:]
         elif line.startswith("@@"):

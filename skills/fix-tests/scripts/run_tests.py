@@ -2,7 +2,7 @@
 """Find a project's test command, run it once, and print what failed in few lines.
 
 Exit status 0 when tests ran, whether they passed or not (the last line says which); 2 when there was nothing to run.
-Usage: run_tests.py [--plan] [--timeout SECONDS] [--in FOLDER] [-- COMMAND …]
+Usage: run_tests.py [--plan] [--timeout SECONDS] [--in DIRECTORY] [-- COMMAND …]
 """
 
 from __future__ import annotations
@@ -48,79 +48,79 @@ class Plan(NamedTuple):
 
 def main() -> int:
     options = parse_arguments()
-    folder = Path(options.folder)
-    if not folder.is_dir():
-        print(f"error: not a folder: {folder}", file=sys.stderr)
+    directory = Path(options.directory)
+    if not directory.is_dir():
+        print(f"error: not a directory: {directory}", file=sys.stderr)
         return 2
-    plan = Plan(options.command, "given") if options.command else choose(folder)
+    plan = Plan(options.command, "given") if options.command else choose(directory)
     if plan is None:
         print("No test command was found. Look in the README and the CI files, then: run_tests.py -- COMMAND")
         return 2
     print(f"command: {shlex.join(plan.argv)}\nbecause: {plan.reason}", flush=True)
     if options.plan:
         return 0
-    if shutil.which(plan.argv[0]) is None and not (folder / plan.argv[0]).is_file():
+    if shutil.which(plan.argv[0]) is None and not (directory / plan.argv[0]).is_file():
         print(f"result: cannot run, `{plan.argv[0]}` is not installed")
         return 2
-    return report(*run(plan.argv, folder, options.timeout))
+    return report(*run(plan.argv, directory, options.timeout))
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Find and run a project's tests, and sum up what failed.")
     parser.add_argument("--plan", action="store_true", help="print the command, do not run it")
     parser.add_argument("--timeout", type=float, default=600, metavar="SECONDS", help="default: 600")
-    parser.add_argument("--in", dest="folder", default=".", metavar="FOLDER", help="the project (default: here)")
+    parser.add_argument("--in", dest="directory", default=".", metavar="DIRECTORY", help="the project (default: here)")
     parser.add_argument("command", nargs="*", help="the command, behind `--`")
     return parser.parse_args()
 
 
-def choose(folder: Path) -> Plan | None:
+def choose(directory: Path) -> Plan | None:
     """The first that fits; what the project's own files say goes before what they let one guess."""
     for rule in (by_node, by_python, by_cargo, by_go, by_jvm, by_ruby, by_others, by_make):
-        plan = rule(folder)
+        plan = rule(directory)
         if plan:
             return plan
     return None
 
 
-def by_node(folder: Path) -> Plan | None:
+def by_node(directory: Path) -> Plan | None:
     try:
-        test = json.loads(read(folder / "package.json"))["scripts"]["test"]
+        test = json.loads(read(directory / "package.json"))["scripts"]["test"]
     except (ValueError, KeyError, TypeError):
         return None
     if not isinstance(test, str) or "no test specified" in test:
         return None
     locks = (("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lockb", "bun"), ("bun.lock", "bun"))
-    tool = next((name for lock, name in locks if (folder / lock).exists()), "npm")
+    tool = next((name for lock, name in locks if (directory / lock).exists()), "npm")
     return Plan([tool, "run", "test"], f"`package.json` has the script `test`: {test}")
 
 
-def by_python(folder: Path) -> Plan | None:
-    settings = "".join(read(folder / name) for name in ("pyproject.toml", "setup.cfg", "tox.ini", "pytest.ini"))
-    tests = [path for top in ("tests", "test", ".") for path in sorted((folder / top).glob("test*.py"))]
+def by_python(directory: Path) -> Plan | None:
+    settings = "".join(read(directory / name) for name in ("pyproject.toml", "setup.cfg", "tox.ini", "pytest.ini"))
+    tests = [path for top in ("tests", "test", ".") for path in sorted((directory / top).glob("test*.py"))]
     configured = (
-        re.search(r"(?m)^\[(tool\.)?pytest|^\[tool:pytest|^\[pytest", settings) or (folder / "conftest.py").exists()
+        re.search(r"(?m)^\[(tool\.)?pytest|^\[tool:pytest|^\[pytest", settings) or (directory / "conftest.py").exists()
     )
-    if not (tests or configured or (settings and (folder / "tests").is_dir())):
+    if not (tests or configured or (settings and (directory / "tests").is_dir())):
         return None
-    python = python_of(folder)
+    python = python_of(directory)
     reason = "it has Python tests"
     if configured or uses_pytest(tests) or has_pytest(python):
         return Plan([*python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short"], f"{reason} for pytest")
-    start = "tests" if (folder / "tests").is_dir() and not list(folder.glob("test*.py")) else "."
+    start = "tests" if (directory / "tests").is_dir() and not list(directory.glob("test*.py")) else "."
     return Plan(
         [*python, "-m", "unittest", "discover", "-s", start, "-t", "."], f"{reason}, and pytest is not installed"
     )
 
 
-def python_of(folder: Path) -> list[str]:
+def python_of(directory: Path) -> list[str]:
     """The project's own interpreter, else the one that people get."""
     for name in (".venv/bin/python", "venv/bin/python"):
-        if (folder / name).exists():
+        if (directory / name).exists():
             return [name]
-    if (folder / "uv.lock").exists() and shutil.which("uv"):
+    if (directory / "uv.lock").exists() and shutil.which("uv"):
         return ["uv", "run", "python"]
-    if (folder / "poetry.lock").exists() and shutil.which("poetry"):
+    if (directory / "poetry.lock").exists() and shutil.which("poetry"):
         return ["poetry", "run", "python"]
     return ["python3"] if shutil.which("python3") else [sys.executable]
 
@@ -139,43 +139,43 @@ def has_pytest(python: list[str]) -> bool:
         return False
 
 
-def by_cargo(folder: Path) -> Plan | None:
-    return Plan(["cargo", "test"], "there is a `Cargo.toml`") if (folder / "Cargo.toml").is_file() else None
+def by_cargo(directory: Path) -> Plan | None:
+    return Plan(["cargo", "test"], "there is a `Cargo.toml`") if (directory / "Cargo.toml").is_file() else None
 
 
-def by_go(folder: Path) -> Plan | None:
-    return Plan(["go", "test", "./..."], "there is a `go.mod`") if (folder / "go.mod").is_file() else None
+def by_go(directory: Path) -> Plan | None:
+    return Plan(["go", "test", "./..."], "there is a `go.mod`") if (directory / "go.mod").is_file() else None
 
 
-def by_jvm(folder: Path) -> Plan | None:
-    if (folder / "pom.xml").is_file():
-        return Plan(["./mvnw" if (folder / "mvnw").is_file() else "mvn", "-q", "test"], "there is a `pom.xml`")
-    if list(folder.glob("build.gradle*")):
-        return Plan(["./gradlew" if (folder / "gradlew").is_file() else "gradle", "test"], "it is built with Gradle")
+def by_jvm(directory: Path) -> Plan | None:
+    if (directory / "pom.xml").is_file():
+        return Plan(["./mvnw" if (directory / "mvnw").is_file() else "mvn", "-q", "test"], "there is a `pom.xml`")
+    if list(directory.glob("build.gradle*")):
+        return Plan(["./gradlew" if (directory / "gradlew").is_file() else "gradle", "test"], "it is built with Gradle")
     return None
 
 
-def by_ruby(folder: Path) -> Plan | None:
-    if (folder / "spec").is_dir() and (folder / "Gemfile").is_file():
+def by_ruby(directory: Path) -> Plan | None:
+    if (directory / "spec").is_dir() and (directory / "Gemfile").is_file():
         return Plan(["bundle", "exec", "rspec"], "there are `spec/` and a `Gemfile`")
-    return Plan(["rake", "test"], "there is a `Rakefile`") if (folder / "Rakefile").is_file() else None
+    return Plan(["rake", "test"], "there is a `Rakefile`") if (directory / "Rakefile").is_file() else None
 
 
-def by_others(folder: Path) -> Plan | None:
-    if (folder / "mix.exs").is_file():
+def by_others(directory: Path) -> Plan | None:
+    if (directory / "mix.exs").is_file():
         return Plan(["mix", "test"], "there is a `mix.exs`")
-    if list(folder.glob("*.sln")) or list(folder.glob("*.csproj")):
+    if list(directory.glob("*.sln")) or list(directory.glob("*.csproj")):
         return Plan(["dotnet", "test"], "it is a .NET project")
-    if (folder / "Package.swift").is_file():
+    if (directory / "Package.swift").is_file():
         return Plan(["swift", "test"], "there is a `Package.swift`")
-    if (folder / "deno.json").is_file():
+    if (directory / "deno.json").is_file():
         return Plan(["deno", "test"], "there is a `deno.json`")
     return None
 
 
-def by_make(folder: Path) -> Plan | None:
+def by_make(directory: Path) -> Plan | None:
     for file, tool in (("justfile", "just"), ("Makefile", "make")):
-        found = re.search(r"(?m)^(test|tests|check)(?: [\w=\"'-]*)*:(?!=)", read(folder / file))
+        found = re.search(r"(?m)^(test|tests|check)(?: [\w=\"'-]*)*:(?!=)", read(directory / file))
         if found:
             return Plan([tool, found[1]], f"`{file}` has `{found[1]}`")
     return None
@@ -188,14 +188,14 @@ def read(path: Path) -> str:
         return ""
 
 
-def run(argv: list[str], folder: Path, timeout: float) -> tuple[str, int | None, float]:
+def run(argv: list[str], directory: Path, timeout: float) -> tuple[str, int | None, float]:
     """The output of a command with its errors in between, its exit status (None: out of time), and the seconds."""
     env = {**os.environ, "CI": os.environ.get("CI", "true"), "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     started = time.monotonic()
     # A file and not a pipe: what the tests leave running must not keep this waiting.
     with scratch_file() as output:
         process = subprocess.Popen(
-            argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            argv, cwd=directory, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
         try:
             status = process.wait(timeout)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Print a map of a repository: size, layout, manifests, entry points, tests, and what changes most.
 
-Reads only, runs nothing but git, and prints at most some 120 lines. Usage: tour.py [FOLDER]
+Reads only, runs nothing but git, and prints at most some 120 lines. Usage: tour.py [DIRECTORY]
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ NOISE = re.compile(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Print a map of a repository. Reads only.")
-    parser.add_argument("folder", nargs="?", default=".", help="where to look (default: here)")
-    root = Path(parser.parse_args().folder)
+    parser.add_argument("directory", nargs="?", default=".", help="where to look (default: here)")
+    root = Path(parser.parse_args().directory)
     if not root.is_dir():
-        print(f"error: not a folder: {root}", file=sys.stderr)
+        print(f"error: not a directory: {root}", file=sys.stderr)
         return 2
     files, complete = list_files(root)
     if not files:
@@ -94,9 +94,9 @@ def list_files(root: Path) -> tuple[list[str], bool]:
         names = [name for name in dict.fromkeys(listed) if (root / name).is_file()]
         return sorted(names)[:MAX_FILES], len(names) <= MAX_FILES
     found: list[str] = []
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED)
-        paths = (Path(folder) / name for name in names)
+    for directory, directories, names in os.walk(root):
+        directories[:] = sorted(name for name in directories if name not in SKIPPED)
+        paths = (Path(directory) / name for name in names)
         found.extend(path.relative_to(root).as_posix() for path in paths if path.is_file())
         if len(found) >= MAX_FILES:
             return sorted(found[:MAX_FILES]), False
@@ -132,15 +132,15 @@ def languages(root: Path, files: list[str], sizes: dict[str, int]) -> list[str]:
 
 
 def layout(files: list[str]) -> list[str]:
-    """Top folders, and one level deeper in those that hold much."""
+    """Top directories, and one level deeper in those that hold much."""
     top = Counter(name.split("/")[0] + "/" for name in files if "/" in name)
     inner = Counter("/".join(name.split("/")[:2]) + "/" for name in files if name.count("/") > 1)
     lines: list[str] = []
-    for folder, count in top.most_common(16):
-        lines.append(f"{folder} ({count})")
-        below = [(name, number) for name, number in inner.most_common() if name.startswith(folder)]
+    for directory, count in top.most_common(16):
+        lines.append(f"{directory} ({count})")
+        below = [(name, number) for name, number in inner.most_common() if name.startswith(directory)]
         if count > 12 and len(below) > 1:
-            lines.append("    " + ", ".join(f"{name[len(folder) :]} ({number})" for name, number in below[:10]))
+            lines.append("    " + ", ".join(f"{name[len(directory) :]} ({number})" for name, number in below[:10]))
     alone = [name for name in files if "/" not in name]
     if alone:
         lines.append(f"at the top: {', '.join(alone[:14])}" + (" …" if len(alone) > 14 else ""))

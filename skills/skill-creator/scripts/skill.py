@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Make a new skill folder, or check skills. Standard library only; runs nothing of what it checks.
+"""Make a new skill directory, or check skills. Standard library only; runs nothing of what it checks.
 
-Usage: skill.py new NAME --description TEXT [--user | --in FOLDER] [--with scripts,references,assets]
+Usage: skill.py new NAME --description TEXT [--user | --in DIRECTORY] [--with scripts,references,assets]
        skill.py check [PATH …]
 Exit status: 0 all is well, 1 something keeps a skill from working, 2 the command line is wrong.
 """
@@ -21,7 +21,7 @@ from typing import NamedTuple
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 MENTIONABLE = re.compile(r"[A-Za-z0-9_-]+")
 VARIABLES = {"path", "home", "user", "shell", "pwd", "tmpdir", "temp", "tmp", "lang", "term", "xdg_config_home"}
-SUBFOLDERS = ("scripts", "references", "assets")
+SUBDIRECTORYS = ("scripts", "references", "assets")
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
 LONG_DESCRIPTION = 400
@@ -80,14 +80,18 @@ class Unreadable(Exception):
 def main() -> int:
     parser = argparse.ArgumentParser(description="Make a new skill, or check skills.")
     commands = parser.add_subparsers(dest="command", required=True)
-    new = commands.add_parser("new", help="make the folder of a new skill")
+    new = commands.add_parser("new", help="make the directory of a new skill")
     new.add_argument("name", help="lower-case letters, digits and hyphens")
     new.add_argument("--description", required=True, metavar="TEXT", help="what it does, and when to use it")
     place = new.add_mutually_exclusive_group()
     place.add_argument("--user", action="store_true", help="for this user, in $CODEX_HOME/skills")
-    place.add_argument("--in", dest="folder", metavar="FOLDER", help="in this folder (default: the repository's)")
-    new.add_argument("--with", dest="parts", default="", metavar="LIST", help=f"subfolders: {','.join(SUBFOLDERS)}")
-    check = commands.add_parser("check", help="check skills, or folders of them")
+    place.add_argument(
+        "--in", dest="directory", metavar="DIRECTORY", help="in this directory (default: the repository's)"
+    )
+    new.add_argument(
+        "--with", dest="parts", default="", metavar="LIST", help=f"subdirectories: {','.join(SUBDIRECTORYS)}"
+    )
+    check = commands.add_parser("check", help="check skills, or directories of them")
     check.add_argument("paths", nargs="*", type=Path, help="default: the skills of this project and this user")
     options = parser.parse_args()
     try:
@@ -98,10 +102,10 @@ def main() -> int:
     except OSError as error:
         print(f"error: {error.strerror or error}: {error.filename or ''}", file=sys.stderr)
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            # What a sandbox says of the folders that it protects.
+            # What a sandbox says of the directories that it protects.
             print(
-                "hint: skill folders are protected. Ask to run it outside the sandbox; where nobody can be asked, use "
-                "--in FOLDER, or let the user run `codex-py exec -s workspace-write --allow-skills`",
+                "hint: skill directories are protected. Ask to run it outside the sandbox; where nobody can be asked, "
+                "use --in DIRECTORY, or let the user run `codex-py exec -s workspace-write --allow-skills`",
                 file=sys.stderr,
             )
         return 1
@@ -118,36 +122,38 @@ def make(options: argparse.Namespace) -> int:
     if not description or len(description) > MAX_DESCRIPTION or not description.isprintable():
         raise Unreadable(f"the description must have 1 to {MAX_DESCRIPTION} printable characters")
     parts = [part.strip() for part in options.parts.split(",") if part.strip()]
-    if not set(parts) <= set(SUBFOLDERS):
-        raise Unreadable(f"--with takes only {', '.join(SUBFOLDERS)}")
-    folder = place_for(options) / name
-    if os.path.lexists(folder):
-        raise Unreadable(f"there is something already: {folder}")
+    if not set(parts) <= set(SUBDIRECTORYS):
+        raise Unreadable(f"--with takes only {', '.join(SUBDIRECTORYS)}")
+    directory = place_for(options) / name
+    if os.path.lexists(directory):
+        raise Unreadable(f"there is something already: {directory}")
     title = name.replace("-", " ").capitalize()
-    write(folder / "SKILL.md", TEMPLATE.format(name=name, description=quoted(description), title=title))
+    write(directory / "SKILL.md", TEMPLATE.format(name=name, description=quoted(description), title=title))
     short = description if len(description) <= MAX_NAME else description[: MAX_NAME - 1].rstrip() + "…"
     prompt = quoted(f"Use ${name} to …")
-    write(folder / "agents" / "openai.yaml", METADATA.format(title=quoted(title), short=quoted(short), prompt=prompt))
+    write(
+        directory / "agents" / "openai.yaml", METADATA.format(title=quoted(title), short=quoted(short), prompt=prompt)
+    )
     for part in parts:
-        (folder / part).mkdir()
-    print(f"made {folder}")
+        (directory / part).mkdir()
+    print(f"made {directory}")
     print("next: replace the lines that say so, then check it")
     return 0
 
 
 def place_for(options: argparse.Namespace) -> Path:
-    if options.folder:
-        return Path(options.folder)
-    return user_folder() if options.user else project_folder(Path.cwd()) / ".agents" / "skills"
+    if options.directory:
+        return Path(options.directory)
+    return user_directory() if options.user else project_directory(Path.cwd()) / ".agents" / "skills"
 
 
-def user_folder() -> Path:
+def user_directory() -> Path:
     return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "skills"
 
 
-def project_folder(start: Path) -> Path:
-    """The repository round a folder, or else the folder itself."""
-    return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)
+def project_directory(start: Path) -> Path:
+    """The repository round a directory, or else the directory itself."""
+    return next((directory for directory in (start, *start.parents) if (directory / ".git").exists()), start)
 
 
 def write(path: Path, text: str) -> None:
@@ -162,7 +168,7 @@ def quoted(text: str) -> str:
 
 
 def check_all(paths: list[Path]) -> int:
-    files = [file for path in paths or usual_folders() for file in skill_files(path, given=bool(paths))]
+    files = [file for path in paths or usual_directories() for file in skill_files(path, given=bool(paths))]
     if not files:
         print("No skills to check: neither this project nor this user has any. Give the path of a skill.")
         return 0
@@ -179,19 +185,19 @@ def check_all(paths: list[Path]) -> int:
     return 1 if broken else 0
 
 
-def usual_folders() -> list[Path]:
+def usual_directories() -> list[Path]:
     here = Path.cwd()
-    top = project_folder(here)
-    folders = [folder for folder in (here, *here.parents) if folder == top or top in folder.parents]
-    places = [folder / name / "skills" for folder in folders for name in (".agents", ".codex")]
-    return [place for place in [*places, user_folder(), Path.home() / ".agents" / "skills"] if place.is_dir()]
+    top = project_directory(here)
+    directories = [directory for directory in (here, *here.parents) if directory == top or top in directory.parents]
+    places = [directory / name / "skills" for directory in directories for name in (".agents", ".codex")]
+    return [place for place in [*places, user_directory(), Path.home() / ".agents" / "skills"] if place.is_dir()]
 
 
 def skill_files(path: Path, *, given: bool) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise Unreadable(f"no such file or folder: {path}")
+        raise Unreadable(f"no such file or directory: {path}")
     own = [entry for entry in sorted(path.iterdir()) if entry.name.lower() == "skill.md"]
     found = own or [file for file in sorted(path.glob("*/SKILL.md")) if not file.parent.name.startswith(".")]
     if given and not found:
@@ -296,9 +302,9 @@ def about_name(name: str, path: Path) -> list[str]:
         found.append(f"${name} is read as an environment variable: choose another name")
     elif name != name.lower():
         found.append("the name has capitals: a mention must have them too")
-    folder = path.resolve().parent.name
-    if name != folder:
-        found.append(f"the name is not that of the folder, `{folder}`")
+    directory = path.resolve().parent.name
+    if name != directory:
+        found.append(f"the name is not that of the directory, `{directory}`")
     return found
 
 
@@ -337,9 +343,9 @@ def about_body(path: Path, body: str) -> list[str]:
     return found
 
 
-def about_scripts(folder: Path) -> list[Finding]:
+def about_scripts(directory: Path) -> list[Finding]:
     found: list[Finding] = []
-    for script in sorted((folder / "scripts").rglob("*"))[:500]:
+    for script in sorted((directory / "scripts").rglob("*"))[:500]:
         if not script.is_file() or script.stat().st_size > MAX_READ:
             continue
         raw = script.read_bytes()

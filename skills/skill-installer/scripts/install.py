@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Show what skills a git repository or a folder brings, and copy chosen ones. Runs nothing of what it finds.
+"""Show what skills a git repository or a directory brings, and copy chosen ones. Runs nothing of what it finds.
 
 Usage: install.py inspect SOURCE [--ref REF] [--skill NAME]
-       install.py install SOURCE --skill NAME … [--ref REF] [--project | --to FOLDER] [--replace [--discard-changes]]
+       install.py install SOURCE --skill NAME … [--ref REF] [--project | --to DIRECTORY] [--replace [--discard-changes]]
        install.py installed
 Exit status: 0 done, 1 it could not be done, 2 the command line is wrong.
 """
@@ -33,7 +33,7 @@ RECORD = ".installed-from.json"
 MAX_FILES = 1000
 MAX_BYTES = 50_000_000
 MAX_READ = 1_000_000
-MAX_FOLDERS = 20_000
+MAX_DIRECTORYS = 20_000
 MAX_DEPTH = 8
 # Of a repository: what it lists, what is downloaded of it, and what all its skills together may unpack to.
 MAX_LISTED = 200_000
@@ -67,7 +67,7 @@ class Refused(Exception):
 class Source(NamedTuple):
     """Files at hand; `commit` and `address` tell where they came from.
 
-    `problems` are skills that were not unpacked, by their folder, and why.
+    `problems` are skills that were not unpacked, by their directory, and why.
     """
 
     root: Path
@@ -90,7 +90,7 @@ class Found(NamedTuple):
 
     name: str
     description: str
-    folder: Path
+    directory: Path
     place: str
     problem: str = ""
 
@@ -107,10 +107,10 @@ def main() -> int:
     except OSError as error:
         print(f"error: {error.strerror or error}: {printable(str(error.filename or ''))}", file=sys.stderr)
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            # What a sandbox says of the folders that it protects.
+            # What a sandbox says of the directories that it protects.
             print(
-                "hint: skill folders are protected. Ask to run it outside the sandbox; where nobody can be asked, use "
-                "--to FOLDER, or let the user run `codex-py exec -s workspace-write --allow-skills`",
+                "hint: skill directories are protected. Ask to run it outside the sandbox; where nobody can be asked, "
+                "use --to DIRECTORY, or let the user run `codex-py exec -s workspace-write --allow-skills`",
                 file=sys.stderr,
             )
     return 1
@@ -122,13 +122,13 @@ def parse_arguments() -> argparse.Namespace:
     commands.add_parser("installed", help="list the skills of this user and this repository")
     for name, text in (("inspect", "show what a source brings"), ("install", "copy chosen skills")):
         one = commands.add_parser(name, help=text)
-        one.add_argument("source", help="a folder, a git URL, or https://github.com/OWNER/REPO/tree/BRANCH/path")
+        one.add_argument("source", help="a directory, a git URL, or https://github.com/OWNER/REPO/tree/BRANCH/path")
         one.add_argument("--ref", help="branch or tag")
         one.add_argument("--skill", action="append", metavar="NAME", required=name == "install", help="one of many")
         if name == "install":
             place = one.add_mutually_exclusive_group()
             place.add_argument("--project", action="store_true", help="into .agents/skills of this repository")
-            place.add_argument("--to", metavar="FOLDER", help="into this folder (default: $CODEX_HOME/skills)")
+            place.add_argument("--to", metavar="DIRECTORY", help="into this directory (default: $CODEX_HOME/skills)")
             one.add_argument("--replace", action="store_true", help="exchange a skill that is there")
             one.add_argument("--discard-changes", action="store_true", help="even if it was changed by hand")
     return parser.parse_args()
@@ -139,7 +139,7 @@ def opened(source: str, ref: str | None) -> Iterator[Source]:
     """The files of a source; a clone is gone afterwards."""
     if Path(source).is_dir():
         if ref:
-            raise Refused("--ref is for git URLs: a folder is taken as it is")
+            raise Refused("--ref is for git URLs: a directory is taken as it is")
         yield Source(Path(source), str(Path(source).resolve()), "", {})
         return
     tree = GITHUB_TREE.fullmatch(source)
@@ -147,20 +147,20 @@ def opened(source: str, ref: str | None) -> Iterator[Source]:
     if source.startswith("http://"):
         raise Refused("http:// can be changed on the way: use https://")
     if not REMOTE.fullmatch(url):
-        raise Refused(f"neither a folder nor a git URL: {source}")
+        raise Refused(f"neither a directory nor a git URL: {source}")
     if re.match(r"https://[^/]*@", url):
         raise Refused("the URL holds a password: leave it out, and let git's credential helper give it")
     if ref and not re.fullmatch(r"\w[\w./+-]{0,199}", ref):
         raise Refused(f"not a branch or tag: {ref}")
-    with tempfile.TemporaryDirectory(prefix="skills-") as folder:
-        clone = Path(folder, "clone")
+    with tempfile.TemporaryDirectory(prefix="skills-") as directory:
+        clone = Path(directory, "clone")
         commit = fetch(url, ref, clone)
-        root = Path(folder, "files")
+        root = Path(directory, "files")
         root.mkdir()
         below = below.strip("/")
         files = listed(clone, commit, below)
         if not files:
-            raise Refused(f"no such folder in {url}: {below}")
+            raise Refused(f"no such directory in {url}: {below}")
         yield Source(root, source, commit, unpack(clone, files, root))
 
 
@@ -207,7 +207,7 @@ def limit_files() -> None:
 
 
 def listed(clone: Path, commit: str, below: str) -> list[Listed]:
-    """The files of a commit in a folder, with their declared sizes; nothing is unpacked. Paths start at the folder."""
+    """The files of a commit in a directory, with declared sizes; nothing is unpacked. Paths start at the directory."""
     tree = f"{commit}:{below}" if below else commit
     command = ["git", "-C", str(clone), "ls-tree", "-r", "-l", "-z", tree]
     found: list[Listed] = []
@@ -223,26 +223,28 @@ def listed(clone: Path, commit: str, below: str) -> list[Listed]:
             # Trees can hold each other, so that a small repository lists without end.
             if len(found) > MAX_LISTED or len(rest) > MAX_READ:
                 process.kill()
-                raise Refused(f"the repository has more than {MAX_LISTED} files: give the folder of a skill as source")
+                raise Refused(
+                    f"the repository has more than {MAX_LISTED} files: give the directory of a skill as source"
+                )
     return found
 
 
 def unpack(clone: Path, files: list[Listed], root: Path) -> dict[str, str]:
-    """Write the skills among the files, each counted before it is unpacked. Those left out, by folder, and why."""
-    folders = {file.path.rpartition("/")[0] for file in files if file.path.rpartition("/")[2] == "SKILL.md"}
+    """Write the skills among the files, each counted before it is unpacked. Those left out, by directory, and why."""
+    directories = {file.path.rpartition("/")[0] for file in files if file.path.rpartition("/")[2] == "SKILL.md"}
     problems: dict[str, str] = {}
     wanted: dict[str, Listed] = {}
-    for folder in sorted(folders):
-        inside = [file for file in files if not folder or file.path.startswith(f"{folder}/")]
+    for directory in sorted(directories):
+        inside = [file for file in files if not directory or file.path.startswith(f"{directory}/")]
         inside = [file for file in inside if SKIPPED.isdisjoint(file.path.split("/"))]
         problem = why_not(inside)
         if problem:
-            problems[folder or "."] = problem
-            inside = [file for file in inside if file.path == f"{folder}/SKILL.md".lstrip("/")]
+            problems[directory or "."] = problem
+            inside = [file for file in inside if file.path == f"{directory}/SKILL.md".lstrip("/")]
             inside = [file for file in inside if file.size <= MAX_READ and not why_not([file])]
         wanted.update((file.path, file) for file in inside)
     if sum(file.size for file in wanted.values()) > MAX_UNPACKED:
-        raise Refused(f"its skills unpack to more than {MAX_UNPACKED} bytes: give the folder of one as source")
+        raise Refused(f"its skills unpack to more than {MAX_UNPACKED} bytes: give the directory of one as source")
     write_files(clone, list(wanted.values()), root)
     return problems
 
@@ -314,20 +316,20 @@ def inspect(source: Source, names: list[str] | None) -> int:
 
 
 def skills_in(source: Source) -> tuple[list[Found], list[str]]:
-    """The skills below a folder in the order of their paths, and what looks like one and is none. Follows no links."""
+    """The skills below a directory in path order, and what looks like one and is none. Follows no links."""
     root = source.root
     found: list[Found] = []
     broken: list[str] = []
     queue = [(root, 0)]
-    for seen, (folder, depth) in enumerate(queue):
-        if seen > MAX_FOLDERS:
+    for seen, (directory, depth) in enumerate(queue):
+        if seen > MAX_DIRECTORYS:
             break
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        place = folder.relative_to(root).as_posix()
+        entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+        place = directory.relative_to(root).as_posix()
         if any(entry.name == "SKILL.md" for entry in entries):
             try:
-                name, description = frontmatter(read(folder / "SKILL.md"))
-                found.append(Found(name, description, folder, place, source.problems.get(place, "")))
+                name, description = frontmatter(read(directory / "SKILL.md"))
+                found.append(Found(name, description, directory, place, source.problems.get(place, "")))
             except Refused as error:
                 broken.append(f"{place}: {error}")
         if depth < MAX_DEPTH:
@@ -353,7 +355,7 @@ def frontmatter(text: str) -> tuple[str, str]:
         if not values[key]:
             raise Refused(f"no `{key}` in the frontmatter")
     if not NAME.fullmatch(values["name"]):
-        raise Refused(f"its name is not fit for a folder: {values['name'][:80]}")
+        raise Refused(f"its name is not fit for a directory: {values['name'][:80]}")
     return values["name"], values["description"]
 
 
@@ -374,25 +376,25 @@ def show(skill: Found, *, detailed: bool) -> None:
     except Refused as error:
         print(f"  cannot be installed: {printable(str(error))}")
         return
-    total = sum((skill.folder / name).stat().st_size for name in files)
+    total = sum((skill.directory / name).stat().st_size for name in files)
     print(f"  {len(files)} files, {total} bytes")
-    runnable = [name for name in files if name.startswith("scripts/") or is_runnable(skill.folder / name)]
+    runnable = [name for name in files if name.startswith("scripts/") or is_runnable(skill.directory / name)]
     if runnable:
         print(f"  can be run: {printable(', '.join(runnable[:30]))}")
-    binary = [name for name in files if b"\0" in head(skill.folder / name)]
+    binary = [name for name in files if b"\0" in head(skill.directory / name)]
     if binary:
         print(f"  not text: {printable(', '.join(binary[:20]))}")
-    needs = declared_needs(skill.folder)
+    needs = declared_needs(skill.directory)
     if needs:
         print(f"  needs: {printable(', '.join(needs))}")
-    show_signs(skill.folder, [name for name in files if name not in binary])
+    show_signs(skill.directory, [name for name in files if name not in binary])
 
 
-def show_signs(folder: Path, files: list[str]) -> None:
+def show_signs(directory: Path, files: list[str]) -> None:
     hosts: set[str] = set()
     signs: list[str] = []
     for name in files:
-        text = read(folder / name)
+        text = read(directory / name)
         hosts.update(host.lower() for host in HOST.findall(text))
         for number, line in enumerate(text.split("\n"), 1):
             sign = next((sign for sign, pattern in SIGNS if re.search(pattern, line[:5000])), None)
@@ -407,9 +409,9 @@ def show_signs(folder: Path, files: list[str]) -> None:
             print(f"    … and {len(signs) - 25} more")
 
 
-def declared_needs(folder: Path) -> list[str]:
+def declared_needs(directory: Path) -> list[str]:
     """The tools in agents/openai.yaml, read as lines: this is for people, not for a program."""
-    path = folder / "agents" / "openai.yaml"
+    path = directory / "agents" / "openai.yaml"
     if not path.is_file():
         return []
     pairs = re.findall(r"(?m)^\s*-?\s*(type|value)\s*:\s*[\"']?([^\"'\n#]+)", read(path))
@@ -422,18 +424,18 @@ def files_of(skill: Found) -> list[str]:
     """The files of a skill that was found, or why it cannot be installed."""
     if skill.problem:
         raise Refused(skill.problem)
-    return checked_files(skill.folder)
+    return checked_files(skill.directory)
 
 
-def checked_files(folder: Path) -> list[str]:
+def checked_files(directory: Path) -> list[str]:
     """The files of a skill, or why it cannot be installed: links, devices, too much, odd names."""
     names: list[str] = []
     total = 0
-    for at, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED)
-        for name in [*folders, *files]:
+    for at, directories, files in os.walk(directory):
+        directories[:] = sorted(name for name in directories if name not in SKIPPED)
+        for name in [*directories, *files]:
             path = Path(at, name)
-            place = path.relative_to(folder).as_posix()
+            place = path.relative_to(directory).as_posix()
             status = path.lstat()
             if not name.isprintable():
                 raise Refused(f"a file name has characters that cannot be shown: {place}")
@@ -481,23 +483,23 @@ def pick(found: list[Found], name: str) -> Found:
         return same[0]
     if same:
         places = ", ".join(one.place for one in same)
-        raise Refused(f"several skills are called {name}: give the folder of one as source ({places})")
+        raise Refused(f"several skills are called {name}: give the directory of one as source ({places})")
     raise Refused(f"no such skill: {name}; there are: {', '.join(one.name for one in found[:40]) or 'none'}")
 
 
 def destination(options: argparse.Namespace) -> Path:
     if options.to:
         return Path(options.to)
-    return project_folder() / ".agents" / "skills" if options.project else user_folder()
+    return project_directory() / ".agents" / "skills" if options.project else user_directory()
 
 
-def user_folder() -> Path:
+def user_directory() -> Path:
     return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "skills"
 
 
-def project_folder() -> Path:
+def project_directory() -> Path:
     here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+    return next((directory for directory in (here, *here.parents) if (directory / ".git").exists()), here)
 
 
 def may_write(target: Path, options: argparse.Namespace) -> None:
@@ -520,8 +522,8 @@ def copy(skill: Found, target: Path, source: Source) -> None:
         for name in files_of(skill):
             path = draft / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(skill.folder / name, path, follow_symlinks=False)
-            path.chmod(0o755 if is_runnable(skill.folder / name) else 0o644)
+            shutil.copyfile(skill.directory / name, path, follow_symlinks=False)
+            path.chmod(0o755 if is_runnable(skill.directory / name) else 0o644)
         record = {
             "source": source.address,
             "path": skill.place,
@@ -544,47 +546,48 @@ def copy(skill: Found, target: Path, source: Source) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def digest(folder: Path) -> str:
+def digest(directory: Path) -> str:
     total = hashlib.sha256()
-    for name in checked_files(folder):
-        content = (folder / name).read_bytes()
+    for name in checked_files(directory):
+        content = (directory / name).read_bytes()
         total.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogateescape"))
         total.update(content)
     return total.hexdigest()
 
 
 def list_installed() -> int:
-    places = dict.fromkeys([user_folder(), Path.home() / ".agents" / "skills", project_folder() / ".agents" / "skills"])
+    places = dict.fromkeys(
+        [user_directory(), Path.home() / ".agents" / "skills", project_directory() / ".agents" / "skills"]
+    )
     count = 0
     for place in places:
         for file in sorted(place.glob("*/SKILL.md")):
-            folder = file.parent
-            if folder.name.startswith("."):
+            directory = file.parent
+            if directory.name.startswith("."):
                 continue
             count += 1
-            origin = record_of(folder).get("source") or "made here"
-            print(
-                f"{printable(folder.name)}  {printable(str(folder))}\n  from {printable(str(origin))}; {state(folder)}"
-            )
+            origin = record_of(directory).get("source") or "made here"
+            print(f"{printable(directory.name)}  {printable(str(directory))}")
+            print(f"  from {printable(str(origin))}; {state(directory)}")
     if not count:
         print("No skills are installed besides those that come with the program.")
     return 0
 
 
-def record_of(folder: Path) -> dict:
+def record_of(directory: Path) -> dict:
     try:
-        record = json.loads(read(folder / RECORD))
+        record = json.loads(read(directory / RECORD))
     except (OSError, ValueError, Refused):
         return {}
     return record if isinstance(record, dict) else {}
 
 
-def state(folder: Path) -> str:
-    known = record_of(folder).get("sha256")
+def state(directory: Path) -> str:
+    known = record_of(directory).get("sha256")
     if not known:
         return "not installed by this script"
     try:
-        return "unchanged" if digest(folder) == known else "changed by hand since"
+        return "unchanged" if digest(directory) == known else "changed by hand since"
     except (OSError, Refused):
         return "changed by hand since"
 

@@ -30,7 +30,7 @@ from codex_py.ui.repl.slash_command import CommandContext, SlashCommand
 
 _SIGNS: Final = (
     ("$name", "a skill: its instructions go with your message"),
-    ("@path", "a file of this folder"),
+    ("@path", "a file of this directory"),
     ("/name", "a command at the start of a line, or a skill by its name"),
     ("!command", "run a shell command yourself; the model sees what it printed"),
 )
@@ -182,5 +182,5 @@ LOOK: Final = (
     SlashCommand("ps", "list the commands that still run, and stop one", _ps),
     SlashCommand("agents", "list the agents, look into one, stop one", _agents),
     SlashCommand("stop", "stop the commands that still run", _stop, "[NUMBER]"),
-    SlashCommand("diff", "show what has changed in the folder", _diff, "[all]"),
+    SlashCommand("diff", "show what has changed in the directory", _diff, "[all]"),
 )

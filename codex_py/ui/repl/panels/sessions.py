@@ -155,15 +155,15 @@ def session_listing(
             entries=tuple(_entry(session, user_home, now, with_directory=with_directory) for session in sessions),
             empty=f"no session of {where}",
             enter=verb,
-            other=at_all if where == "this folder" else here,
+            other=at_all if where == "this directory" else here,
             other_name=other,
         )
 
     def here() -> ListForm[str]:
-        return listing(own, "this folder", "all folders", with_directory=False)
+        return listing(own, "this directory", "all directories", with_directory=False)
 
     def at_all() -> ListForm[str]:
-        return listing(everywhere, "any folder", "only this folder", with_directory=True)
+        return listing(everywhere, "any directory", "only this directory", with_directory=True)
 
     return here()
 

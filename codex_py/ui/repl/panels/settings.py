@@ -119,9 +119,9 @@ _SANDBOXES: Final[tuple[tuple[SandboxMode, str, str], ...]] = (
     ("read-only", "look, but write nothing", "Commands read files. They write nothing and have no network."),
     (
         "workspace-write",
-        "work in this folder",
-        "Commands read files and write below the working directory and the temporary folders. No network, unless the "
-        "configuration says so.",
+        "work in this directory",
+        "Commands read files and write below the working directory and the temporary directories. No network, unless "
+        "the configuration says so.",
     ),
     (
         "danger-full-access",
