@@ -123,7 +123,7 @@ AT_IMPORT: Final = {"cli/entry.py", "model/http.py"}
 # The seams where an import waits for its first use: (module, what it imports there).
 LAZY: Final = {
     # Only for who has plugins or MCP servers.
-    ("core/hooks.py", "codex_py.plugins.manifests"),
+    ("config/hook_files.py", "codex_py.plugins.manifests"),
     ("core/skill_sources.py", "codex_py.plugins.manifests"),
     ("core/configured_servers.py", "codex_py.skills.dependencies"),
     # Only where a login is kept elsewhere than in its file, or can be renewed.
@@ -146,8 +146,8 @@ LAZY: Final = {
     # Only with --offline.
     ("cli/exec.py", "codex_py.offline.server"),
     # Only for who has hooks.
-    ("core/turn_hooks.py", "codex_py.core.session_hooks"),
-    ("core/session_hooks.py", "codex_py.core.hooked_calls"),
+    ("core/turn_hooks.py", "codex_py.hooks.session"),
+    ("hooks/session.py", "codex_py.hooks.tool_calls"),
     # Only for who is notified, and for a line that is too long.
     ("core/build.py", "codex_py.hooks.notify"),
     ("hooks/notify.py", "codex_py.text.shorten"),

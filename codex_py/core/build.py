@@ -22,7 +22,7 @@ from codex_py.core.agent_setup import make_lazy_subagents, session_roles
 from codex_py.core.command_env import command_env, key_names, withheld_credentials
 from codex_py.core.configured_servers import ServerTable
 from codex_py.core.context_tracker import KnownContext
-from codex_py.core.hooks import HookContext
+from codex_py.config.hook_files import HookContext
 from codex_py.core.mcp_setup import ServerAnswers, make_lazy_mcp, server_notices, session_servers
 from codex_py.core.model_setup import (
     choose_model,
@@ -65,7 +65,7 @@ from codex_py.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from codex_py.auth.find_credentials import LoginRules
-    from codex_py.core.session_hooks import SessionHooks
+    from codex_py.hooks.session import SessionHooks
     from codex_py.core.tool_runtime import ToolRuntime
     from codex_py.hooks.notify import Notifier
     from codex_py.model.catalog import ModelFacts

@@ -22,7 +22,7 @@ from codex_py.protocol.value import Value
 
 if TYPE_CHECKING:
     from codex_py.core.compact import Handover
-    from codex_py.core.session_hooks import SessionHooks
+    from codex_py.hooks.session import SessionHooks
     from codex_py.skills.implicit import SkillUse
 
 # A request that does not fit is answered by a compaction, and once more by a harsher one.

@@ -24,7 +24,7 @@ from codex_py.tools.registry import AllowedTools, ToolRegistry
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 if TYPE_CHECKING:
-    from codex_py.core.session_hooks import SessionHooks
+    from codex_py.hooks.session import SessionHooks
     from codex_py.core.tool_runtime import ToolRuntime
     from codex_py.core.user_shell import UserShellCommand
     from codex_py.protocol.status import LiveProcess

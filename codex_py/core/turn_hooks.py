@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from codex_py.core.hooks import HookContext, has_hooks
+from codex_py.config.hook_files import HookContext, has_hooks
 from codex_py.core.listeners import Listeners
 from codex_py.core.secrets import Secrets
 from codex_py.core.transcript import Transcript
@@ -17,14 +17,14 @@ from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
 
 if TYPE_CHECKING:
-    from codex_py.core.session_hooks import SessionHooks
+    from codex_py.hooks.session import SessionHooks
 
 
 def session_hooks(context: HookContext) -> SessionHooks | None:
     """The hooks of a session; None where none are configured."""
     if not has_hooks(context.loaded, home=context.home, cwd=context.cwd):
         return None
-    from codex_py.core.session_hooks import open_hooks  # the seam: only for who has hooks
+    from codex_py.hooks.session import open_hooks  # the seam: only for who has hooks
 
     return open_hooks(context)
 

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from codex_py.config.load import LoadedConfig
 from codex_py.core.command_env import environment_rules
-from codex_py.core.hook_runner import due_about, due_at, hook_sandbox
-from codex_py.core.hook_sources import FoundHooks
+from codex_py.hooks.dispatcher import due_about, due_at, hook_sandbox
+from codex_py.hooks.sources import FoundHooks
 from codex_py.core.sandbox_policy import choose_policy
 from codex_py.hooks.answer import HookVerdict, combined
 from codex_py.hooks.engine import HookEngine, HookExecution, Tried

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.config.load import ConfigRequest, load_config
-from codex_py.core.hook_runner import SLOW_SECONDS, HookRunner, HookServices
-from codex_py.core.hook_signals import HookEnding, HookSignals
-from codex_py.core.hook_sources import find_hooks
-from codex_py.core.hooks import HookContext
+from codex_py.hooks.dispatcher import SLOW_SECONDS, HookRunner, HookServices
+from codex_py.hooks.signals import HookEnding, HookSignals
+from codex_py.hooks.sources import find_hooks
+from codex_py.config.hook_files import HookContext
 from codex_py.core.turn_context import ModelSettings, TurnSettings
 from codex_py.hooks.engine import HookEngine
 from codex_py.protocol import events

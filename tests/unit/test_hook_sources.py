@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
-from codex_py.core.hook_sources import FoundHooks, find_hooks
-from codex_py.core.hooks import has_hooks
+from codex_py.hooks.sources import FoundHooks, find_hooks
+from codex_py.config.hook_files import has_hooks
 from codex_py.errors import UserError
 from tests.support.home import Place
 

@@ -139,7 +139,7 @@ def test_hooks_bring_no_library_before_the_first_request(place: Place) -> None:
         names = imported(place, "exec", "go")
 
     assert "codex_py.hooks.engine" in names
-    assert names & (WAIT | {"codex_py.core.hooked_calls"}) == set()
+    assert names & (WAIT | {"codex_py.hooks.tool_calls"}) == set()
 
 
 def test_a_plugin_with_a_known_server_brings_no_library_either(place: Place, tmp_path: Path) -> None:

@@ -1,21 +1,19 @@
-"""The hooks of a session at the moments of its turns, and their list. Tool calls are in `core.hooked_calls`.
+"""The hooks of one session, at each moment of its turns.
 
 Imported when there are any.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-from codex_py.context.host_messages import hook_context, hook_prompt
-from codex_py.core.hook_runner import HookRunner, HookServices
-from codex_py.core.hook_signals import HookEnding, HookSignals
-from codex_py.core.hook_sources import FoundHooks, find_hooks
-from codex_py.core.hooks import HookContext
+from codex_py.context.host_messages import hook_context
+from codex_py.context.host_messages import hook_prompt
+from codex_py.hooks.dispatcher import HookRunner
+from codex_py.hooks.dispatcher import HookServices
+from codex_py.hooks.signals import HookEnding
+from codex_py.hooks.signals import HookSignals
+from codex_py.hooks.sources import FoundHooks
+from codex_py.hooks.sources import find_hooks
+from codex_py.config.hook_files import HookContext
 from codex_py.core.listeners import Listeners
 from codex_py.core.secrets import Secrets
 from codex_py.core.transcript import Transcript
@@ -24,12 +22,23 @@ from codex_py.hooks.engine import HookEngine
 from codex_py.hooks.schema import Hook
 from codex_py.paths import make_private_dir
 from codex_py.protocol.encoding import encode_json
-from codex_py.protocol.items import ResponseItem, ToolCall
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.items import ToolCall
 from codex_py.protocol.value import Value
-from codex_py.tools.spec import RunCall, ToolContext, ToolOutput
+from codex_py.tools.spec import RunCall
+from codex_py.tools.spec import ToolContext
+from codex_py.tools.spec import ToolOutput
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+from typing import TYPE_CHECKING
+import contextlib
+import hashlib
 
 if TYPE_CHECKING:
-    from codex_py.core.hooked_calls import HookedCalls
+    from codex_py.hooks.tool_calls import HookedCalls
     from codex_py.rollout.format import SubagentSource
 
 
@@ -234,7 +243,7 @@ class SessionHooks:
     async def run_call(self, call: ToolCall, context: ToolContext, run: RunCall) -> ToolOutput:
         """Run a tool call the way hooks want it; one that they refuse has an output that says why."""
         if self._calls is None:
-            from codex_py.core.hooked_calls import HookedCalls  # the seam: many a session calls no tool
+            from codex_py.hooks.tool_calls import HookedCalls  # the seam: many a session calls no tool
 
             self._calls = HookedCalls(self._runner)
         return await self._calls.run(call, context, run)

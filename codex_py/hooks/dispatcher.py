@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
 from codex_py.config.load import LoadedConfig
 from codex_py.context.host_messages import hook_context
-from codex_py.core.hook_sources import FoundHooks
-from codex_py.core.hooks import HookContext
+from codex_py.hooks.sources import FoundHooks
+from codex_py.config.hook_files import HookContext
 from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import CodexError
 from codex_py.hooks.answer import HookVerdict
 from codex_py.hooks.command import Start
-from codex_py.hooks.engine import Confine, Due, HookEngine, HookExecution
-from codex_py.hooks.schema import MOMENTS, Hook
+from codex_py.hooks.engine import Confine
+from codex_py.hooks.engine import Due
+from codex_py.hooks.engine import HookEngine
+from codex_py.hooks.engine import HookExecution
+from codex_py.hooks.schema import Hook
+from codex_py.hooks.schema import MOMENTS
 from codex_py.programs import program_finder
-from codex_py.protocol.encoding import decode_json, encode_json
+from codex_py.protocol.encoding import decode_json
+from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy, extra_roots
+from codex_py.protocol.policy import DangerFullAccess
+from codex_py.protocol.policy import SandboxPolicy
+from codex_py.protocol.policy import extra_roots
 from codex_py.protocol.value import Value
+from collections.abc import Callable
+from collections.abc import Coroutine
+from collections.abc import Mapping
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+from typing import Final
+from typing import NamedTuple
+from typing import TYPE_CHECKING
+import asyncio
 
 if TYPE_CHECKING:
     from codex_py.tools.hook_calls import HookToolCall

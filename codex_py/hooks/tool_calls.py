@@ -1,31 +1,42 @@
-"""A tool call with hooks around it: they may refuse it, change it, answer for the user, and comment on what it did."""
+"""A tool call with hooks around it: they may refuse it, change it, answer for the user, and comment on the result."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeAlias
-
-from codex_py.context.host_messages import hook_context, with_feedback
-from codex_py.core.hook_runner import HookRunner
+from codex_py.context.host_messages import hook_context
+from codex_py.context.host_messages import with_feedback
+from codex_py.hooks.dispatcher import HookRunner
 from codex_py.errors import ToolError
 from codex_py.hooks.answer import HookVerdict
 from codex_py.protocol import events
-from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
+from codex_py.protocol.encoding import as_list
+from codex_py.protocol.encoding import as_object
+from codex_py.protocol.encoding import decode_json
+from codex_py.protocol.encoding import encode_json
+from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.items import ToolCall
-from codex_py.protocol.questions import (
-    ApprovalQuestion,
-    ApprovalReply,
-    PermissionsQuestion,
-    Question,
-    read_reply,
-)
+from codex_py.protocol.questions import ApprovalQuestion
+from codex_py.protocol.questions import ApprovalReply
+from codex_py.protocol.questions import PermissionsQuestion
+from codex_py.protocol.questions import Question
+from codex_py.protocol.questions import read_reply
 from codex_py.protocol.readable import arguments_of
 from codex_py.text.display import first_words
 from codex_py.text.sanitize import sanitize
-from codex_py.tools.hook_calls import HookToolCall, hook_calls_of, rewritten
+from codex_py.tools.hook_calls import HookToolCall
+from codex_py.tools.hook_calls import hook_calls_of
+from codex_py.tools.hook_calls import rewritten
 from codex_py.tools.orchestrator import declined_because
-from codex_py.tools.spec import RunCall, ToolContext, ToolOutput
+from codex_py.tools.spec import RunCall
+from codex_py.tools.spec import ToolContext
+from codex_py.tools.spec import ToolOutput
+from collections.abc import Awaitable
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+from typing import Final
+from typing import TypeAlias
+import asyncio
+
 
 _AskUser: TypeAlias = Callable[[Question], Awaitable[str | None]]
 

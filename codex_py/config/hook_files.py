@@ -1,16 +1,19 @@
-"""Whether a session has hooks, and where they are looked for. Without hooks nothing of them is loaded."""
+"""Whether a session may have hooks. Cheap, so that a session without hooks loads nothing of them."""
 
 from __future__ import annotations
 
-import os
+from codex_py.config.load import LoadedConfig
+from codex_py.config.project import MAX_PROJECT_FILE_BYTES
+from codex_py.config.project import project_files
+from codex_py.config.project import unsafe_file
+from codex_py.protocol.value import Value
+from codex_py.text.files import FileRefused
+from codex_py.text.files import read_trusted
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+import os
 
-from codex_py.config.load import LoadedConfig
-from codex_py.config.project import MAX_PROJECT_FILE_BYTES, project_files, unsafe_file
-from codex_py.protocol.value import Value
-from codex_py.text.files import FileRefused, read_trusted
 
 _FILE: Final = "hooks.json"
 

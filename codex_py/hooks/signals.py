@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
-from typing import Any, Final
-
 from codex_py.context.host_messages import hook_context
-from codex_py.core.hook_runner import HookRunner
+from codex_py.hooks.dispatcher import HookRunner
 from codex_py.protocol import events
-from codex_py.protocol.questions import ApprovalQuestion, McpInstallQuestion, PermissionsQuestion, Question
+from codex_py.protocol.questions import ApprovalQuestion
+from codex_py.protocol.questions import McpInstallQuestion
+from codex_py.protocol.questions import PermissionsQuestion
+from codex_py.protocol.questions import Question
 from codex_py.text.display import first_words
+from collections.abc import Awaitable
+from typing import Any
+from typing import Final
+import asyncio
+
 
 IDLE_SECONDS: Final = 60.0
 _SHOWN: Final = 200
