@@ -71,8 +71,7 @@ class SubagentSession:
         """
         if not self.is_at_work:
             self.session.agents.interrupt()
-            if self.session.hooks is not None:
-                self.session.hooks.ending.cut_short()
+            self.session.hooks.stop_waiting()
         self._stop()
 
     async def ended(self) -> None:

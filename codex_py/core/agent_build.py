@@ -78,7 +78,7 @@ def build_agent_services(parent: ParentContext, plan: AgentPlan) -> SessionServi
         env={**services.tools.env, _THREAD_VARIABLE: plan.thread_id},
         # Its own table of processes, so that they can all be stopped with it; the same sandbox and approvals.
         load_runtime=lambda: parent.runtime.replace(processes=parent.runtime.processes.empty()),
-        hooks=services.tools.hooks and services.tools.hooks.for_agent(plan.thread_id, plan.source),
+        hooks=services.tools.hooks.for_agent(plan.thread_id, role=plan.source.role, name=plan.source.nickname),
         allows=role.tools.allows if role.tools else None,
         can_ask=services.tools.can_ask and role.may_ask,
     )

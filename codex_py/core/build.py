@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from codex_py import __version__
 from codex_py.auth.find_credentials import find_credentials
+from codex_py.config.hook_files import may_have_hooks
 from codex_py.config.secret_values import secret_values
 from codex_py.context.agents_md import load_agents_md
 from codex_py.context.environment import current_environment
@@ -22,7 +23,6 @@ from codex_py.core.agent_setup import make_lazy_subagents, session_roles
 from codex_py.core.command_env import command_env, key_names, withheld_credentials
 from codex_py.core.configured_servers import ServerTable
 from codex_py.core.context_tracker import KnownContext
-from codex_py.config.hook_files import HookContext
 from codex_py.core.mcp_setup import ServerAnswers, make_lazy_mcp, server_notices, session_servers
 from codex_py.core.model_setup import (
     choose_model,
@@ -34,6 +34,7 @@ from codex_py.core.model_setup import (
     make_installation_id,
     model_settings,
 )
+from codex_py.core.ports import HookRunner, NoHooks
 from codex_py.core.sandbox_policy import choose_policy, read_check
 from codex_py.core.session import Session
 from codex_py.core.session_file import SessionFile
@@ -45,7 +46,6 @@ from codex_py.core.skill_sources import skill_rules, skill_sources
 from codex_py.core.tool_runs import ToolServices
 from codex_py.core.tool_set import ToolSetContext, build_tools, web_search_notice
 from codex_py.core.turn_context import ModelSettings, TurnSettings
-from codex_py.core.turn_hooks import session_hooks
 from codex_py.log import write_crash_report
 from codex_py.model.catalog import openai_models
 from codex_py.model.providers import Provider, loopback_provider, resolve_provider
@@ -65,9 +65,7 @@ from codex_py.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from codex_py.auth.find_credentials import LoginRules
-    from codex_py.hooks.session import SessionHooks
     from codex_py.core.tool_runtime import ToolRuntime
-    from codex_py.hooks.notify import Notifier
     from codex_py.model.catalog import ModelFacts
     from codex_py.model.client import ModelClient
     from codex_py.model.credentials import Credentials
@@ -91,7 +89,9 @@ async def open_session(request: SessionRequest, *, offline_url: str | None = Non
     services = _build_services(request, provider, local)
     session = Session(services)
     if request.loaded.config.notify:
-        session.subscribe(_notifier(request, session))
+        from codex_py.hooks.notify import Notifier  # only for who has such a program
+
+        session.subscribe(Notifier(request, session))
     try:
         if services.mcp.servers is not None:
             await services.mcp.servers.require()
@@ -114,7 +114,8 @@ def _build_services(request: SessionRequest, provider: Provider, local: LocalCho
     settings = _model_settings(request, model, facts, local=provider.local and provider.id != OFFLINE_PROVIDER)
     tool_env = _tool_env(request, keys := key_names(config, provider), thread_id)
     roles = session_roles(request)
-    hooks, approval = _hooks(request, tool_env, stored, thread_id=thread_id)
+    hooks = _hooks(request, tool_env, thread_id)
+    approval = (request.hooked_approval if hooks.answers_questions else None) or request.approval
     tool_context = ToolSetContext(provider, approval, request.can_ask, roles.shown())
     tools = build_tools(config, facts, settings, tool_context)
     client = _client(request, provider, credentials, rules)
@@ -152,7 +153,7 @@ def _build_services(request: SessionRequest, provider: Provider, local: LocalCho
             *([local.notice] if local and local.notice else []),
             *_notices(request, settings, provider, known=facts.known, stored=stored),
             *server_notices(request, servers),
-            *(hooks.warnings if hooks else ()),
+            *hooks.warnings,
             *roles.warnings,
         ),
         notice=_OFFLINE_NOTICE if provider.id == OFFLINE_PROVIDER else None,
@@ -173,34 +174,19 @@ def _model_settings(request: SessionRequest, model: str, facts: ModelFacts, *, l
     return settings if request.instructions is None else settings.replace(instructions=request.instructions)
 
 
-def _notifier(request: SessionRequest, session: Session) -> Notifier:
-    from codex_py.hooks.notify import Notifier, NotifyingSession  # the seam: only for who has such a program
+def _hooks(request: SessionRequest, env: Mapping[str, str], thread_id: str) -> HookRunner:
+    """The hooks of the session; their package is loaded only where there may be any."""
+    loaded = request.loaded
+    if not may_have_hooks(loaded, home=request.home, cwd=request.cwd):
+        if not loaded.config.plugins:
+            return NoHooks()
+        from codex_py.plugins.manifests import brings_hooks, enabled_plugins  # only for who has plugins
 
-    notifying = NotifyingSession(
-        session.thread_id, request.cwd, request.originator, policy=lambda: session.settings.sandbox_policy
-    )
-    return Notifier(request.loaded.config.notify, session.warn, notifying, request.env)
+        if not any(map(brings_hooks, enabled_plugins(request.home, loaded.config.plugins))):
+            return NoHooks()
+    from codex_py.hooks.session import HookContext, open_hooks  # only for who has hooks
 
-
-def _hooks(
-    request: SessionRequest, tool_env: Mapping[str, str], stored: StoredSession | None, *, thread_id: str
-) -> tuple[SessionHooks | None, ApprovalPolicy]:
-    """The hooks of the session, and the policy where they can answer for the user."""
-    source = "fork" if request.forks else "resume" if stored else "clear" if request.follows else "startup"
-    hooks = session_hooks(
-        HookContext(
-            loaded=request.loaded,
-            home=request.home,
-            cwd=request.cwd,
-            env=tool_env,
-            thread_id=thread_id,
-            source=source,
-            trusts_all=request.trusts_hooks,
-            end="prompt_input_exit" if request.can_ask else "other",
-        )
-    )
-    answered = request.hooked_approval if hooks is not None and hooks.answer_questions else None
-    return hooks, answered or request.approval
+    return open_hooks(HookContext(request, env, thread_id))
 
 
 def _load_runtime(request: SessionRequest) -> ToolRuntime:

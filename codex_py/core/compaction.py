@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from codex_py.core.context_tracker import ContextTracker
 from codex_py.core.history import History
+from codex_py.core.ports import HookRunner
 from codex_py.core.sampling import prompt_for
 from codex_py.core.token_usage import ContextMeter, Counted, Fill, compaction_limit, is_too_full
 from codex_py.core.transcript import Transcript
@@ -22,7 +23,6 @@ from codex_py.protocol.value import Value
 
 if TYPE_CHECKING:
     from codex_py.core.compact import Handover
-    from codex_py.hooks.session import SessionHooks
     from codex_py.skills.implicit import SkillUse
 
 # A request that does not fit is answered by a compaction, and once more by a harsher one.
@@ -45,8 +45,8 @@ class CompactionServices(Value):
     note_cost: Callable[[TokenUsage, int], None]
     cwd: Path
     skill_uses: Callable[[str, Path], Sequence[SkillUse]]
+    hooks: HookRunner
     prompt_text: str | None = None
-    hooks: SessionHooks | None = None
 
 
 class Compaction:
@@ -193,7 +193,7 @@ class Compaction:
 
         services = self._services
         trigger = "manual" if reason == "user_requested" else "auto"
-        refusal = None if services.hooks is None else await services.hooks.before_compaction(trigger, focus)
+        refusal = await services.hooks.before_compaction(trigger, focus)
         # What does not fit has no choice.
         if refusal is not None and reason != "context_overflow":
             raise ModelError(f"a PreCompact hook does not let it: {refusal}", retryable=False)
@@ -213,8 +213,7 @@ class Compaction:
         after = self._fill(turn.settings).total
         services.note_cost(handover.usage, after)
         services.emit(events.ContextCompacted(before, after, handover.how, reason, handover.summary))
-        if services.hooks is not None:
-            services.history.append(*await services.hooks.after_compaction(trigger, handover.summary))
+        services.history.append(*await services.hooks.after_compaction(trigger, handover.summary))
 
     def _replace(self, turn: TurnContext, handover: Handover, *, mid_turn: bool) -> None:
         from codex_py.core.compact_survivors import new_history

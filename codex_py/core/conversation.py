@@ -13,6 +13,7 @@ from codex_py.core.compaction import Compaction, CompactionServices
 from codex_py.core.context_tracker import ContextTracker, KnownContext
 from codex_py.core.history import History
 from codex_py.core.listeners import Listeners, Questions
+from codex_py.core.ports import HookSession, PromptRefused
 from codex_py.core.sampling import Sampler, ToolCrash
 from codex_py.core.sampling import SampleResult as ModelAnswer
 from codex_py.core.secrets import Secrets
@@ -24,7 +25,6 @@ from codex_py.core.tool_runs import ToolRuns
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn import Turn
 from codex_py.core.turn_context import CurrentSettings, ModelSettings, TurnContext, TurnSettings
-from codex_py.core.turn_hooks import PromptRefused, TurnHooks
 from codex_py.core.user_input import PendingInput, PendingMessage, texts_of
 from codex_py.errors import CodexError, ModelError
 from codex_py.model.client import TurnState
@@ -73,8 +73,8 @@ class TurnRunner:
         self._transcript = Transcript(services.open_recorder(listeners.warn), secrets.redact_bytes)
         self.history = History(self._record)
         self.context_tracker = ContextTracker(self._known_context, self._transcript, listeners.warn_once)
-        self._hooks = TurnHooks(services.tools.hooks, listeners, self._transcript)
-        self._hooks.attach(secrets, settings=lambda: self.settings.now, note=self.pending.add)
+        self._hooks = services.tools.hooks
+        self._hooks.attach(HookSession(self.settings, self.pending, listeners, secrets, self._transcript))
         self.compaction = Compaction(self._compaction_services())
         listeners.add(self.compaction.note_event)
         self._skill_requests = SkillRequests(
@@ -212,7 +212,7 @@ class TurnRunner:
 
     async def _work(self, turn: TurnContext, new: Sequence[PendingMessage], due: CompactionReason | None) -> str | None:
         """From the skills the user named to the model's last word. `due` says why the history is compacted first."""
-        opening = await self._hooks.opening()
+        opening = await self._hooks.open_session()
         if due is None:
             self.history.append(*opening)
         new = await self._hooks.admit(new)
@@ -265,7 +265,7 @@ class TurnRunner:
         for item in waiting:
             if isinstance(item, PendingMessage):
                 self._emit(events.Steered(turn.turn_id, texts_of(item.input)))
-        await self._append_messages(await self._hooks.admit_pending(waiting, self.pending))
+        await self._append_messages(await self._hooks.admit_pending(waiting))
 
     def _send_context(self, turn: TurnContext) -> None:
         """Append the context that the model has not been sent yet."""
@@ -287,7 +287,7 @@ class TurnRunner:
             cwd=self._services.settings.cwd,
             skill_uses=self._services.skills.uses_in,
             prompt_text=self._services.compact_prompt,
-            hooks=self._services.tools.hooks,
+            hooks=self._hooks,
         )
 
     async def _sample(self, turn: TurnContext) -> str | None:

@@ -10,11 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from codex_py.errors import ToolError
-from codex_py.protocol.items import ResponseItem
+from codex_py.core.listeners import Listeners
+from codex_py.core.secrets import Secrets
+from codex_py.core.transcript import Transcript
+from codex_py.core.turn_context import CurrentSettings
+from codex_py.core.user_input import PendingInput, PendingMessage
+from codex_py.errors import CodexError, ToolError
+from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.ops import UserInput
-from codex_py.protocol.status import AgentState, LiveProcess
-from codex_py.tools.spec import AgentControl, SpawnRequest
+from codex_py.protocol.status import AgentState, ListedHook, LiveProcess
+from codex_py.protocol.value import Value
+from codex_py.tools.spec import AgentControl, RunCall, SpawnRequest, ToolContext, ToolOutput
 
 
 class AgentSpawner(AgentControl, Protocol):
@@ -86,3 +92,152 @@ class NoAgents:
 
     def _error(self) -> ToolError:
         return ToolError("agents are not available in this session: do the work yourself")
+
+
+class PromptRefused(CodexError):
+    """A hook does not let the user's message reach the model."""
+
+
+class HookSession(Value):
+    """What hooks see of their session. What they add to the context of a running turn goes into `pending`."""
+
+    settings: CurrentSettings
+    pending: PendingInput
+    listeners: Listeners
+    secrets: Secrets
+    transcript: Transcript
+
+
+class HookRunner(Protocol):
+    """Runs the user's hooks at the points of a session.
+
+    `warnings` are about how hooks are configured. With `answers_questions` there are hooks that may give permission in
+    the user's place. `end_reason` is why the session will end; a front end may set a better one.
+    """
+
+    warnings: tuple[str, ...]
+    answers_questions: bool
+    end_reason: str
+
+    @property
+    def halted(self) -> str | None:
+        """Why a hook has ended all work of the running turn; None when none has."""
+        ...
+
+    def listed(self) -> tuple[ListedHook, ...]:
+        """All hooks there are, in the order they count; those that are not run come last."""
+        ...
+
+    def set_trust(self, *, agrees: bool) -> None:
+        """Let the project's hooks run from now on, as they are now, or no longer. Raises `UserError`."""
+        ...
+
+    def for_agent(self, thread_id: str, *, role: str, name: str) -> HookRunner:
+        """The hooks of the session of an agent that this session starts."""
+        ...
+
+    def attach(self, session: HookSession) -> None:
+        """Let hooks reach the session. Called once, before anything else."""
+        ...
+
+    def begin_turn(self, turn_id: str) -> None:
+        """Another turn begins."""
+        ...
+
+    async def open_session(self) -> Sequence[ResponseItem]:
+        """What hooks add to the context of a new session, in its first turn. Raises `PromptRefused`."""
+        ...
+
+    async def admit(self, messages: Sequence[PendingMessage]) -> Sequence[PendingMessage]:
+        """The messages that may reach the model, with what hooks add. Raises `PromptRefused` when none may."""
+        ...
+
+    async def admit_pending(
+        self, waiting: Sequence[PendingMessage | ResponseItem]
+    ) -> Sequence[PendingMessage | ResponseItem]:
+        """The same for input that arrives during a turn, which goes on even when none may.
+
+        When the turn is interrupted meanwhile, all of it is pending again.
+        """
+        ...
+
+    async def run_call(self, call: ToolCall, context: ToolContext, run: RunCall) -> ToolOutput:
+        """Run a tool call the way hooks want it; the output of a refused call says why."""
+        ...
+
+    async def stop(self, last_message: str | None) -> Sequence[ResponseItem]:
+        """The model has nothing left to do: what sends it back to work, or nothing when the turn may end."""
+        ...
+
+    async def before_compaction(self, trigger: str, focus: str) -> str | None:
+        """Why the history must not be compacted, None when it may."""
+        ...
+
+    async def after_compaction(self, trigger: str, summary: str) -> Sequence[ResponseItem]:
+        """The history was replaced: what hooks add to the new one."""
+        ...
+
+    def stop_waiting(self) -> None:
+        """Stop the hooks that a closing session waits for; does nothing when it is not closing."""
+        ...
+
+    async def close(self) -> None:
+        """Run the hooks for the end of the session and wait for all that still run, for a limited time."""
+        ...
+
+
+class NoHooks:
+    """The `HookRunner` of a session without hooks."""
+
+    def __init__(self) -> None:
+        self.warnings: tuple[str, ...] = ()
+        self.answers_questions = False
+        self.end_reason = ""
+
+    @property
+    def halted(self) -> str | None:
+        return None
+
+    def listed(self) -> tuple[ListedHook, ...]:
+        return ()
+
+    def set_trust(self, *, agrees: bool) -> None:
+        pass
+
+    def for_agent(self, thread_id: str, *, role: str, name: str) -> HookRunner:
+        return self
+
+    def attach(self, session: HookSession) -> None:
+        pass
+
+    def begin_turn(self, turn_id: str) -> None:
+        pass
+
+    async def open_session(self) -> Sequence[ResponseItem]:
+        return ()
+
+    async def admit(self, messages: Sequence[PendingMessage]) -> Sequence[PendingMessage]:
+        return messages
+
+    async def admit_pending(
+        self, waiting: Sequence[PendingMessage | ResponseItem]
+    ) -> Sequence[PendingMessage | ResponseItem]:
+        return waiting
+
+    async def run_call(self, call: ToolCall, context: ToolContext, run: RunCall) -> ToolOutput:
+        return await run(call, context)
+
+    async def stop(self, last_message: str | None) -> Sequence[ResponseItem]:
+        return ()
+
+    async def before_compaction(self, trigger: str, focus: str) -> str | None:
+        return None
+
+    async def after_compaction(self, trigger: str, summary: str) -> Sequence[ResponseItem]:
+        return ()
+
+    def stop_waiting(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass

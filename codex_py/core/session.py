@@ -80,7 +80,7 @@ def _change_type(name: str) -> Literal["add", "delete", "update"]:
 class Session:
     """One conversation with the model. A front end submits ops and listens to events.
 
-    `agents` are the sessions it has started for the model, `hooks` its hooks, None where there are none.
+    `agents` are the sessions it has started for the model, `hooks` its hooks.
     `stop_commands` ends all that commands have left running; `plan` gives the model's plan. `rollout` is the file it is
     written to, None where none is.
     """
@@ -210,14 +210,12 @@ class Session:
         stopped = self._runs.stop_user_shells()
         coming = self._turn_lock.locked() or not (stopped or self._conversation.has_begun)
         self._conversation.interrupt(coming=coming)
-        if self.hooks is not None:
-            self.hooks.ending.cut_short()
+        self.hooks.stop_waiting()
 
     async def close(self) -> None:
         """Stop every process, close the connection and the rollout. Safe to call more than once."""
         await self.agents.close()
-        if self._services.tools.hooks is not None:
-            await self._services.tools.hooks.close()
+        await self.hooks.close()
         if self._services.parent_session is None:
             await self._services.mcp.close()
         await self._runs.close()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from codex_py.core.listeners import Questions
 from codex_py.core.mcp_setup import LazyMcp
+from codex_py.core.ports import HookRunner
 from codex_py.core.secrets import Secrets
 from codex_py.core.session_agents import LazySubagents
 from codex_py.core.turn_context import TurnContext, TurnSettings
@@ -24,7 +25,6 @@ from codex_py.tools.registry import AllowedTools, ToolRegistry
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 if TYPE_CHECKING:
-    from codex_py.hooks.session import SessionHooks
     from codex_py.core.tool_runtime import ToolRuntime
     from codex_py.core.user_shell import UserShellCommand
     from codex_py.protocol.status import LiveProcess
@@ -90,11 +90,11 @@ class ToolServices(Value):
     load_runtime: Callable[[], ToolRuntime]
     agents: LazySubagents[Any]
     command_lines: CommandLineReader
+    hooks: HookRunner
     can_ask: bool = False
     chose_never: bool = False
     users_env: Callable[[], dict[str, str]] = dict
     mcp: LazyMcp | None = None
-    hooks: SessionHooks | None = None
     allows: Callable[[str], bool] | None = None
     env_notice: str = ""
 
@@ -177,7 +177,7 @@ class ToolRuns:
         shown = shortfall if runtime.allow_partial or services.can_ask else None
         for warning in (*filter(None, [shown, services.env_notice]), *runtime.approvals.warnings, *runtime.warnings):
             self._warn(warning)
-        announcements, hooks = _Announcements(self._emit), services.hooks
+        announcements = _Announcements(self._emit)
         context = ToolContext(
             call_id=call.call_id,
             cwd=turn.cwd,
@@ -200,7 +200,7 @@ class ToolRuns:
         )
         began = time.monotonic()
         try:
-            output = self._secrets.without(await self._registry.run(call, context, hooks and hooks.run_call))
+            output = self._secrets.without(await self._registry.run(call, context, services.hooks.run_call))
             output = self._noted(call, output)
             ended(output)
             announcements.announce_end(call, output, time.monotonic() - began)

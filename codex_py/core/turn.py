@@ -7,8 +7,8 @@ from typing import Final
 
 from codex_py.context.host_messages import schema_misfit
 from codex_py.core.compaction import Compaction
+from codex_py.core.ports import HookRunner
 from codex_py.core.sampling import Sampler, SampleResult
-from codex_py.core.turn_hooks import TurnHooks
 from codex_py.errors import ModelError
 from codex_py.model.failures import TOO_LONG
 from codex_py.protocol.encoding import as_object, decode_json
@@ -31,7 +31,7 @@ class Turn(Value):
     compaction: Compaction
     append_pending: Callable[[], Awaitable[None]]
     has_pending_message: Callable[[], bool]
-    hooks: TurnHooks
+    hooks: HookRunner
 
     async def run(self) -> str | None:
         """Sample and run tools until a response asks for nothing; return that response's message.
@@ -72,18 +72,18 @@ class Turn(Value):
     def _find_misfit(self, answer: SampleResult) -> str | None:
         """What in the answer does not fit the schema of the turn, if it has one."""
         schema = self.sampler.turn.output_schema
-        if schema is None or self.hooks.has_halted:
+        if schema is None or self.hooks.halted is not None:
             return None
         from codex_py.core.answer_schema import find_misfit  # the seam: few ask for a form of the answer
 
         return find_misfit(answer.message or "", as_object(decode_json(schema)))
 
     async def _is_over(self, answer: SampleResult) -> bool:
-        if self.hooks.has_halted:
+        if self.hooks.halted is not None:
             return True
         if answer.wants_more or self.has_pending_message():
             return False
-        more = await self.hooks.sent_back(answer.message)
+        more = await self.hooks.stop(answer.message)
         self.sampler.history.append(*more)
         # Hooks take their time, and the user may have said something meanwhile.
-        return self.hooks.has_halted or not (more or self.has_pending_message())
+        return self.hooks.halted is not None or not (more or self.has_pending_message())

@@ -1,270 +1,298 @@
-"""Runs the hooks of a session: their input, the sandbox of a project's hooks, and their messages to the user."""
+"""Runs hooks for a session: their shared input, their messages to the user, and those that nobody waits for."""
 
 from __future__ import annotations
 
-from codex_py.config.load import LoadedConfig
+import asyncio
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from typing import Any, Final
+
 from codex_py.context.host_messages import hook_context
-from codex_py.hooks.sources import FoundHooks
-from codex_py.config.hook_files import HookContext
+from codex_py.core.ports import HookSession
+from codex_py.core.session_request import SessionRequest
 from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.core.turn_context import TurnSettings
-from codex_py.errors import CodexError
 from codex_py.hooks.answer import HookVerdict
-from codex_py.hooks.command import Start
-from codex_py.hooks.engine import Confine
-from codex_py.hooks.engine import Due
-from codex_py.hooks.engine import HookEngine
-from codex_py.hooks.engine import HookExecution
+from codex_py.hooks.engine import Due, HookEngine, HookExecution
 from codex_py.hooks.schema import Hook
-from codex_py.hooks.schema import MOMENTS
-from codex_py.programs import program_finder
-from codex_py.protocol.encoding import decode_json
-from codex_py.protocol.encoding import encode_json
-from codex_py.protocol.items import ResponseItem
+from codex_py.protocol import events
+from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.policy import DangerFullAccess
-from codex_py.protocol.policy import SandboxPolicy
-from codex_py.protocol.policy import extra_roots
+from codex_py.protocol.questions import ApprovalQuestion, McpInstallQuestion, PermissionsQuestion, Question
 from codex_py.protocol.value import Value
-from collections.abc import Callable
-from collections.abc import Coroutine
-from collections.abc import Mapping
-from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
-from typing import Any
-from typing import Final
-from typing import NamedTuple
-from typing import TYPE_CHECKING
-import asyncio
+from codex_py.text.display import first_words
+from codex_py.tools.hook_calls import HookToolCall
 
-if TYPE_CHECKING:
-    from codex_py.tools.hook_calls import HookToolCall
-
-
-_OUTSIDE = "`codex-py hooks trust --outside` lets one run without a sandbox"
-
-
-class HookSandbox(NamedTuple):
-    """What holds a project's hooks, and which real paths the commands of the session may write."""
-
-    confine: Confine
-    may_write: Callable[[Path], bool]
-
-
-def hook_sandbox(
-    loaded: LoadedConfig, *, home: Path, env: Mapping[str, str]
-) -> Callable[[SandboxPolicy, Path], HookSandbox]:
-    """What gives the sandbox for a policy and a session's directory. Nothing is tried out before the first hook."""
-    sandbox = ProgramSandbox(loaded, home=home, env=env)
-
-    def confine(start: Start, policy: SandboxPolicy, cwd: Path) -> Start:
-        try:
-            wrapped = sandbox.wrap(start.argv, policy=policy, cwd=cwd, workdir=start.cwd)
-        except CodexError as error:
-            raise CodexError(f"is not run: {error}; {_OUTSIDE}") from error
-        return Start(
-            wrapped.argv,
-            start.cwd,
-            {**start.env, **wrapped.env},
-            wrapped.fds,
-            wrapped.release,
-            wrapped.cleanup,
-            wrapped.has_begun,
-        )
-
-    return lambda policy, cwd: HookSandbox(
-        partial(confine, policy=policy, cwd=cwd), partial(sandbox.may_write, policy=policy, cwd=cwd)
-    )
-
-
-_BEFORE_A_TURN: Final = ("Setup", "SessionStart", "SubagentStart", "UserPromptSubmit")
-# Whoever waits for hooks longer than that is told what for.
+# Hooks that take longer than this are named to the user.
 SLOW_SECONDS: Final = 10.0
+# The user counts as waited for when nothing has happened for so long after a turn.
+IDLE_SECONDS: Final = 60.0
+# A session that ends waits so long for its hooks, whatever their own timeouts are.
+ENDING_SECONDS: Final = 10.0
 _MAX_NAMED: Final = 3
-# There is nothing left to end, and the wait for it has an end of its own.
-_AFTER_ALL: Final = "SessionEnd"
+_MAX_SHOWN: Final = 200
+# Their input has no `turn_id`.
+_OUTSIDE_TURNS: Final = ("Setup", "SessionStart", "SessionEnd")
+# When one of these ends the turn, the turn itself reports it.
+_BEFORE_A_TURN: Final = ("Setup", "SessionStart", "SubagentStart", "UserPromptSubmit")
+# There is nothing left to end, and `close` limits the wait for it.
+_LAST: Final = "SessionEnd"
 
 
-class HookServices(Value):
-    """What hooks have of their session: its settings in force, its file, the user, and the model's next request.
+class HookContext(Value):
+    """The session that hooks run for: one of the user's, or an agent's with its role and its name.
 
-    `warn` tells every time, `warn_once` the same line once; `redact` takes the session's secrets out of encoded JSON.
+    `env` is what commands get, `parent` the id of the user's session that an agent belongs to.
     """
 
-    settings: Callable[[], TurnSettings]
-    transcript: Callable[[], Path | None]
-    warn: Callable[[str], None]
-    warn_once: Callable[[str], None]
-    note: Callable[[ResponseItem], None]
-    redact: Callable[[bytes], bytes]
-
-
-class HookRunner:
-    """Runs hooks for whoever knows the moment. `halted` is why a hook has ended all work of the running turn.
-
-    The user is told, once, of hooks that are waited for longer than `slow_seconds`.
-    """
-
-    def __init__(
-        self, found: FoundHooks, engine: HookEngine, context: HookContext, *, slow_seconds: float = SLOW_SECONDS
-    ) -> None:
-        self._slow_seconds = slow_seconds
-        self.found = found
-        self.engine = engine
-        self.context = context
-        self.halted: str | None = None
-        self._turn_id = ""
-        self._services: HookServices | None = None
-        self._background: set[asyncio.Task[None]] = set()
-        self._sandbox = hook_sandbox(context.loaded, home=context.home, env=context.env)
+    request: SessionRequest
+    env: Mapping[str, str]
+    thread_id: str
+    agent_type: str | None = None
+    agent_name: str = ""
+    parent: str = ""
 
     @property
-    def services(self) -> HookServices:
-        assert self._services is not None  # attached when the session is made
-        return self._services
+    def source(self) -> str:
+        """How the session began."""
+        request = self.request
+        return "fork" if request.forks else "resume" if request.resume else "clear" if request.follows else "startup"
 
-    def transcript(self) -> Path | None:
+    @property
+    def agent(self) -> dict[str, str]:
+        """An agent's session and role, as its hooks get them; empty for the user's own session."""
+        return {} if self.agent_type is None else {"agent_id": self.thread_id, "agent_type": self.agent_type}
+
+    @property
+    def teammate(self) -> dict[str, str]:
+        """An agent and its session in Claude Code's words; empty for the user's own session."""
+        return {"teammate_name": self.agent_name, "team_name": self.parent} if self.parent else {}
+
+
+class HookDispatcher:
+    """Runs the hooks of one session. `halted` is why a hook has ended all work of the running turn.
+
+    `session` is set before the first hook runs. Hooks that are waited for longer than `slow_seconds` are named to the
+    user once.
+    """
+
+    session: HookSession
+
+    def __init__(self, engine: HookEngine, context: HookContext, *, slow_seconds: float = SLOW_SECONDS) -> None:
+        request = context.request
+        self.engine: Final = engine
+        self.context: Final = context
+        self.halted: str | None = None
+        self._slow_seconds = slow_seconds
+        self._turn_id = ""
+        self._sandbox = ProgramSandbox(request.loaded, home=request.home, env=context.env)
+        self._background: set[asyncio.Task[None]] = set()
+        self._limit: asyncio.Timeout | None = None
+        self._was_stopped = False
+
+    @property
+    def transcript_path(self) -> str | None:
         """The session's file; None where none is written."""
-        return self.services.transcript()
+        path = self.session.transcript.path
+        return None if path is None else str(path)
 
-    def attach(self, services: HookServices) -> None:
-        """Let hooks reach the session."""
-        self._services = services
+    def warn(self, message: str) -> None:
+        """Warn the user; the work goes on."""
+        self.session.listeners.warn(message)
 
     def begin_turn(self, turn_id: str) -> None:
-        """Another turn: what ended the one before is over."""
+        """Another turn begins: what ended the one before is over."""
         self._turn_id = turn_id
         self.halted = None
 
-    async def fire(self, event: str, fields: Mapping[str, Any], *, turn: bool = True) -> HookVerdict:
-        """Run the hooks of a moment; `turn` says that it is one of a turn."""
-        return await self._run(due_at(self.engine, event, fields), turn=turn)
+    async def fire(self, event: str, fields: Mapping[str, Any]) -> HookVerdict:
+        """Run the hooks of an event."""
+        return await self._run(event, self.engine.due_at(event, fields))
 
     async def fire_about(
         self, event: str, hook_calls: Sequence[HookToolCall], fields: Mapping[str, Any]
     ) -> HookVerdict:
-        """Run the hooks of a moment of a tool call, each for what it is meant for."""
-        return await self._run(due_about(self.engine, event, hook_calls, fields), turn=True)
+        """Run the hooks of an event of a tool call."""
+        return await self._run(event, self.engine.due_about(event, hook_calls, fields))
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Let something go on beside the turn; `finish` waits for it."""
+    def fire_beside(self, event: str, fields: Mapping[str, Any]) -> None:
+        """Run the hooks of an event beside the turn."""
+
+        async def fire() -> None:
+            self.add_contexts(await self.fire(event, fields))
+
+        if self.engine.has(event):
+            self._start(fire())
+
+    def add_contexts(self, verdict: HookVerdict) -> None:
+        """Put what hooks add to the context into the next request."""
+        for text in verdict.contexts:
+            self.session.pending.add(hook_context(text))
+
+    def stop_waiting(self) -> None:
+        """Let a session that is closing wait no longer; does nothing when it is not closing."""
+        if self._limit is not None and not self._limit.expired():
+            self._was_stopped = True
+            self._limit.reschedule(0.0)
+
+    async def close(self, reason: str | None) -> None:
+        """Run the SessionEnd hooks, if there is a `reason`, and wait for those in the background."""
+        if reason is not None and not await self._in_time(self.fire(_LAST, {"reason": reason})):
+            timed_out = f"did not end within {ENDING_SECONDS:g} s and were killed"
+            self.warn(f"SessionEnd hooks {'were stopped' if self._was_stopped else timed_out}")
+        in_time = not self._was_stopped and await self._in_time(self.finish())
+        if not in_time and self._background:
+            for task in self._background:
+                task.cancel()
+            await self.finish()
+            self.warn("hooks that nobody waited for had not ended with the session and were stopped")
+
+    async def finish(self) -> None:
+        """Wait for all that runs beside the turn."""
+        while self._background:
+            await asyncio.wait(self._background)
+
+    async def _in_time(self, work: Awaitable[object]) -> bool:
+        try:
+            async with asyncio.timeout(ENDING_SECONDS) as self._limit:
+                await work
+        except TimeoutError:
+            return False
+        finally:
+            self._limit = None
+        return True
+
+    async def _run(self, event: str, due: Sequence[Due]) -> HookVerdict:
+        if not due:
+            return HookVerdict()
+        if background := [item for item in due if item.hook.background]:
+            self._start(self._run_in_background(event, background))
+        now = [item for item in due if not item.hook.background]
+        slow = asyncio.get_running_loop().call_later(self._slow_seconds, self._warn_slow, [item.hook for item in now])
+        try:
+            verdict = await self._answer(event, now)
+        finally:
+            slow.cancel()
+        self._report(event, verdict)
+        return verdict
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def finish(self) -> None:
-        """Wait for all that goes on beside the turn."""
-        while self._background:
-            await asyncio.wait(self._background)
+    async def _run_in_background(self, event: str, due: Sequence[Due]) -> None:
+        verdict = await self._answer(event, due)
+        self._report(event, verdict.replace(stop=None))
+        self.add_contexts(verdict)
 
-    async def stop(self) -> bool:
-        """Stop what goes on beside the turn, and say whether anything did."""
-        going_on = tuple(self._background)
-        for task in going_on:
-            task.cancel()
-        await self.finish()
-        return bool(going_on)
-
-    async def _run(self, due: Sequence[Due], *, turn: bool) -> HookVerdict:
-        if not due:
-            return HookVerdict()
-        shared, execution = self._shared(turn=turn), self._execution()
-        if background := [item for item in due if item.hook.background]:
-            self.start(self._run_in_background(background, shared, execution))
-        now = [item for item in due if not item.hook.background]
-        slow = asyncio.get_running_loop().call_later(self._slow_seconds, self._warn_slow, [item.hook for item in now])
-        try:
-            verdict = self._without_secrets(await self.engine.run(now, shared, execution))
-        finally:
-            slow.cancel()
-        self._report(due[0].hook.event, verdict)
-        return verdict
-
-    async def _run_in_background(self, due: Sequence[Due], shared: Mapping[str, Any], execution: HookExecution) -> None:
-        """Run hooks nobody waits for; their verdict decides nothing."""
-        verdict = self._without_secrets(await self.engine.run(due, shared, execution))
-        self._report(due[0].hook.event, verdict.replace(stop=None))
-        for text in verdict.contexts:
-            self.services.note(hook_context(text))
-
-    def _without_secrets(self, verdict: HookVerdict) -> HookVerdict:
-        """What may go to the model: as in a tool's output, nothing in it is a secret of the session."""
+    async def _answer(self, event: str, due: Sequence[Due]) -> HookVerdict:
+        """What hooks say, without the secrets of the session."""
+        verdict = await self.engine.run(due, self._shared(event), self._execution())
         if not (verdict.reason or verdict.contexts or verdict.stop):
             return verdict
         texts = encode_json([verdict.reason, verdict.contexts, verdict.stop])
-        reason, contexts, stop = decode_json(self.services.redact(texts))
+        reason, contexts, stop = decode_json(self.session.secrets.redact_bytes(texts))
         return verdict.replace(reason=reason, contexts=tuple(contexts), stop=stop)
 
     def _warn_slow(self, hooks: Sequence[Hook]) -> None:
-        labels = list(dict.fromkeys(f"`{hook.label}`" for hook in hooks if hook.event != _AFTER_ALL))
+        labels = list(dict.fromkeys(f"`{hook.label}`" for hook in hooks if hook.event != _LAST))
         if labels:
             shown = ", ".join([*labels[:_MAX_NAMED], *(["…"] if len(labels) > _MAX_NAMED else [])])
             limit = max(hook.timeout for hook in hooks)
-            self.services.warn_once(f"still waiting for {hooks[0].event} hooks, for {limit:g} s at most: {shown}")
+            self.session.listeners.warn_once(
+                f"still waiting for {hooks[0].event} hooks, for {limit:g} s at most: {shown}"
+            )
 
     def _report(self, event: str, verdict: HookVerdict) -> None:
         for message in verdict.messages:
-            self.services.warn(message)
+            self.warn(message)
         for warning in verdict.warnings:
-            self.services.warn_once(warning)
-        if verdict.stop is not None and self.halted is None and event != _AFTER_ALL:
+            self.session.listeners.warn_once(warning)
+        if verdict.stop is not None and self.halted is None and event != _LAST:
             self.halted = verdict.stop
-            # Of the others the turn itself tells, which has not begun.
             if event not in _BEFORE_A_TURN:
-                self.services.warn(f"a {event} hook ends the turn: {verdict.stop}")
+                self.warn(f"a {event} hook ends the turn: {verdict.stop}")
 
     def _execution(self) -> HookExecution:
-        settings = self.services.settings().in_force()
-        policy, cwd, project = settings.sandbox_policy, settings.cwd, self.found.project
-        sandbox = self._sandbox(policy, cwd)
+        settings = self.session.settings.now.in_force()
         return HookExecution(
-            cwd=cwd,
-            project=project,
+            project=self.engine.found.project,
+            cwd=settings.cwd,
             env=self.context.env,
-            confine=sandbox.confine,
-            may_write=sandbox.may_write,
-            programs=program_finder(self.context.env, cwd, (project, *extra_roots(policy))),
+            policy=settings.sandbox_policy,
+            sandbox=self._sandbox,
         )
 
-    def _shared(self, *, turn: bool) -> dict[str, Any]:
+    def _shared(self, event: str) -> dict[str, Any]:
         """The fields every hook gets."""
-        context, settings, transcript = self.context, self.services.settings(), self.services.transcript()
+        context, settings = self.context, self.session.settings.now
         shared: dict[str, Any] = {
             "session_id": context.parent or context.thread_id,
-            "transcript_path": None if transcript is None else str(transcript),
+            "transcript_path": self.transcript_path,
             "cwd": str(settings.cwd),
-            "permission_mode": permission_mode(settings),
+            "permission_mode": _permission_mode(settings),
             "model": settings.model.model,
         }
-        if turn and self._turn_id:
+        if self._turn_id and event not in _OUTSIDE_TURNS:
             shared["turn_id"] = self._turn_id
         return shared | context.agent
 
 
-def due_at(engine: HookEngine, event: str, fields: Mapping[str, Any]) -> list[Due]:
-    """The hooks of a moment, by the subject that its fields have."""
-    subject = str(fields.get(MOMENTS[event].subject, ""))
-    return [Due(hook, fields) for hook in engine.hooks_for(event, subject)]
-
-
-def due_about(
-    engine: HookEngine, event: str, hook_calls: Sequence[HookToolCall], fields: Mapping[str, Any]
-) -> list[Due]:
-    """The hooks of a moment of a tool call, each with the names and inputs it is meant for."""
-    return [
-        Due(hook, {"tool_name": name, "tool_input": tool_input, **fields})
-        for hook in engine.hooks_of(event)
-        for hook_call in hook_calls
-        for name, tool_input in hook_call.inputs_for(hook.matcher.fits, prefer_alias=hook.origin.for_claude)
-        if hook.condition.holds(hook_call.names, tool_input)
-    ]
-
-
-def permission_mode(settings: TurnSettings) -> str:
-    """The policies of a turn in the words other tools have for them."""
+def _permission_mode(settings: TurnSettings) -> str:
+    """The policies of a turn in Claude Code's words."""
     if settings.plan:
         return "plan"
-    outside = isinstance(settings.sandbox_policy, DangerFullAccess)
     if settings.approval == "never":
-        return "bypassPermissions" if outside else "dontAsk"
+        return "bypassPermissions" if isinstance(settings.sandbox_policy, DangerFullAccess) else "dontAsk"
     return "default"
+
+
+class HookSignals:
+    """A listener that runs the hooks which only take note: a skill is used, or the session waits for the user."""
+
+    def __init__(self, dispatcher: HookDispatcher, *, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._dispatcher = dispatcher
+        self._idle_seconds = idle_seconds
+        self._timer: asyncio.TimerHandle | None = None
+
+    def note_event(self, event: events.Event) -> None:
+        """Run the hooks of an event beside whatever goes on."""
+        match event:
+            case events.SkillUsed(name, scope, path, use):
+                fields = {"skill_name": name, "skill_scope": scope, "skill_path": str(path), "kind": use}
+                self._dispatcher.fire_beside("SkillUse", fields)
+            case events.QuestionRaised(question):
+                self._notify(*_notification_of(question))
+            case events.TurnStarted():
+                self.stop()
+            case events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():
+                self.stop()
+                if self._dispatcher.engine.has("Notification") and self._dispatcher.context.agent_type is None:
+                    loop = asyncio.get_running_loop()
+                    message = "codex-py waits for your input"
+                    self._timer = loop.call_later(self._idle_seconds, self._notify, "idle_prompt", message)
+            case _:
+                pass
+
+    def stop(self) -> None:
+        """The user is not waited for any longer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _notify(self, notification_type: str, message: str) -> None:
+        fields = {"notification_type": notification_type, "message": message, "title": "codex-py"}
+        self._dispatcher.fire_beside("Notification", fields)
+
+
+def _notification_of(question: Question) -> tuple[str, str]:
+    """The notification type of a question, and the message."""
+    match question:
+        case ApprovalQuestion(command=command):
+            return "permission_prompt", f"codex-py needs your permission: {first_words(command, _MAX_SHOWN)}"
+        case PermissionsQuestion():
+            return "permission_prompt", "codex-py needs your permission for more than the sandbox allows"
+        case McpInstallQuestion():
+            return "permission_prompt", "codex-py has a question"
+        case _:
+            return "elicitation_dialog", "codex-py has a question"

@@ -4,41 +4,64 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple
 
+from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.errors import CodexError
 from codex_py.hooks.answer import HookAnswer, HookVerdict, closed, combined, read_answer
 from codex_py.hooks.command import Ran, Start, run_to_end
 from codex_py.hooks.schema import MOMENTS, Hook
+from codex_py.hooks.sources import FoundHooks
 from codex_py.paths import make_private_dir
-from codex_py.programs import ProgramFinder
+from codex_py.programs import ProgramFinder, program_finder
 from codex_py.protocol.encoding import encode_json
-from codex_py.protocol.policy import MAX_STARTS
+from codex_py.protocol.policy import MAX_STARTS, SandboxPolicy, extra_roots
 from codex_py.protocol.value import Value
+from codex_py.tools.hook_calls import HookToolCall
 
 _MAX_AT_ONCE: Final = 16
 _PLACEHOLDER: Final = re.compile(r"\$\{(\w+)\}")
-
-
-# Puts the start of a project's hook into the sandbox of the session; raises `CodexError` where that cannot be.
-Confine: TypeAlias = Callable[[Start], Start]
-
+_OUTSIDE: Final = "`codex-py hooks trust --outside` lets one run without a sandbox"
 
 class HookExecution(Value):
-    """Where hooks run: the directory, the project it belongs to, the variables they get, and what holds a project's.
+    """Where hooks run and with which variables. `policy` and `sandbox` hold the hooks of a `project`."""
 
-    `programs` finds what may run outside the sandbox, and `may_write` says which real paths commands may write.
-    """
-
-    cwd: Path
     project: Path
+    cwd: Path
     env: Mapping[str, str]
-    confine: Confine
-    may_write: Callable[[Path], bool]
-    programs: ProgramFinder
+    policy: SandboxPolicy
+    sandbox: ProgramSandbox
+
+    def may_write(self, path: Path) -> bool:
+        """Whether commands of the session may write a real path."""
+        return self.sandbox.may_write(path, policy=self.policy, cwd=self.cwd)
+
+    def programs(self) -> ProgramFinder:
+        """Finds the programs that may run outside the sandbox."""
+        return program_finder(self.env, self.cwd, (self.project, *extra_roots(self.policy)))
+
+    def unconfined(self, start: Start) -> Start:
+        """The start of a hook outside the sandbox. It finds no program that commands may write."""
+        return start._replace(env={**start.env, "PATH": self.programs().trusted_path()})
+
+    def confined(self, start: Start) -> Start:
+        """The start of a hook inside the sandbox. Raises `CodexError` where that cannot be."""
+        try:
+            wrapped = self.sandbox.wrap(start.argv, policy=self.policy, cwd=self.cwd, workdir=start.cwd)
+        except CodexError as error:
+            raise CodexError(f"is not run: {error}; {_OUTSIDE}") from error
+        return Start(
+            wrapped.argv,
+            start.cwd,
+            {**start.env, **wrapped.env},
+            wrapped.fds,
+            wrapped.release,
+            wrapped.cleanup,
+            wrapped.has_begun,
+        )
 
 
 class Due(NamedTuple):
@@ -57,38 +80,26 @@ class Tried(NamedTuple):
     answer: HookAnswer
 
 
-class HookTrust(Protocol):
-    """What the user has agreed to of a project's hooks, looked up at each start of one."""
-
-    def refusal(self, hook: Hook, cwd: Path) -> str | None:
-        """Why a hook must not run in a directory now, None when it may."""
-        ...
-
-    def outside(self, hook: Hook, start: Start, project: Path, may_write: Callable[[Path], bool]) -> Start | None:
-        """The start of a hook that the user lets run outside the sandbox, with its scripts as they were agreed to.
-
-        None when this one does not. `may_write` says whether commands may write a path. Raises `CodexError`.
-        """
-        ...
-
-
 class HookEngine:
-    """`trust` is asked about a project's hook each time."""
+    """The hooks of a place by their events, and running them."""
 
-    def __init__(self, hooks: Sequence[Hook], trust: HookTrust) -> None:
+    found: FoundHooks
+
+    def __init__(self, found: FoundHooks) -> None:
         self._by_event: dict[str, list[Hook]] = {}
-        self.use(hooks, trust)
+        self.use(found)
 
-    def use(self, hooks: Sequence[Hook], trust: HookTrust) -> None:
+    def use(self, found: FoundHooks) -> None:
         """Run these from now on, in place of those before."""
-        self._trust = trust
+        self.found = found
         self._by_event.clear()
-        for hook in hooks:
+        for hook in found.hooks:
             self._by_event.setdefault(hook.event, []).append(hook)
 
-    def has(self, *events: str) -> bool:
-        """Whether any hook is configured for one of these moments."""
-        return any(event in self._by_event for event in events)
+    def has(self, event: str, names: Iterable[str] | None = None) -> bool:
+        """Whether there are hooks for an event, with `names` for one of these tools."""
+        hooks = self.hooks_of(event)
+        return bool(hooks) if names is None else any(hook.matcher.fits(name) for name in names for hook in hooks)
 
     def hooks_of(self, event: str) -> Sequence[Hook]:
         """Its hooks in the order they are configured."""
@@ -99,9 +110,24 @@ class HookEngine:
         by_subject = bool(MOMENTS[event].subject)
         return [hook for hook in self.hooks_of(event) if not by_subject or hook.matcher.fits(subject)]
 
+    def due_at(self, event: str, fields: Mapping[str, Any]) -> list[Due]:
+        """The hooks that are to run at an event, by the subject that its fields name."""
+        subject = str(fields.get(MOMENTS[event].subject, ""))
+        return [Due(hook, fields) for hook in self.hooks_for(event, subject)]
+
+    def due_about(self, event: str, hook_calls: Sequence[HookToolCall], fields: Mapping[str, Any]) -> list[Due]:
+        """The hooks that are to run at an event of a tool call, each with the names and inputs it is written for."""
+        return [
+            Due(hook, {"tool_name": name, "tool_input": tool_input, **fields})
+            for hook in self.hooks_of(event)
+            for hook_call in hook_calls
+            for name, tool_input in hook_call.inputs_for(hook.matcher.fits, prefer_alias=hook.origin.for_claude)
+            if hook.condition.holds(hook_call.names, tool_input)
+        ]
+
     def refusal(self, hook: Hook, cwd: Path) -> str | None:
         """Why a hook must not run in a directory now, None when it may."""
-        return self._trust.refusal(hook, cwd) if hook.origin.layer == "project" else None
+        return self.found.refusal(hook, cwd) if hook.origin.layer == "project" else None
 
     async def run(self, due: Sequence[Due], shared: Mapping[str, Any], execution: HookExecution) -> HookVerdict:
         """Run hooks side by side, the same command with the same input once; what they say together.
@@ -139,15 +165,14 @@ class HookEngine:
         if hook.origin.data is not None:
             with suppress(OSError):
                 make_private_dir(hook.origin.data)
-        own = build_hook_env(hook, execution)
-        env = {**execution.env, **own}
-        start = Start(_argv(hook, execution, own), execution.cwd, env)
+        own = _hook_env(hook, execution.project)
+        start = Start(_argv(hook, execution, own), execution.cwd, {**execution.env, **own})
         if hook.origin.layer != "project":
             if hook.origin.layer == "plugin":
-                refusal = await asyncio.to_thread(self._trust.refusal, hook, execution.cwd)
+                refusal = await asyncio.to_thread(self.found.refusal, hook, execution.cwd)
                 if refusal is not None:
                     return Ran(None, trouble=refusal)
-            return await run_to_end(_outside(start, execution), payload, seconds=hook.timeout)
+            return await run_to_end(execution.unconfined(start), payload, seconds=hook.timeout)
         ran = Ran(None)
         for _ in range(MAX_STARTS):
             try:
@@ -161,12 +186,12 @@ class HookEngine:
 
     def _confined(self, hook: Hook, start: Start, execution: HookExecution) -> Start:
         """The start of a project's hook as the user has agreed to it. Raises `CodexError`."""
-        outside = self._trust.outside(hook, start, execution.project, execution.may_write)
+        outside = self.found.outside(hook, start, execution.project, execution.may_write)
         if outside is not None:
-            return _outside(outside, execution)
-        confined = execution.confine(start)
+            return execution.unconfined(outside)
+        confined = execution.confined(start)
         # Last of all: what is compared here is what is started next.
-        refusal = self._trust.refusal(hook, execution.cwd)
+        refusal = self.found.refusal(hook, execution.cwd)
         if refusal is not None:
             confined.release()
             confined.cleanup()
@@ -174,10 +199,9 @@ class HookEngine:
         return confined
 
 
-def build_hook_env(hook: Hook, execution: HookExecution) -> dict[str, str]:
-    """What a hook's command has beside the variables of all commands, under the names that other tools give them."""
-    project = str(execution.project)
-    env = {"CLAUDE_PROJECT_DIR": project, "CODEX_PROJECT_DIR": project, "CODEX_HOOK_EVENT": hook.event}
+def _hook_env(hook: Hook, project: Path) -> dict[str, str]:
+    """The variables of a hook's command beside those of all commands, under the names that other tools use."""
+    env = {"CLAUDE_PROJECT_DIR": str(project), "CODEX_PROJECT_DIR": str(project), "CODEX_HOOK_EVENT": hook.event}
     if hook.origin.layer == "plugin" and hook.origin.root is not None:
         root = str(hook.origin.root)
         env |= {"CLAUDE_PLUGIN_ROOT": root, "CODEX_PLUGIN_ROOT": root, "PLUGIN_ROOT": root}
@@ -188,15 +212,10 @@ def build_hook_env(hook: Hook, execution: HookExecution) -> dict[str, str]:
     return env
 
 
-def _outside(start: Start, execution: HookExecution) -> Start:
-    """The start of a hook that no sandbox holds: it finds no program that commands may write."""
-    return start._replace(env={**start.env, "PATH": execution.programs.trusted_path()})
-
-
 def _argv(hook: Hook, execution: HookExecution, own: Mapping[str, str]) -> tuple[str, ...]:
     if not isinstance(hook.command, str):
         # No shell puts the variables in.
         return tuple(_PLACEHOLDER.sub(lambda found: own.get(found[1], found[0]), word) for word in hook.command)
     # Many are written for bash and do not say so.
-    shell = execution.programs.find("bash") or "/bin/sh"
+    shell = execution.programs().find("bash") or "/bin/sh"
     return (shell, "-c", hook.command)

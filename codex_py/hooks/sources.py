@@ -1,12 +1,11 @@
 """The hooks of every layer: managed, the user's, those of a project the user trusts, and those of plugins.
-
-Imported when there is any; whether there is, `core.hook_slot` tells.
 """
 
 from __future__ import annotations
 
 from codex_py.config.files import read_text
 from codex_py.config.files import weak_permissions
+from codex_py.config.hook_files import HOOKS_FILE
 from codex_py.config.layers import parse_toml
 from codex_py.config.load import LoadedConfig
 from codex_py.config.project import MAX_PROJECT_FILE_BYTES
@@ -48,7 +47,6 @@ from typing import cast
 import os
 
 
-HOOKS_FILE: Final = "hooks.json"
 _PLUGIN_DATA: Final = "plugins/data"
 _MANIFESTS: Final = (".claude-plugin/plugin.json", ".codex-plugin/plugin.json")
 _MANAGED: Final = ("managed", "system")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codex_py.context.host_messages import hook_context
 from codex_py.context.host_messages import with_feedback
-from codex_py.hooks.dispatcher import HookRunner
+from codex_py.hooks.dispatcher import HookDispatcher
 from codex_py.errors import ToolError
 from codex_py.hooks.answer import HookVerdict
 from codex_py.protocol import events
@@ -52,8 +52,8 @@ _NO_YES: Final = f"declined by default: {_NOBODY}, and no hook has said yes"
 class HookedCalls:
     """The calls of one session."""
 
-    def __init__(self, runner: HookRunner) -> None:
-        self._runner = runner
+    def __init__(self, dispatcher: HookDispatcher) -> None:
+        self._dispatcher = dispatcher
         # What was typed into a running command since the last end of a line, by its session.
         self._typed: dict[int, str] = {}
         self._done_steps: set[str] = set()
@@ -62,14 +62,13 @@ class HookedCalls:
         """Run a call the way hooks want it; one that they refuse has an output that says why."""
         hook_calls = self._hook_calls(call, context)
         before = await self._before(call, hook_calls, context)
-        for text in before.contexts:
-            self._runner.services.note(hook_context(text))
+        self._dispatcher.add_contexts(before)
         if before.permission == "deny" or before.stop is not None:
             return self._refuse(call, hook_calls, before, context)
         if before.updated:
             changed = rewritten(call, before.updated)
             if changed is call:
-                self._runner.services.warn(
+                self._dispatcher.warn(
                     f"what a PreToolUse hook changes is no part of `{call.name}`: it runs as it is"
                 )
             call, hook_calls = changed, self._hook_calls(changed, context)
@@ -93,7 +92,7 @@ class HookedCalls:
     async def _before(self, call: ToolCall, hook_calls: Sequence[HookToolCall], context: ToolContext) -> HookVerdict:
         """What hooks say to a call, and to each script that its command hands to another shell."""
         fields = {"tool_use_id": call.call_id}
-        verdict = await self._runner.fire_about("PreToolUse", hook_calls, fields)
+        verdict = await self._dispatcher.fire_about("PreToolUse", hook_calls, fields)
         command = hook_calls[0]
         if verdict.permission == "deny" or not command.is_command or not self._judges(command):
             return verdict
@@ -103,13 +102,13 @@ class HookedCalls:
         inner = [command.replace(tool_input={**command.tool_input, "command": script}) for script in scripts if script]
         if not inner:
             return verdict
-        within = await self._runner.fire_about("PreToolUse", inner, fields)
+        within = await self._dispatcher.fire_about("PreToolUse", inner, fields)
         if within.permission in ("deny", "ask") or within.stop is not None:
             return within.replace(contexts=verdict.contexts)
         return verdict
 
     def _judges(self, hook_call: HookToolCall) -> bool:
-        hooks = self._runner.engine.hooks_of("PreToolUse")
+        hooks = self._dispatcher.engine.hooks_of("PreToolUse")
         return any(hook.matcher.fits(name) for hook in hooks for name in hook_call.names)
 
     def _refuse(
@@ -117,7 +116,7 @@ class HookedCalls:
     ) -> ToolOutput:
         first, reason = hook_calls[0], verdict.stop if verdict.permission != "deny" else verdict.reason
         shown = first_words(_description(first), _SHOWN)
-        self._runner.services.warn(f"a PreToolUse hook blocked `{shown}`: {reason or _NO_REASON}")
+        self._dispatcher.warn(f"a PreToolUse hook blocked `{shown}`: {reason or _NO_REASON}")
         message = f"blocked by a PreToolUse hook: {reason or _NO_REASON}"
         return _declined(call, hook_calls, message, context)
 
@@ -137,20 +136,20 @@ class HookedCalls:
 
     def _ask(self, call: ToolCall, hook_calls: Sequence[HookToolCall], context: ToolContext) -> _AskUser | None:
         """The way to the user, who is asked only what hooks do not answer in their place."""
-        hooks = self._runner.engine.hooks_of("PermissionRequest")
+        hooks = self._dispatcher.engine.hooks_of("PermissionRequest")
         if not any(hook.matcher.fits(name) for hook in hooks for hook_call in hook_calls for name in hook_call.names):
             return context.ask
 
         async def ask(question: Question) -> str | None:
             if isinstance(question, ApprovalQuestion | PermissionsQuestion):
-                verdict = await self._runner.fire_about("PermissionRequest", hook_calls, {"tool_use_id": call.call_id})
+                verdict = await self._dispatcher.fire_about("PermissionRequest", hook_calls, {"tool_use_id": call.call_id})
                 is_approval = isinstance(question, ApprovalQuestion)
                 if verdict.permission == "allow":
                     return "once" if is_approval else "yes"
                 if verdict.permission == "deny":
                     reason = verdict.reason or _NO_REASON
                     refusal = f"declined by a PermissionRequest hook: {reason}"
-                    self._runner.services.warn(f"a PermissionRequest hook said no: {reason}")
+                    self._dispatcher.warn(f"a PermissionRequest hook said no: {reason}")
                     return ApprovalReply(refusal=refusal).written() if is_approval else None
             if context.ask is not None:
                 return await context.ask(question)
@@ -160,18 +159,18 @@ class HookedCalls:
 
     async def _unfinished(self, call: ToolCall) -> str | None:
         """Why hooks do not let the model mark a step of its plan as done; None when it may."""
-        if call.name != "update_plan" or call.namespace or not self._runner.engine.has("TaskCompleted"):
+        if call.name != "update_plan" or call.namespace or not self._dispatcher.engine.has("TaskCompleted"):
             return None
         steps = [as_object(step) for step in as_list(arguments_of(call).get("plan"))]
         done = [str(step.get("step")) for step in steps if step.get("status") == "completed"]
         for step in done:
             if step in self._done_steps:
                 continue
-            fields = {"task_id": step, "task_subject": step, "task_description": step, **self._runner.context.teammate}
-            verdict = await self._runner.fire("TaskCompleted", fields)
+            fields = {"task_id": step, "task_subject": step, "task_description": step, **self._dispatcher.context.teammate}
+            verdict = await self._dispatcher.fire("TaskCompleted", fields)
             if verdict.blocks:
                 shown = first_words(step, _SHOWN)
-                self._runner.services.warn(f"a TaskCompleted hook does not count `{shown}` as done: {verdict.reason}")
+                self._dispatcher.warn(f"a TaskCompleted hook does not count `{shown}` as done: {verdict.reason}")
                 return f"the plan is not changed: a hook does not count `{step}` as done: {verdict.reason}"
         self._done_steps = set(done)
         return None
@@ -181,18 +180,17 @@ class HookedCalls:
     ) -> ToolOutput:
         failed = not output.ok or watch.exit_code not in (None, 0)
         event = "PostToolUseFailure" if failed else "PostToolUse"
-        if not self._runner.engine.has(event):
+        if not self._dispatcher.engine.has(event):
             return output
         fields: dict[str, Any] = {"tool_response": watch.response(hook_calls[0], output), "tool_use_id": call.call_id}
         if failed:
             fields |= {"error": watch.error(output), "is_interrupt": False}
-        shown = as_object(decode_json(self._runner.services.redact(encode_json(fields))))
-        verdict = await self._runner.fire_about(event, hook_calls, shown)
-        for text in verdict.contexts:
-            self._runner.services.note(hook_context(text))
+        shown = as_object(decode_json(self._dispatcher.session.secrets.redact_bytes(encode_json(fields))))
+        verdict = await self._dispatcher.fire_about(event, hook_calls, shown)
+        self._dispatcher.add_contexts(verdict)
         if not verdict.blocks:
             return output
-        self._runner.services.warn(f"a {event} hook has told the model: {verdict.reason}")
+        self._dispatcher.warn(f"a {event} hook has told the model: {verdict.reason}")
         if output.parts:
             part = {"type": "input_text", "text": with_feedback("", verdict.reason).strip()}
             return output.replace(parts=(*output.parts, part))

@@ -68,6 +68,26 @@ class LiveProcess(Value):
     agent: str = ""
 
 
+class ListedHook(Value):
+    """One hook: its event, its command, and where it is written.
+
+    `runs` says whether it does. `asks` says that it needs the user's agreement, `changed` that the user agreed to it
+    before it, or a file it names, changed. `outside` says that no sandbox holds it.
+    """
+
+    event: str
+    matcher: str
+    command: str
+    source: str
+    where: str
+    seconds: float
+    runs: bool
+    asks: bool
+    changed: bool = False
+    fail_closed: bool = False
+    outside: bool = False
+
+
 class FactSection(NamedTuple):
     """A part of a page: a heading, and rows of a name and what is said of it."""
 

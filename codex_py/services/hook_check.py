@@ -8,17 +8,15 @@ from typing import Any, Final, NamedTuple
 
 from codex_py.config.load import LoadedConfig
 from codex_py.core.command_env import environment_rules
-from codex_py.hooks.dispatcher import due_about, due_at, hook_sandbox
 from codex_py.hooks.sources import FoundHooks
 from codex_py.core.sandbox_policy import choose_policy
+from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.hooks.answer import HookVerdict, combined
 from codex_py.hooks.engine import HookEngine, HookExecution, Tried
 from codex_py.hooks.schema import MOMENTS
 from codex_py.process.env import tool_environment
-from codex_py.programs import program_finder
 from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.items import ToolCall
-from codex_py.protocol.policy import extra_roots
 from codex_py.tools.hook_calls import HookToolCall, hook_calls_of
 
 _SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -79,7 +77,7 @@ async def try_hooks(
 ) -> HookCheck:
     """Run the hooks of a moment as a session would."""
     home, cwd, env = context
-    engine = HookEngine(found.hooks, found)
+    engine = HookEngine(found)
     if MOMENTS[event].subject == "tool_name":
         fails = event == "PostToolUseFailure"
         about: dict[str, Any] = {"tool_use_id": "test"}
@@ -88,9 +86,9 @@ async def try_hooks(
             about |= {"tool_response": outcome}
         if fails:
             about |= {"error": "Exit code 1\n", "is_interrupt": False}
-        due = due_about(engine, event, _hook_calls(sample, cwd), {**about, **sample.fields})
+        due = engine.due_about(event, _hook_calls(sample, cwd), {**about, **sample.fields})
     else:
-        due = due_at(engine, event, {**_SAMPLES[event], **sample.fields})
+        due = engine.due_at(event, {**_SAMPLES[event], **sample.fields})
     shared = {
         "session_id": "test",
         "transcript_path": None,
@@ -98,15 +96,12 @@ async def try_hooks(
         "permission_mode": "default",
         "model": loaded.config.model or "",
     }
-    policy, hook_env = choose_policy(loaded), _environment(loaded, env)
-    sandbox = hook_sandbox(loaded, home=home, env=env)(policy, cwd)
     execution = HookExecution(
-        cwd=cwd,
         project=found.project,
-        env=hook_env,
-        confine=sandbox.confine,
-        may_write=sandbox.may_write,
-        programs=program_finder(hook_env, cwd, (found.project, *extra_roots(policy))),
+        cwd=cwd,
+        env=_environment(loaded, env),
+        policy=choose_policy(loaded),
+        sandbox=ProgramSandbox(loaded, home=home, env=env),
     )
     tried = await engine.try_all(due, shared, execution)
     verdict = combined([(attempt.hook, attempt.answer) for attempt in tried])

@@ -233,7 +233,6 @@ async def test_the_projects_hooks_run_after_a_yes_in_the_session(place: Place) -
     with FakeResponses([call("c1", "exec_command", {"cmd": "true"})], [say("done")]) as model:
         async with watched_session(place, model) as watched:
             hooks = watched.session.hooks
-            assert hooks is not None
             assert [(one.event, one.source, one.runs) for one in hooks.listed()] == [
                 ("PostToolUse", "user", True),
                 ("PreToolUse", "project", False),
@@ -257,7 +256,6 @@ async def test_a_hook_that_runs_outside_the_sandbox_is_shown_as_such(place: Plac
     with FakeResponses() as model:
         async with watched_session(place, model) as watched:
             hooks = watched.session.hooks
-            assert hooks is not None
             assert [one.outside for one in hooks.listed()] == [True, False]
             seen = (
                 "see: outside the sandbox · at most",

@@ -9,7 +9,7 @@ import pytest
 
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.hooks.sources import FoundHooks, find_hooks
-from codex_py.config.hook_files import has_hooks
+from codex_py.config.hook_files import may_have_hooks
 from codex_py.errors import UserError
 from tests.support.home import Place
 
@@ -22,7 +22,7 @@ def load(place: Place, system: Path) -> LoadedConfig:
 
 def found(place: Place, system: Path) -> FoundHooks:
     loaded = load(place, system)
-    assert has_hooks(loaded, home=place.codex_home, cwd=place.repo)
+    assert may_have_hooks(loaded, home=place.codex_home, cwd=place.repo)
     return find_hooks(loaded, home=place.codex_home, cwd=place.repo)
 
 
@@ -91,7 +91,7 @@ def test_an_administrator_can_be_the_only_one(place: Place, system: Path) -> Non
 def test_where_there_are_no_hooks_nothing_is_looked_for(place: Place, system: Path) -> None:
     place.write(".codex/config.toml", 'model = "x"\n')
     place.configure('model = "y"\n')
-    assert not has_hooks(load(place, system), home=place.codex_home, cwd=place.repo)
+    assert not may_have_hooks(load(place, system), home=place.codex_home, cwd=place.repo)
 
 
 def test_a_link_out_of_the_project_is_not_followed(place: Place, system: Path) -> None:

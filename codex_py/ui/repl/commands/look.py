@@ -132,7 +132,7 @@ async def _agents(context: CommandContext, words: str) -> None:
 
 async def _hooks(context: CommandContext, words: str) -> None:
     hooks = context.session.hooks
-    if hooks is None:
+    if not hooks.listed():
         context.output.note("no hooks are configured")
         return
 

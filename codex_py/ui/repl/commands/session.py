@@ -65,8 +65,7 @@ async def _leave_for(context: CommandContext, target: ResumeTarget) -> None:
 
 
 def _leave(context: CommandContext, destination: Destination, reason: str) -> None:
-    if context.session.hooks is not None:
-        context.session.hooks.ending.because(reason)
+    context.session.hooks.end_reason = reason
     context.front.leave(destination)
 
 

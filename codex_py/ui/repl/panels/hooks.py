@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from codex_py.hooks.session import ListedHook
+from codex_py.protocol.status import ListedHook
 from codex_py.ui.repl.panels.forms import GUTTER, FormAsker, ListEntry, ListForm, Option, Sheet, TextLine
 
 
