@@ -19,8 +19,8 @@ from codex_py.config.keys import dotted, parse_key, toml_value
 from codex_py.config.layers import Layer, LayerSource, nested
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config, parse_override
 from codex_py.config.reader import SCHEMA, check_tree, unknown_key
-from codex_py.hooks.sources import hook_faults
 from codex_py.errors import ConfigError, UsageError
+from codex_py.hooks.sources import hook_faults
 from codex_py.paths import codex_home
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line

@@ -17,9 +17,9 @@ from codex_py.auth.find_credentials import find_credentials
 from codex_py.cli.typer_command import run_command
 from codex_py.config.files import weak_permissions
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
-from codex_py.hooks.sources import hook_faults
 from codex_py.core.model_setup import login_rules
 from codex_py.errors import LoginNeeded, UserError
+from codex_py.hooks.sources import hook_faults
 from codex_py.model.providers import resolve_provider
 from codex_py.paths import codex_home
 from codex_py.protocol.policy import ReadOnly

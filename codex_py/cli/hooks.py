@@ -14,11 +14,11 @@ import typer
 from codex_py.cli.console import is_agreed, print_json, print_table
 from codex_py.cli.typer_command import Overrides, Profile, run_commands
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
-from codex_py.hooks.sources import FoundHooks, find_hooks
 from codex_py.errors import UsageError
 from codex_py.hooks.answer import HookVerdict
 from codex_py.hooks.engine import Tried
 from codex_py.hooks.schema import MOMENTS, Hook
+from codex_py.hooks.sources import FoundHooks, find_hooks
 from codex_py.paths import codex_home
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.services.hook_check import HookCheck, HookCheckContext, HookSample, try_hooks

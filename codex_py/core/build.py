@@ -54,7 +54,7 @@ from codex_py.process.shells import user_shell
 from codex_py.programs import program_finder
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.ops import OverrideTurnContext
-from codex_py.protocol.policy import ApprovalPolicy, extra_roots
+from codex_py.protocol.policy import extra_roots
 from codex_py.sandbox.policy import writable_roots
 from codex_py.shell.reader import CommandLineReader
 from codex_py.shell.script_file import read_script_file
@@ -117,7 +117,6 @@ def _build_services(request: SessionRequest, provider: Provider, local: LocalCho
     hooks = _hooks(request, tool_env, thread_id)
     approval = (request.hooked_approval if hooks.answers_questions else None) or request.approval
     tool_context = ToolSetContext(provider, approval, request.can_ask, roles.shown())
-    tools = build_tools(config, facts, settings, tool_context)
     client = _client(request, provider, credentials, rules)
     servers = session_servers(request)
     command_lines = CommandLineReader(read_script_file)
@@ -128,7 +127,7 @@ def _build_services(request: SessionRequest, provider: Provider, local: LocalCho
         settings=TurnSettings(request.cwd, settings, choose_policy(request.loaded, request.extra_roots), approval),
         model=client,
         tools=ToolServices(
-            tools,
+            build_tools(config, facts, settings, tool_context),
             tool_env,
             lambda: _load_runtime(request),
             make_lazy_subagents(request, roles, file),

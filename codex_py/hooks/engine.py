@@ -26,6 +26,7 @@ _MAX_AT_ONCE: Final = 16
 _PLACEHOLDER: Final = re.compile(r"\$\{(\w+)\}")
 _OUTSIDE: Final = "`codex-py hooks trust --outside` lets one run without a sandbox"
 
+
 class HookExecution(Value):
     """Where hooks run and with which variables. `policy` and `sandbox` hold the hooks of a `project`."""
 

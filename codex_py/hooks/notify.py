@@ -77,4 +77,6 @@ class Notifier:
             "last-assistant-message": answer,
         }
         encoded = encode_json(turn)
-        return (encoded if len(encoded) <= _MAX_BYTES else encode_json(shortened(turn, _MAX_BYTES, encode_json))).decode()
+        return (
+            encoded if len(encoded) <= _MAX_BYTES else encode_json(shortened(turn, _MAX_BYTES, encode_json))
+        ).decode()

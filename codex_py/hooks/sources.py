@@ -1,51 +1,35 @@
-"""The hooks of every layer: managed, the user's, those of a project the user trusts, and those of plugins.
-"""
+"""The hooks of every layer: managed, the user's, those of a project the user trusts, and those of plugins."""
 
 from __future__ import annotations
 
-from codex_py.config.files import read_text
-from codex_py.config.files import weak_permissions
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+from codex_py.config.files import read_text, weak_permissions
 from codex_py.config.hook_files import HOOKS_FILE
 from codex_py.config.layers import parse_toml
 from codex_py.config.load import LoadedConfig
-from codex_py.config.project import MAX_PROJECT_FILE_BYTES
-from codex_py.config.project import project_files
-from codex_py.config.project import unsafe_file
+from codex_py.config.project import MAX_PROJECT_FILE_BYTES, project_files, unsafe_file
 from codex_py.errors import UserError
 from codex_py.hooks.command import Start
-from codex_py.hooks.schema import Hook
-from codex_py.hooks.schema import HookOrigin
-from codex_py.hooks.schema import ReadHooks
-from codex_py.hooks.schema import read_hooks
-from codex_py.hooks.schema import switched_off
-from codex_py.hooks.schema import tables_of
-from codex_py.hooks.trust import CHANGED
-from codex_py.hooks.trust import HookScripts
-from codex_py.hooks.trust import TrustedHooks
-from codex_py.hooks.trust import entry_fingerprint
-from codex_py.hooks.trust import fingerprint
-from codex_py.hooks.trust import fingerprint_with
-from codex_py.hooks.trust import hold_scripts
-from codex_py.hooks.trust import hook_files
-from codex_py.plugins.manifests import enabled_plugins
-from codex_py.plugins.manifests import written_hooks
+from codex_py.hooks.schema import Hook, HookOrigin, ReadHooks, read_hooks, switched_off, tables_of
+from codex_py.hooks.trust import (
+    CHANGED,
+    HookScripts,
+    TrustedHooks,
+    entry_fingerprint,
+    fingerprint,
+    fingerprint_with,
+    hold_scripts,
+    hook_files,
+)
+from codex_py.plugins.manifests import enabled_plugins, written_hooks
 from codex_py.plugins.record import change_in
-from codex_py.protocol.encoding import as_object
-from codex_py.protocol.encoding import decode_json
+from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
 from codex_py.text.files import json_reason
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-from typing import Final
-from typing import Literal
-from typing import cast
-import os
-
 
 _PLUGIN_DATA: Final = "plugins/data"
 _MANIFESTS: Final = (".claude-plugin/plugin.json", ".codex-plugin/plugin.json")

@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-from codex_py.context.host_messages import hook_context
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeAlias
+
 from codex_py.context.host_messages import with_feedback
-from codex_py.hooks.dispatcher import HookDispatcher
 from codex_py.errors import ToolError
 from codex_py.hooks.answer import HookVerdict
+from codex_py.hooks.dispatcher import HookDispatcher
 from codex_py.protocol import events
-from codex_py.protocol.encoding import as_list
-from codex_py.protocol.encoding import as_object
-from codex_py.protocol.encoding import decode_json
-from codex_py.protocol.encoding import encode_json
-from codex_py.protocol.encoding import uuid7
+from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
 from codex_py.protocol.items import ToolCall
-from codex_py.protocol.questions import ApprovalQuestion
-from codex_py.protocol.questions import ApprovalReply
-from codex_py.protocol.questions import PermissionsQuestion
-from codex_py.protocol.questions import Question
-from codex_py.protocol.questions import read_reply
+from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, PermissionsQuestion, Question, read_reply
 from codex_py.protocol.readable import arguments_of
 from codex_py.text.display import first_words
 from codex_py.text.sanitize import sanitize
-from codex_py.tools.hook_calls import HookToolCall
-from codex_py.tools.hook_calls import hook_calls_of
-from codex_py.tools.hook_calls import rewritten
+from codex_py.tools.hook_calls import HookToolCall, hook_calls_of, rewritten
 from codex_py.tools.orchestrator import declined_because
-from codex_py.tools.spec import RunCall
-from codex_py.tools.spec import ToolContext
-from codex_py.tools.spec import ToolOutput
-from collections.abc import Awaitable
-from collections.abc import Callable
-from collections.abc import Sequence
-from typing import Any
-from typing import Final
-from typing import TypeAlias
-import asyncio
-
+from codex_py.tools.spec import RunCall, ToolContext, ToolOutput
 
 _AskUser: TypeAlias = Callable[[Question], Awaitable[str | None]]
 
@@ -52,8 +35,8 @@ _NO_YES: Final = f"declined by default: {_NOBODY}, and no hook has said yes"
 class HookedCalls:
     """The calls of one session."""
 
-    def __init__(self, dispatcher: HookDispatcher) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, hooks: HookDispatcher) -> None:
+        self._hooks = hooks
         # What was typed into a running command since the last end of a line, by its session.
         self._typed: dict[int, str] = {}
         self._done_steps: set[str] = set()
@@ -62,15 +45,13 @@ class HookedCalls:
         """Run a call the way hooks want it; one that they refuse has an output that says why."""
         hook_calls = self._hook_calls(call, context)
         before = await self._before(call, hook_calls, context)
-        self._dispatcher.add_contexts(before)
+        self._hooks.add_contexts(before)
         if before.permission == "deny" or before.stop is not None:
             return self._refuse(call, hook_calls, before, context)
         if before.updated:
             changed = rewritten(call, before.updated)
             if changed is call:
-                self._dispatcher.warn(
-                    f"what a PreToolUse hook changes is no part of `{call.name}`: it runs as it is"
-                )
+                self._hooks.warn(f"what a PreToolUse hook changes is no part of `{call.name}`: it runs as it is")
             call, hook_calls = changed, self._hook_calls(changed, context)
         asking = context.replace(ask=self._ask(call, hook_calls, context))
         if (refusal := await self._ask_user(hook_calls, before, asking)) is not None:
@@ -92,9 +73,13 @@ class HookedCalls:
     async def _before(self, call: ToolCall, hook_calls: Sequence[HookToolCall], context: ToolContext) -> HookVerdict:
         """What hooks say to a call, and to each script that its command hands to another shell."""
         fields = {"tool_use_id": call.call_id}
-        verdict = await self._dispatcher.fire_about("PreToolUse", hook_calls, fields)
+        verdict = await self._hooks.fire_about("PreToolUse", hook_calls, fields)
         command = hook_calls[0]
-        if verdict.permission == "deny" or not command.is_command or not self._judges(command):
+        if (
+            verdict.permission == "deny"
+            or not command.is_command
+            or not self._hooks.engine.has("PreToolUse", command.names)
+        ):
             return verdict
         line = str(command.tool_input["command"])
         read = await asyncio.to_thread(context.read_command_line, line, context.cwd)
@@ -102,21 +87,17 @@ class HookedCalls:
         inner = [command.replace(tool_input={**command.tool_input, "command": script}) for script in scripts if script]
         if not inner:
             return verdict
-        within = await self._dispatcher.fire_about("PreToolUse", inner, fields)
+        within = await self._hooks.fire_about("PreToolUse", inner, fields)
         if within.permission in ("deny", "ask") or within.stop is not None:
             return within.replace(contexts=verdict.contexts)
         return verdict
-
-    def _judges(self, hook_call: HookToolCall) -> bool:
-        hooks = self._dispatcher.engine.hooks_of("PreToolUse")
-        return any(hook.matcher.fits(name) for hook in hooks for name in hook_call.names)
 
     def _refuse(
         self, call: ToolCall, hook_calls: Sequence[HookToolCall], verdict: HookVerdict, context: ToolContext
     ) -> ToolOutput:
         first, reason = hook_calls[0], verdict.stop if verdict.permission != "deny" else verdict.reason
         shown = first_words(_description(first), _SHOWN)
-        self._dispatcher.warn(f"a PreToolUse hook blocked `{shown}`: {reason or _NO_REASON}")
+        self._hooks.warn(f"a PreToolUse hook blocked `{shown}`: {reason or _NO_REASON}")
         message = f"blocked by a PreToolUse hook: {reason or _NO_REASON}"
         return _declined(call, hook_calls, message, context)
 
@@ -136,20 +117,20 @@ class HookedCalls:
 
     def _ask(self, call: ToolCall, hook_calls: Sequence[HookToolCall], context: ToolContext) -> _AskUser | None:
         """The way to the user, who is asked only what hooks do not answer in their place."""
-        hooks = self._dispatcher.engine.hooks_of("PermissionRequest")
-        if not any(hook.matcher.fits(name) for hook in hooks for hook_call in hook_calls for name in hook_call.names):
+        names = {name for hook_call in hook_calls for name in hook_call.names}
+        if not self._hooks.engine.has("PermissionRequest", names):
             return context.ask
 
         async def ask(question: Question) -> str | None:
             if isinstance(question, ApprovalQuestion | PermissionsQuestion):
-                verdict = await self._dispatcher.fire_about("PermissionRequest", hook_calls, {"tool_use_id": call.call_id})
+                verdict = await self._hooks.fire_about("PermissionRequest", hook_calls, {"tool_use_id": call.call_id})
                 is_approval = isinstance(question, ApprovalQuestion)
                 if verdict.permission == "allow":
                     return "once" if is_approval else "yes"
                 if verdict.permission == "deny":
                     reason = verdict.reason or _NO_REASON
                     refusal = f"declined by a PermissionRequest hook: {reason}"
-                    self._dispatcher.warn(f"a PermissionRequest hook said no: {reason}")
+                    self._hooks.warn(f"a PermissionRequest hook said no: {reason}")
                     return ApprovalReply(refusal=refusal).written() if is_approval else None
             if context.ask is not None:
                 return await context.ask(question)
@@ -159,18 +140,23 @@ class HookedCalls:
 
     async def _unfinished(self, call: ToolCall) -> str | None:
         """Why hooks do not let the model mark a step of its plan as done; None when it may."""
-        if call.name != "update_plan" or call.namespace or not self._dispatcher.engine.has("TaskCompleted"):
+        if call.name != "update_plan" or call.namespace or not self._hooks.engine.has("TaskCompleted"):
             return None
         steps = [as_object(step) for step in as_list(arguments_of(call).get("plan"))]
         done = [str(step.get("step")) for step in steps if step.get("status") == "completed"]
         for step in done:
             if step in self._done_steps:
                 continue
-            fields = {"task_id": step, "task_subject": step, "task_description": step, **self._dispatcher.context.teammate}
-            verdict = await self._dispatcher.fire("TaskCompleted", fields)
+            fields = {
+                "task_id": step,
+                "task_subject": step,
+                "task_description": step,
+                **self._hooks.context.teammate,
+            }
+            verdict = await self._hooks.fire("TaskCompleted", fields)
             if verdict.blocks:
                 shown = first_words(step, _SHOWN)
-                self._dispatcher.warn(f"a TaskCompleted hook does not count `{shown}` as done: {verdict.reason}")
+                self._hooks.warn(f"a TaskCompleted hook does not count `{shown}` as done: {verdict.reason}")
                 return f"the plan is not changed: a hook does not count `{step}` as done: {verdict.reason}"
         self._done_steps = set(done)
         return None
@@ -180,17 +166,17 @@ class HookedCalls:
     ) -> ToolOutput:
         failed = not output.ok or watch.exit_code not in (None, 0)
         event = "PostToolUseFailure" if failed else "PostToolUse"
-        if not self._dispatcher.engine.has(event):
+        if not self._hooks.engine.has(event):
             return output
         fields: dict[str, Any] = {"tool_response": watch.response(hook_calls[0], output), "tool_use_id": call.call_id}
         if failed:
             fields |= {"error": watch.error(output), "is_interrupt": False}
-        shown = as_object(decode_json(self._dispatcher.session.secrets.redact_bytes(encode_json(fields))))
-        verdict = await self._dispatcher.fire_about(event, hook_calls, shown)
-        self._dispatcher.add_contexts(verdict)
+        shown = as_object(decode_json(self._hooks.session.secrets.redact_bytes(encode_json(fields))))
+        verdict = await self._hooks.fire_about(event, hook_calls, shown)
+        self._hooks.add_contexts(verdict)
         if not verdict.blocks:
             return output
-        self._dispatcher.warn(f"a {event} hook has told the model: {verdict.reason}")
+        self._hooks.warn(f"a {event} hook has told the model: {verdict.reason}")
         if output.parts:
             part = {"type": "input_text", "text": with_feedback("", verdict.reason).strip()}
             return output.replace(parts=(*output.parts, part))

@@ -8,12 +8,12 @@ from typing import Any, Final, NamedTuple
 
 from codex_py.config.load import LoadedConfig
 from codex_py.core.command_env import environment_rules
-from codex_py.hooks.sources import FoundHooks
 from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.hooks.answer import HookVerdict, combined
 from codex_py.hooks.engine import HookEngine, HookExecution, Tried
 from codex_py.hooks.schema import MOMENTS
+from codex_py.hooks.sources import FoundHooks
 from codex_py.process.env import tool_environment
 from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.items import ToolCall
