@@ -190,8 +190,8 @@ class SandboxRules(ConfigRecord):
     )
     protected: tuple[str, ...] = setting(
         ListOf(PathPattern()),
-        "names that stay read-only where they exist in writable directories, because other programs run what is in "
-        "them; paths below `~/` are protected in a writable home, there or not",
+        "names that commands can neither change nor make in writable directories, because other programs run what is "
+        "in them; paths below `~/` are protected in a writable home; shorten the list to let commands edit one",
         default=PROTECTED,
     )
     allow_unix_sockets: Literal[True] | tuple[Path, ...] = setting(

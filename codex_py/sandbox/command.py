@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal
@@ -23,7 +23,6 @@ from codex_py.protocol.policy import (
 )
 from codex_py.sandbox.linux import (
     BACKENDS,
-    STARTED,
     Backend,
     BackendName,
     SystemCallFilters,
@@ -31,8 +30,8 @@ from codex_py.sandbox.linux import (
     missing_sandbox,
 )
 from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
-from codex_py.sandbox.mounts import Mount, Screens, find_existing_paths, holds_roots, open_copies, plan_mounts
-from codex_py.sandbox.placeholders import Pins, hold_all
+from codex_py.sandbox.mounts import Mount, Screens, find_existing_paths, holds_roots, plan_mounts
+from codex_py.sandbox.placeholders import Pins
 from codex_py.sandbox.policy import WritableRoot, writable_roots
 from codex_py.sandbox.protected_names import NestedNames
 from codex_py.sandbox.unreadable import (
@@ -44,13 +43,11 @@ from codex_py.sandbox.unreadable import (
     is_readable,
     without_nested,
 )
-from codex_py.sandbox.wrapped import NO_LIMITS, Limits, Wrapped
+from codex_py.sandbox.wrapped import NO_LIMITS, Limits, Wrapped, wrap_argv
 
 _LISTED_SOCKETS: Final = (
     "`sandbox.allow_unix_sockets` lists some sockets, but here commands reach all or none, so they reach all"
 )
-_STATUS_BYTES: Final = 4096
-_MISSING: Final = ("missing", "missing-file")
 _ADVICE: Final = {"darwin": "`/usr/bin/sandbox-exec` is part of macOS and must be executable"}
 
 
@@ -110,6 +107,11 @@ class Sandbox:
     ) -> Sandbox:
         """A sandbox for this machine; cheap, nothing is run yet. `env` is the user's own environment."""
         return cls(env, deny_read=deny_read, secrets=secrets, home=home)
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """The user's names to protect, as in `Limits`."""
+        return self._limits.protected
 
     def roots(self, policy: SandboxPolicy, cwd: Path) -> tuple[WritableRoot, ...]:
         """`writable_roots`, looked up on disk once per policy and directory. What must not be read is not written."""
@@ -251,7 +253,7 @@ class Sandbox:
             network = False  # there is no network of one's own
         try:
             fd = self._filters.open(network, unix_sockets=bool(self._unix_sockets(policy)))
-            return _wrapped(backend, argv, mounts, network=network, workdir=workdir, filter_fd=fd).replace(env=env)
+            return wrap_argv(backend, argv, mounts, network=network, workdir=workdir, filter_fd=fd).replace(env=env)
         except OSError as error:
             raise SandboxUnavailable(f"cannot set up the sandbox, so the command is not run: {error}") from error
 
@@ -338,60 +340,3 @@ def _check_workdir(workdir: Path, mounts: Sequence[Mount]) -> None:
         and not (real == holders[-1].path and holds_roots(real, mounts))
     ):
         raise ToolError(f"cannot run the command: `{workdir}` is in a directory that must not be read")
-
-
-def _close(fds: Iterable[int]) -> None:
-    for fd in fds:
-        os.close(fd)
-
-
-class _Status:
-    """A file in memory that the backend writes into when the command begins, or has begun and ended."""
-
-    def __init__(self) -> None:
-        self.fd = os.memfd_create("status", os.MFD_CLOEXEC)
-
-    def has_begun(self) -> bool:
-        return STARTED in os.pread(self.fd, _STATUS_BYTES, 0)
-
-    def close(self) -> None:
-        os.close(self.fd)
-
-
-def _wrapped(
-    backend: Backend,
-    argv: Sequence[str],
-    mounts: Sequence[Mount],
-    *,
-    network: NetworkAccess,
-    workdir: Path,
-    filter_fd: int,
-) -> Wrapped:
-    directories, files = (
-        [mount.path for mount in mounts if mount.type == missing_type and backend.contains] for missing_type in _MISSING
-    )
-    try:
-        holder, held = hold_all(directories, files)
-    except BaseException:
-        os.close(filter_fd)
-        raise
-    status = _Status()
-    remaining = [mount for mount in mounts if mount.type not in _MISSING or mount.path in held]
-    if backend.copies:
-        remaining = open_copies(remaining)
-    fds = (filter_fd, *(mount.fd for mount in remaining if mount.fd is not None))
-    options = backend.options(remaining, network=network, workdir=workdir, filter_fd=filter_fd, status_fd=status.fd)
-
-    def cleanup() -> None:
-        status.close()
-        holder.release()
-
-    return Wrapped(
-        (*options, *argv),
-        {},
-        sandboxed=backend.contains,
-        fds=(*fds, status.fd),
-        release=lambda: _close(fds),
-        cleanup=cleanup,
-        has_begun=status.has_begun,
-    )

@@ -107,6 +107,7 @@ _NOT_FOUND: Final = 127
 _NOT_RUN: Final = 126
 # As `backends.STARTED`.
 _STARTED: Final = b"exit-code"
+_NEW_DIRECTORIES: Final = ("missing", "missing-setting", "hidden-folder", "screen")
 _HELD: Final = ("writable", "read-only", "missing-file", "link")
 
 _Mounts = list[tuple[str, str]]
@@ -225,7 +226,7 @@ def _lay_out(mounts: _Mounts, *, freeze: bool) -> None:
     sealed: list[str] = []
     for mount_type, path in mounts:
         _put(mount_type, path, held.get(path), passed=_is_passed(path, mounts))
-        if mount_type in ("missing", "hidden-folder", "screen"):
+        if mount_type in _NEW_DIRECTORIES:
             sealed.append(path)
     for path in sealed:
         kernel.set_attributes(path, kernel.READ_ONLY, recursive=False)
@@ -244,9 +245,17 @@ def _hold_shown(mounts: _Mounts, *mount_types: str) -> dict[str, int]:
 
 
 def _put(mount_type: str, path: str, held: int | None, *, passed: bool) -> None:
-    if mount_type in ("missing", "hidden-folder", "screen"):
+    if mount_type in _NEW_DIRECTORIES:
         os.makedirs(path, exist_ok=True)  # noqa: PTH103
-        mode = "555" if mount_type == "missing" else "700" if mount_type == "screen" else "111" if passed else "000"
+        mode = (
+            "555"
+            if mount_type.startswith("missing")
+            else "700"
+            if mount_type == "screen"
+            else "111"
+            if passed
+            else "000"
+        )
         kernel.mount_new("tmpfs", path, f"mode={mode}")
     elif mount_type.startswith("shown"):
         if held is not None:

@@ -25,6 +25,7 @@ MountType: TypeAlias = Literal[
     "link",
     "missing",
     "missing-file",
+    "missing-setting",
     "hidden-folder",
     "hidden-file",
     "hidden-entry",
@@ -39,8 +40,9 @@ class Mount(Value):
     """One place and what becomes of it.
 
     A `link` is pinned to its name, so that it can be neither removed nor replaced; `missing` is kept from being made,
-    and so is a `missing-file`, where an empty file stands meanwhile, for programs that fail at a directory; what is
-    hidden can be neither read nor written. A `screen` is an empty directory in the place of one whose entries are
+    and so is a `missing-file`, where an empty file stands meanwhile, for programs that fail at a directory, and a
+    `missing-setting`, where a command that changes the mode of the directory writes into memory; what is hidden can be
+    neither read nor written. A `screen` is an empty directory in the place of one whose entries are
     `shown` in it one by one, as far as they are still there, or an empty `hidden-entry`; `fd` is what is copied to the
     place instead of a mount: a shown file, or nothing in the place of a hidden one.
     """
@@ -64,14 +66,17 @@ def plan_mounts(
     mounts = {path: Mount("writable", path) for path in own.union(filter(is_there, ways))}
     reserved = {path for root in roots for path in root.reserved}
     reserved_files = {path for root in roots for path in root.reserved_files}
-    # Of other programs: an empty `.vscode` would stand on the host while a command runs.
-    further = {name for root in roots for name in root.names}.difference(PROTECTED_NAMES)
+    settings = {name for root in roots for name in root.names}.difference(PROTECTED_NAMES)
     for path in protected:
-        at_top = path.parent in own and path.name.lower() not in further
-        keep = at_top or path in reserved or (path.name == ".git" and path.parent in ways)
-        mount_type = _protection(
-            path, missing="missing-file" if path in reserved_files else "missing" if keep else None
-        )
+        is_setting = path.name.lower() in settings
+        missing: MountType | None = None
+        if path in reserved_files:
+            missing = "missing-file"
+        elif (
+            path in reserved or (path.parent in own and not is_setting) or (path.name == ".git" and path.parent in ways)
+        ):
+            missing = "missing-setting" if is_setting else "missing"
+        mount_type = _protection(path, missing=missing)
         if mount_type is not None:
             mounts[path] = Mount(mount_type, path)
     there = [path for path in unseen if os.access(path, os.F_OK, follow_symlinks=False)]  # most of them are missing
@@ -208,7 +213,7 @@ class Screens:
     def _screen(self, directory: Path, hidden: Collection[str], laid: Mapping[Path, Mount]) -> list[Mount]:
         holder = next((laid[path] for path in (directory, *directory.parents) if path in laid), None)
         open_to_writes = holder is not None and holder.type in ("writable", "shown-writable")
-        covered = holder is not None and holder.type in ("hidden-folder", "missing")
+        covered = holder is not None and holder.type in ("hidden-folder", "missing", "missing-setting")
         if covered or directory == directory.parent or (open_to_writes and holder == Mount("writable", directory)):
             return []
         entries = self._entries(directory)

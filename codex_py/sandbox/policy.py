@@ -5,7 +5,7 @@ sandbox later. That goes for the ones at the top whether or not they exist, for 
 working directory, for those found below it, for where a `.git` file points, for what git runs of a root that is a
 repository itself, for the directories of hooks and the files that a repository's settings name, and for the other names
 that their files have as hard links. So does our own home, wherever it lies: what commands are asked about, and held by,
-is written there. The user's settings add names of other programs, as far as they exist.
+is written there. The user's settings add names of other programs, there or not in the directories that are worked in.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import is_directory, is_file, real_path
+from codex_py.paths import is_directory, is_file, is_placeholder, real_path
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
 from codex_py.sandbox.denials import expand_home
@@ -30,6 +30,10 @@ _NAME_BYTES: Final = 255
 # A directory with the first ones is a repository without a working tree; git runs what is in the others, or said there.
 _BARE: Final = ("HEAD", "objects", "refs")
 _BARE_RUNS: Final = ("hooks", "config")
+
+# Of the user's home: bash reads the first of these that exists. The others are files, too.
+_LOGIN_PROFILES: Final = (".bash_profile", ".bash_login", ".profile")
+_PROFILES: Final = frozenset((*_LOGIN_PROFILES, ".bashrc", ".zshrc", ".zshenv", ".zprofile", ".gitconfig"))
 
 # Of our home, what others may have a hard link to and must not write through it.
 _SETTINGS: Final = ("config.toml", "rules")
@@ -129,11 +133,14 @@ def _workspace_roots(
     held = {*named, *extra}
     extra += [path for path in linked if held.isdisjoint(path.parents)]
     reserved = [path for path in _reserved(worked_in, nested, env) if not _is_below(path, held)]
-    profiles = [path for path in _profiles(env, protected) if not _is_below(path, held)]
+    profiles = [path for path in _profiles(env, protected, worked_in) if not _is_below(path, held)]
     included = [path for path in _included(worked_in, nested, env) if not _is_below(path, held)]
     # A missing file in a missing directory is kept from being made with that.
-    files = [path for path in included if _first_missing(path) == path]
-    reserved = list(dict.fromkeys([*reserved, *(_first_missing(path) for path in included if path not in files)]))
+    read_as_files = [*included, *(path for path in profiles if path.name in _PROFILES)]
+    files = [path for path in read_as_files if _first_missing(path) == path]
+    reserved += [root / name for root in worked_in for name in protected if "/" not in name]
+    reserved += [_first_missing(path) for path in (*included, *profiles) if path not in files]
+    reserved = list(dict.fromkeys(reserved))
     extra += [*profiles, *reserved, *files, *(target for path in reserved for target in _targets(path))]
     return tuple(
         WritableRoot(
@@ -155,13 +162,19 @@ def _repositories(worked_in: Iterable[Path], nested: Iterable[Path]) -> Iterator
             yield from ((git, path.parent) for git in (_targets(path) or [path]))
 
 
-def _profiles(env: Mapping[str, str], protected: Sequence[str]) -> list[Path]:
-    """Shell profiles and the like that exist.
+def _profiles(env: Mapping[str, str], protected: Sequence[str], worked_in: Sequence[Path]) -> list[Path]:
+    """Shell profiles and the like: those that exist, and in a home that is worked in those that are missing.
 
-    A missing one is not kept from being made: what stands in its place would be read by shells and git, or stop them.
+    Of bash's three login profiles only the first is read. A missing one that comes before one that exists is left out:
+    what stood in its place would keep bash from reading the other.
     """
-    paths = (Path(real_path(expand_home(name, env))) for name in protected if name.startswith("~/"))
-    return [path for path in paths if os.path.lexists(path)]
+    paths = [Path(real_path(expand_home(name, env))) for name in protected if name.startswith("~/")]
+    there = {path for path in paths if os.path.lexists(path) and not is_placeholder(path)}
+    logins = [Path(real_path(expand_home(f"~/{name}", env))) for name in _LOGIN_PROFILES]
+    first = next((at for at, path in enumerate(logins) if path in there), 0)
+    return [
+        path for path in paths if path in there or (path not in logins[:first] and _is_below(path.parent, worked_in))
+    ]
 
 
 def _reserved(worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[str, str]) -> list[Path]:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
+from codex_py.protocol.policy import NetworkAccess
 from codex_py.protocol.value import Value
+from codex_py.sandbox.linux import STARTED, Backend
+from codex_py.sandbox.mounts import Mount, open_copies
+from codex_py.sandbox.placeholders import hold_all
+
+_STATUS_BYTES: Final = 4096
+_MISSING: Final = ("missing", "missing-setting", "missing-file")
 
 
 class Limits(Value):
     """`unix_sockets` are the socket files that commands may connect to with workspace-write; True means all.
 
-    `protected` are names that stay read-only where they exist in writable directories, and paths that start with `~/`.
+    `protected` are names that stay as they are in writable directories, there or not, and paths that start with `~/`.
     """
 
     unix_sockets: Literal[True] | tuple[Path, ...] = ()
@@ -49,3 +57,61 @@ class Wrapped(Value):
     release: Callable[[], None] = _nothing
     cleanup: Callable[[], None] = _nothing
     has_begun: Callable[[], bool] = _always
+
+
+def wrap_argv(
+    backend: Backend,
+    argv: Sequence[str],
+    mounts: Sequence[Mount],
+    *,
+    network: NetworkAccess,
+    workdir: Path,
+    filter_fd: int,
+) -> Wrapped:
+    """Wrap a command line with what a backend makes of the mounts; takes over `filter_fd`. Raises `OSError`."""
+    missing = [mount for mount in mounts if mount.type in _MISSING and backend.contains]
+    directories = [mount.path for mount in missing if mount.type != "missing-file"]
+    files = [mount.path for mount in missing if mount.type == "missing-file"]
+    try:
+        holder, held = hold_all(directories, files)
+    except BaseException:
+        os.close(filter_fd)
+        raise
+    status = _Status()
+    remaining = [mount for mount in mounts if mount.type not in _MISSING or mount.path in held]
+    if backend.copies:
+        remaining = open_copies(remaining)
+    fds = (filter_fd, *(mount.fd for mount in remaining if mount.fd is not None))
+    options = backend.options(remaining, network=network, workdir=workdir, filter_fd=filter_fd, status_fd=status.fd)
+
+    def cleanup() -> None:
+        status.close()
+        holder.release()
+
+    return Wrapped(
+        (*options, *argv),
+        {},
+        sandboxed=backend.contains,
+        fds=(*fds, status.fd),
+        release=lambda: _close(fds),
+        cleanup=cleanup,
+        has_begun=status.has_begun,
+    )
+
+
+class _Status:
+    """A file in memory that the backend writes into when the command begins, or has begun and ended."""
+
+    def __init__(self) -> None:
+        self.fd = os.memfd_create("status", os.MFD_CLOEXEC)
+
+    def has_begun(self) -> bool:
+        return STARTED in os.pread(self.fd, _STATUS_BYTES, 0)
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
+def _close(fds: Iterable[int]) -> None:
+    for fd in fds:
+        os.close(fd)

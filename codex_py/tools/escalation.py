@@ -8,6 +8,7 @@ then the question names it, and no rule about the bare word is enough.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -133,3 +134,23 @@ def looks_denied(exit_code: int, output: str) -> bool:
         return False
     folded = output.lower()
     return any(sign in folded for sign in _SIGNS)
+
+
+_HELD_SIGNS: Final = ("read-only file system", "file exists", "is a directory", "permission denied", "busy")
+
+
+def explain_protected(output: str, names: Iterable[str]) -> str:
+    """A line for the model when a command failed at one of the `names` of `sandbox.protected`; "" when it did not."""
+    lines = [line for line in output.splitlines() if any(sign in line.lower() for sign in _HELD_SIGNS)]
+    held = [name for name in names if any(_names(line, name.rpartition("/")[2]) for line in lines)]
+    if not held:
+        return ""
+    return (
+        f"\n`{held[0]}` is read-only for commands, because other programs run what is in it: change it with "
+        "`apply_patch`, which asks the user, or ask the user to take it out of `sandbox.protected` in `config.toml`"
+    )
+
+
+def _names(line: str, name: str) -> bool:
+    """Whether a message is about a path with this name, and not a longer one."""
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", line) is not None

@@ -39,6 +39,7 @@ from codex_py.tools.escalation import (
     RulesInForce,
     bound_files,
     changed_files,
+    explain_protected,
     finder_of,
     looks_denied,
     outside_context,
@@ -107,6 +108,9 @@ async def orchestrate_command(command: CommandToRun, context: ToolContext, attem
     first = await attempt(orchestrator.context_for(run))
     if not run.outside:
         await orchestrator.keep_own_changes()
+    if first.exit_code:
+        reason = explain_protected(first.output.text, context.sandbox.protected)
+        first = first._replace(output=first.output.replace(text=first.output.text + reason))
     if not first.denied or not asks_after_denial(context.approval, can_ask=context.ask is not None):
         return first.output
     if not await orchestrator.permit_outside():

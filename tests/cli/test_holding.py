@@ -112,6 +112,7 @@ def lay_out(place: Place) -> None:
     for name in ("a/b/c/key.pem", "private/x/y", "keys/id"):
         put(repo / name)
     put(home.parent / "outside/bin/tool")
+    (home.parent / "empty").mkdir()
 
 
 def rows_of(place: Place, sockets: Path, port: int) -> list[Row]:
@@ -129,6 +130,7 @@ def rows_of(place: Place, sockets: Path, port: int) -> list[Row]:
     for name in (*SETTINGS_IN_PROJECT, "web/.claude/settings.json"):
         rows += [Row(SETTINGS, act, name) for act in ("write", "replace", "write through a link")]
     rows += [Row(SETTINGS, "move", name) for name in PROTECTED if "/" not in name]
+    rows += [Row(SETTINGS, "plant", f"{home.parent}/empty/{name}") for name in SETTINGS_IN_PROJECT]
     rows += [Row(SETTINGS, "write", "made/.cursor/mcp.json"), Row(SETTINGS, "write through another name", ".mcp.json")]
     for name in SETTINGS_AT_HOME:
         rows += [Row(PROFILES, act, f"{home}/{name}") for act in ("write", "replace", "move")]
@@ -183,7 +185,8 @@ def rows(place: Place, tmp_path: Path, port: int) -> list[Row]:
 
 def attempt(place: Place, backend: BackendName, rows: Sequence[Row]) -> dict[Row, str]:
     """How each attempt ends, in one sandbox; a command before that has made a repository and settings."""
-    argv = ["sandbox", "--backend", backend, "-s", "workspace-write", "--add-dir", str(place.home), "--"]
+    argv = ["sandbox", "--backend", backend, "-s", "workspace-write"]
+    argv += ["--add-dir", str(place.home), "--add-dir", str(place.home.parent / "empty"), "--"]
     assert run(place, *argv, "/bin/sh", "-c", MADE).status == 0
     script = [sys.executable, "-I", "-S", holding.__file__]
     ended = run(place, *argv, *script, stdin=json.dumps(rows).encode())

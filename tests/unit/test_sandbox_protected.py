@@ -46,8 +46,8 @@ def hold(
     session.sandbox = Sandbox(user, limits=Limits(protected=protected), backends=(backend,))
 
 
-def run_git(session: Session, *words: str) -> None:
-    subprocess.run(["git", "-C", session.cwd, *words], check=True)
+def run_git(session: Session, *words: str) -> bytes:
+    return subprocess.run(["git", "-C", session.cwd, *words], stdout=subprocess.PIPE, check=True).stdout
 
 
 def configure(session: Session, *words: str) -> None:
@@ -62,7 +62,7 @@ async def _is_held(session: Session, *paths: str) -> None:
     for path in paths:
         said = await _out(session, f"mkdir -p $(dirname {path}); (echo x > {path}) && echo written")
         assert "written" not in said, path
-        assert "Read-only" in said or "Is a directory" in said, (path, said)
+        assert any(words in said for words in ("Read-only", "Is a directory", "Permission denied")), (path, said)
 
 
 @every_mounting_backend
@@ -196,7 +196,7 @@ async def test_settings_of_editors_and_agents_cannot_be_changed(session: Session
     await _is_held(session, ".vscode/tasks.json", "web/.claude/settings.json", ".mcp.json")
     assert await _out(session, "cat .mcp.json") == "{}"
     assert await _out(session, "echo x > AGENTS.md && cat AGENTS.md") == "x"
-    # Those that a command makes are held from the next one on.
+    # Those that a command makes below are held from the next one on.
     await _out(session, "mkdir web/.cursor")
     await _is_held(session, "web/.cursor/mcp.json")
     # The tools of ours ask before they make one.
@@ -213,14 +213,60 @@ async def test_the_list_can_be_shortened(session: Session, backend: BackendName)
 
 
 @every_mounting_backend
+async def test_missing_settings_of_editors_and_agents_cannot_be_made(session: Session, backend: BackendName) -> None:
+    other = session.cwd.parent / "other"
+    other.mkdir()
+    session.policy = WORKSPACE.replace(writable_roots=(other,))
+    hold(session, backend)
+    paths = [f"{top}/{name}" for top in (session.cwd, other) for name in PROTECTED if "/" not in name]
+    script = "(mkdir -p $p; echo x > $p/tasks.json; echo x > x; mv -T x $p; rmdir $p; mv $p y; rm -f x) 2>/dev/null"
+    assert await _out(session, f"for p in {' '.join(paths)}; do {script}; ls -A $p; done; ls") == ""
+    for cmd in (
+        "mkdir .vscode",
+        "echo x > .vscode/tasks.json",
+        "mkdir -p .idea && touch .idea/x",
+        "echo x > .mcp.json",
+    ):
+        assert "read-only for commands" in await _out(session, f"{cmd} || (exit 1)"), cmd
+        assert "`sandbox.protected`" in await _out(session, f"{cmd} || (exit 1)"), cmd
+    # What stands there meanwhile is seen by nobody who looks for changes.
+    running = await session.exec("git status --porcelain; sleep 60", yield_time_ms=1000)
+    assert " .vscode" not in output_of(running)
+    assert (run_git(session, "status", "--porcelain"), (session.cwd / ".vscode").is_dir()) == (b"", True)
+    await session.processes.kill_all()
+    assert [path.name for path in (*session.cwd.iterdir(), *other.iterdir())] == [".git"]
+
+
+@every_mounting_backend
+async def test_one_that_the_user_removes_during_the_session_cannot_be_made(
+    session: Session, backend: BackendName
+) -> None:
+    (session.cwd / ".vscode").mkdir()
+    hold(session, backend)
+    assert await _out(session, "echo start") == "start"
+    (session.cwd / ".vscode").rmdir()
+    await _is_held(session, ".vscode/tasks.json")
+
+
+@every_mounting_backend
 async def test_shell_profiles_are_held_in_a_writable_home(session: Session, backend: BackendName) -> None:
-    for name in (".bashrc", ".gitconfig"):
+    for name in (".bashrc", ".gitconfig", ".profile"):
         (session.cwd / name).write_text("# mine\n")
+    (session.cwd / ".config").mkdir()
     hold(session, backend, home=session.cwd)
-    await _is_held(session, ".bashrc", ".gitconfig")
+    await _is_held(session, ".bashrc", ".gitconfig", ".profile")
+    await _is_held(session, ".zshrc", ".zshenv", ".config/git/config", ".config/fish/config.fish")
     assert (session.cwd / ".bashrc").read_text() == "# mine\n"
-    # Something in the place of a missing one would be read by the shell, or stop it.
+    # Something in the place of a missing one would keep bash from reading the other.
     assert await _out(session, "test -e .bash_profile; echo $?; git config user.name; echo $?") == "1\n1"
+    assert (
+        await _out(session, "zsh -ic true 2>&1 | grep -v 'not found'; echo x > .config/other && cat .config/other")
+        == "x"
+    )
+    await session.processes.kill_all()
+    (session.cwd / ".profile").unlink()
+    hold(session, backend, home=session.cwd)
+    await _is_held(session, ".bash_profile", ".bash_login", ".profile")
     hold(session, backend)
     assert await _out(session, "echo x > .bashrc && cat .bashrc") == "x"
 
