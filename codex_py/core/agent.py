@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from codex_py.core.session import Session
 from codex_py.core.user_input import texts_of
 from codex_py.errors import UserError
 from codex_py.protocol import events
 from codex_py.protocol.ops import Steer, UserInput, UserTurn
-from codex_py.protocol.questions import Question
+from codex_py.protocol.questions import AskUser, Question, QuestionAnswer
 from codex_py.protocol.status import AgentState, AgentStatus
 from codex_py.text.display import first_words
-
-AskUser: TypeAlias = Callable[[Question], Awaitable[str | None]]
 
 _ACTIVITY: Final = 120
 
@@ -95,7 +93,7 @@ class SubagentSession:
         if self.state != before:
             self._notify(self, before.status)
 
-    async def _ask(self, question: Question) -> str | None:
+    async def _ask(self, question: Question) -> QuestionAnswer | None:
         self.change(is_waiting=True)
         try:
             return await self._ask_user(question if question.agent else question.replace(agent=self.state.name))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from codex_py.context.host_messages import subagent_notification
-from codex_py.core.agent import AskUser, SubagentSession, first_end
+from codex_py.core.agent import SubagentSession, first_end
 from codex_py.core.agent_build import (
     AgentPlan,
     ParentContext,
@@ -27,6 +27,7 @@ from codex_py.errors import ToolError, UserError
 from codex_py.protocol import events
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import TextInput, UserInput
+from codex_py.protocol.questions import AskUser
 from codex_py.protocol.status import AgentState, AgentStatus, status_payload
 from codex_py.rollout.format import SubagentSource
 from codex_py.text.tokens import truncate_middle

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TypeAlias
 
 from codex_py.core.secrets import Secrets
 from codex_py.protocol.events import Event, QuestionClosed, QuestionRaised, Warned
-from codex_py.protocol.questions import Question
+from codex_py.protocol.questions import AskUser, Question, QuestionAnswer
 
 Listener: TypeAlias = Callable[[Event], None]
 
@@ -60,18 +60,16 @@ class Listeners:
 class Questions:
     """The open questions of a session, in memory only. With `relay` another session asks them."""
 
-    def __init__(
-        self, emit: Callable[[Event], None], relay: Callable[[Question], Awaitable[str | None]] | None = None
-    ) -> None:
+    def __init__(self, emit: Callable[[Event], None], relay: AskUser | None = None) -> None:
         self._emit = emit
         self._relay = relay
-        self._open: dict[str, asyncio.Future[str | None]] = {}
+        self._open: dict[str, asyncio.Future[QuestionAnswer | None]] = {}
 
-    async def ask(self, question: Question) -> str | None:
+    async def ask(self, question: Question) -> QuestionAnswer | None:
         """Wait for the user's answer; None when they gave none. Cancelling takes the question back."""
         if self._relay is not None:
             return await self._relay(question)
-        answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[QuestionAnswer | None] = asyncio.get_running_loop().create_future()
         self._open[question.id] = answer
         try:
             self._emit(QuestionRaised(question))
@@ -80,7 +78,7 @@ class Questions:
             del self._open[question.id]
             self._emit(QuestionClosed(question.id))
 
-    def answer(self, question_id: str, value: str | None) -> None:
+    def answer(self, question_id: str, value: QuestionAnswer | None) -> None:
         """Pass an answer on; one to a question that is not open is dropped."""
         waiting = self._open.get(question_id)
         if waiting is not None and not waiting.done():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -23,11 +23,12 @@ from codex_py.errors import UserError
 from codex_py.mcp.servers import McpServer, read_server
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.questions import (
+    AskUser,
     McpInstallQuestion,
     McpServerWanted,
     ProjectServer,
     ProjectServersQuestion,
-    Question,
+    answer_text,
 )
 from codex_py.skills.dependencies import McpNeed, missing_mcp_warning
 from codex_py.text.credentials import MASK, is_secret
@@ -43,7 +44,7 @@ class ProjectServers(NamedTuple):
 
     lazy_mcp: LazyMcp
     project: Path
-    ask: Callable[[Question], Awaitable[str | None]]
+    ask: AskUser
     warn: Callable[[str], None]
     join: Callable[[], None]
 
@@ -55,7 +56,7 @@ class ProjectServers(NamedTuple):
             for waiting_server, two in zip(servers, waiting, strict=True)
         )
         answer = await self.ask(ProjectServersQuestion(uuid7(), self.project, shown))
-        words = _WORDS.get(answer or "")
+        words = _WORDS.get(answer_text(answer) or "")
         if words is None:
             return
         for waiting_server in waiting:
@@ -106,7 +107,7 @@ class SkillServers:
         self,
         lazy_mcp: LazyMcp,
         *,
-        ask: Callable[[Question], Awaitable[str | None]] | None,
+        ask: AskUser | None,
         warn: Callable[[str], None],
         join: Callable[[], None],
     ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +11,7 @@ from codex_py.core.session_request import SessionRequest
 from codex_py.core.turn_context import TurnSettings
 from codex_py.model.client import ModelClient
 from codex_py.model.providers import Provider
-from codex_py.protocol.questions import Question
+from codex_py.protocol.questions import AskUser
 from codex_py.protocol.value import Value
 from codex_py.text.sanitize import sanitize_line
 
@@ -71,7 +71,7 @@ class LazyMcp:
     def attach(
         self,
         *,
-        ask: Callable[[Question], Awaitable[str | None]],
+        ask: AskUser,
         warn: Callable[[str], None],
         add_secrets: Callable[[Iterable[str]], None],
         settings: Callable[[], TurnSettings],

@@ -18,7 +18,7 @@ from codex_py.mcp.servers import McpServer
 from codex_py.process.sweep import MARKER, Watchdog, kill_marked, set_watch
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.policy import asks_about
-from codex_py.protocol.questions import Question
+from codex_py.protocol.questions import AskUser, Question, QuestionAnswer
 from codex_py.protocol.value import Value
 from codex_py.text.sanitize import sanitize_line
 from codex_py.tools.mcp_tools import McpTools
@@ -52,7 +52,7 @@ class McpSettings(Value):
 class McpFrontEnd(Value):
     """The session, as far as its servers reach it."""
 
-    ask: Callable[[Question], Awaitable[str | None]]
+    ask: AskUser
     warn: Callable[[str], None]
     add_secrets: Callable[[Iterable[str]], None]
     settings: Callable[[], TurnSettings]
@@ -175,7 +175,7 @@ class SessionMcp:
 
     # What a server may ask of the session.
 
-    async def ask(self, question: Question) -> str | None:
+    async def ask(self, question: Question) -> QuestionAnswer | None:
         """The user's answer; None where nobody can be asked, or the policy keeps such questions from them."""
         front_end = self._front_end
         if (

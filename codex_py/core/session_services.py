@@ -18,7 +18,7 @@ from codex_py.model.prompt import ParentTurn
 from codex_py.protocol import events
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import OverrideTurnContext
-from codex_py.protocol.questions import Question
+from codex_py.protocol.questions import AskUser
 from codex_py.protocol.value import Value
 from codex_py.rollout.recorder import Recorder
 from codex_py.skills.model import Skill
@@ -38,7 +38,7 @@ class ParentSession(Value):
     """
 
     secret_store: SecretStore
-    ask: Callable[[Question], Awaitable[str | None]]
+    ask: AskUser
     parent: Callable[[], ParentTurn]
     history: tuple[ResponseItem, ...] = ()
     snapshot: ContextSnapshot | None = None
@@ -92,7 +92,7 @@ class SubagentContext(Value):
     registry: Callable[[], ToolRegistry]
     load_runtime: Callable[[], Awaitable[ToolRuntime]]
     turn: Callable[[], ParentTurn]
-    ask: Callable[[Question], Awaitable[str | None]]
+    ask: AskUser
     emit: Callable[[events.Event], None]
     warn: Callable[[str], None]
     warn_for: Callable[[str, str], None]

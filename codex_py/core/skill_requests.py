@@ -16,7 +16,7 @@ from codex_py.core.user_input import texts_of
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.ops import SkillInput, UserInput
-from codex_py.protocol.questions import SecretQuestion
+from codex_py.protocol.questions import SecretQuestion, answer_text
 from codex_py.protocol.value import Value
 from codex_py.text.files import FileRefused
 
@@ -125,7 +125,8 @@ class SkillRequests(Value):
             return
         if self.can_ask:
             question = SecretQuestion(uuid7(), missing.name, missing.skill, missing.why)
-            self.secrets.add_values({missing.name: await self.questions.ask(question)}, typed=True)
+            value = answer_text(await self.questions.ask(question))
+            self.secrets.add_values({missing.name: value}, typed=True)
         if not self.secrets.has(missing.name):
             self.listeners.warn_once(missing.warning)
         elif not self.secrets.is_hidden(missing.name):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from codex_py.context.host_messages import with_feedback
 from codex_py.errors import ToolError
@@ -13,15 +13,21 @@ from codex_py.hooks.dispatcher import HookDispatcher
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
 from codex_py.protocol.items import ToolCall
-from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, PermissionsQuestion, Question, read_reply
+from codex_py.protocol.questions import (
+    ApprovalQuestion,
+    ApprovalReply,
+    AskUser,
+    PermissionsQuestion,
+    Question,
+    QuestionAnswer,
+    approval_reply,
+)
 from codex_py.protocol.readable import arguments_of
 from codex_py.text.display import first_words
 from codex_py.text.sanitize import sanitize
 from codex_py.tools.hook_calls import HookToolCall, hook_calls_of, rewritten
 from codex_py.tools.orchestrator import declined_because
 from codex_py.tools.spec import RunCall, ToolContext, ToolOutput
-
-_AskUser: TypeAlias = Callable[[Question], Awaitable[str | None]]
 
 _SHOWN: Final = 120
 _MAX_SCRIPTS: Final = 32
@@ -112,16 +118,16 @@ class HookedCalls:
             return f"refused: {reason}; {_NOBODY}"
         shown = sanitize(_description(hook_calls[0])[:_MAX_QUESTION_LENGTH])
         question = ApprovalQuestion(uuid7(), context.call_id, shown, context.cwd, reason, scopes=("once",))
-        reply = read_reply(await context.ask(question), question.scopes)
+        reply = approval_reply(await context.ask(question), question.scopes)
         return None if reply.scope else f"call {declined_because(reply)}"
 
-    def _ask(self, call: ToolCall, hook_calls: Sequence[HookToolCall], context: ToolContext) -> _AskUser | None:
+    def _ask(self, call: ToolCall, hook_calls: Sequence[HookToolCall], context: ToolContext) -> AskUser | None:
         """The way to the user, who is asked only what hooks do not answer in their place."""
         names = {name for hook_call in hook_calls for name in hook_call.names}
         if not self._hooks.engine.has("PermissionRequest", names):
             return context.ask
 
-        async def ask(question: Question) -> str | None:
+        async def ask(question: Question) -> QuestionAnswer | None:
             if isinstance(question, ApprovalQuestion | PermissionsQuestion):
                 verdict = await self._hooks.fire_about("PermissionRequest", hook_calls, {"tool_use_id": call.call_id})
                 is_approval = isinstance(question, ApprovalQuestion)
@@ -131,10 +137,10 @@ class HookedCalls:
                     reason = verdict.reason or _NO_REASON
                     refusal = f"declined by a PermissionRequest hook: {reason}"
                     self._hooks.warn(f"a PermissionRequest hook said no: {reason}")
-                    return ApprovalReply(refusal=refusal).written() if is_approval else None
+                    return ApprovalReply(refusal=refusal) if is_approval else None
             if context.ask is not None:
                 return await context.ask(question)
-            return ApprovalReply(refusal=_NO_YES).written() if isinstance(question, ApprovalQuestion) else None
+            return ApprovalReply(refusal=_NO_YES) if isinstance(question, ApprovalQuestion) else None
 
         return ask
 

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Final, NamedTuple, cast
 
 from codex_py.protocol.encoding import as_list, as_object, uuid7
-from codex_py.protocol.questions import ChoiceQuestion, FormReply, McpForm, QuestionOption, read_form_reply
+from codex_py.protocol.questions import AskUser, ChoiceQuestion, FormReply, McpForm, QuestionOption
 from codex_py.text.sanitize import sanitize
-
-AskUser = Callable[[ChoiceQuestion], Awaitable[str | None]]
 
 _MAX_FIELDS: Final = 32
 _MAX_TRIES: Final = 3
@@ -98,9 +96,9 @@ async def _ask_field(server: str, message: str, field: _Field, form: _WholeForm)
     note = ""
     for _ in range(_MAX_TRIES):
         answer = await form.ask(_question(server, message, field, note=note).replace(form=form.form))
-        if reply := read_form_reply(answer) if form.form else None:
-            return _answer_form(reply, form.fields)
-        if answer is None:
+        if isinstance(answer, FormReply):
+            return _answer_form(answer, form.fields)
+        if not isinstance(answer, str):
             return ElicitationAnswer("cancel")
         if answer == _DECLINE:
             return ElicitationAnswer("decline")
@@ -231,8 +229,8 @@ async def _consent(server: str, message: str, ask: AskUser, form: McpForm) -> El
     options = (QuestionOption("Yes", "agree"), QuestionOption(_DECLINE, "tell the server no"))
     question = ChoiceQuestion(uuid7(), f"The MCP server {sanitize(server)} asks", message, options, form=form)
     answer = await ask(question)
-    if reply := read_form_reply(answer):
-        return ElicitationAnswer("accept", {}) if reply.action == "accept" else ElicitationAnswer(reply.action)
+    if isinstance(answer, FormReply):
+        return ElicitationAnswer(answer.action, {} if answer.action == "accept" else None)
     return ElicitationAnswer("accept", {}) if answer == "Yes" else ElicitationAnswer("decline")
 
 
@@ -246,8 +244,8 @@ async def _open_address(server: str, message: str, url: str, ask: AskUser) -> El
     text = f"{message}\nOpen this address in a browser: {_shown(url)}"
     form = McpForm(_shown(server), message, url=_shown(url))
     answer = await ask(ChoiceQuestion(uuid7(), f"The MCP server {sanitize(server)} asks", text, options, form=form))
-    if reply := read_form_reply(answer):
-        return ElicitationAnswer(reply.action)
+    if isinstance(answer, FormReply):
+        return ElicitationAnswer(answer.action)
     if answer is None:
         return ElicitationAnswer("cancel")
     return ElicitationAnswer("accept") if answer == _DONE else ElicitationAnswer("decline")

@@ -12,7 +12,7 @@ from codex_py.errors import CodexError
 from codex_py.mcp.servers import McpServer
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.policy import ReadOnly, SandboxPolicy
-from codex_py.protocol.questions import Question
+from codex_py.protocol.questions import Question, QuestionAnswer
 from codex_py.protocol.value import Value
 
 
@@ -58,7 +58,7 @@ class TokenFile(Protocol):
 class McpHost(Protocol):
     """The session, towards its servers."""
 
-    async def ask(self, question: Question) -> str | None:
+    async def ask(self, question: Question) -> QuestionAnswer | None:
         """The user's answer; None when there is none, or nobody to ask."""
         ...
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from codex_py.protocol.policy import ApprovalPolicy, SandboxMode, SandboxPolicy
+from codex_py.protocol.questions import QuestionAnswer
 from codex_py.protocol.value import Value
 
 
@@ -108,10 +109,10 @@ class ReloadSkills(Value):
 
 
 class AnswerQuestion(Value):
-    """What the user says to a question: a value, or None for no answer; an approval is answered with its scope."""
+    """What the user says to a question, None for no answer."""
 
     question_id: str
-    value: str | None
+    value: QuestionAnswer | None
 
 
 Op: TypeAlias = (

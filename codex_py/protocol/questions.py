@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 from codex_py.protocol.value import Value
 
 ApprovalScope: TypeAlias = Literal["once", "session", "project", "always"]
 
 _MAX_TEXT_LENGTH: Final = 4000
-_ANSWERS: Final = "answers"
 
 
 class SecretQuestion(Value):
@@ -115,7 +113,7 @@ class ModelQuestion(Value):
 
 
 class ModelAsks(Value):
-    """All that the model asks by one call, in its order. A `FormReply` to it is what `answer_all` makes."""
+    """All that the model asks by one call, in its order. `ModelAnswers` answer all of it."""
 
     call_id: str
     questions: tuple[ModelQuestion, ...]
@@ -124,8 +122,8 @@ class ModelAsks(Value):
 class ChoiceQuestion(Value):
     """Something the model wants decided. The answer is the label of an option, or whatever else the user writes.
 
-    `count` says which of several it is: `1 of 3`. With a `form` it is the first of what an MCP server asks, with `asks`
-    the first of what the model does: a `FormReply` in writing answers all of that at once.
+    `count` says which of several it is: `1 of 3`. With a `form` it is the first of what an MCP server asks, and a
+    `FormReply` answers all of that; with `asks` it is the first of what the model asks, and `ModelAnswers` do.
     """
 
     id: str
@@ -144,42 +142,11 @@ class FormReply(Value):
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] | None = None
 
-    def written(self) -> str:
-        """The reply as the value of an `Answer` op."""
-        return encode_json({"action": self.action, "content": self.content}).decode()
 
-
-def read_form_reply(value: str | None) -> FormReply | None:
-    """What `FormReply.written` has made; None for any other answer."""
-    if value is None or not value.startswith('{"action":'):
-        return None
-    try:
-        reply = as_object(decode_json(value))
-    except ValueError:
-        return None
-    match reply.get("action"):
-        case "accept" | "decline" | "cancel" as action:
-            return FormReply(action, as_object(reply.get("content")) if action == "accept" else None)
-        case _:
-            return None
-
-
-def answer_all(answers: Sequence[Sequence[str]]) -> FormReply:
+class ModelAnswers(Value):
     """The answers to each of `ModelAsks`, in their order; one that is left open has none."""
-    return FormReply("accept", {_ANSWERS: [list(answer) for answer in answers]})
 
-
-def read_answers(value: str | None, count: int) -> list[list[str]] | None:
-    """What `answer_all` has made for so many questions; none at all where the user turned all of them down.
-
-    None for any other answer, which is one to the first of them.
-    """
-    reply = read_form_reply(value)
-    if reply is None:
-        return None
-    answers = [as_list(group) for group in as_list((reply.content or {}).get(_ANSWERS))[:count]]
-    texts = [[text for text in group if isinstance(text, str)] for group in answers]
-    return [*texts, *([] for _ in range(count - len(texts)))]
+    answers: tuple[tuple[str, ...], ...]
 
 
 class PermissionsQuestion(Value):
@@ -198,7 +165,7 @@ class PermissionsQuestion(Value):
 class ApprovalQuestion(Value):
     """Whether a command may run, or a patch be written. The answer is one of `scopes`; anything else is a no.
 
-    An `ApprovalReply` in writing is an answer too: it can change the pattern, and tell the model why not.
+    An `ApprovalReply` is an answer too: it can change the pattern, and tell the model why not.
 
     `command` is the exact command line, shell-quoted, or the patch; hidden characters in it are marked, so it may be
     drawn as it is. `files` are what a patch changes, none for a command. `outside` says that a yes takes it out of
@@ -234,35 +201,20 @@ class ApprovalReply(Value):
     message: str = ""
     refusal: str = ""
 
-    def written(self) -> str | None:
-        """The reply as the value of an `Answer` op."""
-        if not (self.pattern or self.message or self.refusal):
-            return self.scope
-        fields = {"scope": self.scope, "pattern": list(self.pattern), "message": self.message}
-        if self.refusal:
-            fields["refusal"] = self.refusal
-        return encode_json(fields).decode()
+
+def approval_reply(answer: QuestionAnswer | None, scopes: Sequence[ApprovalScope]) -> ApprovalReply:
+    """What an answer says to an approval that offers `scopes`; whatever says yes to none of them is a no."""
+    match answer:
+        case ApprovalReply(scope, pattern, message, refusal):
+            texts = (text[:_MAX_TEXT_LENGTH].strip() for text in (message, refusal))
+            return ApprovalReply(_scope(scope, scopes), pattern, *texts)
+        case _:
+            return ApprovalReply(_scope(answer, scopes))
 
 
-def read_reply(value: str | None, scopes: Sequence[ApprovalScope]) -> ApprovalReply:
-    """What an answer says to an approval that offers `scopes`: one of them, or a reply in writing; else it is a no."""
-    if value is None or not value.startswith("{"):
-        return ApprovalReply(_scope(value, scopes))
-    try:
-        fields = as_object(decode_json(value))
-    except ValueError:
-        return ApprovalReply()
-    words = as_list(fields.get("pattern"))
-    return ApprovalReply(
-        _scope(fields.get("scope"), scopes),
-        tuple(words) if all(isinstance(word, str) for word in words) else (),
-        _words(fields.get("message")),
-        _words(fields.get("refusal")),
-    )
-
-
-def _words(value: object) -> str:
-    return value[:_MAX_TEXT_LENGTH].strip() if isinstance(value, str) else ""
+def answer_text(answer: QuestionAnswer | None) -> str | None:
+    """The answer in words; None where there is none, or it is one to a form."""
+    return answer if isinstance(answer, str) else None
 
 
 def _scope(word: object, scopes: Sequence[ApprovalScope]) -> ApprovalScope | None:
@@ -277,3 +229,6 @@ Question: TypeAlias = (
     | PermissionsQuestion
     | ApprovalQuestion
 )
+# A text is the label that was chosen, the scope of an approval, or what the user wrote.
+QuestionAnswer: TypeAlias = str | ApprovalReply | FormReply | ModelAnswers
+AskUser: TypeAlias = Callable[[Question], Awaitable[QuestionAnswer | None]]

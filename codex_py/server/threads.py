@@ -22,7 +22,7 @@ from codex_py.protocol.ops import (
     UserShell,
     UserTurn,
 )
-from codex_py.protocol.questions import Question
+from codex_py.protocol.questions import Question, QuestionAnswer
 from codex_py.server.host import Opening, ServerHostProtocol
 from codex_py.services.git import GitReader
 
@@ -132,8 +132,8 @@ class LiveThread:
         self.session.interrupt()
         return True
 
-    async def answer(self, question_id: str, value: str | None) -> bool:
-        """Answer a question, as `ops.Answer`; False for one that is not open, or no longer."""
+    async def answer(self, question_id: str, value: QuestionAnswer | None) -> bool:
+        """Answer a question, as `ops.AnswerQuestion`; False for one that is not open, or no longer."""
         if self._open.pop(question_id, None) is None:
             return False
         await self.session.submit(AnswerQuestion(question_id, value))

@@ -17,7 +17,7 @@ from codex_py.process.shells import join_words, shell_argv
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.events import CommandFinished, Warned
 from codex_py.protocol.policy import DangerFullAccess
-from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope, read_reply
+from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope, approval_reply
 from codex_py.protocol.value import Value
 from codex_py.shell.dangerous import find_danger
 from codex_py.shell.known_safe import BUILTINS, is_known_safe
@@ -366,7 +366,7 @@ def _without_steering(env: Mapping[str, str]) -> dict[str, str]:
 async def put_question(question: ApprovalQuestion, context: ToolContext) -> ApprovalReply:
     """What the user says; everything that is no offered scope is a no."""
     assert context.ask is not None  # a verdict is no `Ask` otherwise
-    return read_reply(await context.ask(question), question.scopes)
+    return approval_reply(await context.ask(question), question.scopes)
 
 
 def declined_because(reply: ApprovalReply) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import BaseModel, Field
 
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import encode_json, uuid7
 from codex_py.protocol.items import ToolCall
-from codex_py.protocol.questions import ChoiceQuestion, ModelAsks, ModelQuestion, QuestionOption, read_answers
+from codex_py.protocol.questions import ChoiceQuestion, ModelAnswers, ModelAsks, ModelQuestion, QuestionOption
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.spec import ToolContext, ToolOutput
 
@@ -47,16 +49,16 @@ async def request_user_input(call: ToolCall, context: ToolContext) -> ToolOutput
     questions = tuple(
         ModelQuestion(item.id, item.header, item.question, _choices(item)) for item in arguments.questions
     )
-    answers: list[list[str]] = []
+    answers: Sequence[Sequence[str]] = ()
     for number, item in enumerate(questions, 1):
         count = f"{number} of {len(questions)}" if len(questions) > 1 else ""
         asks = ModelAsks(call.call_id, questions) if number == 1 else None
         question = ChoiceQuestion(uuid7(), item.header, item.question, item.options, count=count, asks=asks)
         answer = await context.ask(question)
-        if asks is not None and (whole := read_answers(answer, len(questions))) is not None:
-            answers = whole
+        if isinstance(answer, ModelAnswers):
+            answers = answer.answers
             break
-        answers.append([] if answer is None else [answer])
+        answers = (*answers, [answer] if isinstance(answer, str) else [])
     payload = {item.id: {"answers": answer} for item, answer in zip(questions, answers, strict=True)}
     return ToolOutput(encode_json({"answers": payload}).decode())
 

@@ -10,7 +10,7 @@ from codex_py.protocol.events import Event
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.ops import UserInput
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
-from codex_py.protocol.questions import Question
+from codex_py.protocol.questions import AskUser
 from codex_py.protocol.status import AgentState
 from codex_py.protocol.value import Value
 
@@ -93,7 +93,7 @@ class ToolContext(Value):
     output_tokens: int
     emit: Callable[[Event], None]
     command_lines: CommandLineReader
-    ask: Callable[[Question], Awaitable[str | None]] | None = None
+    ask: AskUser | None = None
     widen: Callable[[SandboxPolicy], None] | None = None
     approvals: Approvals | None = None
     shortfall: str | None = None

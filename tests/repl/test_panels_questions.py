@@ -20,6 +20,7 @@ from codex_py.protocol.questions import (
     ProjectServer,
     ProjectServersQuestion,
     Question,
+    QuestionAnswer,
     QuestionOption,
     SecretQuestion,
 )
@@ -50,7 +51,7 @@ CHOICE = ChoiceQuestion(
 )
 
 
-async def answered(question: Question, *presses: str, armed: bool = True) -> str | None:
+async def answered(question: Question, *presses: str, armed: bool = True) -> QuestionAnswer | None:
     """The answer when keys are pressed one after the other; `see: …` waits for a text instead."""
     async with panel_host() as host:
         asking = asyncio.create_task(ask(question, PanelAsker(host.panels.show), home="/home/u", armed=armed))
@@ -71,17 +72,17 @@ async def answered(question: Question, *presses: str, armed: bool = True) -> str
         (("1",), "once"),
         (("2",), "session"),
         (("up", "see: ❯ a", "up", "up", "up", "see: ❯ y", "enter"), "once"),
-        (("p", "see: Allow in this project", "enter"), ApprovalReply("project", RUN.pattern).written()),
+        (("p", "see: Allow in this project", "enter"), ApprovalReply("project", RUN.pattern)),
         (("x", "enter"), None),
     ],
 )
-async def test_an_approval_is_answered_by_key(presses: tuple[str, ...], answer: str | None) -> None:
+async def test_an_approval_is_answered_by_key(presses: tuple[str, ...], answer: QuestionAnswer | None) -> None:
     assert await answered(RUN, *presses) == answer
 
 
 async def test_the_pattern_of_a_lasting_yes_can_be_edited() -> None:
     edit = ("see: Allow everywhere", "\x17", "\x17", "see: › git push\n", "enter")
-    assert await answered(RUN, "a", *edit) == ApprovalReply("always", ("git", "push")).written()
+    assert await answered(RUN, "a", *edit) == ApprovalReply("always", ("git", "push"))
 
 
 async def test_a_pattern_of_another_command_is_not_taken() -> None:
@@ -91,7 +92,7 @@ async def test_a_pattern_of_another_command_is_not_taken() -> None:
 
 async def test_a_no_can_say_why() -> None:
     keys = ("e", "see: what should the model do", "enter", "see: type something", "open a pull request", "enter")
-    assert await answered(RUN, *keys) == ApprovalReply(message="open a pull request").written()
+    assert await answered(RUN, *keys) == ApprovalReply(message="open a pull request")
 
 
 async def test_what_is_typed_when_a_question_comes_up_does_not_answer_it() -> None:
@@ -366,10 +367,10 @@ async def showing(question: Question) -> AsyncGenerator[PanelHost, None]:
 
 
 @asynccontextmanager
-async def desk() -> AsyncGenerator[tuple[PanelHost, QuestionQueue, list[tuple[str, str | None]]], None]:
-    answers: list[tuple[str, str | None]] = []
+async def desk() -> AsyncGenerator[tuple[PanelHost, QuestionQueue, list[tuple[str, QuestionAnswer | None]]], None]:
+    answers: list[tuple[str, QuestionAnswer | None]] = []
 
-    async def answer(question_id: str, value: str | None) -> None:
+    async def answer(question_id: str, value: QuestionAnswer | None) -> None:
         answers.append((question_id, value))
 
     async with panel_host() as host:

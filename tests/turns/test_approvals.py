@@ -11,7 +11,7 @@ import pytest
 from codex_py.protocol import events
 from codex_py.protocol.ops import AnswerQuestion
 from codex_py.protocol.policy import ApprovalPolicy
-from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply
+from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, FormReply, ModelAnswers, QuestionAnswer
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.session import Watched, watched_session
@@ -20,7 +20,7 @@ from tests.unit.patch_cases import patch
 ALWAYS = "rules/codex-py/default.rules"
 
 
-def answering(watched: Watched, *answers: str | None) -> list[ApprovalQuestion]:
+def answering(watched: Watched, *answers: QuestionAnswer | None) -> list[ApprovalQuestion]:
     """Answer the questions in turn, as a front end does: by an op, while the turn waits."""
     waiting = iter(answers)
     asked: list[ApprovalQuestion] = []
@@ -52,7 +52,7 @@ class Told:
 async def turn(
     place: Place,
     *calls: Any,
-    answers: tuple[str | None, ...] = (),
+    answers: tuple[QuestionAnswer | None, ...] = (),
     approval: ApprovalPolicy = "untrusted",
     sandbox: str = "workspace-write",
     can_ask: bool = True,
@@ -446,7 +446,7 @@ async def test_under_untrusted_every_patch_asks(place: Place) -> None:
 
 
 async def test_a_pattern_that_was_edited_is_what_is_kept(place: Place) -> None:
-    edited = ApprovalReply("always", ("npm", "run")).written()
+    edited = ApprovalReply("always", ("npm", "run"))
     told = await turn(place, run(1, "npm run build -- --fast"), run(2, "npm run lint"), answers=(edited,))
     assert len(told.asked) == 1
     assert '["npm", "run"]' in (place.codex_home / ALWAYS).read_text()
@@ -456,22 +456,22 @@ async def test_a_pattern_that_was_edited_is_what_is_kept(place: Place) -> None:
 async def test_a_pattern_that_does_not_fit_is_not_kept_and_the_command_runs(
     place: Place, words: tuple[str, ...]
 ) -> None:
-    told = await turn(place, run(1, "touch made"), answers=(ApprovalReply("always", words).written(),))
+    told = await turn(place, run(1, "touch made"), answers=(ApprovalReply("always", words),))
     assert (place.repo / "made").exists()
     assert not (place.codex_home / ALWAYS).exists()
     assert [one.message for one in told.watched.of(events.Warned) if "is not kept" in one.message]
 
 
 async def test_a_no_tells_the_model_what_the_user_says(place: Place) -> None:
-    told = await turn(place, run(1, "touch made"), answers=(ApprovalReply(message="use make instead").written(),))
+    told = await turn(place, run(1, "touch made"), answers=(ApprovalReply(message="use make instead"),))
     assert told.outputs == ["command declined by the user, who says: use make instead"]
     assert not (place.repo / "made").exists()
 
 
 @pytest.mark.parametrize(
-    "answer", ["{", "{}", '{"scope": "everything"}', '{"scope": null, "pattern": 3, "message": []}']
+    "answer", ["{", '{"scope": "once"}', ModelAnswers((("once",),)), FormReply("accept", {"scope": "once"})]
 )
-async def test_a_reply_that_makes_no_sense_is_a_no(place: Place, answer: str) -> None:
+async def test_a_reply_that_makes_no_sense_is_a_no(place: Place, answer: QuestionAnswer) -> None:
     told = await turn(place, run(1, "touch made"), answers=(answer,))
     assert told.outputs[0].startswith("command declined by the user: do not try it again")
     assert not (place.repo / "made").exists()

@@ -8,14 +8,17 @@ from typing import Any
 import pytest
 
 from codex_py.mcp.elicitation import ElicitationAnswer, answer_elicitation
-from codex_py.protocol.questions import ChoiceQuestion, FormReply, McpForm
+from codex_py.protocol.questions import ChoiceQuestion, FormReply, McpForm, Question, QuestionAnswer
 
 
-async def answered(request: dict[str, Any], *replies: str | None) -> tuple[ElicitationAnswer, Sequence[ChoiceQuestion]]:
+async def answered(
+    request: dict[str, Any], *replies: QuestionAnswer | None
+) -> tuple[ElicitationAnswer, Sequence[ChoiceQuestion]]:
     """What the server gets when the user answers so."""
     asked: list[ChoiceQuestion] = []
 
-    async def ask(question: ChoiceQuestion) -> str | None:
+    async def ask(question: Question) -> QuestionAnswer | None:
+        assert isinstance(question, ChoiceQuestion)
         asked.append(question)
         return replies[len(asked) - 1]
 
@@ -130,15 +133,21 @@ async def test_a_form_may_be_answered_as_a_whole(reply: FormReply, outcome: Elic
         "b": {"type": "boolean"},
         "l": {"type": "array", "items": {"enum": ["a", "b"]}},
     }
-    given, [question] = await answered(form(["n"], **fields), reply.written())
+    given, [question] = await answered(form(["n"], **fields), reply)
     assert given == outcome
     assert question.form == McpForm("srv", "Tell me", form(["n"], **fields)["requestedSchema"])
 
 
+async def test_a_text_that_looks_like_a_whole_form_is_a_text() -> None:
+    written = '{"action": "accept", "content": {"s": "Ada"}}'
+    given, _ = await answered(form(["s"], s={"type": "string"}), written)
+    assert given == ElicitationAnswer("accept", {"s": written})
+
+
 async def test_consent_and_an_address_may_be_answered_in_the_same_way() -> None:
-    agreed, _ = await answered(form(), FormReply("accept", {}).written())
+    agreed, _ = await answered(form(), FormReply("accept", {}))
     opened, [question] = await answered(
-        {"mode": "url", "message": "m", "url": "https://x.example/a"}, FormReply("accept").written()
+        {"mode": "url", "message": "m", "url": "https://x.example/a"}, FormReply("accept")
     )
     assert (agreed, opened) == (ElicitationAnswer("accept", {}), ElicitationAnswer("accept"))
     assert question.form == McpForm("srv", "m", url="https://x.example/a")

@@ -18,7 +18,14 @@ from codex_py.protocol.policy import (
     SandboxPolicy,
     WorkspaceWrite,
 )
-from codex_py.protocol.questions import ChoiceQuestion, PermissionsQuestion, Question, QuestionOption, answer_all
+from codex_py.protocol.questions import (
+    ChoiceQuestion,
+    ModelAnswers,
+    PermissionsQuestion,
+    Question,
+    QuestionAnswer,
+    QuestionOption,
+)
 from codex_py.sandbox.command import Sandbox
 from codex_py.tools.lazy import RunCall
 from codex_py.tools.request_permissions import request_permissions
@@ -31,12 +38,12 @@ NETWORK = {"network": {"enabled": True}}
 class User:
     """Says one thing after the other to what is asked."""
 
-    def __init__(self, *says: str | None) -> None:
+    def __init__(self, *says: QuestionAnswer | None) -> None:
         self.says = list(says)
         self.asked: list[Question] = []
         self.policies: list[SandboxPolicy] = []
 
-    async def ask(self, question: Question) -> str | None:
+    async def ask(self, question: Question) -> QuestionAnswer | None:
         self.asked.append(question)
         return self.says.pop(0)
 
@@ -200,7 +207,7 @@ async def test_questions_are_put_one_after_the_other(tmp_path: Path) -> None:
 
 async def test_all_questions_may_be_answered_at_once(tmp_path: Path) -> None:
     asked = [question("colour", "Red", "Blue"), question("size", "S"), question("name", "x")]
-    user = User(answer_all([["Red", "but a dark one"], []]).written())
+    user = User(ModelAnswers((("Red", "but a dark one"), (), ())))
     answer = await said(request_user_input, tmp_path, {"questions": asked}, user)
     assert answer == (
         '{"answers":{"colour":{"answers":["Red","but a dark one"]},"size":{"answers":[]},"name":{"answers":[]}}}'

@@ -51,12 +51,12 @@ def _field(field: Json) -> Json:
     return {**{key: value for key, value in field.items() if key not in ("enum", "enumNames")}, "oneOf": titled}
 
 
-def read_server_form(result: Mapping[str, Any] | None) -> str | None:
+def read_server_form(result: Mapping[str, Any] | None) -> FormReply:
     """What was filled in, as the answer to the question that had the form."""
     match result:
         case {"action": "accept", "content": content}:
-            return read_form_content(content).written()
+            return read_form_content(content)
         case {"action": "decline"}:
-            return FormReply("decline").written()
+            return FormReply("decline")
         case _:
-            return FormReply("cancel").written()
+            return FormReply("cancel")

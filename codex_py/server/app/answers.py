@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.questions import (
@@ -15,11 +15,12 @@ from codex_py.protocol.questions import (
     FormReply,
     McpForm,
     McpInstallQuestion,
+    ModelAnswers,
     ModelAsks,
     PermissionsQuestion,
     ProjectServersQuestion,
+    QuestionAnswer,
     SecretQuestion,
-    answer_all,
 )
 from codex_py.render.questions import secret_text, word_project_servers
 from codex_py.server.form_answers import read_form_content
@@ -30,12 +31,15 @@ _AMENDED: Final = "acceptWithExecpolicyAmendment"
 _PATTERN: Final = "execpolicy_amendment"
 
 
+AnswerReader: TypeAlias = Callable[[Mapping[str, Any]], QuestionAnswer | None]
+
+
 class QuestionPayload(NamedTuple):
     """Questions with options, and what of the client's answer is the answer; `refused` is it where there is none."""
 
     questions: list[dict[str, Any]]
-    read: Callable[[Mapping[str, Any]], str | None]
-    refused: str | None = None
+    read: AnswerReader
+    refused: QuestionAnswer | None = None
 
 
 def decisions_for(question: ApprovalQuestion) -> list[Any]:
@@ -48,10 +52,10 @@ def decisions_for(question: ApprovalQuestion) -> list[Any]:
     return [*decisions, "decline", "cancel"]
 
 
-def approval_reader(question: ApprovalQuestion) -> Callable[[Mapping[str, Any]], str | None]:
+def approval_reader(question: ApprovalQuestion) -> AnswerReader:
     """Reads the `decision` about a command or a patch."""
 
-    def read(answer: Mapping[str, Any]) -> str | None:
+    def read(answer: Mapping[str, Any]) -> QuestionAnswer | None:
         match answer.get("decision"):
             case "accept":
                 return _scope(question, "once")
@@ -62,7 +66,7 @@ def approval_reader(question: ApprovalQuestion) -> Callable[[Mapping[str, Any]],
                 words = as_list(amended.get(_PATTERN))
                 if not words or "always" not in question.scopes or not all(isinstance(word, str) for word in words):
                     return None
-                return ApprovalReply("always", tuple(words)).written()
+                return ApprovalReply("always", tuple(words))
             case _:
                 return None
 
@@ -97,8 +101,8 @@ def model_asks(asks: ModelAsks) -> QuestionPayload:
         for question in asks.questions
     ]
 
-    def read(answer: Mapping[str, Any]) -> str | None:
-        return answer_all([_all_answers(answer, question.id) for question in asks.questions]).written()
+    def read(answer: Mapping[str, Any]) -> QuestionAnswer:
+        return ModelAnswers(tuple(tuple(_all_answers(answer, question.id)) for question in asks.questions))
 
     return QuestionPayload(questions, read, read({}))
 
@@ -119,13 +123,13 @@ def form_payload(question_id: str, form: McpForm) -> dict[str, Any]:
     return {"mode": "form", "message": form.message, "requestedSchema": schema}
 
 
-def read_form(answer: Mapping[str, Any]) -> str | None:
+def read_form(answer: Mapping[str, Any]) -> FormReply | None:
     """The `action` on a form, with its `content`."""
     match answer.get("action"):
         case "accept":
-            return read_form_content(answer.get("content")).written()
+            return read_form_content(answer.get("content"))
         case "decline":
-            return FormReply("decline").written()
+            return FormReply("decline")
         case _:
             return None
 
@@ -173,7 +177,7 @@ def permissions_payload(question: PermissionsQuestion) -> dict[str, Any]:
     }
 
 
-def permissions_reader(question: PermissionsQuestion) -> Callable[[Mapping[str, Any]], str | None]:
+def permissions_reader(question: PermissionsQuestion) -> AnswerReader:
     """A yes has to grant all that was asked for: what is granted in part is not granted."""
 
     def read(answer: Mapping[str, Any]) -> str | None:

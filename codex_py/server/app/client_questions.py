@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from codex_py.protocol import events
@@ -17,6 +17,7 @@ from codex_py.protocol.questions import (
     PermissionsQuestion,
     ProjectServersQuestion,
     Question,
+    QuestionAnswer,
     SecretQuestion,
 )
 from codex_py.rollout.patch_text import changes_in_patch
@@ -36,9 +37,9 @@ class _Form(NamedTuple):
 
     method: str
     params: dict[str, Any]
-    read: Callable[[Mapping[str, Any]], str | None]
+    read: answers.AnswerReader
     flag: str = _INPUT
-    refused: str | None = None
+    refused: QuestionAnswer | None = None
 
 
 class _OpenQuestion(NamedTuple):

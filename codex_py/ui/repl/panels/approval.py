@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Final, Literal, TypeAlias
 
 from codex_py.paths import short_path
-from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope
+from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope, QuestionAnswer
 from codex_py.render.questions import word_scopes
 from codex_py.text.display import script_and_shell
 from codex_py.text.sanitize import sanitize_line
@@ -23,7 +23,9 @@ _MAX_FILES: Final = 6
 _PATCH_STYLES: Final = {"+": "diff.add", "-": "diff.remove", "@": "diff.hunk", "*": "diff.path"}
 
 
-async def ask_approval(question: ApprovalQuestion, asker: FormAsker, *, home: str, armed: bool = True) -> str | None:
+async def ask_approval(
+    question: ApprovalQuestion, asker: FormAsker, *, home: str, armed: bool = True
+) -> QuestionAnswer | None:
     """The answer to give to the session; None for a no. `home` is shown as `~`."""
     sheet = approval_sheet(question, home=home)
     while True:
@@ -33,7 +35,7 @@ async def ask_approval(question: ApprovalQuestion, asker: FormAsker, *, home: st
             case "say":
                 message = await asker.enter(_message_form())
                 if message is not None:
-                    return ApprovalReply(message=message).written()
+                    return ApprovalReply(message=message)
             case "once" | "session" as scope:
                 return scope
             case "always" if question.server:
@@ -41,7 +43,7 @@ async def ask_approval(question: ApprovalQuestion, asker: FormAsker, *, home: st
             case "project" | "always" as scope:
                 typed = await asker.enter(_pattern_form(question, scope))
                 if typed is not None:
-                    return ApprovalReply(scope, tuple(shlex.split(typed))).written()
+                    return ApprovalReply(scope, tuple(shlex.split(typed)))
         # Back from the line to type in: the question has been noticed.
         armed = True
 

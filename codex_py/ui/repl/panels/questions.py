@@ -18,6 +18,7 @@ from codex_py.protocol.questions import (
     PermissionsQuestion,
     ProjectServersQuestion,
     Question,
+    QuestionAnswer,
     SecretQuestion,
 )
 from codex_py.render.questions import (
@@ -44,7 +45,7 @@ class QuestionQueue:
     def __init__(
         self,
         asker: FormAsker,
-        answer: Callable[[str, str | None], Awaitable[None]],
+        answer: Callable[[str, QuestionAnswer | None], Awaitable[None]],
         *,
         is_typing: Callable[[], bool] = lambda: False,
         home: str = "",
@@ -56,7 +57,7 @@ class QuestionQueue:
         self._on_answered = on_answered
         self._home = home
         self._waiting: asyncio.Queue[Question] = asyncio.Queue()
-        self._asking: asyncio.Task[str | None] | None = None
+        self._asking: asyncio.Task[QuestionAnswer | None] | None = None
         self._asking_agent = ""
 
     @property
@@ -106,15 +107,15 @@ class QuestionQueue:
                 if not self._asking.cancelled():
                     answer = self._asking.result()
                     if isinstance(question, ChoiceQuestion):
-                        self._on_answered(question.question, [] if answer is None else [answer])
+                        self._on_answered(question.question, [answer] if isinstance(answer, str) else [])
                     await self._answer(question.id, answer)
             finally:
                 self._asking.cancel()
                 self._asking = None
 
 
-async def ask(question: Question, asker: FormAsker, *, home: str = "", armed: bool = True) -> str | None:
-    """Put one question to the user; the value of the `Answer` op."""
+async def ask(question: Question, asker: FormAsker, *, home: str = "", armed: bool = True) -> QuestionAnswer | None:
+    """Put one question to the user."""
     asker = NamedAsker(asker, question.agent) if question.agent else asker
     show_path = partial(short_path, home=home)
     match question:
