@@ -194,9 +194,6 @@ LAZY: Final = {
     ("core/sandbox_policy.py", "codex_py.core.session_sandbox"),
     # Only when a tool is called: beside the end of the answer that calls it.
     ("core/build.py", "codex_py.core.tool_runtime"),
-    ("tools/lazy.py", "codex_py.tools.exec_command"),
-    ("tools/lazy.py", "codex_py.tools.write_stdin"),
-    ("tools/registry.py", "codex_py.tools.exec_command"),
     # Only to go on with an earlier session.
     ("core/build.py", "codex_py.core.resume"),
     ("core/session_file.py", "codex_py.core.resume"),
@@ -221,7 +218,6 @@ LAZY: Final = {
     ("core/session_skills.py", "codex_py.skills.usage"),
     ("core/skill_requests.py", "codex_py.core.skill_names"),
     ("core/skill_requests.py", "codex_py.skills.inject"),
-    ("tools/lazy.py", "codex_py.tools.skill"),
     # Only for who has roles of their own, and when an agent is started or looked for.
     ("core/agent_setup.py", "codex_py.core.agent_roles"),
     ("core/agent_setup.py", "codex_py.core.agents"),
@@ -236,15 +232,10 @@ LAZY: Final = {
     ("text/frontmatter.py", "yaml"),
     # Only when a tool is called.
     ("tools/arguments.py", "pydantic"),
-    ("tools/lazy.py", "codex_py.tools.request_permissions"),
-    ("tools/lazy.py", "codex_py.tools.request_user_input"),
-    ("tools/lazy.py", "codex_py.tools.shell"),
-    ("tools/lazy.py", "codex_py.tools.shell_command"),
-    ("tools/lazy.py", "codex_py.tools.update_plan"),
-    ("tools/lazy.py", "codex_py.tools.view_image"),
     ("tools/view_image.py", "codex_py.tools.picture"),
-    ("tools/exec_command.py", "codex_py.tools.orchestrator"),
-    ("tools/registry.py", "codex_py.tools.orchestrator"),
+    ("tools/exec_command.py", "codex_py.tools.command_runs"),
+    ("tools/shell_command.py", "codex_py.tools.command_runs"),
+    ("tools/write_stdin.py", "codex_py.tools.typed_input"),
 }
 
 # The boundaries where anything may be caught: a tool, a listener, a hook, an MCP server's start, the program.

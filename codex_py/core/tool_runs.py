@@ -276,9 +276,8 @@ class ToolRuns:
         self._granted = policy
 
     def _load(self, policy: SandboxPolicy, cwd: Path) -> ToolRuntime:
-        self._registry.warm_up(self._services.command_lines)
         runtime = self._services.load_runtime()
-        runtime.prepare(policy, cwd)
+        runtime.prepare(policy, cwd, self._services.command_lines)
         return runtime
 
 

@@ -20,7 +20,9 @@ from codex_py.process.profiles import WithheldEnv
 from codex_py.protocol.policy import SandboxPolicy
 from codex_py.protocol.value import Value
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
+from codex_py.shell.reader import CommandLineReader
 from codex_py.text.files import FileHead, FileRefused, read_inside, read_trusted
+from codex_py.tools import command_runs
 from codex_py.tools.approval import Approvals, RuleStore
 from codex_py.tools.rules import MAX_FILE_BYTES, RuleBook, RuleError, parse_rules
 
@@ -144,8 +146,9 @@ class ToolRuntime(Value):
     allow_partial: bool = False
     warnings: tuple[str, ...] = ()
 
-    def prepare(self, policy: SandboxPolicy, cwd: Path) -> None:
+    def prepare(self, policy: SandboxPolicy, cwd: Path, command_lines: CommandLineReader) -> None:
         """Find out which sandbox works here. One that does not work is reported by the call that needs it."""
+        command_runs.warm_up(command_lines)
         with contextlib.suppress(SandboxUnavailable):
             self.sandbox.prepare(policy, cwd)
 

@@ -12,14 +12,16 @@ from codex_py.model.providers import Provider
 from codex_py.protocol.policy import ApprovalPolicy, asks_about
 from codex_py.protocol.value import Value
 from codex_py.tools.apply_patch import ApplyPatch
-from codex_py.tools.lazy import (
-    make_agent_tools,
-    make_command_tools,
-    make_hidden_tools,
-    make_shown_tools,
-    make_skill_tool,
-)
+from codex_py.tools.exec_command import ExecCommand
+from codex_py.tools.lazy import make_agent_tools
 from codex_py.tools.registry import ToolRegistry
+from codex_py.tools.request_permissions import RequestPermissions
+from codex_py.tools.request_user_input import RequestUserInput
+from codex_py.tools.shell_command import Shell, ShellCommandTool
+from codex_py.tools.skill import LoadSkill
+from codex_py.tools.update_plan import UpdatePlan
+from codex_py.tools.view_image import ViewImage
+from codex_py.tools.write_stdin import WriteStdin
 
 
 class ToolSetContext(Value):
@@ -34,24 +36,24 @@ class ToolSetContext(Value):
 
 
 def build_tools(config: Config, facts: ModelFacts, settings: ModelSettings, context: ToolSetContext) -> ToolRegistry:
-    """The tools in the order they are shown."""
+    """The tools in the order they are shown. Hidden are older names, and what would be refused anyway."""
     login, shell = config.allow_login_shell, config.features.shell_tool and facts.shell
-    commands = make_command_tools(allow_login_shell=login, max_poll_ms=config.background_terminal_max_timeout)
-    tools = [
-        *(commands if shell else ()),
-        ApplyPatch(freeform=facts.apply_patch == "freeform"),
-        *make_shown_tools(
-            pictures=facts.images and config.features.view_image and config.tools.view_image,
-            questions=context.can_ask,
-            permissions=context.can_ask and asks_about(context.approval, "request_permissions"),
-        ),
+    older = [Shell(allow_login_shell=login), ShellCommandTool(allow_login_shell=login)]
+    is_shown = {
+        ExecCommand(allow_login_shell=login): shell,
+        WriteStdin(max_poll_ms=config.background_terminal_max_timeout): shell,
+        ApplyPatch(freeform=facts.apply_patch == "freeform"): True,
+        UpdatePlan(): True,
+        ViewImage(): facts.images and config.features.view_image and config.tools.view_image,
+        RequestUserInput(): context.can_ask,
+        RequestPermissions(): context.can_ask and asks_about(context.approval, "request_permissions"),
         # Whoever cannot read a file has no other way to a skill.
-        *([make_skill_tool()] if config.skills.tool or not shell else ()),
-        *(make_agent_tools(context.roles) if config.features.multi_agent and config.agents.max_depth else ()),
-    ]
+        LoadSkill(): config.skills.tool or not shell,
+    }
+    agents = make_agent_tools(context.roles) if config.features.multi_agent and config.agents.max_depth else ()
     return ToolRegistry(
-        tools,
-        hidden=make_hidden_tools(allow_login_shell=login, commands=shell),
+        [*(tool for tool, shown in is_shown.items() if shown), *agents],
+        hidden=[*(older if shell else ()), RequestUserInput(), RequestPermissions()],
         hosted=_hosted_tools(config, context.provider, settings),
     )
 

@@ -11,35 +11,33 @@ from typing import Any, Final
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.items import ToolCall
-from codex_py.tools.spec import ToolContext, ToolOutput
+from codex_py.tools.spec import PatchText, Tool, ToolContext, ToolOutput
 
 IMPLICIT_PATCH: Final = (
     "apply_patch verification failed: patch detected without explicit call to apply_patch. "
     'Rerun as ["apply_patch", "<patch>"]'
 )
 
-_DIRECTORY: Final = Path(__file__).parent
 
-
-class ApplyPatch:
+class ApplyPatch(Tool):
     """`freeform` chooses the form shown to the model: a custom tool with a grammar, or a function with one string.
 
     Calls of both forms are understood either way.
     """
 
     name = "apply_patch"
-    parallel = False
-    polls = False
+    type = "writes"
+    hook_view = PatchText()
 
     def __init__(self, *, freeform: bool = True) -> None:
         self._freeform = freeform
 
     def spec(self) -> dict[str, Any]:
         """The JSON shown to the model."""
-        function = as_object(decode_json((_DIRECTORY / "apply_patch.json").read_bytes()))
+        function = super().spec()
         if not self._freeform:
             return function
-        grammar = (_DIRECTORY / "apply_patch.lark").read_text()
+        grammar = (self.spec_directory / "apply_patch.lark").read_text()
         return {
             "type": "custom",
             "name": self.name,

@@ -20,8 +20,8 @@ from codex_py.protocol.questions import ApprovalQuestion, ApprovalScope
 from codex_py.text.sanitize import sanitize, sanitize_line
 from codex_py.tools.approval import Approvals, ApprovalVerdict, AskVerdict, RefuseVerdict, RunVerdict
 from codex_py.tools.mcp_results import read_result
-from codex_py.tools.orchestrator import PLANNING, declined_because, put_question
-from codex_py.tools.spec import ToolContext, ToolOutput
+from codex_py.tools.orchestrator import declined_because, put_question
+from codex_py.tools.spec import PLANNING, ToolContext, ToolOutput
 
 if TYPE_CHECKING:
     from codex_py.mcp.connection import Link

@@ -153,28 +153,19 @@ def _function(name: str, tool: McpTool) -> dict[str, Any]:
     }
 
 
-class _ServerTool:
+class _ServerTool(Tool):
     """One tool of one server."""
 
     def __init__(self, tools: McpTools, ref: McpToolRef) -> None:
+        self.name = f"{ref.server}.{ref.tool}"
+        state = tools.connections.state(ref.server)
+        tool = state and state.tool(ref.tool)
+        # Calls that only read may overlap, and all those of a server that says so in the configuration.
+        self.parallel = state is not None and (
+            state.server.parallel or (tool is not None and tool.reads_only(state.server))
+        )
         self._tools = tools
         self._ref = ref
-
-    @property
-    def name(self) -> str:
-        return f"{self._ref.server}.{self._ref.tool}"
-
-    @property
-    def parallel(self) -> bool:
-        """Calls that only read may overlap, and all those of a server that says so in the configuration."""
-        state = self._tools.connections.state(self._ref.server)
-        tool = state and state.tool(self._ref.tool)
-        return state is not None and (state.server.parallel or (tool is not None and tool.reads_only(state.server)))
-
-    @property
-    def polls(self) -> bool:
-        """Nobody says so of a server's tool."""
-        return False
 
     def spec(self) -> dict[str, Any]:
         """Shown as a part of what its server offers."""

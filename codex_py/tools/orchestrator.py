@@ -21,7 +21,6 @@ from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, Approva
 from codex_py.protocol.value import Value
 from codex_py.shell.dangerous import find_danger
 from codex_py.shell.known_safe import BUILTINS, is_known_safe
-from codex_py.shell.reader import CommandLineReader
 from codex_py.shell.words import Words
 from codex_py.text.sanitize import sanitize_command, sanitize_line
 from codex_py.tools.approval import (
@@ -47,14 +46,13 @@ from codex_py.tools.escalation import (
     unagreed,
     writable_programs,
 )
-from codex_py.tools.spec import ToolContext, ToolOutput
+from codex_py.tools.spec import PLANNING, ToolContext, ToolOutput
 
 _LONG_SCRIPT: Final = 4096
 # So often a question is put again because a file changed meanwhile.
 _MAX_QUESTIONS: Final = 3
 _DECLINED: Final = "declined by the user"
 _GO_ON: Final = "do not try it again in another way; go on without it, or ask what to do"
-PLANNING: Final = "in plan mode nothing is written until the user has accepted the plan"
 # What could make a command that only reads start a program of somebody's choice.
 _STEERING: Final = re.compile(
     r"(GIT_|LD_|DYLD_|PYTHON|BASH_FUNC_)|(PAGER|BASH_ENV|ENV|ZDOTDIR|RIPGREP_CONFIG_PATH|CDPATH|SHELLOPTS|BASHOPTS)\Z"
@@ -94,11 +92,6 @@ class AttemptResult(NamedTuple):
 
 
 Attempt = Callable[[ToolContext], Awaitable[AttemptResult]]
-
-
-def warm_up(command_lines: CommandLineReader) -> None:
-    """Load the grammar of shell scripts, which takes longer than reading one."""
-    command_lines.read("true", "/", {})
 
 
 async def orchestrate_command(command: CommandToRun, context: ToolContext, attempt: Attempt) -> ToolOutput:

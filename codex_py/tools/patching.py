@@ -23,8 +23,8 @@ from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot, is_writable
 from codex_py.text.diff import unified_diff
 from codex_py.text.sanitize import sanitize
 from codex_py.tools.approval import Approvals, AskVerdict, RefuseVerdict, RunVerdict, decide_patch
-from codex_py.tools.orchestrator import PLANNING, declined_because, put_question
-from codex_py.tools.spec import ToolContext, ToolOutput
+from codex_py.tools.orchestrator import declined_because, put_question
+from codex_py.tools.spec import PLANNING, ToolContext, ToolOutput
 
 _SKILL: Final = "it writes a skill, which the agent of later sessions follows like your own instructions"
 

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import as_list, as_object, encode_json
 from codex_py.protocol.items import ToolCall
-from codex_py.shell.reader import CommandLineReader
 from codex_py.tools.spec import AroundCall, Tool, ToolContext, ToolOutput
 
 
@@ -59,14 +58,6 @@ class ToolRegistry:
             hidden=[tool for tool in self._hidden if allows(tool.name)],
             hosted=[spec for spec in self._hosted if allows(str(spec.get("type")))],
         )
-
-    def warm_up(self, command_lines: CommandLineReader) -> None:
-        """Load what the first call needs; for a thread, while the call is still arriving."""
-        # The seam: what judges a command loads here, and what runs it.
-        from codex_py.tools import exec_command, orchestrator
-
-        del exec_command
-        orchestrator.warm_up(command_lines)
 
     def knows(self, call: ToolCall) -> bool:
         """Whether there is a tool that the call means."""

@@ -1,6 +1,6 @@
 """The `request_permissions` tool: a wider sandbox for the rest of a turn, if the user says so.
 
-What is kept read-only stays so, and what may not be read. Imports pydantic: loaded at the first call.
+What is kept read-only stays so, and what may not be read.
 """
 
 from __future__ import annotations
@@ -10,75 +10,57 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, Field
-
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import encode_json, uuid7
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, WorkspaceWrite, approval_name, asks_about
 from codex_py.protocol.questions import PermissionsQuestion
 from codex_py.sandbox.policy import PROTECTED_NAMES, is_writable
-from codex_py.tools.arguments import parse_arguments
-from codex_py.tools.orchestrator import PLANNING
-from codex_py.tools.spec import ToolContext, ToolOutput
+from codex_py.tools.spec import PLANNING, Tool, ToolContext, ToolOutput
 
 _UNAVAILABLE: Final = "request_permissions is not available"
 _WITHIN: Final = "find a way inside the sandbox, or say in your answer what you could not do"
 
 
-class NetworkArguments(BaseModel):
-    enabled: bool = False
+class RequestPermissions(Tool):
+    name = "request_permissions"
+    type = "asks"
 
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        """Ask for what is not open yet, and widen the policy of later calls; the answer is JSON of what is granted.
 
-class FileSystemArguments(BaseModel):
-    read: list[str] = Field(default_factory=list)
-    write: list[str] = Field(default_factory=list)
-
-
-class PermissionsArguments(BaseModel):
-    network: NetworkArguments = NetworkArguments()
-    file_system: FileSystemArguments = FileSystemArguments()
-
-
-class RequestPermissionsArguments(BaseModel):
-    permissions: PermissionsArguments
-    reason: str = ""
-
-
-async def request_permissions(call: ToolCall, context: ToolContext) -> ToolOutput:
-    """Ask for what is not open yet, and widen the policy of later calls; the answer is JSON of what is granted.
-
-    Reading is never asked for: what the sandbox lets be read is not up for a question. Raises `ToolError` for wrong
-    arguments, for directories that stay closed, and where nobody can be asked.
-    """
-    arguments = parse_arguments(call, RequestPermissionsArguments)
-    if context.plan:
-        raise ToolError(f"{_UNAVAILABLE}: {PLANNING}; say in the plan what it takes to carry it out")
-    if not asks_about(context.approval, "request_permissions"):
-        raise ToolError(f"{_UNAVAILABLE} under the approval policy `{approval_name(context.approval)}`; {_WITHIN}")
-    if context.ask is None or context.widen is None:
-        raise ToolError(f"{_UNAVAILABLE}: nobody can answer in this session; {_WITHIN}")
-    requested = arguments.permissions
-    directories = _directories(requested.file_system.write, context)
-    match context.sandbox_policy:
-        case ReadOnly():
-            raise ToolError(f"{_UNAVAILABLE} in a read-only sandbox, which only the user can change; {_WITHIN}")
-        case DangerFullAccess():
-            return _granted(requested.network.enabled, directories)
-        case WorkspaceWrite() as policy:
-            online = requested.network.enabled and policy.network_access is not True
-            # What can be written already could be replaced by a link to somewhere else while the user reads.
-            own = context.sandbox.roots(policy, context.cwd)
-            closed = tuple(directory for directory in directories if not is_writable(directory, own))
-            if not online and not closed:
-                return _granted(requested.network.enabled, directories)
-            question = PermissionsQuestion(uuid7(), online, closed, arguments.reason)
-            if await context.ask(question) != "yes":
-                return ToolOutput("the user did not grant it; " + _WITHIN, ok=False)
-            roots = tuple(dict.fromkeys([*policy.writable_roots, *closed]))
-            network = True if online else policy.network_access
-            context.widen(policy.replace(writable_roots=roots, network_access=network))
-            return _granted(requested.network.enabled, directories)
+        Reading is never asked for: what the sandbox lets be read is not up for a question. Raises `ToolError`
+        for directories that stay closed, and where nobody can be asked.
+        """
+        arguments = self.read(call)
+        if context.plan:
+            raise ToolError(f"{_UNAVAILABLE}: {PLANNING}; say in the plan what it takes to carry it out")
+        if not asks_about(context.approval, "request_permissions"):
+            raise ToolError(f"{_UNAVAILABLE} under the approval policy `{approval_name(context.approval)}`; {_WITHIN}")
+        if context.ask is None or context.widen is None:
+            raise ToolError(f"{_UNAVAILABLE}: nobody can answer in this session; {_WITHIN}")
+        requested = arguments["permissions"]
+        network = requested.get("network", {}).get("enabled", False)
+        directories = _directories(requested.get("file_system", {}).get("write", ()), context)
+        match context.sandbox_policy:
+            case ReadOnly():
+                raise ToolError(f"{_UNAVAILABLE} in a read-only sandbox, which only the user can change; {_WITHIN}")
+            case DangerFullAccess():
+                return _granted(network, directories)
+            case WorkspaceWrite() as policy:
+                online = network and policy.network_access is not True
+                # What can be written already could be replaced by a link to somewhere else while the user reads.
+                own = context.sandbox.roots(policy, context.cwd)
+                closed = tuple(directory for directory in directories if not is_writable(directory, own))
+                if not online and not closed:
+                    return _granted(network, directories)
+                question = PermissionsQuestion(uuid7(), online, closed, arguments.get("reason", ""))
+                if await context.ask(question) != "yes":
+                    return ToolOutput("the user did not grant it; " + _WITHIN, ok=False)
+                roots = tuple(dict.fromkeys([*policy.writable_roots, *closed]))
+                access = True if online else policy.network_access
+                context.widen(policy.replace(writable_roots=roots, network_access=access))
+                return _granted(network, directories)
 
 
 def _directories(named: Sequence[str], context: ToolContext) -> tuple[Path, ...]:

@@ -1,96 +1,33 @@
-"""The `shell_command` tool: an older name some models call. A command line is run to its end, or to its time limit.
-
-Imports pydantic: loaded at the first call.
-"""
+"""The tools `shell_command` and `shell`: older names some models call. A command runs to its end, or its time limit."""
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
-
-from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
-
-from codex_py.errors import ToolError
-from codex_py.patch.intercept import PatchInCommand, find_patch_in_command
-from codex_py.process.session import RunningCommand
 from codex_py.protocol.items import ToolCall
-from codex_py.text.tokens import count_lines, truncate_middle
-from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
-from codex_py.tools.arguments import parse_arguments
-from codex_py.tools.command_line import CommandArguments, command_of
-from codex_py.tools.exec_command import AwaitCommand, CommandReporter, ExecCommand
-from codex_py.tools.spec import ToolContext, ToolOutput
-
-DEFAULT_TIMEOUT_MS: Final = 10_000
-
-_MAX_TIMEOUT_MS: Final = 24 * 3600 * 1000
-_TIMED_OUT: Final = 124
+from codex_py.tools.spec import CommandField, Tool, ToolContext, ToolOutput
 
 
-def _whole(value: object) -> object:
-    """A float without its fraction: models write `500.0`, and half a millisecond matters to nobody."""
-    return int(value) if isinstance(value, float) and value == value and abs(value) < 2**53 else value
+class ShellCommandTool(Tool):
+    """A command line, or an argument vector. What is still running after `timeout_ms` is killed.
 
+    `allow_login_shell` is the user's setting; where it is off, `login` is not looked at.
+    """
 
-Whole = Annotated[int, BeforeValidator(_whole)]
-
-
-class ShellCommandArguments(BaseModel):
-    command: str
-    workdir: str | None = None
-    login: bool = True
-    timeout_ms: Whole = Field(DEFAULT_TIMEOUT_MS, validation_alias=AliasChoices("timeout_ms", "timeout"))
-    sandbox_permissions: Literal["use_default", "require_escalated"] = "use_default"
-    justification: str | None = None
-    prefix_rule: list[str] = Field(default_factory=list)
-
-
-class ShellCommandTool:
-    """`allow_login_shell` is the user's setting; where it is off, `login` is not looked at."""
+    name = "shell_command"
+    type = "runs"
+    aliases = (("timeout", "timeout_ms"),)
+    hook_view = CommandField("command")
 
     def __init__(self, *, allow_login_shell: bool = True) -> None:
-        self._exec = ExecCommand(allow_login_shell=allow_login_shell)
+        self._allow_login_shell = allow_login_shell
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Run a command line and wait for it; what is still running after `timeout_ms` is killed."""
-        arguments = parse_arguments(call, ShellCommandArguments)
-        patch = find_patch_in_command(arguments.command)
-        if patch is not None:
-            return await apply_found(patch, context, workdir=arguments.workdir)
-        fields = arguments.model_dump(exclude={"command", "timeout_ms"})
-        command = command_of({"cmd": arguments.command, **fields})
-        return await self._exec.execute(command, context, wait_at_most(arguments.timeout_ms))
+        """Run it and wait for it; a patch in it is applied instead."""
+        from codex_py.tools.command_runs import run_to_end
+
+        return await run_to_end(self.read(call), context, allow_login_shell=self._allow_login_shell)
 
 
-async def apply_found(patch: PatchInCommand, context: ToolContext, *, workdir: str | None) -> ToolOutput:
-    """Apply the patch that a command of these tools consists of; the answer has their layout already."""
-    if not patch.explicit:
-        raise ToolError(IMPLICIT_PATCH)
-    directory = context.cwd / (workdir or "") / (patch.workdir or "")
-    return await apply_patch_text(patch.patch, context, workdir=directory)
+class Shell(ShellCommandTool):
+    """A program and its arguments."""
 
-
-def wait_at_most(timeout_ms: int) -> AwaitCommand:
-    """Wait for a command to end, kill it when it does not in time, and answer in the layout of these tools."""
-
-    async def wait(
-        session: RunningCommand, arguments: CommandArguments, context: ToolContext, report: CommandReporter
-    ) -> ToolOutput:
-        del arguments  # the limit is not among them
-        limit = max(0, min(timeout_ms, _MAX_TIMEOUT_MS))
-        ended = await report.wait(session, limit / 1000)
-        if not ended:
-            await context.processes.close(session)
-        text = session.transcript()
-        code = session.exit_code if ended else _TIMED_OUT
-        context.processes.forget(session)
-        report.finished(text, code)
-        message = text if ended else f"command timed out after {limit} milliseconds\n{text}"
-        return ToolOutput(_layout(message, code, seconds=report.seconds, cap=context.output_tokens), ok=code == 0)
-
-    return wait
-
-
-def _layout(text: str, exit_code: int | None, *, seconds: float, cap: int) -> str:
-    shown = truncate_middle(text, cap)
-    lines = "" if shown is text else f"Total output lines: {count_lines(text)}\n"
-    return f"Exit code: {exit_code}\nWall time: {seconds:.1f} seconds\n{lines}Output:\n{shown}"
+    name = "shell"

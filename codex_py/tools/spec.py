@@ -1,11 +1,12 @@
-"""What a tool is. Handlers implement `Tool`; nothing else knows them."""
+"""What a tool is, what it gets to know of a call, and what it gives back."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
+from codex_py.protocol.encoding import decode_json
 from codex_py.protocol.events import Event
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.ops import UserInput
@@ -13,6 +14,7 @@ from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import AskUser
 from codex_py.protocol.status import AgentState
 from codex_py.protocol.value import Value
+from codex_py.tools.arguments import read_arguments
 
 if TYPE_CHECKING:
     from codex_py.process.manager import ProcessManager
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from codex_py.shell.command_line import CommandLine
     from codex_py.shell.reader import CommandLineReader
     from codex_py.tools.approval import Approvals
+
+
+PLANNING: Final = "in plan mode nothing is written until the user has accepted the plan"
 
 
 class SpawnRequest(Value):
@@ -128,24 +133,61 @@ RunCall: TypeAlias = Callable[[ToolCall, ToolContext], Awaitable[ToolOutput]]
 AroundCall: TypeAlias = Callable[[ToolCall, ToolContext, RunCall], Awaitable[ToolOutput]]
 
 
-class Tool(Protocol):
-    @property
-    def name(self) -> str: ...
+# What calls of a tool come to: for what a front end shows, and for which tools a role may use.
+ToolType: TypeAlias = Literal["reads", "searches", "writes", "runs", "plans", "asks", "delegates", "other"]
 
-    @property
-    def parallel(self) -> bool:
-        """Whether calls may overlap with other parallel calls."""
-        ...
 
-    @property
-    def polls(self) -> bool:
-        """Whether making the same call again and again is a legitimate way to wait."""
-        ...
+class OtherFields(Value):
+    """Hooks see the arguments. `aliases` are names other programs have for the tool, `fields` their names of fields,
+    each with ours.
+    """
+
+    aliases: tuple[str, ...] = ()
+    fields: tuple[tuple[str, str], ...] = ()
+
+
+class CommandField(Value):
+    """Hooks see a command line, which is in this field: a text, or an argument vector."""
+
+    name: str
+
+
+class TypedText(Value):
+    """Hooks see what is typed into a running command, which is in this field, as a command line."""
+
+    name: str
+
+
+class PatchText(Value):
+    """Hooks see a patch, and the files it names."""
+
+
+HookView: TypeAlias = OtherFields | CommandField | TypedText | PatchText
+
+
+class Tool:
+    """A tool says everything about itself. Its spec is `NAME.json` in `spec_directory`.
+
+    `parallel` says that calls may overlap with other parallel calls, `polls` that making the same call again and again
+    is a legitimate way to wait. `aliases` are other names of fields, each with ours; `hook_view` is what hooks see.
+    """
+
+    name: str
+    type: ToolType = "other"
+    parallel: bool = False
+    polls: bool = False
+    aliases: tuple[tuple[str, str], ...] = ()
+    hook_view: HookView = OtherFields()
+    spec_directory = Path(__file__).parent
 
     def spec(self) -> dict[str, Any]:
         """The JSON shown to the model. Must be stable: it is part of the cached prefix."""
-        ...
+        return decode_json((self.spec_directory / f"{self.name}.json").read_bytes())
+
+    def read(self, call: ToolCall) -> dict[str, Any]:
+        """The arguments of a call, by the spec. Raises `ToolError` for those that do not fit."""
+        return read_arguments(call, self.spec()["parameters"], self.aliases)
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Do the work. Raise `ToolError` for failures the model can act on."""
-        ...
+        raise NotImplementedError

@@ -1,30 +1,22 @@
-"""The `update_plan` tool: the model's list of steps, shown to the user. Imports pydantic: loaded at the first call."""
+"""The `update_plan` tool: the model's list of steps, shown to the user."""
 
 from __future__ import annotations
 
-from typing import Literal
-
-from pydantic import BaseModel
-
 from codex_py.protocol.events import PlanStep, PlanUpdated
 from codex_py.protocol.items import ToolCall
-from codex_py.tools.arguments import parse_arguments
-from codex_py.tools.spec import ToolContext, ToolOutput
+from codex_py.tools.spec import OtherFields, Tool, ToolContext, ToolOutput
 
 
-class PlanStepArguments(BaseModel):
-    step: str
-    status: Literal["pending", "in_progress", "completed"]
+class UpdatePlan(Tool):
+    """Not beside others: of two plans in one answer the second counts."""
 
+    name = "update_plan"
+    type = "plans"
+    hook_view = OtherFields(("TodoWrite",))
 
-class UpdatePlanArguments(BaseModel):
-    explanation: str | None = None
-    plan: list[PlanStepArguments]
-
-
-async def update_plan(call: ToolCall, context: ToolContext) -> ToolOutput:
-    """Tell the front end the whole list; nothing is kept of it here. Raises `ToolError` for wrong arguments."""
-    arguments = parse_arguments(call, UpdatePlanArguments)
-    steps = tuple(PlanStep(step.step, step.status) for step in arguments.plan)
-    context.emit(PlanUpdated(steps, arguments.explanation or ""))
-    return ToolOutput("Plan updated")
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        """Send the front end the whole list; nothing is kept of it here."""
+        arguments = self.read(call)
+        steps = tuple(PlanStep(step["step"], step["status"]) for step in arguments["plan"])
+        context.emit(PlanUpdated(steps, arguments.get("explanation", "")))
+        return ToolOutput("Plan updated")

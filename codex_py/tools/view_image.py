@@ -1,4 +1,4 @@
-"""The `view_image` tool: puts a picture file before the model. Imports pydantic: loaded at the first call."""
+"""The `view_image` tool: puts a picture file before the model."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel
-
 from codex_py.errors import ToolError
 from codex_py.protocol.items import ToolCall
-from codex_py.tools.arguments import parse_arguments
-from codex_py.tools.spec import ToolContext, ToolOutput
+from codex_py.tools.spec import OtherFields, Tool, ToolContext, ToolOutput
 
 MAX_FILE_BYTES: Final = 20 * 1024 * 1024
 
@@ -22,15 +19,16 @@ _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _CHUNK_BYTES: Final = 1024 * 1024
 
 
-class ViewImageArguments(BaseModel):
-    path: str
+class ViewImage(Tool):
+    name = "view_image"
+    type = "reads"
+    hook_view = OtherFields(("Read",), (("file_path", "path"),))
 
-
-async def view_image(call: ToolCall, context: ToolContext) -> ToolOutput:
-    """One `input_image` part. Raises `ToolError` for a file that cannot be read, may not be, or shows nothing."""
-    path = context.cwd / parse_arguments(call, ViewImageArguments).path
-    url = await asyncio.to_thread(_data_url, path, context)
-    return ToolOutput("", parts=({"type": "input_image", "image_url": url, "detail": "high"},))
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        """One `input_image` part. Raises `ToolError` for a file that cannot be read, may not be, or shows nothing."""
+        path = context.cwd / self.read(call)["path"]
+        url = await asyncio.to_thread(_data_url, path, context)
+        return ToolOutput("", parts=({"type": "input_image", "image_url": url, "detail": "high"},))
 
 
 def _data_url(path: Path, context: ToolContext) -> str:

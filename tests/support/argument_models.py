@@ -1,12 +1,21 @@
-"""The arguments of `exec_command` and `write_stdin` as pydantic models, to compare what is read with."""
+"""The arguments of some tools as pydantic models, to compare what is read with."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
-from codex_py.tools.shell_command import Whole
+from codex_py.protocol.items import ToolCall
+from codex_py.tools.arguments import parse_arguments
+
+
+def _whole(value: object) -> object:
+    """A float without its fraction: models write `500.0`, and half a millisecond matters to nobody."""
+    return int(value) if isinstance(value, float) and value == value and abs(value) < 2**53 else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
 
 
 class ExecCommandArguments(BaseModel):
@@ -27,3 +36,34 @@ class WriteStdinArguments(BaseModel):
     chars: str = ""
     yield_time_ms: Whole | None = None
     max_output_tokens: Whole = 10_000
+
+
+class OptionArguments(BaseModel):
+    label: str
+    description: str
+
+
+class QuestionArguments(BaseModel):
+    id: str
+    header: str
+    question: str
+    options: list[OptionArguments] = Field(min_length=1)
+
+
+class RequestUserInputArguments(BaseModel):
+    questions: list[QuestionArguments] = Field(min_length=1, max_length=3)
+
+
+class PlanStepArguments(BaseModel):
+    step: str
+    status: Literal["pending", "in_progress", "completed"]
+
+
+class UpdatePlanArguments(BaseModel):
+    explanation: str | None = None
+    plan: list[PlanStepArguments]
+
+
+def judged(call: ToolCall, model: type[BaseModel]) -> dict[str, object]:
+    """The fields that pydantic reads of a call."""
+    return parse_arguments(call, model).model_dump(exclude_unset=True)

@@ -16,8 +16,6 @@ from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import ReadOnly, WorkspaceWrite
 from codex_py.protocol.questions import ApprovalQuestion, Question
 from codex_py.tools.exec_command import ExecCommand
-from codex_py.tools.write_stdin import WriteStdin
-from tests.support.argument_models import ExecCommandArguments, WriteStdinArguments
 from tests.unit.command_builders import Session, is_alive, output_of, reply, session_id_of
 
 BROKEN = "failed to parse function arguments"
@@ -347,27 +345,6 @@ async def test_a_bare_patch_is_sent_back_with_how_to_call_it(session: Session) -
 async def test_three_hundred_children_are_no_trouble(session: Session) -> None:
     text = await session.exec("for i in $(seq 300); do sleep 0.01 & done; wait; echo done", yield_time_ms=30_000)
     assert output_of(text) == "done\n"
-
-
-@pytest.mark.parametrize(
-    ("tool", "model"), [(ExecCommand(), ExecCommandArguments), (WriteStdin(), WriteStdinArguments)]
-)
-def test_the_spec_shown_to_the_model_matches_what_is_read(
-    tool: ExecCommand | WriteStdin, model: type[ExecCommandArguments | WriteStdinArguments]
-) -> None:
-    spec = tool.spec()
-    assert (spec["type"], spec["name"], spec["strict"]) == ("function", tool.name, False)
-    parameters = spec["parameters"]
-    assert parameters["additionalProperties"] is False
-    schema = model.model_json_schema()
-    assert parameters["required"] == schema["required"]
-    assert list(parameters["properties"]) == list(schema["properties"])
-    for name, shown in parameters["properties"].items():
-        read = schema["properties"][name]
-        kinds = {part["type"] for part in [read, *read.get("anyOf", [])] if "type" in part} - {"null"}
-        assert {"integer": "number"}.get(kind := kinds.pop(), kind) == shown["type"], name
-        assert shown.get("enum") == read.get("enum"), name
-        assert shown["description"]
 
 
 def _call(name: str, **arguments: object) -> ToolCall:

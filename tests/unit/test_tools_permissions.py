@@ -27,12 +27,14 @@ from codex_py.protocol.questions import (
     QuestionOption,
 )
 from codex_py.sandbox.command import Sandbox
-from codex_py.tools.lazy import RunCall
-from codex_py.tools.request_permissions import request_permissions
-from codex_py.tools.request_user_input import request_user_input
+from codex_py.tools.request_permissions import RequestPermissions
+from codex_py.tools.request_user_input import RequestUserInput
+from codex_py.tools.spec import RunCall
 from tests.unit.command_builders import Session
 
 NETWORK = {"network": {"enabled": True}}
+
+PERMISSIONS, USER_INPUT = RequestPermissions().run, RequestUserInput().run
 
 
 class User:
@@ -77,7 +79,7 @@ async def test_a_yes_widens_the_sandbox_by_what_was_shown(tmp_path: Path) -> Non
     user = User("yes")
     policy = WorkspaceWrite(writable_roots=(Path("/srv"),), exclude_slash_tmp=True)
     arguments = {"permissions": NETWORK | write("link", str(tmp_path / "out")), "reason": "to publish"}
-    answer = await said(request_permissions, tmp_path / "work", arguments, user, policy)
+    answer = await said(PERMISSIONS, tmp_path / "work", arguments, user, policy)
     out = tmp_path / "out"
     assert json.loads(answer) == {
         "permissions": {"network": {"enabled": True}, "file_system": {"write": [str(out)]}},
@@ -95,7 +97,7 @@ async def test_what_was_not_asked_for_stays_as_it_was(tmp_path: Path) -> None:
     work.mkdir()
     out.mkdir()
     policy = WorkspaceWrite(network_access="loopback", exclude_slash_tmp=True)
-    await said(request_permissions, work, {"permissions": write("../out")}, user, policy)
+    await said(PERMISSIONS, work, {"permissions": write("../out")}, user, policy)
     assert user.policies == [policy.replace(writable_roots=(out,))]
 
 
@@ -105,10 +107,10 @@ async def test_what_is_open_already_is_not_asked_for(tmp_path: Path) -> None:
     (work / "inner").mkdir(parents=True)
     out.mkdir()
     policy = WorkspaceWrite(network_access=True, exclude_slash_tmp=True)
-    answer = await said(request_permissions, work, {"permissions": NETWORK | write("inner")}, user, policy)
+    answer = await said(PERMISSIONS, work, {"permissions": NETWORK | write("inner")}, user, policy)
     assert json.loads(answer)["permissions"] == NETWORK | write(str(work / "inner"))
     assert (user.asked, user.policies) == ([], [])
-    answer = await said(request_permissions, work, {"permissions": NETWORK | write("inner", "../out")}, user, policy)
+    answer = await said(PERMISSIONS, work, {"permissions": NETWORK | write("inner", "../out")}, user, policy)
     assert json.loads(answer)["permissions"] == NETWORK | write(str(work / "inner"), str(out))
     [question] = user.asked
     assert question == PermissionsQuestion(question.id, False, (out,), "")
@@ -118,7 +120,7 @@ async def test_what_is_open_already_is_not_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("answer", [None, "no", "", "YES please", "y"])
 async def test_anything_but_a_yes_changes_nothing(tmp_path: Path, answer: str | None) -> None:
     user = User(answer)
-    assert "did not grant" in await said(request_permissions, tmp_path, {"permissions": NETWORK}, user)
+    assert "did not grant" in await said(PERMISSIONS, tmp_path, {"permissions": NETWORK}, user)
     assert user.policies == []
 
 
@@ -138,7 +140,7 @@ async def test_what_stays_closed_is_not_even_asked_for(tmp_path: Path, directory
     (tmp_path / "hooks").symlink_to(".git/hooks")
     (tmp_path / "file").touch()
     user = User()
-    answer = await said(request_permissions, tmp_path, {"permissions": write(directory)}, user)
+    answer = await said(PERMISSIONS, tmp_path, {"permissions": write(directory)}, user)
     assert answer.startswith("error: cannot ask for ")
     assert why in answer
     assert (user.asked, user.policies) == ([], [])
@@ -151,17 +153,17 @@ async def test_what_must_not_be_read_is_not_asked_for(tmp_path: Path) -> None:
     context = context.replace(widen=user.policies.append, sandbox=Sandbox.detect({}, deny_read=["secret"]))
     call = ToolCall("c", "tool", json.dumps({"permissions": write("secret/deep")}))
     with pytest.raises(ToolError, match="must not even be read"):
-        await request_permissions(call, context)
+        await PERMISSIONS(call, context)
     assert user.asked == []
 
 
 async def test_where_there_is_nothing_to_ask(tmp_path: Path) -> None:
     user = User()
     wanted = {"permissions": NETWORK}
-    assert "not available in a read-only sandbox" in await said(request_permissions, tmp_path, wanted, user, ReadOnly())
-    free = await said(request_permissions, tmp_path, wanted, user, DangerFullAccess())
+    assert "not available in a read-only sandbox" in await said(PERMISSIONS, tmp_path, wanted, user, ReadOnly())
+    free = await said(PERMISSIONS, tmp_path, wanted, user, DangerFullAccess())
     assert json.loads(free) == {"permissions": NETWORK, "scope": "turn"}
-    assert "not available: nobody can answer" in await said(request_permissions, tmp_path, wanted, None)
+    assert "not available: nobody can answer" in await said(PERMISSIONS, tmp_path, wanted, None)
     assert (user.asked, user.policies) == ([], [])
 
 
@@ -169,10 +171,10 @@ async def test_a_granular_policy_says_whether_it_is_asked(tmp_path: Path) -> Non
     wanted = {"permissions": NETWORK}
     silent = GranularApproval(sandbox_approval=True, rules=True, mcp_elicitations=True)
     user = User("yes")
-    told = await said(request_permissions, tmp_path, wanted, user, approval=silent)
+    told = await said(PERMISSIONS, tmp_path, wanted, user, approval=silent)
     assert "not available under the approval policy `granular`" in told
     assert user.asked == []
-    told = await said(request_permissions, tmp_path, wanted, user, approval=silent.replace(request_permissions=True))
+    told = await said(PERMISSIONS, tmp_path, wanted, user, approval=silent.replace(request_permissions=True))
     assert json.loads(told)["permissions"] == NETWORK
 
 
@@ -184,7 +186,7 @@ def question(id_: str, *labels: str) -> dict[str, Any]:
 async def test_questions_are_put_one_after_the_other(tmp_path: Path) -> None:
     user = User("Red", None, "something else")
     asked = [question("colour", "Red", "Blue"), question("size", "S"), question("ünï", "x")]
-    answer = await said(request_user_input, tmp_path, {"questions": asked}, user)
+    answer = await said(USER_INPUT, tmp_path, {"questions": asked}, user)
     assert answer == (
         '{"answers":{"colour":{"answers":["Red"]},"size":{"answers":[]},"ünï":{"answers":["something else"]}}}'
     )
@@ -208,7 +210,7 @@ async def test_questions_are_put_one_after_the_other(tmp_path: Path) -> None:
 async def test_all_questions_may_be_answered_at_once(tmp_path: Path) -> None:
     asked = [question("colour", "Red", "Blue"), question("size", "S"), question("name", "x")]
     user = User(ModelAnswers((("Red", "but a dark one"), (), ())))
-    answer = await said(request_user_input, tmp_path, {"questions": asked}, user)
+    answer = await said(USER_INPUT, tmp_path, {"questions": asked}, user)
     assert answer == (
         '{"answers":{"colour":{"answers":["Red","but a dark one"]},"size":{"answers":[]},"name":{"answers":[]}}}'
     )
@@ -227,6 +229,6 @@ async def test_all_questions_may_be_answered_at_once(tmp_path: Path) -> None:
     ],
 )
 async def test_wrong_questions_are_named_in_one_line(tmp_path: Path, questions: Any, fault: str) -> None:
-    answer = await said(request_user_input, tmp_path, {"questions": questions}, User())
+    answer = await said(USER_INPUT, tmp_path, {"questions": questions}, User())
     assert answer.startswith(f"error: failed to parse function arguments: {fault}")
     assert "\n" not in answer

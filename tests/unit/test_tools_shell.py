@@ -15,8 +15,7 @@ from codex_py.errors import ToolError
 from codex_py.protocol.events import CommandFinished, CommandStarted, PatchFinished
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import ReadOnly
-from codex_py.tools.shell import Shell
-from codex_py.tools.shell_command import ShellCommandTool
+from codex_py.tools.shell_command import Shell, ShellCommandTool
 from tests.unit.command_builders import Session, is_alive
 
 PATCH = "*** Begin Patch\n*** Add File: a.txt\n+it's new\n*** End Patch"
@@ -30,7 +29,7 @@ async def session(tmp_path: Path) -> AsyncGenerator[Session, None]:
     await made.processes.kill_all()
 
 
-async def run(session: Session, tool: Shell | ShellCommandTool, arguments: Mapping[str, object] | str) -> str:
+async def run(session: Session, tool: ShellCommandTool, arguments: Mapping[str, object] | str) -> str:
     """What the model reads; the wall time, which changes, is blotted out."""
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
     try:
@@ -150,7 +149,7 @@ async def test_the_sandbox_holds_them_as_well(session: Session) -> None:
     ],
 )
 async def test_wrong_arguments_are_named_in_one_line(
-    session: Session, tool: Shell | ShellCommandTool, arguments: str, fault: str
+    session: Session, tool: ShellCommandTool, arguments: str, fault: str
 ) -> None:
     said = await run(session, tool, arguments)
     assert said.startswith(f"error: failed to parse function arguments: {fault}")
@@ -158,6 +157,6 @@ async def test_wrong_arguments_are_named_in_one_line(
     assert session.events == []
 
 
-@pytest.mark.parametrize("argv", [["a\0b"], ["a\ud800b"], ["x" * 3_000_000]])
+@pytest.mark.parametrize("argv", [["a\0b"], ["x" * 3_000_000]])
 async def test_what_no_argument_can_hold_is_refused(session: Session, argv: list[str]) -> None:
     assert (await shell(session, *argv)).startswith("error: cannot start the command: ")

@@ -18,7 +18,7 @@ from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly
 from codex_py.sandbox.command import Sandbox
 from codex_py.tools.picture import MAX_PIXELS, MAX_SENT_BYTES, MAX_SIDE, EncodedPicture, PictureRefused, fit_picture
-from codex_py.tools.view_image import MAX_FILE_BYTES, view_image
+from codex_py.tools.view_image import MAX_FILE_BYTES, ViewImage
 from tests.unit.command_builders import Session
 
 FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
@@ -46,7 +46,7 @@ def opened(picture: EncodedPicture) -> Image.Image:
 async def viewed(session: Session, path: str) -> str:
     """The data URL, or the error."""
     try:
-        output = await view_image(ToolCall("c", "view_image", f'{{"path": "{path}"}}'), session.context("c"))
+        output = await ViewImage().run(ToolCall("c", "view_image", f'{{"path": "{path}"}}'), session.context("c"))
     except ToolError as error:
         return str(error)
     [part] = output.parts

@@ -1,0 +1,293 @@
+"""Running the command of a tool in the session's sandbox: waited for, left running, or killed at its time limit."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from codex_py.errors import ToolError
+from codex_py.patch.intercept import PatchInCommand, find_patch_in_argv, find_patch_in_command
+from codex_py.paths import is_directory, is_there
+from codex_py.process.profiles import ShellStart
+from codex_py.process.session import RunningCommand
+from codex_py.process.shells import find_shell, join_words, keep_bundled_tools, shell_argv, user_shell, with_fixed_path
+from codex_py.process.spawn import CommandSpec, on_terminal
+from codex_py.protocol.events import CommandFinished, CommandStarted, Warned
+from codex_py.protocol.policy import MAX_STARTS, DangerFullAccess, ReadOnly
+from codex_py.protocol.value import Value
+from codex_py.sandbox.command import SandboxMissing
+from codex_py.shell.reader import CommandLineReader
+from codex_py.text.tokens import count_lines, truncate_middle
+from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
+from codex_py.tools.approval import NO_SANDBOX
+from codex_py.tools.command_output import LiveOutput, compose_reply, standing_of
+from codex_py.tools.orchestrator import AttemptResult, CommandToRun, orchestrate_command
+from codex_py.tools.spec import ToolContext, ToolOutput
+
+MIN_YIELD_MS: Final = 250
+MAX_YIELD_MS: Final = 30_000
+_DEFAULT_TIMEOUT_MS: Final = 10_000
+_MAX_TIMEOUT_MS: Final = 24 * 3600 * 1000
+_TIMED_OUT: Final = 124
+_SHELLS: Final = ("bash", "zsh", "sh")
+
+
+class CommandArguments(Value):
+    """The fields of a call of `exec_command`; what they mean stands in its spec."""
+
+    cmd: str
+    workdir: str | None = None
+    shell: str | None = None
+    login: bool = True
+    tty: bool = False
+    yield_time_ms: int = 10_000
+    max_output_tokens: int = 10_000
+    sandbox_permissions: str = "use_default"
+    justification: str | None = None
+    prefix_rule: tuple[str, ...] = ()
+
+
+class _NeverBegan(Exception):
+    """The sandbox could not be set up, and the command has not run."""
+
+
+def warm_up(command_lines: CommandLineReader) -> None:
+    """Load the grammar of shell scripts, which takes longer than reading one."""
+    command_lines.read("true", "/", {})
+
+
+async def run_until_yield(fields: dict[str, Any], context: ToolContext, *, allow_login_shell: bool) -> ToolOutput:
+    """Run a command line until it ends or `yield_time_ms` is over; a patch in it is applied instead."""
+    arguments = CommandArguments(**fields)
+    patch = find_patch_in_command(arguments.cmd)
+    if patch is None:
+        return await _run(arguments, context, _wait, allow_login_shell)
+    applied = await _apply(patch, arguments, context)
+    return ToolOutput(f"Wall time: 0.0000 seconds\nOutput:\n{applied.text}") if applied.ok else applied
+
+
+async def run_to_end(fields: dict[str, Any], context: ToolContext, *, allow_login_shell: bool) -> ToolOutput:
+    """Run the command line, or the argument vector, in `command`; it is killed when it has not ended in time."""
+    command = fields.pop("command")
+    timeout_ms = fields.pop("timeout_ms", _DEFAULT_TIMEOUT_MS)
+    is_line = isinstance(command, str)
+    patch = find_patch_in_command(command) if is_line else find_patch_in_argv(command)
+    arguments = CommandArguments(**({"cmd": command} if is_line else _as_command_line(command)), **fields)
+    if patch is not None:
+        # The answer has the layout of these tools already.
+        return await _apply(patch, arguments, context)
+    return await _run(arguments, context, _wait_at_most(timeout_ms), allow_login_shell)
+
+
+async def _run(
+    arguments: CommandArguments, context: ToolContext, wait: _AwaitCommand, allow_login_shell: bool
+) -> ToolOutput:
+    """Start a command line and pass its session to `wait`, which makes the answer."""
+    arguments = arguments.replace(login=arguments.login and allow_login_shell)
+    workdir = context.cwd / (arguments.workdir or "")
+    command = CommandToRun(
+        script=arguments.cmd,
+        shell=arguments.shell or user_shell(context.env),
+        login=arguments.login,
+        workdir=workdir,
+        escalated=arguments.sandbox_permissions == "require_escalated",
+        justification=arguments.justification or "",
+        requested_pattern=arguments.prefix_rule,
+    )
+
+    async def attempt(within: ToolContext) -> AttemptResult:
+        report = _CommandReporter(within, command.line, workdir)
+        while True:
+            try:
+                spec = _command_spec(arguments, within, workdir=workdir)
+                session = await within.processes.start(spec.replace(line=command.line))
+            except SandboxMissing as error:
+                raise report.refused(error) from error
+            except ToolError as error:
+                report.finished(str(error), None)
+                raise
+            report.follow(session)
+            try:
+                output = await wait(session, arguments, within, report)
+            except _NeverBegan:
+                within.processes.forget(session)
+                continue
+            return AttemptResult(output, session.exit_code if session.sandboxed else None)
+
+    return await orchestrate_command(command, context, attempt)
+
+
+class _CommandReporter:
+    """Tells the front end about one command, from its start to its end."""
+
+    def __init__(self, context: ToolContext, command: str, workdir: Path) -> None:
+        self._context = context
+        self._command = command
+        self._workdir = workdir
+        self._started = time.monotonic()
+        self._live: LiveOutput | None = None
+        self._starts = 0
+        context.emit(CommandStarted(context.call_id, command, workdir))
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    def follow(self, session: RunningCommand) -> None:
+        """Tell what the command prints, until it is finished."""
+        self._starts += 1
+        self._live = LiveOutput(session, self._context.call_id, self._context.emit)
+
+    async def wait(self, session: RunningCommand, seconds: float) -> bool:
+        """Wait until the command has ended, `seconds` at most; say whether it has. It is closed when this is cancelled.
+
+        Raises `_NeverBegan` for one to start again: a path that its sandbox needs has vanished while it was set up.
+        """
+        try:
+            ended = await session.wait(seconds)
+        except asyncio.CancelledError:
+            await self._context.processes.close(session)
+            self.finished(session.transcript(), None)
+            raise
+        if ended and session.never_began and self._starts < MAX_STARTS:
+            if self._live is not None:
+                self._live.end()
+            raise _NeverBegan
+        return ended
+
+    def finished(self, output: str, exit_code: int | None) -> None:
+        if self._live is not None:
+            self._live.end()
+        self._emit_end(output, exit_code, "completed" if exit_code == 0 else "failed")
+
+    def _emit_end(self, output: str, exit_code: int | None, status: Literal["completed", "failed", "declined"]) -> None:
+        self._context.emit(
+            CommandFinished(
+                self._context.call_id, self._command, self._workdir, output, exit_code, self.seconds, status
+            )
+        )
+
+    def refused(self, missing: SandboxMissing) -> ToolError:
+        """The command cannot run, as no other one can: the user learns what to do, the model only that."""
+        self._context.emit(Warned(str(missing), code="sandbox_missing"))
+        more = "" if self._context.ask is None else ", or ask for it with `sandbox_permissions`"
+        self._emit_end(NO_SANDBOX + more, None, "declined")
+        return ToolError(NO_SANDBOX + more)
+
+    def session_ended(self, session: RunningCommand) -> None:
+        self.finished(session.transcript(), session.exit_code)
+
+
+# How a started command is waited for, and answered.
+_AwaitCommand: TypeAlias = Callable[
+    [RunningCommand, CommandArguments, ToolContext, _CommandReporter], Awaitable[ToolOutput]
+]
+
+
+def _as_command_line(argv: Sequence[str]) -> dict[str, Any]:
+    """The fields that stand for an argument vector."""
+    match list(argv):
+        case [shell, ("-c" | "-lc") as flag, script] if shell.rpartition("/")[2] in _SHELLS:
+            return {"cmd": script, "shell": shell, "login": flag == "-lc"}
+        case words:
+            return {"cmd": join_words(words), "login": False}
+
+
+async def _apply(patch: PatchInCommand, arguments: CommandArguments, context: ToolContext) -> ToolOutput:
+    if not patch.explicit:
+        raise ToolError(IMPLICIT_PATCH)
+    directory = context.cwd / (arguments.workdir or "") / (patch.workdir or "")
+    return await apply_patch_text(patch.patch, context, workdir=directory)
+
+
+def _command_spec(arguments: CommandArguments, context: ToolContext, *, workdir: Path) -> CommandSpec:
+    if not is_directory(workdir):
+        reason = "is not a directory" if is_there(workdir) else "does not exist"
+        raise ToolError(f"cannot run the command: working directory `{workdir}` {reason}")
+    shell = find_shell(arguments.shell, context.env) if arguments.shell else user_shell(context.env)
+    script = arguments.cmd
+    if context.fixed_path is not None:
+        script = with_fixed_path(script, shell, context.fixed_path)
+    elif arguments.login:
+        script = keep_bundled_tools(script, shell)
+    start = context.processes.profiles.start(shell, context.env) if arguments.login else ShellStart(login=False)
+    argv = shell_argv(shell, start.script(script), login=start.login, no_profile=start.no_profile)
+    try:
+        wrapped = context.sandbox.wrap(
+            on_terminal(argv) if arguments.tty else argv,
+            policy=context.sandbox_policy,
+            cwd=context.cwd,
+            workdir=workdir,
+        )
+    except BaseException:
+        start.release()
+        raise
+
+    def release() -> None:
+        wrapped.release()
+        start.release()
+
+    return CommandSpec(
+        wrapped.argv,
+        workdir,
+        start.environment({**context.env, **wrapped.env, "CODEX_TOOL_CALL_ID": context.call_id}),
+        tty=arguments.tty,
+        sandboxed=wrapped.sandboxed,
+        fds=(*wrapped.fds, *start.fds),
+        release=release,
+        cleanup=wrapped.cleanup,
+        has_begun=wrapped.has_begun,
+        outside=isinstance(context.sandbox_policy, DangerFullAccess),
+        call_id=context.call_id,
+        read_only=isinstance(context.sandbox_policy, ReadOnly),
+    )
+
+
+async def _wait(
+    session: RunningCommand, arguments: CommandArguments, context: ToolContext, report: _CommandReporter
+) -> ToolOutput:
+    await report.wait(session, max(MIN_YIELD_MS, min(arguments.yield_time_ms, MAX_YIELD_MS)) / 1000)
+    captured = session.take()
+    reply = compose_reply(
+        captured,
+        standing=standing_of(session.exit_code, session.id),
+        seconds=report.seconds,
+        max_tokens=arguments.max_output_tokens,
+        cap=context.output_tokens,
+    )
+    if session.exit_code is None:
+        session.on_end = report.session_ended
+    else:
+        context.processes.forget(session)
+        report.finished(captured.text(), session.exit_code)
+    return ToolOutput(reply)
+
+
+def _wait_at_most(timeout_ms: int) -> _AwaitCommand:
+    """Wait for a command to end, kill it when it does not in time, and answer in the layout of the older tools."""
+
+    async def wait(
+        session: RunningCommand, arguments: CommandArguments, context: ToolContext, report: _CommandReporter
+    ) -> ToolOutput:
+        del arguments  # the limit is not among them
+        limit = max(0, min(timeout_ms, _MAX_TIMEOUT_MS))
+        ended = await report.wait(session, limit / 1000)
+        if not ended:
+            await context.processes.close(session)
+        text = session.transcript()
+        code = session.exit_code if ended else _TIMED_OUT
+        context.processes.forget(session)
+        report.finished(text, code)
+        message = text if ended else f"command timed out after {limit} milliseconds\n{text}"
+        return ToolOutput(_layout(message, code, seconds=report.seconds, cap=context.output_tokens), ok=code == 0)
+
+    return wait
+
+
+def _layout(text: str, exit_code: int | None, *, seconds: float, cap: int) -> str:
+    shown = truncate_middle(text, cap)
+    lines = "" if shown is text else f"Total output lines: {count_lines(text)}\n"
+    return f"Exit code: {exit_code}\nWall time: {seconds:.1f} seconds\n{lines}Output:\n{shown}"
