@@ -132,7 +132,7 @@ LAZY: Final = {
     ("auth/login_store.py", "keyring"),
     ("core/model_setup.py", "codex_py.auth.renewal"),
     # Only for the back end of ChatGPT logins.
-    ("model/client.py", "zstandard"),
+    ("model/http_client.py", "zstandard"),
     # Only for a server on this machine, and for who has such a file.
     ("core/model_setup.py", "codex_py.model.model_list"),
     ("core/model_setup.py", "codex_py.model.catalog_file"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from codex_py.config.keys import KeyPath
 from codex_py.config.kinds import (
@@ -27,7 +27,7 @@ from codex_py.config.kinds import (
 )
 from codex_py.config.record import ConfigRecord, RecordSection, setting, settings_of
 from codex_py.protocol.policy import NetworkAccess
-from codex_py.protocol.usage import CompactionWay
+from codex_py.protocol.usage import CompactionWay, WireApi
 
 REASONING_EFFORT = WordChoice("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra", "persistent")
 REASONING_SUMMARY = WordChoice("auto", "concise", "detailed", "none")
@@ -84,7 +84,7 @@ class ProviderConfig(ConfigRecord):
         default=None,
         sample={"profile": "work", "region": "us-east-1"},
     )
-    wire_api: Literal["responses"] = setting(WordChoice("responses"), "the protocol; there is one", default="responses")
+    wire_api: WireApi = setting(WordChoice(*get_args(WireApi)), "the API the server speaks", default="responses")
     query_params: Mapping[str, str] = setting(
         MapOf(Text(), secret_by_name=True), "added to every address", default={}, sample={"api-version": "2026-01-01"}
     )

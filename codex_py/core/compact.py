@@ -13,10 +13,8 @@ from typing import Any, Final
 from codex_py.context.compaction import handoff_request, is_users_own, summary_item
 from codex_py.core.sampling import retried, retry_event
 from codex_py.errors import ModelError
-from codex_py.model.client import ModelClient, TurnState
+from codex_py.model.client import Completed, ItemDone, ModelClient, Prompt, TurnState
 from codex_py.model.failures import TOO_LONG
-from codex_py.model.prompt import Prompt
-from codex_py.model.stream import Completed, ItemDone
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object, encode_json
 from codex_py.protocol.items import Message, ResponseItem, exchange_of

@@ -22,10 +22,8 @@ from codex_py.core.turn_context import TurnSettings
 from codex_py.mcp.connectors import ConnectorRules
 from codex_py.mcp.host import CommandLimits, McpContext, ServerStart
 from codex_py.mcp.servers import McpServer, read_servers
-from codex_py.model.client import ModelClient, TurnState
-from codex_py.model.prompt import Prompt
+from codex_py.model.client import ItemDone, ModelClient, Prompt, TurnState
 from codex_py.model.providers import Provider
-from codex_py.model.stream import ItemDone
 from codex_py.protocol.encoding import as_list, as_object, encode_json, uuid7
 from codex_py.protocol.items import Message
 from codex_py.protocol.value import Value

@@ -19,6 +19,7 @@ from codex_py.errors import ConfigError, LoginNeeded
 from codex_py.model.catalog import ModelFacts, facts_for
 from codex_py.model.client import ModelClient
 from codex_py.model.credentials import Credentials
+from codex_py.model.http_client import HttpModelClient
 from codex_py.model.providers import Provider, resolve_provider
 from codex_py.paths import make_private_dir, open_private
 from codex_py.text.files import os_reason
@@ -180,7 +181,7 @@ def connect_model(
         from codex_py.auth.renewal import LoginContext, find_renewal  # the seam: a key stays what it is
 
         renewal = find_renewal(credentials, LoginContext(provider, env, home, rules))
-    return ModelClient(
+    return HttpModelClient(
         provider,
         credentials,
         originator=originator,

@@ -13,18 +13,19 @@ from codex_py.context.host_messages import content_filter_guidance
 from codex_py.core.history import ABORTED, History
 from codex_py.core.turn_context import ModelSettings, TurnContext
 from codex_py.errors import ModelError
-from codex_py.model.client import ModelClient, TurnState
-from codex_py.model.failures import FILTERED
-from codex_py.model.prompt import Prompt
-from codex_py.model.retry import Retry, RetryBudget
-from codex_py.model.stream import (
+from codex_py.model.client import (
     Completed,
     ItemDone,
+    ModelClient,
+    Prompt,
     ResponseEvent,
     StreamReasoningDelta,
     StreamTextDelta,
     ToolCallStarted,
+    TurnState,
 )
+from codex_py.model.failures import FILTERED
+from codex_py.model.retry import Retry, RetryBudget
 from codex_py.protocol import events
 from codex_py.protocol.items import (
     Message,

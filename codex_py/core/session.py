@@ -21,7 +21,7 @@ from codex_py.protocol.ops import TextInput, UserInput
 
 if TYPE_CHECKING:
     from codex_py.core.session_mcp import SessionMcp
-    from codex_py.model.prompt import ParentTurn
+    from codex_py.model.client import ParentTurn
     from codex_py.protocol.status import ContextUse, LiveProcess
 
 

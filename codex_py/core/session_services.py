@@ -13,8 +13,7 @@ from codex_py.core.secrets import SecretStore
 from codex_py.core.session_skills import SessionSkills
 from codex_py.core.tool_runs import ToolServices
 from codex_py.core.turn_context import ModelSettings, TurnSettings
-from codex_py.model.client import ModelClient
-from codex_py.model.prompt import ParentTurn
+from codex_py.model.client import ModelClient, ParentTurn
 from codex_py.protocol import events
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import OverrideTurnContext

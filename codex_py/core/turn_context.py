@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from codex_py.model.prompt import ParentTurn
+from codex_py.model.client import ParentTurn
 from codex_py.protocol.events import SettingsChanged
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import ApprovalPolicy, ReadOnly, SandboxPolicy

@@ -11,9 +11,10 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Final
 
 from codex_py.errors import ModelError
-from codex_py.model.failures import MAX_ERROR_BODY, not_a_stream, not_readable
+from codex_py.model.client import ResponseEvent
+from codex_py.model.failures import MAX_ERROR_BODY, Server, not_readable, unexpected_answer
 from codex_py.model.http import broken_stream, httpx
-from codex_py.model.stream import ResponseEvent, parse_event
+from codex_py.model.wires import Decoder
 
 MAX_EVENT_BYTES: Final = 64 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
@@ -143,19 +144,19 @@ _FIELDS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
 class ResponseBody:
-    """The body of a 2xx answer. `url` is shown in messages; `idle_timeout` is seconds without an event."""
+    """The body of a 2xx answer. `idle_timeout` is seconds without an event."""
 
-    def __init__(self, response: httpx.Response, *, url: str, idle_timeout: float) -> None:
+    def __init__(self, response: httpx.Response, *, server: Server, idle_timeout: float) -> None:
         self._response = response
-        self._url = url
+        self._server = server
         self._idle_timeout = idle_timeout
         self._chunks: AsyncIterator[bytes] = response.aiter_bytes()
 
-    async def events(self) -> AsyncGenerator[ResponseEvent, None]:
+    async def events(self, decoder: Decoder) -> AsyncGenerator[ResponseEvent, None]:
         """Yield the events until the body ends; raise `ModelError` for a broken, silent or foreign one."""
         coding = self._response.headers.get("content-encoding", "").strip().lower()
         if coding not in _READABLE_CODINGS:
-            raise not_readable(coding, url=self._url)
+            raise not_readable(coding, url=self._server.url)
         parser = SseParser()
         first: bytes | None = b""
         while first == b"":
@@ -170,16 +171,16 @@ class ResponseBody:
                 counted, deadline = parser.pending, self._deadline()
             ready.reverse()
             while ready:
-                event = parse_event(ready.pop())
-                if event is not None:
+                for event in decoder.decode(ready.pop()):
                     yield event
                     # The time the caller took is not the server's.
                     event, deadline = None, self._deadline()
             chunk = await self._next(deadline)
         for data in parser.finish():
-            event = parse_event(data)
-            if event is not None:
+            for event in decoder.decode(data):
                 yield event
+        for event in decoder.finish():
+            yield event
 
     async def drain(self) -> None:
         """Read the little that may follow the last event, so that the connection can be used again."""
@@ -202,7 +203,9 @@ class ResponseBody:
         if any(start.startswith(field) or (start and field.startswith(start)) for field in _FIELDS):
             return
         body = (first or b"") + await read_error_body(self._chunks)
-        raise not_a_stream(self._response.status_code, headers, body[:MAX_ERROR_BODY], url=self._url)
+        raise unexpected_answer(
+            self._response.status_code, headers, body[:MAX_ERROR_BODY], server=self._server, expected="an event stream"
+        )
 
     def _deadline(self) -> float:
         return asyncio.get_running_loop().time() + self._idle_timeout

@@ -1,33 +1,110 @@
-"""The only module that talks to a model provider: one attempt at one request, as a stream of events."""
+"""What the core asks of a model and what comes back: a prompt, the events of the answer, and the client between them.
+
+These are the same for every provider and every wire. What is sent over HTTP is in `http_client.py` and `wires/`.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import sys
-import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
-from typing import Final
-from urllib.request import getproxies
+from typing import Literal, Protocol, TypeAlias
 
-from codex_py.errors import ModelError
-from codex_py.model.answer import ResponseBody, read_error_body
-from codex_py.model.credentials import Credentials, Renewal, Renewed
-from codex_py.model.failures import ANSWER_LIMIT, answer_limit_reached, http_failure, not_a_stream, refuses_answer_limit
-from codex_py.model.http import CONNECT_SECONDS, broken_stream, httpx, no_answer, open_client
-from codex_py.model.prompt import SUBAGENT, Prompt, encode_body, turn_metadata
-from codex_py.model.providers import Provider, endpoint_url, responses_url
-from codex_py.model.repetition import RepetitionWatch
 from codex_py.model.retry import RetryBudget
-from codex_py.model.stream import Completed, ResponseEvent
-from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.usage import CompactionWay
-from codex_py.text.address import is_loopback, shown_url
-from codex_py.text.redact import Redactor
+from codex_py.protocol.usage import CompactionWay, TokenUsage
+from codex_py.protocol.value import Value
 
-_MAX_COMPACTED_BODY: Final = 64 * 1024 * 1024
+
+class ParentTurn(Value):
+    """The turn that has started an agent. `session_id` and `root_turn_id` are of the session at the top, a user's."""
+
+    thread_id: str
+    turn_id: str
+    session_id: str
+    root_turn_id: str
+
+
+class Prompt(Value):
+    """Everything that decides the request body, and nothing else.
+
+    `input` holds encoded Responses items, `tools` an encoded array of Responses tools (`b"[]"` for none),
+    `output_schema` an encoded JSON schema; a wire of another API translates them.
+    `window` counts the compactions of the thread so far. `kind` says what the request is for; one for the compaction
+    endpoint asks for no stream and stores nothing by itself. `parent` is there in a request of an agent's.
+    `max_output_tokens` is where the answer must end; OpenAI is not sent it.
+    """
+
+    model: str
+    instructions: str
+    input: Sequence[bytes]
+    tools: bytes
+    thread_id: str
+    turn_id: str
+    window: int = 0
+    parallel_tool_calls: bool = True
+    effort: str | None = None
+    summary: str | None = None
+    verbosity: str | None = None
+    service_tier: str | None = None
+    output_schema: bytes | None = None
+    max_output_tokens: int | None = None
+    kind: Literal["turn", "compaction", "compaction_endpoint"] = "turn"
+    parent: ParentTurn | None = None
+
+    @property
+    def session_id(self) -> str:
+        """The session of the user's that the thread belongs to."""
+        return self.parent.session_id if self.parent else self.thread_id
+
+    @property
+    def root_turn_id(self) -> str:
+        """The turn of the user's that the turn belongs to."""
+        return self.parent.root_turn_id if self.parent else self.turn_id
+
+    @property
+    def window_id(self) -> str:
+        """The thread and how often it was compacted, as the server gets them."""
+        return f"{self.thread_id}:{self.window}"
+
+
+class Created(Value):
+    response_id: str
+
+
+class StreamTextDelta(Value):
+    text: str
+
+
+class StreamReasoningDelta(Value):
+    text: str
+
+
+class ArgumentsDelta(Value):
+    """A piece of a tool call's arguments; `ItemDone` brings them whole."""
+
+    text: str
+
+
+class ToolCallStarted(Value):
+    """The model has begun to write a call of this tool; `ItemDone` brings it."""
+
+    name: str = ""
+
+
+class ItemDone(Value):
+    item: ResponseItem
+
+
+class Completed(Value):
+    """The answer is whole. `end_turn` False asks for another request even without a call."""
+
+    response_id: str
+    usage: TokenUsage | None
+    end_turn: bool | None
+
+
+ResponseEvent: TypeAlias = (
+    Created | StreamTextDelta | StreamReasoningDelta | ArgumentsDelta | ToolCallStarted | ItemDone | Completed
+)
 
 
 class TurnState:
@@ -44,285 +121,37 @@ class TurnState:
             self.value = value
 
 
-class ModelClient:
-    """A provider with one kept-alive connection. Raises `UserError` when proxy or certificate settings are unusable.
-
-    `renewal` knows how the credentials are renewed, if they can be.
-    """
-
-    def __init__(
-        self,
-        provider: Provider,
-        credentials: Credentials,
-        *,
-        originator: str,
-        version: str,
-        renewal: Renewal | None = None,
-        installation_id: str = "",
-    ) -> None:
-        base_url = credentials.base_url or provider.base_url
-        self._provider = provider
-        self._installation_id = installation_id
-        self._url = responses_url(base_url, provider.query_params)
-        self._compact_url = endpoint_url(base_url, "responses/compact", provider.query_params)
-        self._shown_url = shown_url(self._url)
-        self._host = httpx.URL(self._shown_url).netloc.decode()
-        self._credentials = credentials
-        self._renewal = renewal
-        self._add_secrets: Callable[[Sequence[str]], None] = _ignore
-        self._warn: Callable[[str], None] = _ignore
-        self._redactor = Redactor((credentials.token or "", *credentials.secrets))
-        self._headers = _fixed_headers(provider, originator, version)
-        self._limits_answers = not provider.is_openai
-        self._compress = provider.id == "openai" and credentials.is_chatgpt
-        self._http = open_client(base_url, ca_file=provider.ca_file, idle_timeout=provider.idle_timeout)
-
-    def watch(self, *, add_secrets: Callable[[Sequence[str]], None], warn: Callable[[str], None]) -> None:
-        """Pass secrets that are new after a renewal to `add_secrets`, and `warn` what the user should know of it."""
-        self._add_secrets, self._warn = add_secrets, warn
-
-    def retry_budget(self) -> RetryBudget:
-        """A fresh budget, for one sampling request."""
-        return RetryBudget(
-            request_retries=self._provider.request_max_retries,
-            stream_retries=self._provider.stream_max_retries,
-            connect_seconds=self._provider.connect_retry_seconds,
-        )
-
-    async def stream(self, prompt: Prompt, *, turn_state: TurnState) -> AsyncGenerator[ResponseEvent, None]:
-        """Make one attempt and yield its events; the last one is `Completed`.
-
-        Raises `ModelError` for everything else an attempt can come to; no message of it shows a secret. Closing the
-        generator, or cancelling its task, closes the connection at once, unless the answer was whole.
-        """
-        try:
-            async with aclosing(self._attempt(prompt, turn_state)) as events:
-                async for event in events:
-                    yield event
-        except ModelError as error:
-            if error.code == ANSWER_LIMIT and self._limits_answers and prompt.max_output_tokens is not None:
-                error = answer_limit_reached(prompt.model, prompt.max_output_tokens)
-            raise self._redacted(error) from error.__cause__
+class ModelClient(Protocol):
+    """A model that can be asked."""
 
     @property
     def compaction(self) -> CompactionWay:
         """How the provider compacts a history; `local` where only the model itself can."""
-        return self._provider.compaction
+        ...
+
+    def watch(self, *, add_secrets: Callable[[Sequence[str]], None], warn: Callable[[str], None]) -> None:
+        """Pass secrets that are new after a renewal to `add_secrets`, and `warn` what the user should know of it."""
+        ...
+
+    def retry_budget(self) -> RetryBudget:
+        """A fresh budget, for one sampling request."""
+        ...
+
+    def stream(self, prompt: Prompt, *, turn_state: TurnState) -> AsyncGenerator[ResponseEvent, None]:
+        """Make one attempt and yield its events; the last one is `Completed`.
+
+        Raises `ModelError` for every other outcome; no message of it shows a secret. Closing the generator, or
+        cancelling its task, closes the connection at once, unless the answer was whole.
+        """
+        ...
 
     async def compact(self, prompt: Prompt) -> list[ResponseItem]:
-        """The items that take the place of a history, from the provider's own endpoint; one attempt.
+        """The items that replace a history, from the provider's own endpoint; one attempt.
 
         Raises `ModelError` like `stream`.
         """
-        try:
-            response = await self._send(prompt.replace(kind="compaction_endpoint"), TurnState())
-            try:
-                return await _read_compacted(
-                    response, url=shown_url(self._compact_url), idle_timeout=self._provider.idle_timeout
-                )
-            finally:
-                await response.aclose()
-        except ModelError as error:
-            raise self._redacted(error) from error.__cause__
+        ...
 
     async def aclose(self) -> None:
         """Close the connection. Safe to call more than once."""
-        await self._http.aclose()
-
-    async def _attempt(self, prompt: Prompt, turn_state: TurnState) -> AsyncGenerator[ResponseEvent, None]:
-        response = await self._send(prompt, turn_state)
-        answer = ResponseBody(response, url=self._shown_url, idle_timeout=self._provider.idle_timeout)
-        repetition, whole = RepetitionWatch(), False
-        try:
-            turn_state.note(response.headers.get("x-codex-turn-state"))
-            async with aclosing(answer.events()) as events:
-                async for event in events:
-                    repetition.check(event)
-                    whole = isinstance(event, Completed)
-                    yield event
-                    if whole:
-                        return
-            raise ModelError("the stream ended before the answer was whole", retryable=True, streaming=True)
-        finally:
-            if whole:
-                await answer.drain()
-            await response.aclose()
-
-    async def _send(self, prompt: Prompt, turn_state: TurnState) -> httpx.Response:
-        """Send the request and wait for a 2xx; a 401 is met by renewing what was refused, where that is possible."""
-        renewal = self._renewal
-        if renewal is not None and renewal.is_due(self._credentials):
-            await self._renew(renewal, refused=False)
-        body = self._encoded(prompt)
-        while True:
-            response = await self._post(body, self._request_headers(prompt, turn_state), self._url_for(prompt))
-            if response.is_success:
-                return response
-            failure = await self._failure(response, self._url_for(prompt))
-            if self._limits_answers and refuses_answer_limit(response.status_code, failure):
-                # Some servers take no limit, or none above their own.
-                self._limits_answers = False
-                body = self._encoded(prompt)
-                continue
-            if response.status_code != 401 or renewal is None:
-                raise failure
-            renewed = await self._renew(renewal, refused=True)
-            if renewed is None:
-                raise failure
-            if renewed.is_last:
-                renewal = None
-
-    async def _renew(self, renewal: Renewal, *, refused: bool) -> Renewed | None:
-        renewed = await renewal.renew(self._credentials, refused=refused)
-        if renewed is None:
-            return None
-        self._credentials = renewed.credentials
-        secrets = (renewed.credentials.token or "", *renewed.credentials.secrets)
-        self._redactor = self._redactor.with_secrets(secrets)
-        self._add_secrets(secrets)
-        if renewed.warning:
-            self._warn(renewed.warning)
-        return renewed
-
-    def _encoded(self, prompt: Prompt) -> bytes:
-        if not self._limits_answers:
-            prompt = prompt.replace(max_output_tokens=None)
-        body = encode_body(prompt, self._installation_id)
-        if not self._compress:
-            return body
-        import zstandard  # the seam: for one provider, with one kind of login
-
-        return zstandard.ZstdCompressor().compress(body)
-
-    def _url_for(self, prompt: Prompt) -> str:
-        return self._compact_url if prompt.kind == "compaction_endpoint" else self._url
-
-    async def _post(self, body: bytes, headers: dict[str, str], url: str) -> httpx.Response:
-        request = self._http.build_request("POST", url, content=body, headers=headers)
-        idle = self._provider.idle_timeout
-        try:
-            # The client's own deadlines end a silence; this one ends an answer that drips in byte by byte.
-            async with asyncio.timeout(CONNECT_SECONDS + 2 * idle):
-                response = await self._http.send(request, stream=True)
-        except (httpx.HTTPError, OSError) as error:
-            address = f"the provider `{self._provider.name}` at `{shown_url(url)}`"
-            raise no_answer(error, host=self._host, idle_timeout=idle, address=address, hint=self._hint()) from error
-        return response
-
-    async def _failure(self, response: httpx.Response, url: str) -> ModelError:
-        try:
-            body = await read_error_body(response.aiter_bytes())
-        finally:
-            await response.aclose()
-        return http_failure(
-            response.status_code,
-            response.headers,
-            body,
-            url=shown_url(url),
-            now=time.time(),
-            on_401=self._credentials.advice,
-        )
-
-    def _request_headers(self, prompt: Prompt, turn_state: TurnState) -> dict[str, str]:
-        headers = {
-            **self._headers,
-            "session-id": prompt.session_id,
-            "thread-id": prompt.thread_id,
-            "x-client-request-id": prompt.thread_id,
-            "x-codex-window-id": prompt.window_id,
-            "x-codex-turn-metadata": turn_metadata(prompt, self._installation_id),
-        }
-        if prompt.parent is not None:
-            headers |= {"x-codex-parent-thread-id": prompt.parent.thread_id, "x-openai-subagent": SUBAGENT}
-        if self._credentials.token:
-            headers["authorization"] = f"Bearer {self._credentials.token}"
-        if self._compress:
-            headers["content-encoding"] = "zstd"
-        if prompt.kind == "compaction_endpoint":
-            headers["accept"] = "application/json"
-        if self._provider.compaction == "in-band":
-            headers["x-codex-beta-features"] = "remote_compaction_v2"
-        if turn_state.value is not None:
-            headers["x-codex-turn-state"] = turn_state.value
-        # Last: what the user has written is sent as it is.
-        return headers | dict(self._credentials.headers)
-
-    def _hint(self) -> str:
-        if is_loopback(httpx.URL(self._url).host):
-            return f"is {self._provider.name if self._provider.local else 'the server'} running?"
-        return "the environment names a proxy" if getproxies() else ""
-
-    def _redacted(self, error: ModelError) -> ModelError:
-        message = str(error)
-        shown = self._redactor.redact(message)
-        if shown == message:
-            return error
-        return ModelError(
-            shown,
-            retryable=error.retryable,
-            retry_after=error.retry_after,
-            unreachable=error.unreachable,
-            streaming=error.streaming,
-            code=error.code,
-        )
-
-
-def _ignore(_: object) -> None:
-    pass
-
-
-def _fixed_headers(provider: Provider, originator: str, version: str) -> dict[str, str]:
-    # The name may come from the environment, and a header takes visible ASCII only.
-    name = "".join(char for char in originator if char.isascii() and char.isprintable()).strip() or "codex-py"
-    machine = os.uname().machine if hasattr(os, "uname") else "unknown"
-    headers = {
-        "content-type": "application/json",
-        "accept": "text/event-stream",
-        # Compressed events would reach us late, in blocks.
-        "accept-encoding": "identity",
-        "originator": name,
-        "user-agent": f"{name}/{version} ({sys.platform}; {machine})",
-    }
-    if provider.id == "openai":
-        headers["version"] = version
-    return headers
-
-
-async def _read_compacted(response: httpx.Response, *, url: str, idle_timeout: float) -> list[ResponseItem]:
-    """The items of a 2xx answer, at least one. `url` is shown; `idle_timeout` is seconds of silence.
-
-    Raises `ModelError` for a body that breaks off, is over 64 MiB, or holds no items.
-    """
-    body = await _read_compacted_body(response, idle_timeout)
-    try:
-        values = [
-            as_object(value) for value in as_list(as_object(decode_json(body.decode("utf-8", "replace"))).get("output"))
-        ]
-        items = [ResponseItem.from_wire(value) for value in values if isinstance(value.get("type"), str)]
-    except ValueError:
-        items = []
-    if items:
-        return items
-    raise _not_a_compaction(response, body, url)
-
-
-def _not_a_compaction(response: httpx.Response, body: bytes, url: str) -> ModelError:
-    """The error for an answer that says something else."""
-    message = str(not_a_stream(response.status_code, response.headers, body[:4096], url=url))
-    return ModelError(message.replace("not with an event stream", "not with a compacted history"), retryable=False)
-
-
-async def _read_compacted_body(response: httpx.Response, idle_timeout: float) -> bytes:
-    body = bytearray()
-    chunks = response.aiter_bytes()
-    try:
-        while True:
-            async with asyncio.timeout(idle_timeout):
-                chunk = await anext(chunks, None)
-            if chunk is None:
-                return bytes(body)
-            body += chunk
-            if len(body) > _MAX_COMPACTED_BODY:
-                raise ModelError("the compacted history is over 64 MiB", retryable=False)
-    except (httpx.HTTPError, OSError) as error:
-        raise broken_stream(error, idle_timeout=idle_timeout) from error
+        ...

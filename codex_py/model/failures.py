@@ -11,14 +11,13 @@ import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from codex_py.errors import ModelError
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 
 MAX_ERROR_BODY: Final = 64 * 1024
 _MAX_MESSAGE: Final = 500
-_CHECK_ADDRESS: Final = "does `base_url` name a server of the Responses API?"
 # A person should decide about waits beyond this, not a sleeping program.
 _MAX_WAIT: Final = 600.0
 _FAR_AWAY: Final = 10 * 365 * 86400.0
@@ -52,19 +51,21 @@ _PAGE: Final = r"(?i)<(?:html|!doctype html|body)\b"
 _SECONDS: Final = r"[0-9]{1,12}(?:\.[0-9]{1,9})?"
 
 
-def http_failure(
-    status: int,
-    headers: Mapping[str, str],
-    body: bytes,
-    *,
-    url: str,
-    now: float,
-    on_401: str = "check the API key",
-) -> ModelError:
-    """An answer other than 2xx. `headers` are looked up in lower case, `url` is shown, `now` is the wall clock.
+class Server(NamedTuple):
+    """What messages say of a server. `url` is shown; `on_401` is what a user can do about a refused login."""
 
-    `on_401` is what a user can do about a refused login.
-    """
+    url: str
+    api: str = "Responses API"
+    on_401: str = "check the API key"
+
+    @property
+    def check_address(self) -> str:
+        return f"does `base_url` name a server of the {self.api}?"
+
+
+def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, server: Server, now: float) -> ModelError:
+    """An answer other than 2xx. `headers` are looked up in lower case, `now` is the wall clock."""
+    url = server.url
     if 300 <= status < 400 and headers.get("location"):
         target = on_one_line(headers["location"], 200)
         return ModelError(
@@ -76,12 +77,11 @@ def http_failure(
     codes = _codes(error)
     reported = _message(error) or _plain_text(body)
     if status in (404, 405) and not _message(error):
-        reported = (
-            f"{reported}, at `{url}`; {_CHECK_ADDRESS}" if reported else f"nothing answers at `{url}`; {_CHECK_ADDRESS}"
-        )
+        reported = f"{reported}, at `{url}`" if reported else f"nothing answers at `{url}`"
+        reported += f"; {server.check_address}"
     message = _status_line(status) + (f": {reported}" if reported else "")
     if status == 401:
-        message += f"; {on_401}"
+        message += f"; {server.on_401}"
     if reset := _reset_note(error, now):
         message += f"; {reset}"
     if request_id := _request_id(headers):
@@ -97,17 +97,19 @@ def http_failure(
     return _bounded(ModelError(message, retryable=retryable, retry_after=delay, code=code), now=now)
 
 
-def not_a_stream(status: int, headers: Mapping[str, str], body: bytes, *, url: str) -> ModelError:
-    """A 2xx answer that is no event stream: a login page, a proxy's notice, an error sent as success."""
+def unexpected_answer(
+    status: int, headers: Mapping[str, str], body: bytes, *, server: Server, expected: str
+) -> ModelError:
+    """A 2xx answer that is not what was `expected`: a login page, a proxy's notice, an error sent as success."""
     content_type = on_one_line(headers.get("content-type", "").partition(";")[0], 60)
     reason = _message(_error_object(body))
     reported = reason or _plain_text(body)
     shown = f"`{content_type}`" if content_type else "something else"
-    message = f"`{url}` answered {status} with {shown}, not with an event stream"
+    message = f"`{server.url}` answered {status} with {shown}, not with {expected}"
     if reported:
         message += f": {reported}"
     if not reason:
-        message += f"; {_CHECK_ADDRESS}"
+        message += f"; {server.check_address}"
     if request_id := _request_id(headers):
         message += f" (request id: {request_id})"
     return ModelError(message, retryable=False)

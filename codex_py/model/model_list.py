@@ -9,9 +9,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from codex_py.errors import ModelError, UserError
 from codex_py.model.credentials import Credentials, Renewal
-from codex_py.model.failures import MAX_ERROR_BODY, http_failure, on_one_line
+from codex_py.model.failures import MAX_ERROR_BODY, Server, http_failure, on_one_line
 from codex_py.model.json_request import JsonAnswer, JsonRequest, fetch_json
 from codex_py.model.providers import Provider, endpoint_url
+from codex_py.model.wires import WIRES
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.value import Value
 from codex_py.text.address import shown_url
@@ -83,7 +84,7 @@ async def _ask(
 ) -> list[OfferedModel] | None:
     headers = dict(credentials.headers)
     if credentials.token:
-        headers["authorization"] = f"Bearer {credentials.token}"
+        headers |= WIRES[provider.wire_api](provider, "").auth_headers(credentials.token)
     answer = await fetch_json(JsonRequest(url, headers=headers, seconds=seconds), ca_file=provider.ca_file)
     if answer.is_success and (optional or _is_list(answer)):
         return list(read_models(answer))
@@ -95,9 +96,8 @@ async def _ask(
         answer.status,
         answer.headers,
         answer.raw[:MAX_ERROR_BODY],
-        url=shown_url(url),
+        server=Server(shown_url(url), on_401=credentials.advice),
         now=time.time(),
-        on_401=credentials.advice,
     )
     raise _Refused(str(failure), retryable=False) if answer.status == 401 else failure
 

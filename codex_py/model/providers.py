@@ -12,7 +12,7 @@ from codex_py.errors import ConfigError
 from codex_py.model.http import httpx
 from codex_py.model.retry import MAX_RETRIES
 from codex_py.programs import ProgramFinder
-from codex_py.protocol.usage import CompactionWay
+from codex_py.protocol.usage import CompactionWay, WireApi
 from codex_py.protocol.value import Value
 from codex_py.text.address import is_plain_http
 from codex_py.text.nearest import did_you_mean
@@ -28,13 +28,9 @@ _BUILT_IN: Final = ("openai", *_LOCAL_PORTS)
 _AZURE_HOSTS: Final = (".openai.azure.", ".cognitiveservices.azure.", ".aoai.azure.", ".azure-api.", ".azurefd.")
 
 
-class ProviderRecord(Protocol):
-    """What `[model_providers.<id>]` of the configuration says; None where it says nothing."""
+class LoginRecord(Protocol):
+    """What `[model_providers.<id>]` of the configuration says about keys; None where it says nothing."""
 
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def base_url(self) -> str | None: ...
     @property
     def env_key(self) -> str | None: ...
     @property
@@ -43,6 +39,19 @@ class ProviderRecord(Protocol):
     def experimental_bearer_token(self) -> str | None: ...
     @property
     def auth(self) -> Mapping[str, Any] | None: ...
+    @property
+    def requires_openai_auth(self) -> bool: ...
+
+
+class ProviderRecord(LoginRecord, Protocol):
+    """What `[model_providers.<id>]` of the configuration says; None where it says nothing."""
+
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def base_url(self) -> str | None: ...
+    @property
+    def wire_api(self) -> WireApi: ...
     @property
     def query_params(self) -> Mapping[str, str]: ...
     @property
@@ -58,13 +67,11 @@ class ProviderRecord(Protocol):
     @property
     def connect_retry_seconds(self) -> float | None: ...
     @property
-    def requires_openai_auth(self) -> bool: ...
-    @property
     def compaction(self) -> CompactionWay | None: ...
 
 
 class Provider(Value):
-    """A server that speaks the Responses protocol. `base_url` has no trailing slash.
+    """A server with models. `base_url` has no trailing slash.
 
     `env_http_headers` names the variable of each header. `idle_timeout` is seconds of silence, before an answer and
     within it; `connect_retry_seconds` bounds how long a server that cannot be reached is tried, None for ever.
@@ -80,6 +87,7 @@ class Provider(Value):
     id: str
     name: str
     base_url: str
+    wire_api: WireApi = "responses"
     api_key_env: str | None = None
     env_key_instructions: str | None = None
     bearer_token: str | None = None
@@ -141,11 +149,6 @@ def resolve_provider(
 def loopback_provider(provider_id: str, name: str, base_url: str) -> Provider:
     """A server this program has started itself; one that is gone does not come back, so no waiting for it."""
     return Provider(provider_id, name, base_url, local=True, connect_retry_seconds=0.0)
-
-
-def responses_url(base_url: str, query_params: Mapping[str, str]) -> str:
-    """The address requests are posted to."""
-    return endpoint_url(base_url, "responses", query_params)
 
 
 def endpoint_url(base_url: str, name: str, query_params: Mapping[str, str]) -> str:
@@ -221,6 +224,7 @@ def _custom(provider_id: str, record: ProviderRecord, ca_file: str | None) -> Pr
         id=provider_id,
         name=record.name or provider_id,
         base_url=checked_url(record.base_url, f"`{table}.base_url`"),
+        wire_api=record.wire_api,
         api_key_env=record.env_key or None,
         env_key_instructions=record.env_key_instructions,
         bearer_token=record.experimental_bearer_token,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from codex_py.errors import ModelError
+from codex_py.model.client import ArgumentsDelta, ResponseEvent, StreamReasoningDelta, StreamTextDelta
 from codex_py.model.failures import on_one_line
-from codex_py.model.stream import ArgumentsDelta, ResponseEvent, StreamReasoningDelta, StreamTextDelta
 
 REPETITION: Final = "repetition"
 # A cycle is looked for after so many new characters; the work for each character does not grow with the text.

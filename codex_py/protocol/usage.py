@@ -1,4 +1,4 @@
-"""Token counts as the provider reports them, and the terms for compacting a history."""
+"""Token counts as the provider reports them, and the terms for wires and for compacting a history."""
 
 from __future__ import annotations
 
@@ -70,6 +70,8 @@ def _count(fields: object, key: str) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
+# The API a provider speaks; `codex_py.model.wires` has a module for each.
+WireApi: TypeAlias = Literal["responses"]
 # The model writes a summary; the provider's endpoint replaces the history; the provider answers with an item for it.
 CompactionWay: TypeAlias = Literal["local", "remote", "in-band"]
 # Asked for by the user; the limit is reached; a request did not fit; the next model reads less.

@@ -11,11 +11,21 @@ from typing import Any
 import pytest
 
 from codex_py.errors import ModelError, UserError
-from codex_py.model.client import ModelClient, TurnState
+from codex_py.model.client import (
+    Completed,
+    Created,
+    ItemDone,
+    ModelClient,
+    Prompt,
+    ResponseEvent,
+    StreamReasoningDelta,
+    StreamTextDelta,
+    TurnState,
+)
 from codex_py.model.credentials import Credentials
-from codex_py.model.prompt import Prompt, encode_body
+from codex_py.model.http_client import HttpModelClient
 from codex_py.model.providers import Provider
-from codex_py.model.stream import Completed, Created, ItemDone, ResponseEvent, StreamReasoningDelta, StreamTextDelta
+from codex_py.model.wires.responses import ResponsesWire
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.protocol.usage import TokenUsage
 from tests.support.fake_responses import (
@@ -57,7 +67,7 @@ DONE = raw(b'data: {"type":"response.completed","response":{"id":"r"}}\n\n')
 @asynccontextmanager
 async def client_for(base_url: str, **provider: Any) -> AsyncGenerator[ModelClient]:
     settings: dict[str, Any] = {"idle_timeout": 20.0, **provider}
-    client = ModelClient(
+    client = HttpModelClient(
         Provider("fake", "Fake", base_url, **settings), Credentials(KEY), originator="codex_exec", version="9.9"
     )
     try:
@@ -113,7 +123,7 @@ async def test_the_request_on_the_wire() -> None:
             await collect(client, PROMPT.replace(window=2))
     request = model.requests[0]
     assert request.path == "/v1/responses?api-version=v1"
-    assert request.raw == encode_body(PROMPT.replace(window=2))
+    assert request.raw == ResponsesWire(Provider("fake", "Fake", "")).encode(PROMPT.replace(window=2))
     agent = request.headers.pop("user-agent")
     assert agent.startswith("codex_exec/9.9 (")
     assert request.headers == {
@@ -141,7 +151,7 @@ async def test_without_a_key_there_is_no_authorization_and_own_headers_win() -> 
     credentials = Credentials(headers={"x-team": "core", "originator": "mine"})
     with FakeResponses([]) as model:
         provider = Provider("openai", "OpenAI", model.base_url)
-        client = ModelClient(provider, credentials, originator="codex\r\n_exec\u202e", version="9.9")
+        client = HttpModelClient(provider, credentials, originator="codex\r\n_exec\u202e", version="9.9")
         await collect(client)
         await client.aclose()
         await client.aclose()
@@ -155,7 +165,7 @@ async def test_a_login_may_bring_its_own_address() -> None:
     with FakeResponses([]) as model:
         credentials = Credentials("access-token", base_url=model.base_url)
         provider = Provider("openai", "OpenAI", "http://127.0.0.1:9")
-        client = ModelClient(provider, credentials, originator="codex_exec", version="9.9")
+        client = HttpModelClient(provider, credentials, originator="codex_exec", version="9.9")
         await collect(client)
         await client.aclose()
     assert len(model.requests) == 1
@@ -527,7 +537,7 @@ async def test_https_to_a_server_of_plain_http_says_so() -> None:
 async def test_a_certificate_file_that_cannot_be_read_is_named() -> None:
     provider = Provider("x", "X", "https://models.example", ca_file="/no/such/file.pem")
     with pytest.raises(UserError) as caught:
-        ModelClient(provider, Credentials(), originator="codex_exec", version="9.9")
+        HttpModelClient(provider, Credentials(), originator="codex_exec", version="9.9")
     assert str(caught.value) == "cannot read the certificate file `/no/such/file.pem`: no such file or directory"
 
 

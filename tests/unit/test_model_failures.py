@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from codex_py.model.failures import (
+    Server,
     delay_in_message,
     http_failure,
     incomplete_answer,
-    not_a_stream,
     on_one_line,
     retry_after,
     stream_failure,
+    unexpected_answer,
 )
 from tests.support.work import within
 
@@ -27,7 +28,7 @@ def refused(
     status: int, body: Any = b"", headers: dict[str, str] | None = None
 ) -> tuple[str, bool, float | None, bool, bool]:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    error = http_failure(status, headers or {}, content, url=URL, now=NOW)
+    error = http_failure(status, headers or {}, content, server=Server(URL), now=NOW)
     return str(error), error.retryable, error.retry_after, error.streaming, error.unreachable
 
 
@@ -217,7 +218,7 @@ def test_a_hostile_megabyte_is_read_in_linear_time(unit: str) -> None:
     within(len(text), lambda: delay_in_message(text))
     within(len(text), lambda: on_one_line(text))
     http_headers = {"retry-after": text, "x-request-id": text}
-    within(len(text), lambda: http_failure(429, http_headers, text.encode(), url=URL, now=NOW))
+    within(len(text), lambda: http_failure(429, http_headers, text.encode(), server=Server(URL), now=NOW))
 
 
 @pytest.mark.parametrize(
@@ -238,7 +239,7 @@ def test_a_hostile_megabyte_is_read_in_linear_time(unit: str) -> None:
     ],
 )
 def test_an_answer_that_is_no_stream_is_one_final_error(kind: str, body: bytes, expected: str) -> None:
-    error = not_a_stream(200, {"content-type": kind}, body, url=URL)
+    error = unexpected_answer(200, {"content-type": kind}, body, server=Server(URL), expected="an event stream")
     assert (str(error), error.retryable) == (expected, False)
 
 
@@ -261,7 +262,7 @@ def test_only_running_out_of_output_tokens_is_final() -> None:
 )
 def test_a_request_that_is_too_long_has_one_code_whoever_says_it(status: int, error: dict[str, str]) -> None:
     body = json.dumps({"error": error}).encode()
-    before = http_failure(status, {}, body, url=URL, now=NOW)
+    before = http_failure(status, {}, body, server=Server(URL), now=NOW)
     within_the_answer = stream_failure(error, now=NOW)
     assert [(one.code, one.retryable) for one in (before, within_the_answer)] == [
         ("context_length_exceeded", False)
@@ -273,4 +274,4 @@ def test_a_failure_carries_the_servers_word_for_it() -> None:
     assert stream_failure({}, now=0.0).code == ""
     assert incomplete_answer("content_filter").code == "content_filter"
     body = b'{"error":{"type":"usage_limit_reached","message":"used up"}}'
-    assert http_failure(429, {}, body, url="https://x/v1", now=0.0).code == "usage_limit_reached"
+    assert http_failure(429, {}, body, server=Server("https://x/v1"), now=0.0).code == "usage_limit_reached"

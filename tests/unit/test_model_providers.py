@@ -13,11 +13,11 @@ from codex_py.errors import UserError
 from codex_py.model.providers import (
     Provider,
     checked_url,
+    endpoint_url,
     loopback_provider,
     resolve_provider,
-    responses_url,
 )
-from codex_py.protocol.usage import CompactionWay
+from codex_py.protocol.usage import CompactionWay, WireApi
 from codex_py.text.address import shown_url
 
 OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"}
@@ -27,6 +27,7 @@ OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project"
 class Record:
     name: str | None = None
     base_url: str | None = "https://models.example/v1"
+    wire_api: WireApi = "responses"
     env_key: str | None = None
     env_key_instructions: str | None = None
     experimental_bearer_token: str | None = None
@@ -252,7 +253,7 @@ def test_what_is_no_address_is_refused_without_repeating_it(url: str) -> None:
     ],
 )
 def test_the_address_of_a_request(base: str, params: dict[str, str], expected: str) -> None:
-    assert responses_url(base, params) == expected
+    assert endpoint_url(base, "responses", params) == expected
 
 
 def test_a_shown_address_keeps_no_secret() -> None:

@@ -7,8 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from codex_py.model.prompt import Prompt, encode_body
+from codex_py.model.client import Prompt
+from codex_py.model.providers import Provider
+from codex_py.model.wires.responses import ResponsesWire
 
+encode_body = ResponsesWire(Provider("fake", "Fake", "http://127.0.0.1/v1")).encode
 PLAIN = Prompt(model="m", instructions="be kind", input=[b'{"a":1}'], tools=b"[]", thread_id="t-1", turn_id="u-1")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codex_py.errors import ModelError
-from codex_py.model.stream import (
+from codex_py.model.client import (
     Completed,
     Created,
     ItemDone,
@@ -16,14 +16,20 @@ from codex_py.model.stream import (
     StreamReasoningDelta,
     StreamTextDelta,
     ToolCallStarted,
-    parse_event,
 )
+from codex_py.model.wires.responses import ResponsesDecoder
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.usage import TokenUsage
 
 
 def parse(value: Any) -> ResponseEvent | None:
     return parse_event(json.dumps(value).encode())
+
+
+def parse_event(data: bytes) -> ResponseEvent | None:
+    events = ResponsesDecoder().decode(data)
+    assert len(events) <= 1
+    return events[0] if events else None
 
 
 USAGE = {

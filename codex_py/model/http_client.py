@@ -1,0 +1,283 @@
+"""The `ModelClient` that asks a provider over HTTP: one attempt at one request, as a stream of events, on any wire."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import Final
+from urllib.request import getproxies
+
+from codex_py.errors import ModelError
+from codex_py.model.answer import ResponseBody, read_error_body
+from codex_py.model.client import Completed, Prompt, ResponseEvent, TurnState
+from codex_py.model.credentials import Credentials, Renewal, Renewed
+from codex_py.model.failures import (
+    ANSWER_LIMIT,
+    Server,
+    answer_limit_reached,
+    http_failure,
+    refuses_answer_limit,
+    unexpected_answer,
+)
+from codex_py.model.http import CONNECT_SECONDS, broken_stream, httpx, no_answer, open_client
+from codex_py.model.providers import Provider, endpoint_url
+from codex_py.model.repetition import RepetitionWatch
+from codex_py.model.retry import RetryBudget
+from codex_py.model.wires import WIRES
+from codex_py.model.wires.responses import compacted_items
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.usage import CompactionWay
+from codex_py.text.address import is_loopback, shown_url
+from codex_py.text.redact import Redactor
+
+_MAX_COMPACTED_BODY: Final = 64 * 1024 * 1024
+
+
+class HttpModelClient:
+    """A provider with one kept-alive connection. Raises `UserError` when proxy or certificate settings are unusable.
+
+    `renewal` knows how the credentials are renewed, if they can be.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        credentials: Credentials,
+        *,
+        originator: str,
+        version: str,
+        renewal: Renewal | None = None,
+        installation_id: str = "",
+    ) -> None:
+        base_url = credentials.base_url or provider.base_url
+        self._provider = provider
+        self._wire = WIRES[provider.wire_api](provider, installation_id)
+        self._base_url = base_url
+        self._host = httpx.URL(shown_url(base_url)).netloc.decode()
+        self._credentials = credentials
+        self._renewal = renewal
+        self._add_secrets: Callable[[Sequence[str]], None] = _ignore
+        self._warn: Callable[[str], None] = _ignore
+        self._redactor = Redactor((credentials.token or "", *credentials.secrets))
+        self._headers = _fixed_headers(provider, originator, version)
+        self._limits_answers = not provider.is_openai
+        self._compress = provider.id == "openai" and credentials.is_chatgpt
+        self._http = open_client(base_url, ca_file=provider.ca_file, idle_timeout=provider.idle_timeout)
+
+    def watch(self, *, add_secrets: Callable[[Sequence[str]], None], warn: Callable[[str], None]) -> None:
+        """As `ModelClient` says."""
+        self._add_secrets, self._warn = add_secrets, warn
+
+    def retry_budget(self) -> RetryBudget:
+        """As `ModelClient` says."""
+        return RetryBudget(
+            request_retries=self._provider.request_max_retries,
+            stream_retries=self._provider.stream_max_retries,
+            connect_seconds=self._provider.connect_retry_seconds,
+        )
+
+    async def stream(self, prompt: Prompt, *, turn_state: TurnState) -> AsyncGenerator[ResponseEvent, None]:
+        """As `ModelClient` says."""
+        try:
+            async with aclosing(self._attempt(prompt, turn_state)) as events:
+                async for event in events:
+                    yield event
+        except ModelError as error:
+            if error.code == ANSWER_LIMIT and self._limits_answers and prompt.max_output_tokens is not None:
+                error = answer_limit_reached(prompt.model, prompt.max_output_tokens)
+            raise self._redacted(error) from error.__cause__
+
+    @property
+    def compaction(self) -> CompactionWay:
+        """As `ModelClient` says."""
+        return self._provider.compaction
+
+    async def compact(self, prompt: Prompt) -> list[ResponseItem]:
+        """As `ModelClient` says."""
+        try:
+            response = await self._send(prompt.replace(kind="compaction_endpoint"), TurnState())
+            try:
+                return await self._read_compacted(response)
+            finally:
+                await response.aclose()
+        except ModelError as error:
+            raise self._redacted(error) from error.__cause__
+
+    async def aclose(self) -> None:
+        """As `ModelClient` says."""
+        await self._http.aclose()
+
+    async def _attempt(self, prompt: Prompt, turn_state: TurnState) -> AsyncGenerator[ResponseEvent, None]:
+        response = await self._send(prompt, turn_state)
+        server = self._server(self._url_for(prompt))
+        answer = ResponseBody(response, server=server, idle_timeout=self._provider.idle_timeout)
+        repetition, whole = RepetitionWatch(), False
+        try:
+            turn_state.note(response.headers.get("x-codex-turn-state"))
+            async with aclosing(answer.events(self._wire.decoder())) as events:
+                async for event in events:
+                    repetition.check(event)
+                    whole = isinstance(event, Completed)
+                    yield event
+                    if whole:
+                        return
+            raise ModelError("the stream ended before the answer was whole", retryable=True, streaming=True)
+        finally:
+            if whole:
+                await answer.drain()
+            await response.aclose()
+
+    async def _send(self, prompt: Prompt, turn_state: TurnState) -> httpx.Response:
+        """Send the request and wait for a 2xx; a 401 is met by renewing what was refused, where that is possible."""
+        renewal = self._renewal
+        if renewal is not None and renewal.is_due(self._credentials):
+            await self._renew(renewal, refused=False)
+        url, body = self._url_for(prompt), self._encoded(prompt)
+        while True:
+            response = await self._post(body, self._request_headers(prompt, turn_state), url)
+            if response.is_success:
+                return response
+            failure = await self._failure(response, url)
+            if self._limits_answers and refuses_answer_limit(response.status_code, failure):
+                # Some servers take no limit, or none above their own.
+                self._limits_answers = False
+                body = self._encoded(prompt)
+                continue
+            if response.status_code != 401 or renewal is None:
+                raise failure
+            renewed = await self._renew(renewal, refused=True)
+            if renewed is None:
+                raise failure
+            if renewed.is_last:
+                renewal = None
+
+    async def _renew(self, renewal: Renewal, *, refused: bool) -> Renewed | None:
+        renewed = await renewal.renew(self._credentials, refused=refused)
+        if renewed is None:
+            return None
+        self._credentials = renewed.credentials
+        secrets = (renewed.credentials.token or "", *renewed.credentials.secrets)
+        self._redactor = self._redactor.with_secrets(secrets)
+        self._add_secrets(secrets)
+        if renewed.warning:
+            self._warn(renewed.warning)
+        return renewed
+
+    def _encoded(self, prompt: Prompt) -> bytes:
+        if not self._limits_answers:
+            prompt = prompt.replace(max_output_tokens=None)
+        body = self._wire.encode(prompt)
+        if not self._compress:
+            return body
+        import zstandard  # the seam: for one provider, with one kind of login
+
+        return zstandard.ZstdCompressor().compress(body)
+
+    def _url_for(self, prompt: Prompt) -> str:
+        return endpoint_url(self._base_url, self._wire.path(prompt), self._provider.query_params)
+
+    def _server(self, url: str) -> Server:
+        return Server(shown_url(url), api=self._wire.api, on_401=self._credentials.advice)
+
+    async def _post(self, body: bytes, headers: dict[str, str], url: str) -> httpx.Response:
+        request = self._http.build_request("POST", url, content=body, headers=headers)
+        idle = self._provider.idle_timeout
+        try:
+            # The client's own deadlines end a silence; this one ends an answer that drips in byte by byte.
+            async with asyncio.timeout(CONNECT_SECONDS + 2 * idle):
+                response = await self._http.send(request, stream=True)
+        except (httpx.HTTPError, OSError) as error:
+            address = f"the provider `{self._provider.name}` at `{shown_url(url)}`"
+            raise no_answer(error, host=self._host, idle_timeout=idle, address=address, hint=self._hint()) from error
+        return response
+
+    async def _failure(self, response: httpx.Response, url: str) -> ModelError:
+        try:
+            body = await read_error_body(response.aiter_bytes())
+        finally:
+            await response.aclose()
+        return http_failure(response.status_code, response.headers, body, server=self._server(url), now=time.time())
+
+    def _request_headers(self, prompt: Prompt, turn_state: TurnState) -> dict[str, str]:
+        headers = self._headers | self._wire.headers(prompt)
+        if self._credentials.token:
+            headers |= self._wire.auth_headers(self._credentials.token)
+        if self._compress:
+            headers["content-encoding"] = "zstd"
+        if turn_state.value is not None:
+            headers["x-codex-turn-state"] = turn_state.value
+        # Last: what the user has written is sent as it is.
+        return headers | dict(self._credentials.headers)
+
+    async def _read_compacted(self, response: httpx.Response) -> list[ResponseItem]:
+        """The items of a 2xx answer, at least one.
+
+        Raises `ModelError` for a body that breaks off, is over 64 MiB, or holds no items.
+        """
+        body = await _read_compacted_body(response, self._provider.idle_timeout)
+        if items := compacted_items(body):
+            return items
+        server = self._server(str(response.url))
+        raise unexpected_answer(
+            response.status_code, response.headers, body[:4096], server=server, expected="a compacted history"
+        )
+
+    def _hint(self) -> str:
+        if is_loopback(httpx.URL(self._base_url).host):
+            return f"is {self._provider.name if self._provider.local else 'the server'} running?"
+        return "the environment names a proxy" if getproxies() else ""
+
+    def _redacted(self, error: ModelError) -> ModelError:
+        message = str(error)
+        shown = self._redactor.redact(message)
+        if shown == message:
+            return error
+        return ModelError(
+            shown,
+            retryable=error.retryable,
+            retry_after=error.retry_after,
+            unreachable=error.unreachable,
+            streaming=error.streaming,
+            code=error.code,
+        )
+
+
+def _ignore(_: object) -> None:
+    pass
+
+
+def _fixed_headers(provider: Provider, originator: str, version: str) -> dict[str, str]:
+    # The name may come from the environment, and a header takes visible ASCII only.
+    name = "".join(char for char in originator if char.isascii() and char.isprintable()).strip() or "codex-py"
+    machine = os.uname().machine if hasattr(os, "uname") else "unknown"
+    headers = {
+        "content-type": "application/json",
+        "accept": "text/event-stream",
+        # Compressed events would reach us late, in blocks.
+        "accept-encoding": "identity",
+        "originator": name,
+        "user-agent": f"{name}/{version} ({sys.platform}; {machine})",
+    }
+    if provider.id == "openai":
+        headers["version"] = version
+    return headers
+
+
+async def _read_compacted_body(response: httpx.Response, idle_timeout: float) -> bytes:
+    body = bytearray()
+    chunks = response.aiter_bytes()
+    try:
+        while True:
+            async with asyncio.timeout(idle_timeout):
+                chunk = await anext(chunks, None)
+            if chunk is None:
+                return bytes(body)
+            body += chunk
+            if len(body) > _MAX_COMPACTED_BODY:
+                raise ModelError("the compacted history is over 64 MiB", retryable=False)
+    except (httpx.HTTPError, OSError) as error:
+        raise broken_stream(error, idle_timeout=idle_timeout) from error

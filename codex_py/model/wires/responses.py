@@ -1,0 +1,274 @@
+"""The Responses API: `POST /responses`, and `/responses/compact` where a provider has it.
+
+Keys have a fixed order, and the items of the history come as bytes that are ready to send.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, Final
+
+from codex_py.model.client import (
+    ArgumentsDelta,
+    Completed,
+    Created,
+    ItemDone,
+    Prompt,
+    ResponseEvent,
+    StreamReasoningDelta,
+    StreamTextDelta,
+    ToolCallStarted,
+)
+from codex_py.model.failures import incomplete_answer, stream_failure
+from codex_py.model.providers import Provider
+from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.usage import TokenUsage
+
+_SUBAGENT: Final = "collab_spawn"
+_CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
+
+
+class ResponsesWire:
+    """The `Wire` of the Responses API."""
+
+    api = "Responses API"
+
+    def __init__(self, provider: Provider, installation_id: str = "") -> None:
+        self._in_band = provider.compaction == "in-band"
+        self._installation_id = installation_id
+
+    def path(self, prompt: Prompt) -> str:
+        return "responses/compact" if prompt.kind == "compaction_endpoint" else "responses"
+
+    def headers(self, prompt: Prompt) -> dict[str, str]:
+        headers = {
+            "session-id": prompt.session_id,
+            "thread-id": prompt.thread_id,
+            "x-client-request-id": prompt.thread_id,
+            "x-codex-window-id": prompt.window_id,
+            "x-codex-turn-metadata": _turn_metadata(prompt, self._installation_id),
+        }
+        if prompt.parent is not None:
+            headers |= {"x-codex-parent-thread-id": prompt.parent.thread_id, "x-openai-subagent": _SUBAGENT}
+        if prompt.kind == "compaction_endpoint":
+            headers["accept"] = "application/json"
+        if self._in_band:
+            headers["x-codex-beta-features"] = "remote_compaction_v2"
+        return headers
+
+    def auth_headers(self, token: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {token}"}
+
+    def encode(self, prompt: Prompt) -> bytes:
+        head, tail = _head(prompt), b"]" + _tail(prompt, self._installation_id)
+        if not prompt.input:
+            return head + tail
+        # A long history is copied once, into the body.
+        items = list(prompt.input)
+        items[0] = head + items[0]
+        items[-1] += tail
+        return b",".join(items)
+
+    def decoder(self) -> ResponsesDecoder:
+        return ResponsesDecoder()
+
+
+class ResponsesDecoder:
+    """The `Decoder` of the Responses API: each of its events speaks for itself."""
+
+    def decode(self, data: bytes) -> list[ResponseEvent]:
+        try:
+            # Copies of a large event must not outlive their use: `data` is let go before its text is parsed.
+            text, data = data.decode("utf-8", "replace"), b""
+            value = as_object(decode_json(text))
+        except ValueError:
+            return []
+        del text
+        event = _event(value)
+        return [] if event is None else [event]
+
+    def finish(self) -> list[ResponseEvent]:
+        return []
+
+
+def compacted_items(body: bytes) -> list[ResponseItem]:
+    """The items in an answer of `/responses/compact`; empty if it is none."""
+    try:
+        output = as_list(as_object(decode_json(body.decode("utf-8", "replace"))).get("output"))
+        return [ResponseItem.from_wire(value) for value in map(as_object, output) if isinstance(value.get("type"), str)]
+    except ValueError:
+        return []
+
+
+def _turn_metadata(prompt: Prompt, installation_id: str) -> str:
+    """What the server is sent about the turn, as JSON; nothing of the files of this machine or its user."""
+    above = prompt.parent
+    spawned = {"subagent_kind": "thread_spawn", "thread_source": "subagent"}
+    fields = {
+        **({"installation_id": installation_id} if installation_id else {}),
+        "session_id": prompt.session_id,
+        "thread_id": prompt.thread_id,
+        "agent_name": "/root",
+        "turn_id": prompt.turn_id,
+        "window_id": prompt.window_id,
+        "window_number": prompt.window,
+        "request_kind": "turn" if prompt.kind == "turn" else "compaction",
+        **({"parent_thread_id": above.thread_id, "parent_turn_id": above.turn_id} if above else {}),
+        "root_turn_id": prompt.root_turn_id,
+        **(spawned if above else {"thread_source": "user"}),
+        "model": prompt.model,
+        **({"reasoning_effort": prompt.effort} if prompt.effort else {}),
+    }
+    # A header takes ASCII only, and a model may be called anything.
+    return json.dumps(fields, separators=(",", ":"))
+
+
+def _head(prompt: Prompt) -> bytes:
+    fields: dict[str, Any] = {"model": prompt.model, "instructions": prompt.instructions}
+    if prompt.kind != "compaction_endpoint":
+        fields["stream"] = True
+    if prompt.service_tier:
+        fields["service_tier"] = prompt.service_tier
+    return encode_json(fields)[:-1] + b',"input":['
+
+
+def _tail(prompt: Prompt, installation_id: str) -> bytes:
+    to_model = prompt.kind != "compaction_endpoint"
+    before: dict[str, Any] = {"tool_choice": "auto"} if to_model else {}
+    before["parallel_tool_calls"] = prompt.parallel_tool_calls
+    if reasoning := _reasoning(prompt):
+        before["reasoning"] = reasoning
+    if to_model:
+        if prompt.max_output_tokens is not None:
+            before["max_output_tokens"] = prompt.max_output_tokens
+        before["store"] = False
+        before["include"] = ["reasoning.encrypted_content"]
+    before["prompt_cache_key"] = prompt.thread_id
+    if not to_model:
+        return b"".join((b',"tools":', prompt.tools, b",", encode_json(before)[1:-1], _text(prompt), b"}"))
+    above = prompt.parent
+    # Sorted, so that two bodies differ only where their contents do.
+    metadata = {
+        **({"parent_turn_id": above.turn_id} if above else {}),
+        "root_turn_id": prompt.root_turn_id,
+        "session_id": prompt.session_id,
+        "thread_id": prompt.thread_id,
+        "turn_id": prompt.turn_id,
+        **({"x-codex-installation-id": installation_id} if installation_id else {}),
+        **({"x-codex-parent-thread-id": above.thread_id} if above else {}),
+        "x-codex-turn-metadata": _turn_metadata(prompt, installation_id),
+        "x-codex-window-id": prompt.window_id,
+        **({"x-openai-subagent": _SUBAGENT} if above else {}),
+    }
+    return b"".join(
+        (
+            b',"tools":',
+            prompt.tools,
+            b",",
+            encode_json(before)[1:-1],
+            _text(prompt),
+            b',"client_metadata":',
+            encode_json(metadata),
+            b"}",
+        )
+    )
+
+
+def _reasoning(prompt: Prompt) -> dict[str, str]:
+    # A summary of `none` is this program's word for not asking; the API has no such value.
+    wanted = {"effort": prompt.effort, "summary": None if prompt.summary == "none" else prompt.summary}
+    return {key: value for key, value in wanted.items() if value}
+
+
+def _text(prompt: Prompt) -> bytes:
+    fragments: list[bytes] = []
+    if prompt.verbosity:
+        fragments.append(b'"verbosity":' + encode_json(prompt.verbosity))
+    if prompt.output_schema is not None:
+        form = b'{"type":"json_schema","strict":true,"schema":%b,"name":"codex_output_schema"}'
+        fragments.append(b'"format":' + form % prompt.output_schema)
+    return b',"text":{' + b",".join(fragments) + b"}" if fragments else b""
+
+
+def _event(value: dict[str, Any]) -> ResponseEvent | None:
+    match value:
+        case {"type": "response.output_text.delta", "delta": str(delta)}:
+            return StreamTextDelta(delta)
+        case {"type": "response.reasoning_summary_text.delta" | "response.reasoning_text.delta", "delta": str(delta)}:
+            return StreamReasoningDelta(delta)
+        case {
+            "type": "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta",
+            "delta": str(delta),
+        }:
+            return ArgumentsDelta(delta)
+        case {"type": "response.reasoning_summary_part.added", "summary_index": int(index)} if index > 0:
+            # The parts of a summary are paragraphs.
+            return StreamReasoningDelta("\n\n")
+        case {"type": "response.output_item.done", "item": {"type": str(item_type)}} if item_type:
+            return _item_done(value["item"])
+        case {"type": "response.output_item.added", "item": {"type": str(item_type)}} if item_type in _CALLS:
+            return ToolCallStarted(str(value["item"].get("name") or ""))
+        case {"type": "response.created"}:
+            return Created(_response_id(as_object(value.get("response"))))
+        case {"type": "response.completed"}:
+            return _completed(as_object(value.get("response")))
+        case {"type": "response.failed"}:
+            raise stream_failure(as_object(as_object(value.get("response")).get("error")), now=time.time())
+        case {"type": "response.incomplete"}:
+            details = as_object(as_object(value.get("response")).get("incomplete_details"))
+            raise incomplete_answer(str(details.get("reason") or ""))
+        case {"type": "error"}:
+            raise stream_failure(_top_level_error(value), now=time.time())
+        case _:
+            return None
+
+
+def _item_done(item: dict[str, Any]) -> ItemDone | None:
+    call_id = item.get("call_id")
+    if item["type"] in _CALLS and not (isinstance(call_id, str) and call_id):
+        # From a server that gives calls none. It could not be answered, and what the model wanted would be lost.
+        item = {**item, "call_id": f"call_{uuid7()}"}
+    if not _can_go_back(item):
+        return None
+    try:
+        return ItemDone(ResponseItem.from_wire(item))
+    except ValueError:
+        # A number that no JSON of ours could send back.
+        return None
+
+
+def _can_go_back(item: dict[str, Any]) -> bool:
+    """Whether the item may stand in a request: one that no provider takes would end the session for good."""
+    match item:
+        case {"type": "message"}:
+            return isinstance(item.get("role"), str) and isinstance(item.get("content"), list | str)
+        case {"type": str(item_type)} if item_type.removesuffix("_output") in _CALLS:
+            return isinstance(item.get("call_id"), str)
+        case _:
+            return True
+
+
+def _completed(response: dict[str, Any]) -> Completed:
+    usage, end_turn = response.get("usage"), response.get("end_turn")
+    return Completed(
+        _response_id(response),
+        TokenUsage.from_wire(usage) if as_object(usage) else None,
+        end_turn if isinstance(end_turn, bool) else None,
+    )
+
+
+def _response_id(response: dict[str, Any]) -> str:
+    value = response.get("id")
+    return value if isinstance(value, str) else ""
+
+
+def _top_level_error(event: dict[str, Any]) -> dict[str, Any]:
+    """The error of an `error` event, which some servers nest and some lay flat."""
+    error = event.get("error")
+    if nested := as_object(error):
+        return nested
+    # `type` here is the event's own.
+    flat = {key: value for key, value in event.items() if key != "type"}
+    return {**flat, "message": error} if isinstance(error, str) else flat
