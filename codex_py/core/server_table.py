@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -23,7 +24,7 @@ from codex_py.mcp.servers import McpServer, ServerSandbox, read_server
 from codex_py.plugins.manifests import checked_plugins, held_plugin_line, installed_plugin
 from codex_py.plugins.record import change_in
 from codex_py.plugins.servers import plugin_servers
-from codex_py.process.named_files import named_contents
+from codex_py.process.named_files import named_contents, named_files, named_links
 from codex_py.protocol.encoding import as_object
 from codex_py.text.sanitize import sanitize_line
 
@@ -218,6 +219,9 @@ def server_sandbox(
 
     def confine(server: McpServer, start: ServerStart, limits: CommandLimits) -> ServerStart:
         try:
+            if server.sandbox == "outside":
+                _check_outside(server, project_of(loaded, cwd), cwd, partial(sandbox.may_write, **limits._asdict()))
+                return start
             wrapped = sandbox.wrap(
                 start.argv,
                 policy=limits.policy,
@@ -225,6 +229,8 @@ def server_sandbox(
                 workdir=server.cwd or cwd,
                 network=server.sandbox == "network",
             )
+        except McpFailed:
+            raise
         except CodexError as error:
             way = f"`codex-py mcp trust {sanitize_line(server.name)} --outside`"
             if server.plugin:
@@ -233,3 +239,17 @@ def server_sandbox(
         return ServerStart(wrapped.argv, {**start.env, **wrapped.env}, wrapped.fds, wrapped.release, wrapped.cleanup)
 
     return confine
+
+
+def _check_outside(server: McpServer, project: Path, cwd: Path, may_write: Callable[[Path], bool]) -> None:
+    """Raise `McpFailed` where a command could exchange what a project's server names, once it has been compared."""
+    words = [] if server.command is None or not server.pin else [server.command, *server.args]
+    start = server.cwd or cwd
+    named = [path for path in named_files(words, (project,), start) if path.is_relative_to(project)]
+    named += [link for link, _ in named_links(words, (project,), start)]
+    if written := sorted(filter(may_write, named)):
+        raise McpFailed(
+            f"is not started outside the sandbox: commands may write `{sanitize_line(str(written[0]))}`, which it "
+            f"names; keep that in `.codex`, or run `codex-py mcp trust {sanitize_line(server.name)}` without "
+            "`--outside`"
+        )

@@ -303,8 +303,7 @@ class McpConnections:
             raise
 
     def _prepare(self, server: McpServer, start: ServerStart, limits: CommandLimits) -> ServerStart:
-        if server.sandbox != "outside":
-            start = self._context.confine(server, start, limits)
+        start = self._context.confine(server, start, limits)
         # Last of all and at every start: a command may have changed a file of it meanwhile.
         if refusal := self._context.refusal(server):
             start.release()

@@ -126,7 +126,8 @@ class McpContext(Value):
     mark: Mapping[str, str]
     # Why a server of a project or a plugin must not be started now, None when it may: its files may have changed.
     refusal: Callable[[McpServer], str | None] = _no_refusal
-    # What puts such a server into the sandbox; raises `McpFailed`. Both are called in a thread.
+    # What puts such a server into the sandbox, or checks one that is let out; raises `McpFailed`. Both are called in a
+    # thread.
     confine: Callable[[McpServer, ServerStart, CommandLimits], ServerStart] = _cannot_confine
     limits: Callable[[], CommandLimits] = _no_session
 

@@ -59,11 +59,11 @@ def settings(place: Place, *, partial: bool = False) -> str:
     )
 
 
-def name_server(place: Place, port: int) -> Path:
+def name_server(place: Place, port: int, file: str = "serve.py") -> Path:
     """Have the project name a server that tries to get out; gives the file it would leave outside."""
-    place.write("serve.py", SERVE)
+    place.write(file, SERVE)
     out = place.home / "escaped"
-    words = [str(place.repo / "serve.py"), str(out), str(port), *odd_words("good", "tools=plain")[1:]]
+    words = [str(place.repo / file), str(out), str(port), *odd_words("good", "tools=plain")[1:]]
     place.write(".codex/config.toml", server("theirs", command=sys.executable, args=words))
     return out
 
@@ -118,13 +118,31 @@ def test_the_network_is_there_for_the_server_that_may_use_it(place: Place, port:
     assert (seen(place), out.exists()) == ("wrote: no, reached: yes", False)
 
 
-@pytest.mark.parametrize("sandbox", ["workspace-write", "read-only"])
-def test_one_that_the_user_lets_out_runs_as_the_user(place: Place, port: int, sandbox: str) -> None:
-    out = name_server(place, port)
+@pytest.mark.parametrize(("sandbox", "file"), [("workspace-write", ".codex/serve.py"), ("read-only", "serve.py")])
+def test_one_that_the_user_lets_out_runs_as_the_user(place: Place, port: int, sandbox: str, file: str) -> None:
+    out = name_server(place, port, file)
     assert trust(place, "--approve", "--outside").status == 0
     ended, output = call_it(place, sandbox=sandbox)
     assert "said hello" in output, ended.err
     assert (seen(place), out.exists()) == ("wrote: yes, reached: yes", True)
+
+
+@pytest.mark.parametrize("way", ["file", "link", "landlock"])
+def test_a_server_outside_is_not_started_where_commands_may_exchange_its_files(
+    place: Place, port: int, way: str
+) -> None:
+    file = "serve.py" if way == "file" else ".codex/serve.py"
+    if way == "link":
+        (place.repo / ".codex").mkdir(exist_ok=True)
+        (place.repo / "link").symlink_to(".codex")
+        file = "link/serve.py"
+    out = name_server(place, port, file)
+    assert trust(place, "--approve", "--outside").status == 0
+    wrapper = LANDLOCK if way == "landlock" else []
+    ended, output = call_it(place, *wrapper, partial=way == "landlock")
+    assert "said hello" not in output
+    assert "is not started outside the sandbox: commands may write" in ended.err
+    assert not out.exists()
 
 
 def test_with_read_only_it_writes_nothing(place: Place, port: int) -> None:
