@@ -20,7 +20,7 @@ from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.ops import UserInput
 from codex_py.protocol.status import AgentState, ListedHook, LiveProcess
 from codex_py.protocol.value import Value
-from codex_py.tools.spec import AgentControl, RunCall, SpawnRequest, ToolContext, ToolOutput
+from codex_py.tools.spec import AgentControl, SpawnRequest, Tool, ToolContext, ToolOutput
 
 
 class AgentSpawner(AgentControl, Protocol):
@@ -161,7 +161,7 @@ class HookRunner(Protocol):
         """
         ...
 
-    async def run_call(self, call: ToolCall, context: ToolContext, run: RunCall) -> ToolOutput:
+    async def run_call(self, call: ToolCall, context: ToolContext, tool: Tool) -> ToolOutput:
         """Run a tool call the way hooks want it; the output of a refused call says why."""
         ...
 
@@ -224,8 +224,8 @@ class NoHooks:
     ) -> Sequence[PendingMessage | ResponseItem]:
         return waiting
 
-    async def run_call(self, call: ToolCall, context: ToolContext, run: RunCall) -> ToolOutput:
-        return await run(call, context)
+    async def run_call(self, call: ToolCall, context: ToolContext, tool: Tool) -> ToolOutput:
+        return await tool.run(call, context)
 
     async def stop(self, last_message: str | None) -> Sequence[ResponseItem]:
         return ()

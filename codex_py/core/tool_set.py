@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
@@ -19,9 +19,15 @@ from codex_py.tools.request_permissions import RequestPermissions
 from codex_py.tools.request_user_input import RequestUserInput
 from codex_py.tools.shell_command import Shell, ShellCommandTool
 from codex_py.tools.skill import LoadSkill
+from codex_py.tools.spec import Tool
 from codex_py.tools.update_plan import UpdatePlan
 from codex_py.tools.view_image import ViewImage
 from codex_py.tools.write_stdin import WriteStdin
+
+BUILT_IN: Final[tuple[type[Tool], ...]] = (
+    *(ExecCommand, WriteStdin, ApplyPatch, UpdatePlan, ViewImage, RequestUserInput, RequestPermissions, LoadSkill),
+    *(Shell, ShellCommandTool),
+)
 
 
 class ToolSetContext(Value):

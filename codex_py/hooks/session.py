@@ -21,7 +21,7 @@ from codex_py.paths import make_private_dir
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.status import ListedHook
-from codex_py.tools.spec import RunCall, ToolContext, ToolOutput
+from codex_py.tools.spec import Tool, ToolContext, ToolOutput
 
 # So often in one turn hooks may send the model back to work.
 _MAX_BLOCKS: Final = 8
@@ -142,8 +142,8 @@ class SessionHooks:
             raise
         return admitted
 
-    async def run_call(self, call: ToolCall, context: ToolContext, run: RunCall) -> ToolOutput:
-        return await self._calls.run(call, context, run)
+    async def run_call(self, call: ToolCall, context: ToolContext, tool: Tool) -> ToolOutput:
+        return await self._calls.run(call, context, tool)
 
     async def stop(self, last_message: str | None) -> Sequence[ResponseItem]:
         fields = {"stop_hook_active": self._blocks > 0, "last_assistant_message": last_message}

@@ -27,7 +27,7 @@ from codex_py.text.display import first_words
 from codex_py.text.sanitize import sanitize
 from codex_py.tools.hook_calls import HookToolCall, hook_calls_of, rewritten
 from codex_py.tools.orchestrator import declined_because
-from codex_py.tools.spec import RunCall, ToolContext, ToolOutput
+from codex_py.tools.spec import Tool, ToolContext, ToolOutput, TypedText
 
 _SHOWN: Final = 120
 _MAX_SCRIPTS: Final = 32
@@ -47,34 +47,35 @@ class HookedCalls:
         self._typed: dict[int, str] = {}
         self._done_steps: set[str] = set()
 
-    async def run(self, call: ToolCall, context: ToolContext, run: RunCall) -> ToolOutput:
+    async def run(self, call: ToolCall, context: ToolContext, tool: Tool) -> ToolOutput:
         """Run a call the way hooks want it; one that they refuse has an output that says why."""
-        hook_calls = self._hook_calls(call, context)
+        hook_calls = self._hook_calls(call, tool, context)
         before = await self._before(call, hook_calls, context)
         self._hooks.add_contexts(before)
         if before.permission == "deny" or before.stop is not None:
             return self._refuse(call, hook_calls, before, context)
         if before.updated:
-            changed = rewritten(call, before.updated)
+            changed = rewritten(call, tool.hook_view, before.updated)
             if changed is call:
                 self._hooks.warn(f"what a PreToolUse hook changes is no part of `{call.name}`: it runs as it is")
-            call, hook_calls = changed, self._hook_calls(changed, context)
+            call, hook_calls = changed, self._hook_calls(changed, tool, context)
         asking = context.replace(ask=self._ask(call, hook_calls, context))
         if (refusal := await self._ask_user(hook_calls, before, asking)) is not None:
             return _declined(call, hook_calls, refusal, context)
-        if (refusal := await self._unfinished(call)) is not None:
+        if (refusal := await self._unfinished(call) if tool.type == "plans" else None) is not None:
             return ToolOutput(refusal, ok=False)
         watch = _Watch(context.emit)
         try:
-            output = await run(call, asking.replace(emit=watch, allowed=before.permission is not None))
+            output = await tool.run(call, asking.replace(emit=watch, allowed=before.permission is not None))
         except ToolError as error:
             output = ToolOutput(str(error), ok=False)
-        self._note_typing(call)
+        if isinstance(tool.hook_view, TypedText):
+            self._note_typing(call, tool.hook_view.name)
         return await self._after(call, hook_calls, output, watch)
 
-    def _hook_calls(self, call: ToolCall, context: ToolContext) -> list[HookToolCall]:
-        typed = self._typed.get(_session_of(call), "") if call.name == "write_stdin" else ""
-        return hook_calls_of(call, context.cwd, typed)
+    def _hook_calls(self, call: ToolCall, tool: Tool, context: ToolContext) -> list[HookToolCall]:
+        typed = self._typed.get(_session_of(call), "") if isinstance(tool.hook_view, TypedText) else ""
+        return hook_calls_of(call, tool.hook_view, context.cwd, typed)
 
     async def _before(self, call: ToolCall, hook_calls: Sequence[HookToolCall], context: ToolContext) -> HookVerdict:
         """What hooks say to a call, and to each script that its command hands to another shell."""
@@ -146,7 +147,7 @@ class HookedCalls:
 
     async def _unfinished(self, call: ToolCall) -> str | None:
         """Why hooks do not let the model mark a step of its plan as done; None when it may."""
-        if call.name != "update_plan" or call.namespace or not self._hooks.engine.has("TaskCompleted"):
+        if not self._hooks.engine.has("TaskCompleted"):
             return None
         steps = [as_object(step) for step in as_list(arguments_of(call).get("plan"))]
         done = [str(step.get("step")) for step in steps if step.get("status") == "completed"]
@@ -188,9 +189,9 @@ class HookedCalls:
             return output.replace(parts=(*output.parts, part))
         return output.replace(text=with_feedback(output.text, verdict.reason))
 
-    def _note_typing(self, call: ToolCall) -> None:
+    def _note_typing(self, call: ToolCall, field: str) -> None:
         """Keep the line that is typed piece by piece: no piece of it says what it comes to."""
-        chars = arguments_of(call).get("chars") if call.name == "write_stdin" else None
+        chars = arguments_of(call).get(field)
         if not isinstance(chars, str) or not chars:
             return
         session = _session_of(call)
@@ -232,7 +233,7 @@ class _Watch:
                 return {**_printed(printed), "exit_code": code, "output": printed}
             case _ if hook_call.is_command:
                 return {**_printed(output.text), "exit_code": None, "output": output.text}
-            case _ if hook_call.name == "apply_patch":
+            case _ if hook_call.is_patch:
                 return {"filePath": hook_call.tool_input["file_path"], "success": output.ok, "output": output.text}
             case _:
                 return {"success": output.ok, "output": output.text}
@@ -241,10 +242,10 @@ class _Watch:
 def _declined(call: ToolCall, hook_calls: Sequence[HookToolCall], message: str, context: ToolContext) -> ToolOutput:
     """The output of a call that is not made, of which the user is told as well."""
     first = hook_calls[0]
-    if first.is_command and call.name != "write_stdin":
+    if first.is_command and not first.is_typed:
         line = str(first.tool_input["command"])
         context.emit(events.CommandFinished(call.call_id, line, context.cwd, message, None, 0.0, "declined"))
-    elif first.name == "apply_patch":
+    elif first.is_patch:
         context.emit(events.PatchRejected(call.call_id, message))
     return ToolOutput(message, ok=False)
 
@@ -260,6 +261,6 @@ def _session_of(call: ToolCall) -> int:
 
 def _description(hook_call: HookToolCall) -> str:
     """A call as a person reads it."""
-    if "command" in hook_call.tool_input and (hook_call.is_command or hook_call.name == "apply_patch"):
+    if "command" in hook_call.tool_input and (hook_call.is_command or hook_call.is_patch):
         return str(hook_call.tool_input["command"])
     return f"{hook_call.name} {encode_json(dict(hook_call.tool_input)).decode(errors='replace')}"

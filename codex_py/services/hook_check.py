@@ -10,14 +10,14 @@ from codex_py.config.load import LoadedConfig
 from codex_py.core.command_env import environment_rules
 from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session_sandbox import ProgramSandbox
+from codex_py.core.tool_set import BUILT_IN
 from codex_py.hooks.answer import HookVerdict, combined
 from codex_py.hooks.engine import HookEngine, HookExecution, Tried
 from codex_py.hooks.schema import MOMENTS
 from codex_py.hooks.sources import FoundHooks
 from codex_py.process.env import tool_environment
-from codex_py.protocol.encoding import decode_json, encode_json
-from codex_py.protocol.items import ToolCall
-from codex_py.tools.hook_calls import HookToolCall, hook_calls_of
+from codex_py.protocol.encoding import decode_json
+from codex_py.tools.hook_calls import HookToolCall, hook_calls_of, sample_call
 
 _SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "UserPromptSubmit": {"prompt": "say hello"},
@@ -109,15 +109,8 @@ async def try_hooks(
 
 
 def _hook_calls(sample: HookSample, cwd: Path) -> Sequence[HookToolCall]:
-    match sample.tool:
-        case "Bash" | "exec_command" | "shell":
-            arguments = encode_json({"cmd": sample.command}).decode()
-            return hook_calls_of(ToolCall("test", "exec_command", arguments), cwd)
-        case "Edit" | "Write" | "MultiEdit" | "apply_patch":
-            patch = f"*** Begin Patch\n*** Add File: {sample.file}\n+hello\n*** End Patch\n"
-            return hook_calls_of(ToolCall("test", "apply_patch", patch, custom=True), cwd)
-        case tool:
-            return hook_calls_of(ToolCall("test", tool, "{}"), cwd)
+    call, view = sample_call(sample.tool, BUILT_IN, command=sample.command, file=sample.file)
+    return hook_calls_of(call, view, cwd)
 
 
 def _environment(loaded: LoadedConfig, env: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ tools answer to those names too, and a hook's changes are carried back into the 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,24 +20,12 @@ from codex_py.protocol.items import ToolCall
 from codex_py.protocol.readable import arguments_of
 from codex_py.protocol.value import Value
 from codex_py.shell.runners import SHELLS
+from codex_py.tools.apply_patch import ApplyPatch
+from codex_py.tools.exec_command import ExecCommand
+from codex_py.tools.spec import CommandField, HookView, OtherFields, PatchText, Tool, TypedText
 
-# What hooks for other tools are written for, beside our own name: of tools without fields of their own.
-_ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
-    "update_plan": ("TodoWrite",),
-    "view_image": ("Read",),
-    "request_user_input": ("AskUserQuestion",),
-    "spawn_agent": ("Task", "Agent"),
-    "send_input": ("SendMessage",),
-    "skill": ("Skill",),
-}
-# By the other tools' names: fields of ours that are given under those too.
-_FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
-    "view_image": {"file_path": "path"},
-    "spawn_agent": {"prompt": "message", "subagent_type": "agent_type"},
-    "send_input": {"prompt": "message"},
-    "skill": {"skill": "name"},
-}
-_COMMANDS: Final[Mapping[str, str]] = {"exec_command": "cmd", "shell_command": "command", "shell": "command"}
+# The names that hooks for commands are written for, here and in other programs.
+_COMMAND_NAMES: Final = ("exec_command", "shell_command", "shell", "local_shell", "unified_exec")
 # What a tool for commands may be given beside the command; each takes those of them that it knows.
 _BESIDE: Final = (
     *("workdir", "shell", "login", "tty", "timeout_ms", "yield_time_ms", "max_output_tokens"),
@@ -52,7 +40,8 @@ class HookToolCall(Value):
     """One thing a call does. `name` is what hooks are told, `aliases` are what they may be written for.
 
     `tool_input` is the input for hooks of that name. `files` are inputs for hooks of an alias, each with the alias that
-    fits it best: one a file. `is_command` says that `tool_input` has a command line that a shell reads.
+    fits it best: one a file. `is_command` says that `tool_input` has a command line that a shell reads, `is_typed` that
+    a running command reads it, and `is_patch` that its `command` is a patch.
     """
 
     name: str
@@ -60,6 +49,8 @@ class HookToolCall(Value):
     aliases: tuple[str, ...] = ()
     files: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     is_command: bool = False
+    is_typed: bool = False
+    is_patch: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -84,67 +75,83 @@ class HookToolCall(Value):
             yield self.name if is_own else alias if fits(alias) else first, tool_input
 
 
-def hook_calls_of(call: ToolCall, cwd: Path, typed_before: str = "") -> list[HookToolCall]:
+def hook_calls_of(call: ToolCall, view: HookView, cwd: Path, typed_before: str = "") -> list[HookToolCall]:
     """What a call does, the call itself first; a patch in a command is a call of its own.
 
-    `typed_before` is the line that was typed into the command of a `write_stdin` and not ended.
+    `typed_before` is the line that was typed into a running command and not ended.
     """
     arguments = arguments_of(call)
     name = call.name if not call.namespace else f"{call.namespace.rstrip('_')}__{call.name}"
-    if call.namespace or name.startswith("mcp__"):
-        return [HookToolCall(name, arguments)]
-    if name in _COMMANDS:
-        return list(_command_calls(name, arguments, cwd))
-    if name == "apply_patch":
-        return [_patch_call(_patch_text(call, arguments), cwd)]
-    if name == "write_stdin":
-        return [_typed_call(arguments, typed_before)]
-    more = {
-        alias_key: arguments[own_key] for alias_key, own_key in _FIELDS.get(name, {}).items() if own_key in arguments
-    }
-    return [HookToolCall(name, {**arguments, **more}, _ALIASES.get(name, ()))]
+    match view:
+        case CommandField(field):
+            return list(_command_calls(name, field, arguments, cwd))
+        case PatchText():
+            return [_patch_call(name, _patch_text(call, arguments), cwd)]
+        case TypedText(field):
+            return [_typed_call(name, field, arguments, typed_before)]
+        case OtherFields(aliases, fields):
+            more = {other: arguments[own] for other, own in fields if own in arguments}
+            return [HookToolCall(name, {**arguments, **more}, aliases)]
 
 
-def rewritten(call: ToolCall, updated: Mapping[str, Any]) -> ToolCall:
+def sample_call(name: str, tools: Iterable[type[Tool]], *, command: str, file: str) -> tuple[ToolCall, HookView]:
+    """A call of the tool that a hook for this name is about: of a command, with a new file, or without arguments."""
+    if name in (_SHELL, *_COMMAND_NAMES):
+        return ToolCall("test", ExecCommand.name, encode_json({"cmd": command}).decode()), ExecCommand.hook_view
+    if name in (ApplyPatch.name, *_EDITS):
+        patch = f"*** Begin Patch\n*** Add File: {file}\n+hello\n*** End Patch\n"
+        return ToolCall("test", ApplyPatch.name, patch, custom=True), ApplyPatch.hook_view
+    view = next((tool.hook_view for tool in tools if tool.name == name), OtherFields())
+    return ToolCall("test", name, "{}"), view
+
+
+def rewritten(call: ToolCall, view: HookView, updated: Mapping[str, Any]) -> ToolCall:
     """The call with a hook's fields in place of its own; those not named stay."""
-    arguments = dict(arguments_of(call))
-    if call.name == "apply_patch" and not call.namespace:
-        text = next((updated[key] for key in ("command", "input", "patch") if key in updated), call)
-        if text is call:
-            return call
-        # What is no text goes into the call too, which is refused then: never what the hook wanted otherwise.
-        patch = text if isinstance(text, str) else encode_json(text).decode()
-        return call.replace(arguments=patch if call.custom else encode_json({"input": patch}).decode())
-    changes = dict(updated)
-    for alias_key, own_key in _FIELDS.get(call.name, {}).items():
-        if alias_key in changes:
-            changes[own_key] = changes.pop(alias_key)
-    if call.name in _COMMANDS:
-        command = changes.pop("command", arguments)
-        # What other tools have beside a command means nothing here.
-        changes = {key: value for key, value in changes.items() if key in arguments or key in _BESIDE}
-        if command is not arguments:
-            wants_words = call.name == "shell" and isinstance(command, str)
-            changes[_COMMANDS[call.name]] = _argv_for(arguments, command) if wants_words else command
-    elif call.name == "write_stdin" and "command" in changes:
-        command = changes.pop("command")
-        changes["chars"] = f"{command}\n" if isinstance(command, str) else command
+    arguments, changes = dict(arguments_of(call)), dict(updated)
+    match view:
+        case PatchText():
+            return _with_patch(call, updated)
+        case CommandField(field):
+            command = changes.pop("command", None)
+            # What other tools have beside a command means nothing here.
+            changes = {key: value for key, value in changes.items() if key in arguments or key in _BESIDE}
+            if "command" in updated:
+                is_argv = isinstance(arguments.get(field), list)
+                changes[field] = _argv_for(arguments, command) if is_argv and isinstance(command, str) else command
+        case TypedText(field) if "command" in changes:
+            command = changes.pop("command")
+            changes[field] = f"{command}\n" if isinstance(command, str) else command
+        case TypedText():
+            pass
+        case OtherFields(_, fields):
+            for other, own in fields:
+                if other in changes:
+                    changes[own] = changes.pop(other)
     return call.replace(arguments=encode_json({**arguments, **changes}).decode())
 
 
-def _command_calls(name: str, arguments: Mapping[str, Any], cwd: Path) -> Iterator[HookToolCall]:
-    field = _COMMANDS[name]
+def _with_patch(call: ToolCall, updated: Mapping[str, Any]) -> ToolCall:
+    key = next((key for key in ("command", "input", "patch") if key in updated), None)
+    if key is None:
+        return call
+    # What is no text goes into the call too, which is refused then: never what the hook wanted otherwise.
+    text = updated[key]
+    patch = text if isinstance(text, str) else encode_json(text).decode()
+    return call.replace(arguments=patch if call.custom else encode_json({"input": patch}).decode())
+
+
+def _command_calls(name: str, field: str, arguments: Mapping[str, Any], cwd: Path) -> Iterator[HookToolCall]:
     argv = [word for word in as_list(arguments.get(field)) if isinstance(word, str)]
     raw = arguments.get(field)
     command = raw if isinstance(raw, str) else _script_of(argv)
     rest = {key: value for key, value in arguments.items() if key != field}
-    aliases = (name, *(alias for alias in (*_COMMANDS, "local_shell", "unified_exec") if alias != name))
+    aliases = tuple(dict.fromkeys([name, *_COMMAND_NAMES]))
     yield HookToolCall(_SHELL, {"command": command, **rest}, aliases, is_command=True)
     patch = find_patch_in_argv(argv) if argv else find_patch_in_command(command)
     if patch is not None:
         workdir = arguments.get("workdir")
         directory = cwd / (workdir if isinstance(workdir, str) else "") / (patch.workdir or "")
-        yield _patch_call(patch.patch, directory)
+        yield _patch_call(ApplyPatch.name, patch.patch, directory)
 
 
 def _script_of(argv: Sequence[str]) -> str:
@@ -164,12 +171,12 @@ def _argv_for(arguments: Mapping[str, Any], command: str) -> list[str]:
             return ["bash", "-c", command]
 
 
-def _typed_call(arguments: Mapping[str, Any], typed_before: str) -> HookToolCall:
-    chars = arguments.get("chars")
+def _typed_call(name: str, field: str, arguments: Mapping[str, Any], typed_before: str) -> HookToolCall:
+    chars = arguments.get(field)
     if not isinstance(chars, str) or not chars.strip("\x03\x04\r\n"):
-        return HookToolCall("write_stdin", arguments, ("BashOutput",))
+        return HookToolCall(name, arguments, ("BashOutput",), is_typed=True)
     line = (typed_before + chars).rstrip("\r\n")
-    return HookToolCall(_SHELL, {"command": line, **arguments}, ("write_stdin",), is_command=True)
+    return HookToolCall(_SHELL, {"command": line, **arguments}, (name,), is_command=True, is_typed=True)
 
 
 def _patch_text(call: ToolCall, arguments: Mapping[str, Any]) -> str:
@@ -179,14 +186,14 @@ def _patch_text(call: ToolCall, arguments: Mapping[str, Any]) -> str:
     return call.arguments
 
 
-def _patch_call(text: str, directory: Path) -> HookToolCall:
+def _patch_call(name: str, text: str, directory: Path) -> HookToolCall:
     files = tuple(_file_inputs(text, directory))
     # A hook for both names wants the patch with each file, unless that comes to far more than the patch.
     if len(text) * len(files) <= _MAX_COPIED:
         files = tuple((alias, {**tool_input, "command": text}) for alias, tool_input in files)
     paths = list(dict.fromkeys(tool_input["file_path"] for _, tool_input in files))
     whole: dict[str, Any] = {"command": text, "file_path": paths[0] if paths else None, "file_paths": paths}
-    return HookToolCall("apply_patch", whole, _EDITS, files)
+    return HookToolCall(name, whole, _EDITS, files, is_patch=True)
 
 
 def _file_inputs(text: str, directory: Path) -> Iterator[tuple[str, dict[str, Any]]]:

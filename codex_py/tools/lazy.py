@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from codex_py.protocol.items import ToolCall
-from codex_py.tools.spec import RunCall, Tool, ToolContext, ToolOutput
+from codex_py.tools.spec import HookView, OtherFields, RunCall, Tool, ToolContext, ToolOutput
 
 AGENT_TOOLS: Final = frozenset({"spawn_agent", "send_input", "wait_agent", "close_agent", "list_agents"})
 
@@ -14,10 +14,19 @@ AGENT_TOOLS: Final = frozenset({"spawn_agent", "send_input", "wait_agent", "clos
 class LazyTool(Tool):
     """A tool whose spec is `NAME.json`; `load` imports what runs its calls."""
 
-    def __init__(self, name: str, load: Callable[[], RunCall], *, parallel: bool = False, polls: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        load: Callable[[], RunCall],
+        *,
+        parallel: bool = False,
+        polls: bool = False,
+        hook_view: HookView = Tool.hook_view,
+    ) -> None:
         self.name = name
         self.parallel = parallel
         self.polls = polls
+        self.hook_view = hook_view
         self._load = load
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
@@ -29,7 +38,8 @@ class SpawnTool(LazyTool):
     """`spawn_agent`, whose spec names the roles there are."""
 
     def __init__(self, roles: Sequence[tuple[str, str]]) -> None:
-        super().__init__("spawn_agent", _spawn_agent, parallel=True)
+        view = OtherFields(("Task", "Agent"), (("prompt", "message"), ("subagent_type", "agent_type")))
+        super().__init__("spawn_agent", _spawn_agent, parallel=True, hook_view=view)
         self._roles = roles
 
     def spec(self) -> dict[str, Any]:
@@ -45,7 +55,7 @@ def make_agent_tools(roles: Sequence[tuple[str, str]]) -> list[Tool]:
     return [
         SpawnTool(roles),
         # Not in parallel: input sent in the same response counts before the wait starts.
-        LazyTool("send_input", _send_input),
+        LazyTool("send_input", _send_input, hook_view=OtherFields(("SendMessage",), (("prompt", "message"),))),
         LazyTool("wait_agent", _wait_agent, polls=True),
         LazyTool("close_agent", _close_agent),
         LazyTool("list_agents", _list_agents, polls=True),

@@ -83,7 +83,7 @@ class ToolRegistry:
             problem = "unsupported custom tool call" if call.custom else "unsupported call"
             return ToolOutput(f"{problem}: {call.name}", ok=False)
         try:
-            return await (around(call, context, tool.run) if around else tool.run(call, context))
+            return await (around(call, context, tool) if around else tool.run(call, context))
         except ToolError as error:
             return ToolOutput(str(error), ok=False)
         except Exception as error:

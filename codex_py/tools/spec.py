@@ -128,11 +128,6 @@ class ToolOutput(Value):
     failure: str = ""
 
 
-# How a tool does its work, and what may stand around that: it is given the call, and runs the tool or does not.
-RunCall: TypeAlias = Callable[[ToolCall, ToolContext], Awaitable[ToolOutput]]
-AroundCall: TypeAlias = Callable[[ToolCall, ToolContext, RunCall], Awaitable[ToolOutput]]
-
-
 # What calls of a tool come to: for what a front end shows, and for which tools a role may use.
 ToolType: TypeAlias = Literal["reads", "searches", "writes", "runs", "plans", "asks", "delegates", "other"]
 
@@ -191,3 +186,8 @@ class Tool:
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Do the work. Raise `ToolError` for failures the model can act on."""
         raise NotImplementedError
+
+
+RunCall: TypeAlias = Callable[[ToolCall, ToolContext], Awaitable[ToolOutput]]
+# What may stand around a call: it runs the tool or does not.
+AroundCall: TypeAlias = Callable[[ToolCall, ToolContext, Tool], Awaitable[ToolOutput]]

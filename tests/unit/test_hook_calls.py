@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from codex_py.core.tool_set import BUILT_IN
 from codex_py.hooks.matching import Matcher
 from codex_py.protocol.items import ToolCall
 from codex_py.shell.reading import read_command_line
 from codex_py.tools.hook_calls import hook_calls_of, rewritten
+from codex_py.tools.lazy import make_agent_tools
+from codex_py.tools.spec import HookView, Tool
 
 CWD = Path("/repo")
 PATCH = (
@@ -21,13 +24,20 @@ PATCH = (
 FILES = ["/repo/new.py", "/repo/old.py", "/repo/moved.py", "/etc/gone"]
 
 
+VIEWS = {tool.name: tool.hook_view for tool in (*BUILT_IN, *make_agent_tools(()))}
+
+
+def view_of(call: ToolCall) -> HookView:
+    return VIEWS.get(call.name, Tool.hook_view)
+
+
 def function(tool: str, /, **arguments: Any) -> ToolCall:
     return ToolCall("c1", tool, json.dumps(arguments))
 
 
 def seen(call: ToolCall, matcher: str) -> list[tuple[str, dict[str, Any]]]:
     """The names and inputs that hooks with this matcher are run with."""
-    deeds = hook_calls_of(call, CWD)
+    deeds = hook_calls_of(call, view_of(call), CWD)
     return [(name, dict(given)) for deed in deeds for name, given in deed.inputs_for(Matcher(matcher).fits)]
 
 
@@ -64,7 +74,7 @@ def test_a_hook_written_for_another_tool_alone_is_told_the_names_of_that(matcher
     names = [
         name
         for call in calls
-        for deed in hook_calls_of(call, CWD)
+        for deed in hook_calls_of(call, view_of(call), CWD)
         for name, _ in deed.inputs_for(fits, prefer_alias=True)
     ]
     assert names == ["Write", "Edit", "Edit", "Edit", "TodoWrite", "Bash", "mcp__a__b", "list_agents"]
@@ -120,13 +130,13 @@ def test_fields_have_the_names_that_other_tools_give_them() -> None:
     call = function("spawn_agent", message="look", agent_type="explorer")
     more = {"prompt": "look", "subagent_type": "explorer"}
     assert seen(call, "Task") == [("Task", {"message": "look", "agent_type": "explorer", **more})]
-    changed = rewritten(call, {**more, "prompt": "look closer"})
+    changed = rewritten(call, view_of(call), {**more, "prompt": "look closer"})
     assert json.loads(changed.arguments) == {"message": "look closer", "agent_type": "explorer"}
 
 
 def test_what_is_typed_is_a_command_with_what_was_typed_before() -> None:
     call = function("write_stdin", session_id=3, chars="sh\n")
-    [deed] = hook_calls_of(call, CWD, "git pu")
+    [deed] = hook_calls_of(call, view_of(call), CWD, "git pu")
     assert (deed.name, deed.tool_input["command"]) == ("Bash", "git push")
     assert seen(function("write_stdin", session_id=3, chars=""), "Bash") == []
     assert seen(function("write_stdin", session_id=3, chars="\x03"), "Bash") == []
@@ -135,8 +145,9 @@ def test_what_is_typed_is_a_command_with_what_was_typed_before() -> None:
 @pytest.mark.parametrize("arguments", ["", "{", "[]", "null", '{"cmd": 5}', '{"command": [1, null]}', "{" * 100_000])
 @pytest.mark.parametrize("tool", ["exec_command", "shell", "apply_patch", "write_stdin", "spawn_agent", "mcp__a__b"])
 def test_arguments_of_any_kind_are_told(tool: str, arguments: str) -> None:
-    assert hook_calls_of(ToolCall("c1", tool, arguments), CWD)
-    assert rewritten(ToolCall("c1", tool, arguments), {"x": 1}).name == tool
+    call = ToolCall("c1", tool, arguments)
+    assert hook_calls_of(call, view_of(call), CWD)
+    assert rewritten(call, view_of(call), {"x": 1}).name == tool
 
 
 @pytest.mark.parametrize(
@@ -187,16 +198,16 @@ def test_the_scripts_inside_a_command_are_found(command: str, scripts: list[str]
     ],
 )
 def test_a_hooks_changes_are_carried_back(call: ToolCall, updated: dict[str, Any], arguments: dict[str, Any]) -> None:
-    assert json.loads(rewritten(call, updated).arguments) == arguments
+    assert json.loads(rewritten(call, view_of(call), updated).arguments) == arguments
 
 
 def test_a_command_that_is_no_text_takes_the_place_of_the_call_s_own() -> None:
     for tool, field in (("exec_command", "cmd"), ("shell", "command"), ("write_stdin", "chars")):
         call = function(tool, **{field: "git push\n"})
-        assert json.loads(rewritten(call, {"command": 5}).arguments) == {field: 5}
+        assert json.loads(rewritten(call, view_of(call), {"command": 5}).arguments) == {field: 5}
 
 
 def test_a_patch_is_changed_as_a_whole() -> None:
     call = ToolCall("c1", "apply_patch", PATCH, custom=True)
-    assert rewritten(call, {"command": "other"}) == call.replace(arguments="other")
-    assert rewritten(call, {"file_path": "/else"}) == call
+    assert rewritten(call, view_of(call), {"command": "other"}) == call.replace(arguments="other")
+    assert rewritten(call, view_of(call), {"file_path": "/else"}) == call
