@@ -196,7 +196,7 @@ class SandboxRules(ConfigRecord):
     )
     allow_unix_sockets: Literal[True] | tuple[Path, ...] = setting(
         PathsOrAll(),
-        "Unix sockets that commands may connect to with `workspace-write`: a list of paths, or `true` for all",
+        "Unix sockets that commands may connect to with `workspace-write`: `true` for all, or on macOS a list of paths",
         default=(),
         sample=("~/.ssh/agent.sock",),
     )

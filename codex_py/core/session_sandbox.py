@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from codex_py.config.load import LoadedConfig
 from codex_py.errors import CodexError
@@ -16,6 +18,11 @@ from codex_py.sandbox.policy import WritableRoot
 from codex_py.sandbox.unreadable import ReadRules
 from codex_py.sandbox.wrapped import Limits
 
+CLOSED_SOCKETS: Final = (
+    "the list of `sandbox.allow_unix_sockets` opens nothing: on Linux commands reach all Unix sockets or none; "
+    "`true` opens all of them"
+)
+
 
 def denied_patterns(loaded: LoadedConfig, env: Mapping[str, str]) -> tuple[str, ...]:
     """Every path and pattern that no sandboxed command reads, `CODEX_HOME` aside: the default ones and the user's."""
@@ -24,11 +31,14 @@ def denied_patterns(loaded: LoadedConfig, env: Mapping[str, str]) -> tuple[str, 
 
 
 def allowances_without_effect(loaded: LoadedConfig, *, home: Path, env: Mapping[str, str]) -> list[str]:
-    """Warnings for the paths of `sandbox.allow_read` that stay denied: by a directory above them, or in any case."""
+    """Warnings for the paths of `sandbox.allow_read` that stay denied: by a directory above them, or in any case; and
+    for a list of sockets where it cannot be held.
+    """
     rules = loaded.config.sandbox
     own = map(str, own_secrets(home, rules.allow_read, env))
     found = still_denied(rules.allow_read, [*denied_patterns(loaded, env), *own], env)
-    return [
+    sockets = [] if rules.allow_unix_sockets in (True, ()) or sys.platform != "linux" else [CLOSED_SOCKETS]
+    return sockets + [
         f"`{path}` in `sandbox.allow_read` opens nothing: `{denied}` stays denied"
         + ("" if is_same else "; allow that directory instead")
         for path, denied, is_same in found

@@ -45,9 +45,6 @@ from codex_py.sandbox.unreadable import (
 )
 from codex_py.sandbox.wrapped import NO_LIMITS, Limits, Wrapped, wrap_argv
 
-_LISTED_SOCKETS: Final = (
-    "`sandbox.allow_unix_sockets` lists some sockets, but here commands reach all or none, so they reach all"
-)
 _ADVICE: Final = {"darwin": "`/usr/bin/sandbox-exec` is part of macOS and must be executable"}
 
 
@@ -194,12 +191,9 @@ class Sandbox:
             protected = {path for root in roots for path in root.protected}.union(self._pins[policy, cwd].paths())
             # Of all mounts only links decide about the backend; looking for them is much less than planning all.
             links = [Mount("link", path) for path in protected if os.path.islink(path)]  # noqa: PTH114
-            shortfall = self._backend(policy, cwd, links).shortfall
+            return self._backend(policy, cwd, links).shortfall
         except SandboxUnavailable:
             return None
-        sockets = self._unix_sockets(policy)
-        listed = _LISTED_SOCKETS if sockets and sockets is not True else None
-        return "; ".join(filter(None, (shortfall, listed))) or None
 
     def _unix_sockets(self, policy: SandboxPolicy) -> Literal[True] | tuple[Path, ...]:
         return self._limits.unix_sockets if isinstance(policy, WorkspaceWrite) else ()
@@ -252,7 +246,8 @@ class Sandbox:
         if not backend.contains and network == "loopback":
             network = False  # there is no network of one's own
         try:
-            fd = self._filters.open(network, unix_sockets=bool(self._unix_sockets(policy)))
+            # A filter sees no paths: it cannot open some sockets, so a list opens none.
+            fd = self._filters.open(network, unix_sockets=self._unix_sockets(policy) is True)
             return wrap_argv(backend, argv, mounts, network=network, workdir=workdir, filter_fd=fd).replace(env=env)
         except OSError as error:
             raise SandboxUnavailable(f"cannot set up the sandbox, so the command is not run: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -149,5 +150,7 @@ def _reaching(loaded: LoadedConfig, policy: SandboxPolicy) -> Iterator[Permissio
     if sockets is True:
         yield Permission("sockets", "everything", True, "your setting opens all", _SOCKETS)
         return
-    yield from (Permission("sockets", str(path), True, "your setting opens it", _SOCKETS) for path in sockets)
+    is_held = sys.platform != "linux"
+    reason = "your setting opens it" if is_held else "on Linux a list opens nothing, only `true` opens all"
+    yield from (Permission("sockets", str(path), is_held, reason, _SOCKETS) for path in sockets)
     yield Permission("sockets", _ELSE if sockets else "everything", False, "closed by default", _SOCKETS)

@@ -67,6 +67,15 @@ def test_the_network_and_sockets_are_explained(place: Place) -> None:
     assert [one["allowed"] for one in free["permissions"]] == [True] * 4
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS holds a list")
+def test_a_list_of_sockets_is_refused_in_one_line(place: Place) -> None:
+    place.configure('sandbox.allow_unix_sockets = ["/run/x.sock"]\n')
+    ran = run(place, "sandbox", "-s", "workspace-write", "--", "/bin/true")
+    assert (ran.status, ran.err.count("opens nothing: on Linux commands reach all Unix sockets or none")) == (0, 1)
+    closed = explain(place, "-s", "workspace-write")
+    assert permission(closed, "sockets", "/run/x.sock")[::2] == (False, "sandbox.allow_unix_sockets")
+
+
 def test_people_see_the_paths_that_exist_and_how_many_more_there_are(place: Place) -> None:
     (place.home / ".ssh").mkdir()
     ended = run(place, "sandbox", "-s", "workspace-write", "explain", "-c", 'sandbox.deny_read=["**/.env"]')
