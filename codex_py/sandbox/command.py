@@ -31,7 +31,7 @@ from codex_py.sandbox.linux import (
 )
 from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
 from codex_py.sandbox.mounts import Mount, Screens, find_existing_paths, holds_roots, plan_mounts
-from codex_py.sandbox.placeholders import Pins
+from codex_py.sandbox.placeholders import Pins, PlaceholderList
 from codex_py.sandbox.policy import WritableRoot, writable_roots
 from codex_py.sandbox.protected_names import NestedNames
 from codex_py.sandbox.unreadable import (
@@ -43,7 +43,7 @@ from codex_py.sandbox.unreadable import (
     is_readable,
     without_nested,
 )
-from codex_py.sandbox.wrapped import NO_LIMITS, Limits, Wrapped, wrap_argv
+from codex_py.sandbox.wrapped import MISSING, NO_LIMITS, Limits, Wrapped, wrap_argv
 
 _ADVICE: Final = {"darwin": "`/usr/bin/sandbox-exec` is part of macOS and must be executable"}
 
@@ -92,6 +92,7 @@ class Sandbox:
         self._hidden_pins: dict[Path, Pins] = {}
         self._listings: dict[Path, Listings] = {}
         self._screens: dict[Path, Screens] = {}
+        self._placeholders = PlaceholderList(home / "cache" / "placeholders") if home else None
 
     @classmethod
     def detect(
@@ -246,6 +247,9 @@ class Sandbox:
         if not backend.contains and network == "loopback":
             network = False  # there is no network of one's own
         try:
+            if self._placeholders and backend.contains:
+                self._placeholders.sweep()
+                self._placeholders.add(mount.path for mount in mounts if mount.type in MISSING)
             # A filter sees no paths: it cannot open some sockets, so a list opens none.
             fd = self._filters.open(network, unix_sockets=self._unix_sockets(policy) is True)
             return wrap_argv(backend, argv, mounts, network=network, workdir=workdir, filter_fd=fd).replace(env=env)

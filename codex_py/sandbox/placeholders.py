@@ -4,7 +4,8 @@ A mount protects `sub/.git` during one command, but not the name `sub`: a comman
 would find `.git` where nobody looks. So each is held open, and the kernel tells where it is now.
 
 Several commands, of several processes, may need the same one at once: each holds a shared lock on it, and the last to
-let go removes it. One that a killed process left is known by its mode and goes with the next command.
+let go removes it. One that a killed process left is known by its mode and goes with the next command that needs it, or
+with the next command of any session: each process lists where it puts them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import PLACEHOLDER_FILE_MODE, PLACEHOLDER_MODE, is_placeholder
+from codex_py.paths import (
+    PLACEHOLDER_FILE_MODE,
+    PLACEHOLDER_MODE,
+    is_file,
+    is_placeholder,
+    lock,
+    make_private_dir,
+    open_private,
+)
 
 _O_PATH: Final = getattr(os, "O_PATH", 0)
 _DELETED: Final = " (deleted)"
@@ -88,9 +97,73 @@ class Placeholders:
         for path, fd in held:
             with suppress(OSError):
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _is_same(fd, path):
+                if _is_same(fd, path) and is_placeholder(path):
                     _remove(path)
             os.close(fd)
+
+
+class PlaceholderList:
+    """Where this process has put placeholders: a file in a private `directory`, locked for as long as it lives."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._listed: set[Path] = set()
+        self._file: Path | None = None
+        self._fd = -1
+
+    def __del__(self) -> None:
+        if self._fd >= 0:
+            if self._file is not None and not any(map(is_placeholder, self._listed)):
+                with suppress(OSError):
+                    self._file.unlink()
+            os.close(self._fd)
+
+    def add(self, paths: Iterable[Path]) -> None:
+        """List these before something is put there. Where that is impossible, they are not listed."""
+        new = {path for path in paths if path not in self._listed}
+        if not new:
+            return
+        with suppress(OSError):
+            if self._fd < 0:
+                self._open()
+            # At once, because this process may be killed at any moment.
+            os.write(self._fd, b"".join(os.fsencode(path) + b"\0" for path in new))
+            self._listed |= new
+
+    def sweep(self) -> None:
+        """Remove the placeholders of processes that have ended without doing so."""
+        with suppress(OSError), os.scandir(self._directory) as listing:
+            for entry in listing:
+                if self._file is None or entry.name != self._file.name:
+                    _sweep(Path(entry.path))
+
+    def _open(self) -> None:
+        make_private_dir(self._directory)
+        for _ in range(_ATTEMPTS):
+            path = self._directory / f"{os.getpid()}-{os.urandom(4).hex()}"
+            fd = open_private(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND)
+            if lock(fd) and _is_same(fd, path):
+                self._file, self._fd = path, fd
+                return
+            os.close(fd)  # another process swept it before it was locked
+
+
+def _sweep(file: Path) -> None:
+    """Remove what a list names and nobody holds, and the list; nothing when the process that wrote it lives."""
+    fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if not lock(fd):
+            return
+        for name in file.read_bytes().split(b"\0")[:-1]:
+            path = Path(os.fsdecode(name))
+            if is_placeholder(path):
+                with suppress(OSError):
+                    holder = Placeholders()
+                    holder.hold(path, is_file=is_file(path))
+                    holder.release()
+        file.unlink()
+    finally:
+        os.close(fd)
 
 
 def hold_all(directories: Iterable[Path], files: Iterable[Path] = ()) -> tuple[Placeholders, list[Path]]:
@@ -131,7 +204,7 @@ def _open(path: Path, *, is_file: bool) -> int:
 
 
 def _remove(path: Path) -> None:
-    if not os.path.isfile(path):  # noqa: PTH113
+    if not is_file(path):
         path.rmdir()
     elif is_placeholder(path):
         path.unlink()

@@ -14,7 +14,7 @@ from codex_py.sandbox.mounts import Mount, open_copies
 from codex_py.sandbox.placeholders import hold_all
 
 _STATUS_BYTES: Final = 4096
-_MISSING: Final = ("missing", "missing-setting", "missing-file")
+MISSING: Final = ("missing", "missing-setting", "missing-file")
 
 
 class Limits(Value):
@@ -69,7 +69,7 @@ def wrap_argv(
     filter_fd: int,
 ) -> Wrapped:
     """Wrap a command line with what a backend makes of the mounts; takes over `filter_fd`. Raises `OSError`."""
-    missing = [mount for mount in mounts if mount.type in _MISSING and backend.contains]
+    missing = [mount for mount in mounts if mount.type in MISSING and backend.contains]
     directories = [mount.path for mount in missing if mount.type != "missing-file"]
     files = [mount.path for mount in missing if mount.type == "missing-file"]
     try:
@@ -78,7 +78,7 @@ def wrap_argv(
         os.close(filter_fd)
         raise
     status = _Status()
-    remaining = [mount for mount in mounts if mount.type not in _MISSING or mount.path in held]
+    remaining = [mount for mount in mounts if mount.type not in MISSING or mount.path in held]
     if backend.copies:
         remaining = open_copies(remaining)
     fds = (filter_fd, *(mount.fd for mount in remaining if mount.fd is not None))

@@ -115,7 +115,7 @@ def test_a_home_in_the_workspace_cannot_be_written(place: Place) -> None:
     ended = sh(moved, script, "-s", "workspace-write")
     assert (ended.status, ended.out, len(ended.err.splitlines())) == (0, "", 4)
     assert (own / "config.toml").read_text() == "approval_policy = 'untrusted'\n"
-    assert sorted(path.name for path in own.iterdir()) == ["auth.json", "config.toml"]
+    assert sorted(path.name for path in own.iterdir()) == ["auth.json", "cache", "config.toml"]
     assert (place.repo / "new").exists()
 
 
@@ -202,6 +202,25 @@ def test_a_signal_ends_the_command_and_leaves_nothing(place: Place, number: sign
         running.send_signal(number)
         assert running.wait().status == 128 + number
     assert sorted(path.name for path in place.repo.iterdir()) == [".git", "README.md"]
+
+
+@pytest.mark.parametrize("backend", ["bubblewrap", "namespaces"])
+def test_what_a_killed_session_left_goes_with_the_next_command_anywhere(place: Place, backend: BackendName) -> None:
+    elsewhere = place.home / "elsewhere"
+    elsewhere.mkdir()
+    before = sorted(path.name for path in place.repo.iterdir())
+    argv = ["sandbox", "--backend", backend, "-s", "workspace-write"]
+    with start(place, *argv, "--", "/bin/bash", "-c", "echo started; sleep 600") as running:
+        running.wait_until(lambda one: b"started" in one.stdout)
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+    assert len(list(place.repo.iterdir())) > len(before)
+    (place.repo / ".idea").chmod(0o755)
+    (place.repo / ".idea" / "mine").write_text("")
+    (place.repo / ".vscode").chmod(0o755)
+    assert run(place, *argv, "-C", str(elsewhere), "--", "/bin/true").status == 0
+    assert sorted(path.name for path in place.repo.iterdir()) == sorted([*before, ".idea", ".vscode"])
+    assert list((place.codex_home / "cache" / "placeholders").iterdir()) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="only uid 0 owns the kernel's settings")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.paths import is_placeholder
-from codex_py.sandbox.placeholders import Pins, Placeholders, hold_all
+from codex_py.sandbox.placeholders import Pins, PlaceholderList, Placeholders, hold_all
 
 
 def test_a_placeholder_is_made_and_removed(tmp_path: Path) -> None:
@@ -89,3 +89,34 @@ def test_a_pinned_directory_is_found_again_after_a_move(tmp_path: Path) -> None:
     (tmp_path / "a").rename(tmp_path / "c")
     (tmp_path / "b").rmdir()
     assert pins.paths() == [tmp_path / "c" / ".git"]
+
+
+def test_what_a_process_that_has_ended_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    names = ("left", "filled", "replaced", "held", "users")
+    paths = [tmp_path / name for name in names]
+    lists = tmp_path / "lists"
+    ended = PlaceholderList(lists)
+    ended.add(paths)
+    hold_all(paths[:3])
+    living = PlaceholderList(lists)
+    [file] = lists.iterdir()
+    listed = file.read_bytes()
+    assert (file.stat().st_mode & 0o777, lists.stat().st_mode & 0o777) == (0o600, 0o700)
+    living.sweep()
+    assert paths[0].is_dir()  # its process lives
+    paths[1].chmod(0o755)
+    (paths[1] / "file").write_text("")
+    paths[2].rmdir()
+    paths[2].mkdir()
+    paths[4].mkdir(mode=0o755)
+    holder, _ = hold_all([paths[3]])
+    paths[0].rmdir()
+    del ended
+    # As a killed process leaves it.
+    paths[0].mkdir(mode=0o555)
+    (lists / "killed").write_bytes(listed + os.fsencode(tmp_path / "cut"))
+    (tmp_path / "cut").mkdir(mode=0o555)
+    living.sweep()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cut", "filled", "held", "lists", "replaced", "users"]
+    assert list(lists.iterdir()) == []
+    holder.release()
