@@ -7,10 +7,18 @@ import time
 import traceback
 from pathlib import Path
 
+from codex_py import __version__
 from codex_py.paths import make_private_dir, open_private
 
 
-def write_crash_report(directory: Path, error: BaseException, *, version: str) -> Path | None:
+def report_crash(directory: Path | None, error: BaseException) -> str:
+    """Write the traceback to the log in this directory; gives back the line for the user."""
+    report = None if directory is None else write_crash_report(directory, error)
+    where = f"details in `{report}`" if report else "and no log could be written"
+    return f"this is a bug in codex-py: {type(error).__name__}; {where}"
+
+
+def write_crash_report(directory: Path, error: BaseException) -> Path | None:
     """Append the traceback to `codex-py.log` (0600) in a directory for logs; None when even that cannot be written."""
     path = directory / "codex-py.log"
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -19,7 +27,7 @@ def write_crash_report(directory: Path, error: BaseException, *, version: str) -
         make_private_dir(path.parent)
         descriptor = open_private(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         with os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace") as out:
-            out.write(f"{stamp} codex-py {version}\n{lines}\n")
+            out.write(f"{stamp} codex-py {__version__}\n{lines}\n")
     except OSError:
         return None
     return path

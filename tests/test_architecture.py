@@ -84,20 +84,20 @@ ALLOWED: Final[dict[str, set[str]]] = {
         "services",
         "auth",
         "plugins",
+        "render",
         "rollout",
         "skills",
         "mcp",
         "hooks",
         "sandbox",
         "model",
-        "offline",
         "ui",
         "exec",
         "server",
     },
 }
 # The core knows these by the protocols of `core/ports.py`; the one module that imports them puts sessions together.
-FEATURES: Final = {"hooks"}
+FEATURES: Final = {"hooks", "offline"}
 COMPOSITION_ROOT: Final = "core/build.py"
 FREE: Final = {"errors", "paths", "programs", "log"}
 
@@ -146,7 +146,7 @@ LAZY: Final = {
     # Only for a review.
     ("cli/exec.py", "codex_py.cli.review"),
     # Only with --offline.
-    ("cli/exec.py", "codex_py.offline.server"),
+    ("core/build.py", "codex_py.offline.server"),
     # Only for who has hooks.
     ("core/build.py", "codex_py.hooks.session"),
     # Only for who is notified.
@@ -160,10 +160,9 @@ LAZY: Final = {
     # prompt is on it.
     ("cli/repl.py", "codex_py.ui.repl.app"),
     ("cli/repl.py", "codex_py.ui.repl.lines"),
-    ("cli/repl.py", "codex_py.cli.open_session"),
+    ("cli/repl.py", "codex_py.core.build"),
     ("cli/repl.py", "codex_py.core.resume"),
     ("cli/repl.py", "codex_py.rollout.files"),
-    ("cli/open_session.py", "codex_py.offline.server"),
     # The prompts of MCP servers, where there are some.
     ("ui/repl/commands/__init__.py", "codex_py.ui.repl.commands.server_prompts"),
     ("patch/edit.py", "difflib"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from codex_py.cli.open_session import serve
 from codex_py.cli.options import Parser, add_config_flags
+from codex_py.cli.serve import serve
 from codex_py.server.acp.serve import run_acp
 
 _DESCRIPTION: Final = """Serve an editor over stdin and stdout with the Agent Client Protocol, version 1.

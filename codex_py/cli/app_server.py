@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from codex_py.cli.open_session import serve
 from codex_py.cli.options import Parser, add_config_flags
+from codex_py.cli.serve import serve
 from codex_py.errors import UsageError
 from codex_py.server.app.server import run_app_server
 

@@ -26,7 +26,6 @@ from codex_py.config.load import LoadedConfig
 from codex_py.core.answer_schema import check_schema
 from codex_py.core.build import OFFLINE_PROVIDER, ResumeTarget, SessionRequest, open_session
 from codex_py.core.sandbox_policy import choose_policy
-from codex_py.core.session import Session
 from codex_py.errors import UsageError, UserError
 from codex_py.exec.run import ExecRequest, run_exec
 from codex_py.exec.streams import fix_target, read_prompt
@@ -180,21 +179,11 @@ def _hook_approval(loaded: LoadedConfig) -> ApprovalPolicy | None:
 
 
 async def _run(session: SessionRequest, request: ExecRequest) -> int:
-    if session.loaded.config.model_provider != OFFLINE_PROVIDER:
-        async with open_session(session) as opened:
-            return await _run_opened(opened, request)
-    # The rules are a program of their own: only who asks for them pays for loading them.
-    from codex_py.offline.server import OfflineModel
-
-    async with OfflineModel() as model, open_session(session, offline_url=model.base_url) as opened:
-        return await _run_opened(opened, request)
-
-
-async def _run_opened(session: Session, request: ExecRequest) -> int:
-    # From here on a session may last for hours.
-    gc.freeze()
-    gc.enable()
-    return await run_exec(session, request)
+    async with open_session(session) as opened:
+        # From here on a session may last for hours.
+        gc.freeze()
+        gc.enable()
+        return await run_exec(opened, request)
 
 
 def exec_parser() -> Parser:

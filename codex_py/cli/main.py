@@ -225,15 +225,14 @@ def _report_full_disk(error: OSError) -> int:
 
 
 def _report_bug(error: Exception) -> int:
-    from codex_py.log import write_crash_report
+    from codex_py.log import report_crash
     from codex_py.paths import codex_home
 
     try:
-        report = write_crash_report(codex_home(os.environ) / "log", error, version=__version__)
+        directory = codex_home(os.environ) / "log"
     except UserError:
-        report = None
-    where = f"details in `{report}`" if report else "and no log could be written"
-    return _complain(f"this is a bug in codex-py: {type(error).__name__}", hint=where, status=1)
+        directory = None
+    return _complain(report_crash(directory, error), hint=None, status=1)
 
 
 if __name__ == "__main__":

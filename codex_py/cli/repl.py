@@ -126,7 +126,7 @@ class _Host:
 
     def open(self, launch: LaunchContext, target: ResumeTarget | None) -> OpenedSession:
         """A session, closed at the end; raise `UserError` when there can be none."""
-        from codex_py.cli.open_session import opened  # the seam: after the prompt is on the screen
+        from codex_py.core.build import open_session  # the seam: after the prompt is on the screen
 
         config = launch.loaded.config
         request = SessionRequest(
@@ -146,7 +146,7 @@ class _Host:
             follows=self._has_opened,
         )
         self._has_opened = True
-        return opened(request)
+        return open_session(request)
 
 
 def terminal_parser() -> Parser:

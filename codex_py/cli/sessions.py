@@ -22,6 +22,7 @@ from codex_py.errors import UserError
 from codex_py.paths import codex_home
 from codex_py.protocol.items import CallOutput, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
 from codex_py.protocol.readable import command_of, is_host_text, output_of, patch_of
+from codex_py.render.titles import short_directory
 from codex_py.rollout.archive import archive_session, delete_session, unarchive_session
 from codex_py.rollout.files import compressed_files, thread_of
 from codex_py.rollout.find import find_exactly
@@ -41,7 +42,6 @@ from codex_py.text.sanitize import sanitize, sanitize_line
 
 _NARROWEST: Final = 20
 _FIXED_WIDTH: Final = 36 + 2 + 10 + 2 + 11 + 2
-_DIRECTORY_SHOWN: Final = 32
 _WIDEST: Final = 400
 # How the answer of a command begins, and which of its lines a reader wants.
 _REPORTS: Final = ("Chunk ID: ", "Wall time: ", "Exit code: ")
@@ -54,7 +54,9 @@ def print_sessions(sessions: Sequence[SessionSummary], out: TextIO, *, now: floa
         print_json([_object(session) for session in sessions], out)
         return
     width = shutil.get_terminal_size().columns if out.isatty() else _WIDEST
-    directories = {cwd: _directory(cwd) for cwd in {session.cwd for session in sessions}}
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111
+    cwds = {session.cwd for session in sessions}
+    directories = {cwd: short_directory(Path(cwd), home) if cwd else "" for cwd in cwds}
     rows = [
         (
             session.id,
@@ -219,12 +221,6 @@ def _output_lines(output: str) -> Iterator[str]:
 def _title(session: SessionSummary) -> str:
     prompt = " ".join(session.first_prompt.split())
     return f"{session.name}: {prompt}" if session.name and prompt else session.name or prompt
-
-
-def _directory(cwd: str) -> str:
-    home = os.path.expanduser("~")  # noqa: PTH111
-    shown = f"~{cwd[len(home) :]}" if cwd == home or cwd.startswith(f"{home}/") else cwd
-    return shown if len(shown) <= _DIRECTORY_SHOWN else f"…{shown[1 - _DIRECTORY_SHOWN :]}"
 
 
 _ABOUT: Final = "List, show and manage stored sessions."

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from codex_py import __version__
 from codex_py.auth.find_credentials import find_credentials
 from codex_py.config.hook_files import may_have_hooks
 from codex_py.config.secret_values import secret_values
@@ -46,7 +45,7 @@ from codex_py.core.skill_sources import skill_rules, skill_sources
 from codex_py.core.tool_runs import ToolServices
 from codex_py.core.tool_set import ToolSetContext, build_tools, web_search_notice
 from codex_py.core.turn_context import ModelSettings, TurnSettings
-from codex_py.log import write_crash_report
+from codex_py.log import report_crash
 from codex_py.model.catalog import openai_models
 from codex_py.model.providers import Provider, loopback_provider, resolve_provider
 from codex_py.process.env import EnvironmentRules, tool_environment
@@ -79,12 +78,25 @@ _OFFLINE_NOTICE: Final = "this is the offline model: fixed rules, no AI, nothing
 
 
 @asynccontextmanager
-async def open_session(request: SessionRequest, *, offline_url: str | None = None) -> AsyncGenerator[Session, None]:
-    """A session, closed at the end. `offline_url` is the address of the built-in model when that is the provider.
+async def open_session(request: SessionRequest) -> AsyncGenerator[Session, None]:
+    """A session, closed at the end, with the built-in model where that is the provider.
 
     Raises `UserError` for settings that cannot work: no key, an unknown session, a file that cannot be read.
     """
-    provider = _provider(request, offline_url)
+    if request.loaded.config.model_provider != OFFLINE_PROVIDER:
+        async with _opened(request, _provider(request)) as session:
+            yield session
+        return
+    from codex_py.offline.server import OfflineModel  # only with --offline
+
+    async with OfflineModel() as model:
+        provider = loopback_provider(OFFLINE_PROVIDER, "offline rules", model.base_url)
+        async with _opened(request, provider) as session:
+            yield session
+
+
+@asynccontextmanager
+async def _opened(request: SessionRequest, provider: Provider) -> AsyncGenerator[Session, None]:
     local = await find_local_model(request.loaded, provider)
     services = _build_services(request, provider, local)
     session = Session(services)
@@ -145,7 +157,7 @@ def _build_services(request: SessionRequest, provider: Provider, local: LocalCho
         override=lambda op, now: _overridden(request, tool_context, op, now),
         skills=_session_skills(request, settings, tool_env, command_lines, keys=keys, servers=servers),
         mcp=mcp,
-        report_crash=lambda error: _report_crash(config.log_dir or request.home / "log", error),
+        report_crash=lambda error: report_crash(config.log_dir or request.home / "log", error),
         stored=stored,
         warnings=(
             *request.loaded.warnings,
@@ -196,10 +208,8 @@ def _load_runtime(request: SessionRequest) -> ToolRuntime:
     )
 
 
-def _provider(request: SessionRequest, offline_url: str | None) -> Provider:
+def _provider(request: SessionRequest) -> Provider:
     config = request.loaded.config
-    if offline_url is not None:
-        return loopback_provider(OFFLINE_PROVIDER, "offline rules", offline_url)
     provider = resolve_provider(
         config.model_provider,
         configured=config.model_providers,
@@ -344,9 +354,3 @@ def _notices(
             "this session was left in plan mode, which is over: files may be changed again, as the permissions allow"
         )
     return notices
-
-
-def _report_crash(directory: Path, error: BaseException) -> str:
-    report = write_crash_report(directory, error, version=__version__)
-    where = f"details in `{report}`" if report else "and no log could be written"
-    return f"this is a bug in codex-py: {type(error).__name__}; {where}"

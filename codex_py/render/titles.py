@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from pathlib import Path
 from typing import Final
 
+from codex_py.paths import short_path
 from codex_py.text.display import cell_width
 from codex_py.text.sanitize import sanitize_line
 
@@ -21,10 +21,7 @@ def relative_path(path: Path, cwd: Path | None) -> str:
 
 def short_directory(cwd: Path, home: Path | None, *, max_width: int = DIRECTORY_SHOWN) -> str:
     """A directory from home on, harmless, and by its end when it is long."""
-    path = str(cwd)
-    if home is not None and (cwd == home or cwd.is_relative_to(home)):
-        path = os.path.join("~", str(cwd.relative_to(home))) if cwd != home else "~"  # noqa: PTH118
-    path = sanitize_line(path)
+    path = sanitize_line(short_path(cwd, str(home or "")))
     if cell_width(path) <= max_width:
         return path
     end = path[-(max_width - 1) :]

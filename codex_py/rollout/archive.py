@@ -20,11 +20,11 @@ from codex_py.rollout.files import (
     home_of,
     is_archived,
     open_rollout,
-    os_reason,
     thread_of,
 )
 from codex_py.rollout.listing import forget_name, read_index
 from codex_py.rollout.summary import SessionSummary
+from codex_py.text.files import os_reason
 
 
 def archive_session(path: Path) -> Path:

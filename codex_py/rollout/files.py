@@ -78,7 +78,12 @@ def home_of(path: Path) -> Path:
 def open_rollout(path: Path, flags: int) -> int:
     """Open a stored session. Raise `UserError` when it is no regular file of the user, `OSError` for other failures."""
     # Without blocking: opening a FIFO would wait for its other end.
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise unreadable(path, "not a regular file") from error
+        raise
     status = os.fstat(descriptor)
     if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
         return descriptor
@@ -89,13 +94,6 @@ def open_rollout(path: Path, flags: int) -> int:
 def unreadable(path: Path, reason: str) -> UserError:
     """The error for a file that holds no session one could go on with."""
     return UserError(f"cannot read session `{path}`: {reason}")
-
-
-def os_reason(error: OSError) -> str:
-    """What the system says about a failure, in our tone."""
-    if error.errno == errno.ELOOP:
-        return "not a regular file"
-    return (error.strerror or "unknown error").lower()
 
 
 def _below(home: str, directory: str, depth: int, ending: str = "") -> Iterator[str]:

@@ -20,9 +20,9 @@ from codex_py.errors import UsageError, UserError
 from codex_py.paths import open_private
 from codex_py.protocol.encoding import as_object, decode_json, encode_json, is_uuid, timestamp, uuid7
 from codex_py.protocol.value import Value
-from codex_py.rollout.files import open_rollout, os_reason, session_names
+from codex_py.rollout.files import open_rollout, session_names
 from codex_py.rollout.summary import SessionSummary, read_summary
-from codex_py.text.files import load_checked, read_lines, save_checked
+from codex_py.text.files import load_checked, os_reason, read_lines, save_checked
 
 MAX_NAME: Final = 120
 _FILE: Final = "session_index.jsonl"

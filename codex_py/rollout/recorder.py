@@ -18,8 +18,9 @@ from codex_py.paths import lock, make_private_dir, open_private
 from codex_py.protocol.encoding import encode_json, timestamp
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
-from codex_py.rollout.files import ThreadLock, active_writer, home_of, open_rollout, os_reason
+from codex_py.rollout.files import ThreadLock, active_writer, home_of, open_rollout
 from codex_py.rollout.format import SessionMeta, StoredSession, encode_line, rollout_path
+from codex_py.text.files import os_reason
 
 
 class Inherited(Value):

@@ -22,13 +22,12 @@ from codex_py.rollout.files import (
     archived_files,
     home_of,
     open_rollout,
-    os_reason,
     session_files,
     thread_of,
     unreadable,
 )
 from codex_py.rollout.format import SessionMeta
-from codex_py.text.files import read_lines
+from codex_py.text.files import os_reason, read_lines
 
 _BEGINNING: Final = (
     rb'\{\s*"timestamp"\s*:\s*"(?P<timestamp>[0-9TZ:.+-]{19,40})"\s*,\s*(?:"ordinal"\s*:\s*(?P<ordinal>[0-9]{1,15})\s*,\s*)?'

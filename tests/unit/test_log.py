@@ -11,7 +11,7 @@ import resource, sys
 from pathlib import Path
 from codex_py.log import write_crash_report
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))
-print(write_crash_report(Path(sys.argv[1]), ValueError("broken"), version="1"))
+print(write_crash_report(Path(sys.argv[1]), ValueError("broken")))
 """
 
 

@@ -1,4 +1,4 @@
-"""Opening sessions for a front end: the terminal session, and the servers for editors and SDKs."""
+"""The servers for editors and SDKs, with the sessions they open."""
 
 from __future__ import annotations
 
@@ -6,34 +6,19 @@ import argparse
 import asyncio
 import gc
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from codex_py import __version__
 from codex_py.cli.options import request_for
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
-from codex_py.core.build import OFFLINE_PROVIDER, open_session
+from codex_py.core.build import open_session
 from codex_py.core.session import Session
 from codex_py.core.session_request import SessionRequest
-from codex_py.log import write_crash_report
+from codex_py.log import report_crash
 from codex_py.paths import codex_home
 from codex_py.server.host import Opening
-
-
-@asynccontextmanager
-async def opened(request: SessionRequest) -> AsyncGenerator[Session, None]:
-    """A session, with the built-in model where that is the provider; closed at the end. Raises `UserError`."""
-    if request.loaded.config.model_provider != OFFLINE_PROVIDER:
-        async with open_session(request) as session:
-            yield session
-        return
-    from codex_py.offline.server import OfflineModel  # the seam: only for the rules
-
-    async with OfflineModel() as model, open_session(request, offline_url=model.base_url) as session:
-        yield session
-
 
 ReportCrash: TypeAlias = Callable[[BaseException], str]
 
@@ -80,7 +65,7 @@ class ServerHost:
             instructions=opening.instructions,
             more_servers=opening.servers,
         )
-        return opened(request)
+        return open_session(request)
 
 
 def serve(options: argparse.Namespace, run: Callable[[ServerHost, ReportCrash], Coroutine[Any, Any, int]]) -> int:
@@ -88,10 +73,5 @@ def serve(options: argparse.Namespace, run: Callable[[ServerHost, ReportCrash], 
     # Start-up has made objects that stay; what comes now may last for days.
     gc.freeze()
     gc.enable()
-    return asyncio.run(run(ServerHost(options), _report_crash))
-
-
-def _report_crash(error: BaseException) -> str:
-    report = write_crash_report(codex_home(os.environ) / "log", error, version=__version__)
-    where = f"details in `{report}`" if report else "and no log could be written"
-    return f"this is a bug in codex-py: {type(error).__name__}; {where}"
+    host = ServerHost(options)
+    return asyncio.run(run(host, lambda error: report_crash(host.home / "log", error)))
