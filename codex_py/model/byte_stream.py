@@ -1,7 +1,4 @@
-"""Bytes to and from one server over TCP, or TLS on top of it. Knows nothing of HTTP.
-
-TLS is spoken here and not by asyncio, whose transport hides why a handshake ended and what the socket has yet to take.
-"""
+"""Bytes to and from one server over TCP, or TLS on top of it. Knows nothing of HTTP."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from typing import Final, cast
 _READ_BYTES: Final = 64 * 1024
 # Unread bytes above this make the kernel, and so the server, wait.
 _HIGH_WATER: Final = 4 * _READ_BYTES
-_TLS_RECORD: Final = 16 * 1024
 # After so many little reads in a row, each this soon after the one before, each read is put off for a moment, so that
 # it brings more: being woken for every few letters of a long answer costs more than the letters.
 _STREAK: Final = 64
@@ -29,6 +25,7 @@ class ByteStream(asyncio.BufferedProtocol):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._transport: asyncio.Transport | None = None
+        self._tcp: asyncio.Transport | None = None
         self._buffer = memoryview(bytearray(_READ_BYTES))
         self._chunks: deque[bytes] = deque()
         self._size = 0
@@ -39,6 +36,12 @@ class ByteStream(asyncio.BufferedProtocol):
         self._error: Exception | None = None
         self._must_drain = False
         self._waiter: asyncio.Future[None] | None = None
+
+    async def start_tls(self, context: ssl.SSLContext, host: str) -> None:
+        """Agree on a key and check the certificate. Raises `OSError`, of which `ssl.SSLError` is one."""
+        if self._transport is None:
+            raise ConnectionResetError
+        self._transport = await self._loop.start_tls(self._transport, self, context, server_hostname=host)
 
     async def read(self, seconds: float | None) -> bytes:
         """The next bytes, up to 64 KiB; empty at the end. Raises `OSError`, `TimeoutError`."""
@@ -67,9 +70,9 @@ class ByteStream(asyncio.BufferedProtocol):
 
     def is_quiet(self) -> bool:
         """Whether the connection is open with nothing under way in either direction."""
-        if self._transport is None or self._transport.is_closing() or self._ended or self._chunks:
+        if self._transport is None or self._tcp is None or self._ended or self._chunks:
             return False
-        if self._transport.get_write_buffer_size():
+        if any(layer.is_closing() or layer.get_write_buffer_size() for layer in (self._transport, self._tcp)):
             return False
         # The end may have come while the loop was busy elsewhere, so that we have not been notified yet.
         poll = select.poll()
@@ -78,11 +81,11 @@ class ByteStream(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """Close at once; what was not sent yet is dropped. Safe to call more than once."""
-        if self._transport is not None:
-            self._transport.abort()
+        if self._tcp is not None:
+            self._tcp.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
+        self._transport = self._tcp = cast("asyncio.Transport", transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
@@ -142,67 +145,6 @@ class ByteStream(asyncio.BufferedProtocol):
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-
-
-class TlsStream:
-    """TLS over a connection, with the same methods."""
-
-    def __init__(self, stream: ByteStream, context: ssl.SSLContext, host: str) -> None:
-        self._stream = stream
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
-        self._ended = False
-        self.drain = stream.drain
-        self.close = stream.close
-
-    async def run_handshake(self) -> None:
-        """Agree on a key and check the certificate. Raises `OSError`, of which `ssl.SSLError` is one."""
-        while True:
-            try:
-                return self._tls.do_handshake()
-            except ssl.SSLWantReadError:
-                pass
-            finally:
-                # After a failure too: the alert tells the server why.
-                self._flush()
-            await self._feed(None)
-
-    async def read(self, seconds: float | None) -> bytes:
-        """As `ByteStream.read`. A server that leaves without a goodbye has ended its answer like any other."""
-        while True:
-            records: list[bytes] = []
-            try:
-                while record := self._tls.read(_TLS_RECORD):
-                    records.append(record)
-                self._ended = True
-            except ssl.SSLWantReadError:
-                self._flush()
-            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-                self._ended = True
-            if records or self._ended:
-                return b"".join(records)
-            await self._feed(seconds)
-
-    def write(self, content: bytes) -> None:
-        """As `ByteStream.write`. Raises `ssl.SSLError`."""
-        rest = memoryview(content)
-        while rest:
-            rest = rest[self._tls.write(rest) :]
-            self._flush()
-
-    def is_quiet(self) -> bool:
-        """As `ByteStream.is_quiet`."""
-        return not self._ended and self._stream.is_quiet()
-
-    async def _feed(self, seconds: float | None) -> None:
-        if received := await self._stream.read(seconds):
-            self._incoming.write(received)
-        else:
-            self._incoming.write_eof()
-
-    def _flush(self) -> None:
-        if self._outgoing.pending:
-            self._stream.write(self._outgoing.read())
 
 
 def _expire(waiter: asyncio.Future[None]) -> None:

@@ -17,14 +17,14 @@ from typing import Any, Final
 
 import h11
 
-from codex_py.model.byte_stream import ByteStream, TlsStream
+from codex_py.model.byte_stream import ByteStream
 
 _NEXT_ADDRESS_SECONDS: Final = 0.25
 # Family, kind, protocol, canonical name and address, as `getaddrinfo` gives them.
 _Found = tuple[int, int, int, str, tuple[Any, ...]]
 
 
-async def open_stream(host: str, port: int, tls: ssl.SSLContext | None) -> ByteStream | TlsStream:
+async def open_stream(host: str, port: int, tls: ssl.SSLContext | None) -> ByteStream:
     """Connect; with `tls`, as far as a checked certificate.
 
     Raises `OSError`. Nothing stays open when it fails or is cancelled.
@@ -34,15 +34,13 @@ async def open_stream(host: str, port: int, tls: ssl.SSLContext | None) -> ByteS
     except (UnicodeError, OverflowError) as error:
         # A label or a port that is too large for any address.
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known") from error
-    if tls is None:
-        return stream
-    try:
-        secured = TlsStream(stream, tls, host)
-        await secured.run_handshake()
-    except BaseException:
-        stream.close()
-        raise
-    return secured
+    if tls is not None:
+        try:
+            await stream.start_tls(tls, host)
+        except BaseException:
+            stream.close()
+            raise
+    return stream
 
 
 async def _to_address(host: str, port: int) -> ByteStream:
@@ -152,7 +150,7 @@ class HttpConnection:
     all that is left then is to `close`. `unanswered` says that no byte has come back for the request sent last.
     """
 
-    def __init__(self, stream: ByteStream | TlsStream) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEADER_BYTES)
         self._broken: h11.RemoteProtocolError | None = None

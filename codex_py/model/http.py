@@ -2,10 +2,9 @@
 
 A client talks through our own connection, unless a proxy is in between: docs/decisions/004-own-transport.md.
 
-`import httpx` also tries `httpx._main`, and with it click, rich and pygments where they are installed: half of the
-start-up of a one-liner. Nor is zstandard needed for answers, which are not asked for in that form. Both are declared
-absent while httpx is imported here, which httpx itself provides for; idna, which it needs for few addresses, waits for
-the first of them. Modules of this program import httpx from here.
+`import httpx` also tries `httpx._main`, and with it click, rich and pygments where they are installed, which doubles the
+time of a one-liner. Nor is zstandard needed for answers, which are not asked for in that form. Both are declared absent
+while httpx is imported here, which httpx itself provides for. Modules of this program import httpx from here.
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
-from importlib import import_module
 from types import ModuleType
-from typing import Any, Final, cast
+from typing import Final, cast
 from urllib.request import getproxies
 
 import h11
@@ -45,17 +43,6 @@ def _absent(name: str) -> Generator[None]:
         del modules[name]
 
 
-class _LazyModule(ModuleType):
-    """Stands for a module that is imported when something of it is first used."""
-
-    def __getattr__(self, name: str) -> Any:
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-        return getattr(import_module(self.__name__), name)
-
-
-# Only addresses beyond ASCII need its tables.
-sys.modules.setdefault("idna", _LazyModule("idna"))
 with _absent("httpx._main"), _absent("zstandard"):
     import httpx
 

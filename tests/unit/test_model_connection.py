@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from codex_py.model.http import httpx, open_client
+from codex_py.model.http import httpx, no_answer, open_client
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -564,6 +564,23 @@ async def test_tls_cut_off_within_the_body(tls: ssl.SSLContext, certificate: Pat
     async with serving(serve, tls=tls) as server, client_of(server, HTTPS, ca_file=str(certificate)) as client:
         with pytest.raises(httpx.RemoteProtocolError):
             await client.post("/")
+
+
+@pytest.mark.parametrize("leave", [asyncio.StreamWriter.close, lambda writer: writer.transport.abort()])
+async def test_a_server_that_leaves_during_the_handshake(
+    leave: Callable[[asyncio.StreamWriter], None], certificate: Path
+) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        leave(writer)
+
+    async with serving(serve) as server, client_of(server, HTTPS, ca_file=str(certificate)) as client:
+        with pytest.raises(httpx.ConnectError) as caught:
+            await client.post("/")
+    error = no_answer(caught.value, host="models.example", idle_timeout=1.0)
+    assert str(error).startswith("the connection to `models.example` failed: ")
+    # Counted like other failures, and not waited for.
+    assert (error.retryable, error.unreachable) == (True, False)
 
 
 async def test_a_certificate_that_is_not_trusted(tls: ssl.SSLContext, certificate: Path) -> None:
