@@ -2,7 +2,7 @@
 
 A client talks through our own connection, unless a proxy is in between: docs/decisions/004-own-transport.md.
 
-`import httpx` also tries `httpx._main`, and with it click, rich and pygments where they are installed, which doubles the
+`import httpx` also tries `httpx._main`, and with it click, rich and pygments where they are installed: twice the
 time of a one-liner. Nor is zstandard needed for answers, which are not asked for in that form. Both are declared absent
 while httpx is imported here, which httpx itself provides for. Modules of this program import httpx from here.
 """
