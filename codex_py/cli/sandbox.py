@@ -232,6 +232,8 @@ def _run_sandboxed(setup: _Setup, command: Sequence[str]) -> int:
     status = 0
     for _ in range(MAX_STARTS):
         wrapped = sandbox.wrap(command, policy=policy, cwd=cwd, workdir=cwd)
+        if unsearched := sandbox.unsearched(policy, cwd):
+            _warn(unsearched)
         status, has_begun = _run(wrapped, cwd, sandboxed=wrapped.argv != tuple(command))
         if has_begun:
             break

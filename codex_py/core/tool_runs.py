@@ -175,7 +175,9 @@ class ToolRuns:
         shortfall = runtime.sandbox.shortfall(policy, turn.cwd)
         # Where nobody can be asked, the refusal of the first command says it.
         shown = shortfall if runtime.allow_partial or services.can_ask else None
-        for warning in (*filter(None, [shown, services.env_notice]), *runtime.approvals.warnings, *runtime.warnings):
+        unsearched = runtime.sandbox.unsearched(policy, turn.cwd)
+        notices = filter(None, [shown, unsearched, services.env_notice])
+        for warning in (*notices, *runtime.approvals.warnings, *runtime.warnings):
             self._warn(warning)
         announcements = _Announcements(self._emit)
         context = ToolContext(

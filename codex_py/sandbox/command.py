@@ -33,7 +33,7 @@ from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
 from codex_py.sandbox.mounts import Mount, Screens, find_existing_paths, holds_roots, plan_mounts
 from codex_py.sandbox.placeholders import Pins, PlaceholderList
 from codex_py.sandbox.policy import WritableRoot, writable_roots
-from codex_py.sandbox.protected_names import NestedNames
+from codex_py.sandbox.protected_names import MAX_DIRECTORIES, NestedNames
 from codex_py.sandbox.unreadable import (
     CannotDeny,
     Listings,
@@ -195,6 +195,16 @@ class Sandbox:
             return self._backend(policy, cwd, links).shortfall
         except SandboxUnavailable:
             return None
+
+    def unsearched(self, policy: SandboxPolicy, cwd: Path) -> str | None:
+        """For the user: where nested repositories and settings may lie that the last layout did not find."""
+        tops = [nested.top for nested in self._nested.get((policy, cwd), ()) if nested.is_partial]
+        if not tops:
+            return None
+        return (
+            f"`{tops[0]}` has more than {MAX_DIRECTORIES:,} directories: commands can change repositories and settings "
+            "of other programs that are nested deeper than these; work in a directory below it (`-C`)"
+        )
 
     def _unix_sockets(self, policy: SandboxPolicy) -> Literal[True] | tuple[Path, ...]:
         return self._limits.unix_sockets if isinstance(policy, WorkspaceWrite) else ()

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 # How many files are asked for further names, and how many entries of the directories are looked through for these.
-_CHECKED_FILES: Final = 2000
-_SCANNED_ENTRIES: Final = 20_000
+_CHECKED_FILES: Final = 20_000
+_SCANNED_ENTRIES: Final = 200_000
 # What git keeps there it finds by its content, and it links it when it clones.
 _CONTENT: Final = frozenset(("objects", "lfs"))
 
@@ -79,9 +79,9 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
         return None
 
 
-# Breadth first, so that what is left out lies deep.
-_MAX_DIRECTORIES: Final = 500
-_MAX_ENTRIES: Final = 10_000
+# Breadth first, so that what is left out lies deep. Each directory costs some microseconds a command.
+MAX_DIRECTORIES: Final = 20_000
+_MAX_ENTRIES: Final = 1_000_000
 # Bulk that tools unpack: nobody works in a repository there, and it would use the scan up.
 _BULK: Final = frozenset({"node_modules", "site-packages", "__pycache__"})
 # Change times are this coarse on older kernels: what changed just before it was listed may change again unseen.
@@ -103,37 +103,38 @@ def is_young(changed: int) -> bool:
 
 
 class NestedNames:
-    """Where the `names` are found at and below `top`; links are not followed."""
+    """Where the `names` are found at and below `top`; links are not followed.
+
+    `is_partial` says after a search that there was more than 20,000 directories, or a million entries.
+    """
 
     def __init__(self, top: Path, names: Collection[str]) -> None:
-        self._top = str(top)
+        self.top: Final = top
+        self.is_partial = False
         self._names = frozenset(names)
         self._listings: dict[str, _Listing] = {}
 
     def find(self) -> list[Path]:
-        """The paths as the disk is now, as far as 500 directories and 10,000 entries."""
-        found: list[Path] = []
-        before, self._listings = self._listings, {}
-        directories = deque([self._top])
+        """The paths as the disk is now."""
+        found: list[str] = []
+        before, listings = self._listings, dict[str, _Listing]()
+        directories = deque([str(self.top)])
         entries = 0
-        while directories and len(self._listings) < _MAX_DIRECTORIES and entries < _MAX_ENTRIES:
+        while directories and len(listings) < MAX_DIRECTORIES and entries < _MAX_ENTRIES:
             directory = directories.popleft()
-            listing = self._listing(directory, before.get(directory))
-            if listing is not None:
-                self._listings[directory] = listing
-                entries += listing.entries
-                found.extend(map(Path, listing.found))
-                directories.extend(listing.directories)
-        return found
-
-    def _listing(self, directory: str, known: _Listing | None) -> _Listing | None:
-        try:
-            changed = os.lstat(directory).st_ctime_ns
-            if known is not None and known.changed == changed:
-                return known
-            return self._list(directory, changed)
-        except OSError:
-            return None
+            known = before.get(directory)
+            try:
+                changed = os.lstat(directory).st_ctime_ns
+                if known is None or known.changed != changed:
+                    known = self._list(directory, changed)
+            except OSError:
+                continue
+            listings[directory] = known
+            entries += known.entries
+            found += known.found
+            directories += known.directories
+        self._listings, self.is_partial = listings, bool(directories)
+        return [Path(path) for path in found]
 
     def _list(self, directory: str, changed: int) -> _Listing:
         found: list[str] = []

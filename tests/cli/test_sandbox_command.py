@@ -204,6 +204,18 @@ def test_a_signal_ends_the_command_and_leaves_nothing(place: Place, number: sign
     assert sorted(path.name for path in place.repo.iterdir()) == [".git", "README.md"]
 
 
+def test_a_directory_that_is_too_large_to_look_through_is_named(place: Place) -> None:
+    for number in range(200):
+        for below in range(100):
+            (place.repo / f"{number}" / f"{below}").mkdir(parents=True)
+    with FakeResponses(*([call(f"c{n}", "exec_command", {"cmd": "true"})] for n in range(2)), [say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "-s", "workspace-write", "go")
+    assert ended.err.count("has more than 20,000 directories") == 1
+    assert run(place, "sandbox", "-s", "workspace-write", "--", "true").err.count("has more than 20,000") == 1
+    assert run(place, "sandbox", "-s", "workspace-write", "-C", f"{place.repo}/1", "--", "true").err == ""
+
+
 @pytest.mark.parametrize("backend", ["bubblewrap", "namespaces"])
 def test_what_a_killed_session_left_goes_with_the_next_command_anywhere(place: Place, backend: BackendName) -> None:
     elsewhere = place.home / "elsewhere"

@@ -206,11 +206,11 @@ def test_the_repository_above_the_working_directory_is_protected_too(repo: Path)
     assert roots[1] == WritableRoot(repo.parent, (*_own(repo.parent), repo / ".git"), ways=(repo,))
 
 
-def test_a_huge_tree_is_looked_at_only_so_far(repo: Path) -> None:
+def test_a_repository_behind_many_directories_is_found(repo: Path) -> None:
     for number in range(700):
         (repo / f"d{number:03}" / ".git").mkdir(parents=True)
     (root,) = writable_roots(ALONE, repo, {})
-    assert len(root.protected) == 3 + 499  # the first of the 500 directories is the top
+    assert len(root.protected) == 3 + 700
 
 
 @pytest.mark.parametrize(
