@@ -16,8 +16,8 @@ from codex_py.cli.typer_command import Overrides, Profile, run_commands
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.errors import UsageError
 from codex_py.hooks.answer import HookVerdict
-from codex_py.hooks.engine import Tried
-from codex_py.hooks.schema import MOMENTS, Hook
+from codex_py.hooks.engine import HookRun
+from codex_py.hooks.schema import HOOK_EVENTS, Hook
 from codex_py.hooks.sources import FoundHooks, find_hooks
 from codex_py.paths import codex_home
 from codex_py.protocol.encoding import as_object, decode_json
@@ -34,7 +34,7 @@ def print_hooks(found: FoundHooks, out: TextIO, *, as_json: bool) -> None:
         print_json([_as_json(hook, runs=runs) for hook, runs in every], out)
         return
     rows = [
-        (hook.event, hook.narrowed or "*", hook.origin.source, _status(found, hook, runs=runs), hook.written)
+        (hook.event, hook.filter_text or "*", hook.origin.source, _status(found, hook, runs=runs), hook.command_line)
         for hook, runs in every
     ]
     print_table(("EVENT", "MATCHER", "SOURCE", "STATUS", "COMMAND"), rows, out)
@@ -45,11 +45,11 @@ def hook_lines(found: FoundHooks, free: Collection[Hook]) -> Iterator[str]:
     for number, hook in enumerate(found.of_the_project, 1):
         if hook not in found.untrusted and hook not in free:
             continue
-        matcher = f" for `{hook.narrowed}`" if hook.narrowed else ""
+        matcher = f" for `{hook.filter_text}`" if hook.filter_text else ""
         changed = " (not what you agreed to before)" if found.has_changed(hook) and hook in found.untrusted else ""
         outside = ", outside the sandbox" if hook in free else ""
         yield f"{number}. {hook.event}{matcher}, in {hook.origin.where}{changed}{outside}:"
-        yield f"  {hook.written}"
+        yield f"  {hook.command_line}"
     others = "the others run" if free else "they run"
     if len(free) < len(found.untrusted) or not free:
         yield f"{others} in the sandbox of the session; `--outside N` lets hook N run outside"
@@ -69,10 +69,10 @@ def print_check(event: str, check: HookCheck, out: TextIO, *, as_json: bool) -> 
     if as_json:
         print_json(_check_object(event, check), out)
         return
-    if not check.tried:
+    if not check.runs:
         out.write(f"no hook is run at {event}\n")
         return
-    for result in check.tried:
+    for result in check.runs:
         out.write("".join(f"{sanitize_line(line)}\n" for line in _tried_lines(result)))
     out.write(f"together: {sanitize_line(_in_words(check.verdict))}\n")
 
@@ -87,14 +87,16 @@ def _reason(found: FoundHooks, hook: Hook) -> str:
     return "changed" if found.has_changed(hook) else "not trusted"
 
 
-def _tried_lines(result: Tried) -> Iterator[str]:
-    yield f"{result.hook.written}  ({result.hook.origin.source})"
-    yield f"  exit code {result.ran.exit_code}" if result.ran.exit_code is not None else f"  {result.ran.trouble}"
-    for name, raw in (("stdout", result.ran.stdout), ("stderr", result.ran.stderr)):
+def _tried_lines(result: HookRun) -> Iterator[str]:
+    yield f"{result.hook.command_line}  ({result.hook.origin.source})"
+    yield (
+        f"  exit code {result.result.exit_code}" if result.result.exit_code is not None else f"  {result.result.error}"
+    )
+    for name, raw in (("stdout", result.result.stdout), ("stderr", result.result.stderr)):
         text = raw.decode("utf-8", "replace").strip()
         if text:
             yield f"  {name}: {text[:2000]}"
-    if result.answer.warning and result.ran.exit_code is not None:
+    if result.answer.warning and result.result.exit_code is not None:
         yield f"  warning: it {result.answer.warning}"
 
 
@@ -119,12 +121,12 @@ def _check_object(event: str, check: HookCheck) -> dict[str, Any]:
         "hooks": [
             {
                 **_as_json(values.hook, runs=True),
-                "exit_code": values.ran.exit_code,
-                "stdout": values.ran.stdout.decode("utf-8", "replace"),
-                "stderr": values.ran.stderr.decode("utf-8", "replace"),
+                "exit_code": values.result.exit_code,
+                "stdout": values.result.stdout.decode("utf-8", "replace"),
+                "stderr": values.result.stderr.decode("utf-8", "replace"),
                 "warning": values.answer.warning or None,
             }
-            for values in check.tried
+            for values in check.runs
         ],
         "verdict": {
             "permission": verdict.permission,
@@ -228,8 +230,8 @@ def test(
 
     They are really run, with a made-up input, and what they say is shown. Exit status 1 when one of them fails.
     """
-    if event not in MOMENTS:
-        guess = did_you_mean(event, MOMENTS) or f"there are {', '.join(f'`{name}`' for name in MOMENTS)}"
+    if event not in HOOK_EVENTS:
+        guess = did_you_mean(event, HOOK_EVENTS) or f"there are {', '.join(f'`{name}`' for name in HOOK_EVENTS)}"
         raise UsageError(f"no event `{event}`", hint=guess)
     looked = _look(None, None)
     check = asyncio.run(
@@ -242,7 +244,7 @@ def test(
         )
     )
     print_check(event, check, sys.stdout, as_json=as_json)
-    return 1 if any(result.answer.warning for result in check.tried) else 0
+    return 1 if any(result.answer.warning for result in check.runs) else 0
 
 
 def _numbered(hooks: Sequence[Hook], numbers: Sequence[int]) -> list[Hook]:

@@ -7,8 +7,8 @@ from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from codex_py.hooks.command import Ran
-from codex_py.hooks.schema import MOMENTS, Hook
+from codex_py.hooks.command import HookResult
+from codex_py.hooks.schema import HOOK_EVENTS, Hook
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
 
@@ -44,13 +44,13 @@ class HookAnswer(Value):
     warning: str = ""
 
 
-def read_answer(event: str, ran: Ran) -> HookAnswer:
+def read_answer(event: str, ran: HookResult) -> HookAnswer:
     """The answer in how a hook's command ended; what cannot be read costs a warning."""
     if ran.exit_code is None:
-        return HookAnswer(warning=ran.trouble)
+        return HookAnswer(warning=ran.error)
     if ran.exit_code == _BLOCK:
         message = _text(ran.stderr, _MAX_REASON).strip()
-        if not MOMENTS[event].blocks:
+        if not HOOK_EVENTS[event].blocks:
             return HookAnswer(message=message)
         return _no(event, message or _NO_REASON)
     if ran.exit_code:
@@ -59,7 +59,7 @@ def read_answer(event: str, ran: Ran) -> HookAnswer:
     return _read_stdout(event, ran.stdout)
 
 
-def closed(event: str, ran: Ran, answer: HookAnswer) -> HookAnswer:
+def fail_closed_answer(event: str, ran: HookResult, answer: HookAnswer) -> HookAnswer:
     """The answer of a hook that is `fail_closed`: unless it has said no itself, its failure does.
 
     Text in place of JSON is a failure too, where text means nothing.
@@ -68,7 +68,13 @@ def closed(event: str, ran: Ran, answer: HookAnswer) -> HookAnswer:
         return answer
     failure = answer.warning
     stdout = ran.stdout.removeprefix(BOM_UTF8).strip()
-    if not failure and ran.exit_code == 0 and stdout and not MOMENTS[event].takes_text and not stdout.startswith(b"{"):
+    if (
+        not failure
+        and ran.exit_code == 0
+        and stdout
+        and not HOOK_EVENTS[event].takes_text
+        and not stdout.startswith(b"{")
+    ):
         failure = "wrote text that is no JSON"
     if not failure:
         return answer
@@ -104,7 +110,7 @@ def _read_text(event: str, text: str) -> HookAnswer:
     warning = (
         "wrote other text before its JSON, which is not read then" if trailing and _ANSWERS & trailing.keys() else ""
     )
-    return HookAnswer(context=_cut(text, _MAX_CONTEXT) if MOMENTS[event].takes_text else "", warning=warning)
+    return HookAnswer(context=_cut(text, _MAX_CONTEXT) if HOOK_EVENTS[event].takes_text else "", warning=warning)
 
 
 def _json_in(text: str) -> object:
@@ -166,7 +172,7 @@ def _decided(event: str, fields: _Fields, specific: _Fields) -> HookAnswer:
             return HookAnswer(permission=_permission(word), reason=reason, stop=stop)
         case _:
             blocks = fields.word("decision", ("block", "approve")) == "block"
-            if not (blocks and MOMENTS[event].blocks):
+            if not (blocks and HOOK_EVENTS[event].blocks):
                 return HookAnswer()
             return HookAnswer(blocks=True, reason=reason or _NO_REASON)
 
@@ -247,7 +253,7 @@ class HookVerdict(Value):
     warnings: tuple[str, ...] = ()
 
 
-def combined(answers: Sequence[tuple[Hook, HookAnswer]]) -> HookVerdict:
+def combine_answers(answers: Sequence[tuple[Hook, HookAnswer]]) -> HookVerdict:
     """One verdict of all answers."""
     hook_answers = [answer for _, answer in answers]
     words = {hook_answer.permission for hook_answer in hook_answers}

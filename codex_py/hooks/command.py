@@ -21,7 +21,7 @@ _GRACE_SECONDS: Final = 0.2
 _READ_BYTES: Final = 64 * 1024
 
 
-class Ran(NamedTuple):
+class HookResult(NamedTuple):
     """How a command ended. `trouble` says why it was stopped or not even started; there is no exit code then.
 
     `never_began` says that only its sandbox has run, which could not be set up.
@@ -30,7 +30,7 @@ class Ran(NamedTuple):
     exit_code: int | None
     stdout: bytes = b""
     stderr: bytes = b""
-    trouble: str = ""
+    error: str = ""
     never_began: bool = False
 
 
@@ -43,7 +43,7 @@ def _always() -> bool:
     return True
 
 
-class Start(NamedTuple):
+class HookCommand(NamedTuple):
     """What to run, where, with which variables.
 
     `fds` are inherited under their own numbers; `release` is called once it has started or failed to, `cleanup` once it
@@ -59,7 +59,7 @@ class Start(NamedTuple):
     has_begun: Callable[[], bool] = _always
 
 
-async def run_to_end(start: Start, payload: bytes, *, seconds: float) -> Ran:
+async def run_to_end(start: HookCommand, payload: bytes, *, seconds: float) -> HookResult:
     """Run a command with `payload` on its stdin, in a session of its own.
 
     After `seconds`, when it prints more than 1 MiB, and when this is cancelled, it is killed with all it has started.
@@ -70,12 +70,12 @@ async def run_to_end(start: Start, payload: bytes, *, seconds: float) -> Ran:
         start.cleanup()
 
 
-async def _run(start: Start, payload: bytes, seconds: float) -> Ran:
+async def _run(start: HookCommand, payload: bytes, seconds: float) -> HookResult:
     mark = uuid7()
     try:
         process = _started(start, mark)
     except (OSError, ValueError) as error:
-        return Ran(None, trouble=f"cannot be started: {_why_not(error, start.cwd)}")
+        return HookResult(None, error=f"cannot be started: {_why_not(error, start.cwd)}")
     finally:
         start.release()
     pipes = _Pipes(process, payload)
@@ -92,11 +92,11 @@ async def _run(start: Start, payload: bytes, seconds: float) -> Ran:
                 os.killpg(process.pid, signal.SIGKILL)
             await _settled(process, mark)
     if trouble:
-        return Ran(None, bytes(pipes.stdout), bytes(pipes.stderr), trouble)
+        return HookResult(None, bytes(pipes.stdout), bytes(pipes.stderr), trouble)
     status = process.returncode
     code = 128 - status if status < 0 else status
     unbegun = never_began(code, start.has_begun)
-    return Ran(code, bytes(pipes.stdout), bytes(pipes.stderr), never_began=unbegun)
+    return HookResult(code, bytes(pipes.stdout), bytes(pipes.stderr), never_began=unbegun)
 
 
 def _why_not(error: OSError | ValueError, cwd: Path) -> str:
@@ -106,7 +106,7 @@ def _why_not(error: OSError | ValueError, cwd: Path) -> str:
     return reason.lower()
 
 
-def _started(start: Start, mark: str) -> subprocess.Popen[bytes]:
+def _started(start: HookCommand, mark: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         start.argv,
         cwd=start.cwd,

@@ -12,7 +12,7 @@ from codex_py.core.session_request import SessionRequest
 from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.core.turn_context import TurnSettings
 from codex_py.hooks.answer import HookVerdict
-from codex_py.hooks.engine import Due, HookEngine, HookExecution
+from codex_py.hooks.engine import HookEngine, HookExecution, ScheduledHook
 from codex_py.hooks.schema import Hook
 from codex_py.protocol import events
 from codex_py.protocol.encoding import decode_json, encode_json
@@ -106,13 +106,13 @@ class HookDispatcher:
 
     async def fire(self, event: str, fields: Mapping[str, Any]) -> HookVerdict:
         """Run the hooks of an event."""
-        return await self._run(event, self.engine.due_at(event, fields))
+        return await self._run(event, self.engine.schedule(event, fields))
 
     async def fire_about(
         self, event: str, hook_calls: Sequence[HookToolCall], fields: Mapping[str, Any]
     ) -> HookVerdict:
         """Run the hooks of an event of a tool call."""
-        return await self._run(event, self.engine.due_about(event, hook_calls, fields))
+        return await self._run(event, self.engine.schedule_for_calls(event, hook_calls, fields))
 
     def fire_beside(self, event: str, fields: Mapping[str, Any]) -> None:
         """Run the hooks of an event beside the turn."""
@@ -161,7 +161,7 @@ class HookDispatcher:
             self._limit = None
         return True
 
-    async def _run(self, event: str, due: Sequence[Due]) -> HookVerdict:
+    async def _run(self, event: str, due: Sequence[ScheduledHook]) -> HookVerdict:
         if not due:
             return HookVerdict()
         if background := [item for item in due if item.hook.background]:
@@ -180,12 +180,12 @@ class HookDispatcher:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def _run_in_background(self, event: str, due: Sequence[Due]) -> None:
+    async def _run_in_background(self, event: str, due: Sequence[ScheduledHook]) -> None:
         verdict = await self._answer(event, due)
         self._report(event, verdict.replace(stop=None))
         self.add_contexts(verdict)
 
-    async def _answer(self, event: str, due: Sequence[Due]) -> HookVerdict:
+    async def _answer(self, event: str, due: Sequence[ScheduledHook]) -> HookVerdict:
         """What hooks say, without the secrets of the session."""
         verdict = await self.engine.run(due, self._shared(event), self._execution())
         if not (verdict.reason or verdict.contexts or verdict.stop):

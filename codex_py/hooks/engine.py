@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.errors import CodexError
-from codex_py.hooks.answer import HookAnswer, HookVerdict, closed, combined, read_answer
-from codex_py.hooks.command import Ran, Start, run_to_end
-from codex_py.hooks.schema import MOMENTS, Hook
+from codex_py.hooks.answer import HookAnswer, HookVerdict, combine_answers, fail_closed_answer, read_answer
+from codex_py.hooks.command import HookCommand, HookResult, run_to_end
+from codex_py.hooks.schema import HOOK_EVENTS, Hook
 from codex_py.hooks.sources import FoundHooks
 from codex_py.paths import make_private_dir
 from codex_py.programs import ProgramFinder, program_finder
@@ -22,7 +22,7 @@ from codex_py.protocol.policy import MAX_STARTS, SandboxPolicy, extra_roots
 from codex_py.protocol.value import Value
 from codex_py.tools.hook_calls import HookToolCall
 
-_MAX_AT_ONCE: Final = 16
+_MAX_PARALLEL: Final = 16
 _PLACEHOLDER: Final = re.compile(r"\$\{(\w+)\}")
 _OUTSIDE: Final = "`codex-py hooks trust --outside` lets one run without a sandbox"
 
@@ -44,17 +44,17 @@ class HookExecution(Value):
         """Finds the programs that may run outside the sandbox."""
         return program_finder(self.env, self.cwd, (self.project, *extra_roots(self.policy)))
 
-    def unconfined(self, start: Start) -> Start:
+    def unconfined(self, start: HookCommand) -> HookCommand:
         """The start of a hook outside the sandbox. It finds no program that commands may write."""
         return start._replace(env={**start.env, "PATH": self.programs().trusted_path()})
 
-    def confined(self, start: Start) -> Start:
+    def confined(self, start: HookCommand) -> HookCommand:
         """The start of a hook inside the sandbox. Raises `CodexError` where that cannot be."""
         try:
             wrapped = self.sandbox.wrap(start.argv, policy=self.policy, cwd=self.cwd, workdir=start.cwd)
         except CodexError as error:
             raise CodexError(f"is not run: {error}; {_OUTSIDE}") from error
-        return Start(
+        return HookCommand(
             wrapped.argv,
             start.cwd,
             {**start.env, **wrapped.env},
@@ -65,19 +65,19 @@ class HookExecution(Value):
         )
 
 
-class Due(NamedTuple):
+class ScheduledHook(NamedTuple):
     """A hook that is to run, and the fields its input has beside those that all have."""
 
     hook: Hook
     fields: Mapping[str, Any]
 
 
-class Tried(NamedTuple):
+class HookRun(NamedTuple):
     """One hook's run in full; `payload` is what it read on stdin."""
 
     hook: Hook
     payload: bytes
-    ran: Ran
+    result: HookResult
     answer: HookAnswer
 
 
@@ -108,18 +108,20 @@ class HookEngine:
 
     def hooks_for(self, event: str, subject: str) -> list[Hook]:
         """Those of its hooks whose matcher is for this subject; all of them at a moment that has none."""
-        by_subject = bool(MOMENTS[event].subject)
+        by_subject = bool(HOOK_EVENTS[event].subject)
         return [hook for hook in self.hooks_of(event) if not by_subject or hook.matcher.fits(subject)]
 
-    def due_at(self, event: str, fields: Mapping[str, Any]) -> list[Due]:
+    def schedule(self, event: str, fields: Mapping[str, Any]) -> list[ScheduledHook]:
         """The hooks that are to run at an event, by the subject that its fields name."""
-        subject = str(fields.get(MOMENTS[event].subject, ""))
-        return [Due(hook, fields) for hook in self.hooks_for(event, subject)]
+        subject = str(fields.get(HOOK_EVENTS[event].subject, ""))
+        return [ScheduledHook(hook, fields) for hook in self.hooks_for(event, subject)]
 
-    def due_about(self, event: str, hook_calls: Sequence[HookToolCall], fields: Mapping[str, Any]) -> list[Due]:
+    def schedule_for_calls(
+        self, event: str, hook_calls: Sequence[HookToolCall], fields: Mapping[str, Any]
+    ) -> list[ScheduledHook]:
         """The hooks that are to run at an event of a tool call, each with the names and inputs it is written for."""
         return [
-            Due(hook, {"tool_name": name, "tool_input": tool_input, **fields})
+            ScheduledHook(hook, {"tool_name": name, "tool_input": tool_input, **fields})
             for hook in self.hooks_of(event)
             for hook_call in hook_calls
             for name, tool_input in hook_call.inputs_for(hook.matcher.fits, prefer_alias=hook.origin.for_claude)
@@ -130,15 +132,19 @@ class HookEngine:
         """Why a hook must not run in a directory now, None when it may."""
         return self.found.refusal(hook, cwd) if hook.origin.layer == "project" else None
 
-    async def run(self, due: Sequence[Due], shared: Mapping[str, Any], execution: HookExecution) -> HookVerdict:
+    async def run(
+        self, due: Sequence[ScheduledHook], shared: Mapping[str, Any], execution: HookExecution
+    ) -> HookVerdict:
         """Run hooks side by side, the same command with the same input once; what they say together.
 
         Never raises for what a hook does.
         """
-        tried = await self.try_all(due, shared, execution)
-        return combined([(attempt.hook, attempt.answer) for attempt in tried])
+        tried = await self.run_each(due, shared, execution)
+        return combine_answers([(attempt.hook, attempt.answer) for attempt in tried])
 
-    async def try_all(self, due: Sequence[Due], shared: Mapping[str, Any], execution: HookExecution) -> list[Tried]:
+    async def run_each(
+        self, due: Sequence[ScheduledHook], shared: Mapping[str, Any], execution: HookExecution
+    ) -> list[HookRun]:
         """The same, with how each of them ended."""
         once: dict[tuple[object, ...], tuple[Hook, bytes]] = {}
         for hook, fields in due:
@@ -146,13 +152,13 @@ class HookEngine:
             # The same words in two plugins mean two programs.
             plugin = hook.origin.root if hook.origin.layer == "plugin" else None
             once.setdefault((hook.command, plugin, payload), (hook, payload))
-        limit = asyncio.Semaphore(_MAX_AT_ONCE)
+        limit = asyncio.Semaphore(_MAX_PARALLEL)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._try(hook, payload, execution, limit)) for hook, payload in once.values()]
         return [task.result() for task in tasks]
 
-    async def _try(self, hook: Hook, payload: bytes, execution: HookExecution, limit: asyncio.Semaphore) -> Tried:
-        ran = Ran(None)
+    async def _try(self, hook: Hook, payload: bytes, execution: HookExecution, limit: asyncio.Semaphore) -> HookRun:
+        ran = HookResult(None)
         try:
             async with limit:
                 ran = await self._ran(hook, payload, execution)
@@ -160,32 +166,32 @@ class HookEngine:
         except Exception as error:
             # Whatever a hook brings about, the turn goes on without its answer.
             answer = HookAnswer(warning=f"could not be run: {type(error).__name__}")
-        return Tried(hook, payload, ran, closed(hook.event, ran, answer) if hook.fail_closed else answer)
+        return HookRun(hook, payload, ran, fail_closed_answer(hook.event, ran, answer) if hook.fail_closed else answer)
 
-    async def _ran(self, hook: Hook, payload: bytes, execution: HookExecution) -> Ran:
+    async def _ran(self, hook: Hook, payload: bytes, execution: HookExecution) -> HookResult:
         if hook.origin.data is not None:
             with suppress(OSError):
                 make_private_dir(hook.origin.data)
         own = _hook_env(hook, execution.project)
-        start = Start(_argv(hook, execution, own), execution.cwd, {**execution.env, **own})
+        start = HookCommand(_argv(hook, execution, own), execution.cwd, {**execution.env, **own})
         if hook.origin.layer != "project":
             if hook.origin.layer == "plugin":
                 refusal = await asyncio.to_thread(self.found.refusal, hook, execution.cwd)
                 if refusal is not None:
-                    return Ran(None, trouble=refusal)
+                    return HookResult(None, error=refusal)
             return await run_to_end(execution.unconfined(start), payload, seconds=hook.timeout)
-        ran = Ran(None)
+        ran = HookResult(None)
         for _ in range(MAX_STARTS):
             try:
                 confined = await asyncio.to_thread(self._confined, hook, start, execution)
             except CodexError as error:
-                return Ran(None, trouble=str(error))
+                return HookResult(None, error=str(error))
             ran = await run_to_end(confined, payload, seconds=hook.timeout)
             if not ran.never_began:
                 break
         return ran
 
-    def _confined(self, hook: Hook, start: Start, execution: HookExecution) -> Start:
+    def _confined(self, hook: Hook, start: HookCommand, execution: HookExecution) -> HookCommand:
         """The start of a project's hook as the user has agreed to it. Raises `CodexError`."""
         outside = self.found.outside(hook, start, execution.project, execution.may_write)
         if outside is not None:

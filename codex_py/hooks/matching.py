@@ -88,7 +88,7 @@ def _is_like(subject: str, pattern: str) -> bool:
     return any(fnmatchcase(subject, glob) or fnmatchcase(subject, f"*/{glob.removeprefix('./')}") for glob in patterns)
 
 
-def trouble_with(matcher: str) -> str | None:
+def find_matcher_error(matcher: str) -> str | None:
     """Why a text is no matcher, None when it is one."""
     if len(matcher) > _MAX_LETTERS:
         return f"it is longer than {_MAX_LETTERS} letters"

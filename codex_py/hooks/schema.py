@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from codex_py.errors import UserError
-from codex_py.hooks.matching import Condition, Matcher, trouble_with
+from codex_py.hooks.matching import Condition, Matcher, find_matcher_error
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.value import Value
 from codex_py.text.nearest import did_you_mean, nearest
 from codex_py.text.sanitize import sanitize_line
 
 
-class Moment(NamedTuple):
+class HookEvent(NamedTuple):
     """`subject` is the input field that matchers are held against, "" where there is none: every hook runs then.
 
     `takes_text` says that plain text on stdout is context for the model, `blocks` that a hook can say no, `closes` that
@@ -30,24 +30,26 @@ class Moment(NamedTuple):
     closes: bool = False
 
 
-MOMENTS: Final[Mapping[str, Moment]] = {
-    "PreToolUse": Moment("a tool is about to run", "tool_name", blocks=True, closes=True),
-    "PostToolUse": Moment("a tool has done its work", "tool_name", blocks=True),
-    "PostToolUseFailure": Moment("a tool has failed", "tool_name", blocks=True),
-    "PermissionRequest": Moment("the user is about to be asked for permission", "tool_name", blocks=True, closes=True),
-    "UserPromptSubmit": Moment("the user has said something", takes_text=True, blocks=True, closes=True),
-    "SessionStart": Moment("a session begins, or its history was replaced", "source", takes_text=True),
-    "SessionEnd": Moment("a session ends", "reason"),
-    "Stop": Moment("the model has nothing left to do", blocks=True),
-    "SubagentStart": Moment("a subagent begins", "agent_type", takes_text=True),
-    "SubagentStop": Moment("a subagent has nothing left to do", "agent_type", blocks=True),
-    "PreCompact": Moment("the history is about to be replaced by a summary", "trigger", blocks=True, closes=True),
-    "PostCompact": Moment("the history was replaced by a summary", "trigger"),
-    "Notification": Moment("the user is waited for", "notification_type"),
-    "Setup": Moment("the first session in a project begins", "trigger", takes_text=True),
-    "TeammateIdle": Moment("a subagent is about to wait for more work", blocks=True),
-    "TaskCompleted": Moment("a step of the plan is about to be marked as done", blocks=True, closes=True),
-    "SkillUse": Moment("a skill was selected, or seen to be used", "skill_name"),
+HOOK_EVENTS: Final[Mapping[str, HookEvent]] = {
+    "PreToolUse": HookEvent("a tool is about to run", "tool_name", blocks=True, closes=True),
+    "PostToolUse": HookEvent("a tool has done its work", "tool_name", blocks=True),
+    "PostToolUseFailure": HookEvent("a tool has failed", "tool_name", blocks=True),
+    "PermissionRequest": HookEvent(
+        "the user is about to be asked for permission", "tool_name", blocks=True, closes=True
+    ),
+    "UserPromptSubmit": HookEvent("the user has said something", takes_text=True, blocks=True, closes=True),
+    "SessionStart": HookEvent("a session begins, or its history was replaced", "source", takes_text=True),
+    "SessionEnd": HookEvent("a session ends", "reason"),
+    "Stop": HookEvent("the model has nothing left to do", blocks=True),
+    "SubagentStart": HookEvent("a subagent begins", "agent_type", takes_text=True),
+    "SubagentStop": HookEvent("a subagent has nothing left to do", "agent_type", blocks=True),
+    "PreCompact": HookEvent("the history is about to be replaced by a summary", "trigger", blocks=True, closes=True),
+    "PostCompact": HookEvent("the history was replaced by a summary", "trigger"),
+    "Notification": HookEvent("the user is waited for", "notification_type"),
+    "Setup": HookEvent("the first session in a project begins", "trigger", takes_text=True),
+    "TeammateIdle": HookEvent("a subagent is about to wait for more work", blocks=True),
+    "TaskCompleted": HookEvent("a step of the plan is about to be marked as done", blocks=True, closes=True),
+    "SkillUse": HookEvent("a skill was selected, or seen to be used", "skill_name"),
 }
 
 
@@ -114,23 +116,23 @@ class Hook(Value):
     fail_closed: bool = False
 
     @property
-    def written(self) -> str:
+    def command_line(self) -> str:
         """The command as a shell would be given it."""
         return self.command if isinstance(self.command, str) else shlex.join(self.command)
 
     @property
-    def narrowed(self) -> str:
+    def filter_text(self) -> str:
         """What it is for, as it is written: its matcher, and its condition; "" for everything."""
         return f"{self.matcher.text} if {self.condition.text}".strip() if self.condition.text else self.matcher.text
 
     @property
     def label(self) -> str:
         """The beginning of the command, for a message."""
-        line = sanitize_line(" ".join(self.written.split()))
+        line = sanitize_line(" ".join(self.command_line.split()))
         return line if len(line) <= _MAX_LABEL_LENGTH else f"{line[: _MAX_LABEL_LENGTH - 1]}…"
 
 
-class ReadHooks(NamedTuple):
+class ParsedHooks(NamedTuple):
     """The hooks of one place, in the order they are written, and a line for each entry that is none.
 
     `notice` tells of hooks that are well written and of a type that only other programs run; it does not change from
@@ -146,7 +148,7 @@ class _OtherType(NamedTuple):
     name: str
 
 
-def read_hooks(tables: Mapping[str, Any], origin: HookOrigin, off: Collection[str] = ()) -> ReadHooks:
+def parse_hooks(tables: Mapping[str, Any], origin: HookOrigin, off: Collection[str] = ()) -> ParsedHooks:
     """The hooks in the value of `hooks`: by event, each entry with its `hooks`, or with its `command` itself.
 
     Those are left out that `off` names: by file, event, entry and handler, as `switched_off` gives them.
@@ -160,7 +162,7 @@ def read_hooks(tables: Mapping[str, Any], origin: HookOrigin, off: Collection[st
         if event == _HOOKS:
             warnings.append(f"`hooks` in {origin.where} is ignored: it is not a table with a list for each event")
             continue
-        if event not in MOMENTS:
+        if event not in HOOK_EVENTS:
             if not isinstance(entries, str):
                 warnings.append(_unknown(event, origin))
             continue
@@ -180,10 +182,10 @@ def read_hooks(tables: Mapping[str, Any], origin: HookOrigin, off: Collection[st
                     warnings.append(label)
     if len(found) > _MAX_HOOKS:
         warnings.append(f"only the first {_MAX_HOOKS} of {len(found)} hooks in {origin.where} are used")
-    return ReadHooks(tuple(found[:_MAX_HOOKS]), tuple(warnings), _not_run(others, origin))
+    return ParsedHooks(tuple(found[:_MAX_HOOKS]), tuple(warnings), _not_run(others, origin))
 
 
-def tables_of(document: object) -> Mapping[str, Any]:
+def hook_tables(document: object) -> Mapping[str, Any]:
     """The tables of a `hooks.json`: below `hooks`, or the document itself where there is no such key.
 
     Nothing where it switches all of them off.
@@ -196,7 +198,7 @@ def tables_of(document: object) -> Mapping[str, Any]:
     return as_object(cast("object", inner)) if isinstance(inner, dict) or not inner else {_HOOKS: inner}
 
 
-def switched_off(tables: Mapping[str, Any]) -> Iterator[str]:
+def disabled_hooks(tables: Mapping[str, Any]) -> Iterator[str]:
     """The hooks that the user has switched off, in the form Codex CLI writes that down."""
     for key, state in as_object(tables.get(_STATE)).items():
         if as_object(state).get("enabled") is False:
@@ -227,7 +229,7 @@ def _hooks_of(
     if not isinstance(matcher, str):
         yield f"{_IGNORED}: its `matcher` is not a text"
         return
-    trouble = trouble_with(matcher)
+    trouble = find_matcher_error(matcher)
     if trouble is not None:
         yield f"{_IGNORED}: its matcher `{sanitize_line(matcher[:_MAX_LABEL_LENGTH])}` is wrong: {trouble}"
         return
@@ -275,13 +277,13 @@ def _hook(event: str, matcher: Matcher, handler: Mapping[str, Any], origin: Hook
     closed = handler.get("fail_closed", False)
     if not isinstance(closed, bool):
         return "its `fail_closed` is neither true nor false"
-    if closed and not MOMENTS[event].closes:
-        able = ", ".join(f"`{name}`" for name, moment in MOMENTS.items() if moment.closes)
+    if closed and not HOOK_EVENTS[event].closes:
+        able = ", ".join(f"`{name}`" for name, moment in HOOK_EVENTS.items() if moment.closes)
         return f"`fail_closed` is for {able}"
     if closed and handler.get("async") is True:
         return "with `async` nobody waits for it, so that it cannot be `fail_closed`"
     only = handler.get("if")
-    if only is not None and not (isinstance(only, str) and MOMENTS[event].subject == "tool_name"):
+    if only is not None and not (isinstance(only, str) and HOOK_EVENTS[event].subject == "tool_name"):
         return "its `if` is a rule for tool calls, and it is not one or this event has none"
     return Hook(
         event=event,
@@ -326,7 +328,7 @@ def _not_run(types: Sequence[str], origin: HookOrigin) -> str:
 
 def _unknown(event: str, origin: HookOrigin) -> str:
     shown = sanitize_line(event[:_MAX_LABEL_LENGTH])
-    guess = did_you_mean(event, MOMENTS)
+    guess = did_you_mean(event, HOOK_EVENTS)
     return f"hooks for `{shown}` in {origin.where} are ignored: there is no such event" + (
         f"; {guess}" if guess else ""
     )

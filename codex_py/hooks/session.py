@@ -214,8 +214,8 @@ def _listed(hook: Hook, *, runs: bool, changed: bool, outside: bool = False) -> 
     is_of_project = hook.origin.layer == "project"
     return ListedHook(
         event=hook.event,
-        matcher=hook.narrowed,
-        command=hook.written,
+        matcher=hook.filter_text,
+        command=hook.command_line,
         source=hook.origin.source,
         where=hook.origin.where,
         seconds=hook.timeout,

@@ -13,16 +13,16 @@ from codex_py.config.layers import parse_toml
 from codex_py.config.load import LoadedConfig
 from codex_py.config.project import MAX_PROJECT_FILE_BYTES, project_files, unsafe_file
 from codex_py.errors import UserError
-from codex_py.hooks.command import Start
-from codex_py.hooks.schema import Hook, HookOrigin, ReadHooks, read_hooks, switched_off, tables_of
+from codex_py.hooks.command import HookCommand
+from codex_py.hooks.schema import Hook, HookOrigin, ParsedHooks, disabled_hooks, hook_tables, parse_hooks
 from codex_py.hooks.trust import (
     CHANGED,
     HookScripts,
     TrustedHooks,
+    copy_scripts,
     entry_fingerprint,
     fingerprint,
     fingerprint_with,
-    hold_scripts,
     hook_files,
 )
 from codex_py.plugins.manifests import enabled_plugins, written_hooks
@@ -83,12 +83,14 @@ class FoundHooks(Value):
         """Whether the user lets a hook of the project run outside the sandbox, as it is now."""
         return self.trusted.has(self.project, _OUTSIDE + fingerprint(hook, cwd))
 
-    def outside(self, hook: Hook, start: Start, project: Path, may_write: Callable[[Path], bool]) -> Start | None:
+    def outside(
+        self, hook: Hook, start: HookCommand, project: Path, may_write: Callable[[Path], bool]
+    ) -> HookCommand | None:
         """The start of a hook that runs outside the sandbox, with the scripts that were compared."""
         files = hook_files(hook, start.cwd)
         if not self.trusted.has(self.project, _OUTSIDE + fingerprint_with(hook, files)):
             return None
-        return hold_scripts(hook, start, HookScripts(files, project, self.trusted.home / _COPIES, may_write))
+        return copy_scripts(hook, start, HookScripts(files, project, self.trusted.home / _COPIES, may_write))
 
     def distrust(self) -> None:
         """Write down that none of the project's hooks may run. Raises `UserError`."""
@@ -113,9 +115,9 @@ def find_hooks(loaded: LoadedConfig, *, home: Path, cwd: Path, trusts_all: bool 
     With `trusts_all` a project's count without a yes, as long as the project is not marked as untrusted.
     """
     managed = list(_managed(loaded))
-    others: list[ReadHooks] = []
+    others: list[ParsedHooks] = []
     if loaded.config.features.hooks and not loaded.requirements.managed_hooks_only:
-        off = frozenset(key for _, tables in loaded.hooks for key in switched_off(tables))
+        off = frozenset(key for _, tables in loaded.hooks for key in disabled_hooks(tables))
         others = [*_users(loaded, home, off), *_projects(loaded, home, cwd, off), *_plugins(loaded, home)]
     project = loaded.project_root or cwd
     trusted = TrustedHooks(home)
@@ -147,55 +149,55 @@ def hook_faults(loaded: LoadedConfig, home: Path, cwd: Path) -> tuple[str, ...]:
         return (f"{error}; {error.hint}" if error.hint else str(error),)
 
 
-def _managed(loaded: LoadedConfig) -> Iterator[ReadHooks]:
+def _managed(loaded: LoadedConfig) -> Iterator[ParsedHooks]:
     required = loaded.requirements
     if required.source is not None:
-        yield read_hooks(required.hooks, HookOrigin("managed", required.source.layer.path))
+        yield parse_hooks(required.hooks, HookOrigin("managed", required.source.layer.path))
     yield from _layers(loaded, managed=True)
     yield _read_file(loaded.system / HOOKS_FILE, "managed")
 
 
-def _users(loaded: LoadedConfig, home: Path, off: Collection[str]) -> Iterator[ReadHooks]:
+def _users(loaded: LoadedConfig, home: Path, off: Collection[str]) -> Iterator[ParsedHooks]:
     yield from _layers(loaded, managed=False, off=off)
     yield _read_file(home / HOOKS_FILE, "user", off)
 
 
-def _layers(loaded: LoadedConfig, *, managed: bool, off: Collection[str] = ()) -> Iterator[ReadHooks]:
+def _layers(loaded: LoadedConfig, *, managed: bool, off: Collection[str] = ()) -> Iterator[ParsedHooks]:
     for layer, tables in loaded.hooks:
         if (layer.layer_type in _MANAGED) == managed:
-            yield read_hooks(tables, HookOrigin("managed" if managed else "user", layer.path), off)
+            yield parse_hooks(tables, HookOrigin("managed" if managed else "user", layer.path), off)
 
 
-def _projects(loaded: LoadedConfig, home: Path, cwd: Path, off: Collection[str]) -> Iterator[ReadHooks]:
+def _projects(loaded: LoadedConfig, home: Path, cwd: Path, off: Collection[str]) -> Iterator[ParsedHooks]:
     top = loaded.project_root or cwd
     for name in ("config.toml", HOOKS_FILE):
         for path in project_files(cwd, loaded.project_root, home, name):
             origin = HookOrigin("project", path, top)
             if loaded.trust == "untrusted":
-                yield ReadHooks((), (f"`{path}` is ignored: you marked the project as untrusted",))
+                yield ParsedHooks((), (f"`{path}` is ignored: you marked the project as untrusted",))
                 continue
             unsafe = unsafe_file(path, top)
             if unsafe is not None:
-                yield ReadHooks((), (f"`{path}` is ignored: {unsafe}",))
+                yield ParsedHooks((), (f"`{path}` is ignored: {unsafe}",))
                 continue
             try:
                 tables = _tables_in(path, limit=MAX_PROJECT_FILE_BYTES)
             except UserError as error:
-                yield ReadHooks((), (str(error),))
+                yield ParsedHooks((), (str(error),))
                 continue
-            yield read_hooks(tables, origin, off)
+            yield parse_hooks(tables, origin, off)
 
 
-def _plugins(loaded: LoadedConfig, home: Path) -> Iterator[ReadHooks]:
+def _plugins(loaded: LoadedConfig, home: Path) -> Iterator[ParsedHooks]:
     for plugin in enabled_plugins(home, loaded.config.plugins):
         data = home / _PLUGIN_DATA / plugin.id.replace("@", "-")
         for written in written_hooks(plugin):
             for_claude, for_codex = (os.path.lexists(plugin.root / directory) for directory in _MANIFESTS)
             origin = HookOrigin("plugin", written.path, plugin.root, plugin.id, data, for_claude and not for_codex)
-            yield read_hooks(tables_of(written.document), origin)
+            yield parse_hooks(hook_tables(written.document), origin)
 
 
-def _read_file(path: Path, layer: Literal["managed", "user"], off: Collection[str] = ()) -> ReadHooks:
+def _read_file(path: Path, layer: Literal["managed", "user"], off: Collection[str] = ()) -> ParsedHooks:
     """The hooks of a `hooks.json` of the user's or of the machine's.
 
     Raises `UserError` for one of an administrator's that cannot be used: nothing runs without its restrictions.
@@ -208,8 +210,8 @@ def _read_file(path: Path, layer: Literal["managed", "user"], off: Collection[st
     except UserError as error:
         if layer == "managed":
             raise UserError(str(error), hint=f"nothing runs without an administrator's hooks: {_REMEDY}") from error
-        return ReadHooks((), (str(error),))
-    return read_hooks(tables, HookOrigin(layer, path), off)
+        return ParsedHooks((), (str(error),))
+    return parse_hooks(tables, HookOrigin(layer, path), off)
 
 
 def _tables_in(path: Path, *, limit: int = 1024 * 1024) -> Mapping[str, Any]:
@@ -224,7 +226,7 @@ def _tables_in(path: Path, *, limit: int = 1024 * 1024) -> Mapping[str, Any]:
         raise UserError(f"cannot read `{path}`: not JSON: {json_reason(error)}") from error
     if not isinstance(document, dict):
         raise UserError(f"cannot read `{path}`: not a JSON object")
-    return tables_of(cast("object", document))
+    return hook_tables(cast("object", document))
 
 
 def _not_trusted(found: FoundHooks) -> Iterator[str]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from codex_py.errors import CodexError, UserError
-from codex_py.hooks.command import Start
+from codex_py.hooks.command import HookCommand
 from codex_py.hooks.schema import Hook
 from codex_py.paths import draft_of, make_private_dir, open_private
 from codex_py.process.named_files import MAX_SCRIPT, hash_of, named_files, named_links
@@ -155,7 +155,7 @@ class HookScripts(NamedTuple):
     may_write: Callable[[Path], bool]
 
 
-def hold_scripts(hook: Hook, start: Start, scripts: HookScripts) -> Start:
+def copy_scripts(hook: Hook, start: HookCommand, scripts: HookScripts) -> HookCommand:
     """The start with copies in place of the scripts that it names.
 
     Raises `CodexError` when one has changed since it was compared, or may change before it is run.

@@ -11,9 +11,9 @@ from codex_py.core.command_env import environment_rules
 from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.core.tool_set import BUILT_IN
-from codex_py.hooks.answer import HookVerdict, combined
-from codex_py.hooks.engine import HookEngine, HookExecution, Tried
-from codex_py.hooks.schema import MOMENTS
+from codex_py.hooks.answer import HookVerdict, combine_answers
+from codex_py.hooks.engine import HookEngine, HookExecution, HookRun
+from codex_py.hooks.schema import HOOK_EVENTS
 from codex_py.hooks.sources import FoundHooks
 from codex_py.process.env import tool_environment
 from codex_py.protocol.encoding import decode_json
@@ -45,7 +45,7 @@ _SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
 class HookCheck(NamedTuple):
     """What was tried, with the input of each hook that ran, and what the hooks say together."""
 
-    tried: Sequence[Tried]
+    runs: Sequence[HookRun]
     inputs: Sequence[Mapping[str, Any]]
     verdict: HookVerdict
 
@@ -78,7 +78,7 @@ async def try_hooks(
     """Run the hooks of a moment as a session would."""
     home, cwd, env = context
     engine = HookEngine(found)
-    if MOMENTS[event].subject == "tool_name":
+    if HOOK_EVENTS[event].subject == "tool_name":
         fails = event == "PostToolUseFailure"
         about: dict[str, Any] = {"tool_use_id": "test"}
         if event.startswith("Post"):
@@ -86,9 +86,9 @@ async def try_hooks(
             about |= {"tool_response": outcome}
         if fails:
             about |= {"error": "Exit code 1\n", "is_interrupt": False}
-        due = engine.due_about(event, _hook_calls(sample, cwd), {**about, **sample.fields})
+        due = engine.schedule_for_calls(event, _hook_calls(sample, cwd), {**about, **sample.fields})
     else:
-        due = engine.due_at(event, {**_SAMPLES[event], **sample.fields})
+        due = engine.schedule(event, {**_SAMPLES[event], **sample.fields})
     shared = {
         "session_id": "test",
         "transcript_path": None,
@@ -103,8 +103,8 @@ async def try_hooks(
         policy=choose_policy(loaded),
         sandbox=ProgramSandbox(loaded, home=home, env=env),
     )
-    tried = await engine.try_all(due, shared, execution)
-    verdict = combined([(attempt.hook, attempt.answer) for attempt in tried])
+    tried = await engine.run_each(due, shared, execution)
+    verdict = combine_answers([(attempt.hook, attempt.answer) for attempt in tried])
     return HookCheck(tried, [decode_json(attempt.payload) for attempt in tried], verdict)
 
 

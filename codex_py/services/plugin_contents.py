@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from codex_py.hooks.schema import Hook, HookOrigin, read_hooks, tables_of
+from codex_py.hooks.schema import Hook, HookOrigin, hook_tables, parse_hooks
 from codex_py.paths import is_directory
 from codex_py.plugins.manifests import Plugin, inside, read_json, written_hooks
 from codex_py.plugins.servers import Entry, plugin_servers
@@ -57,7 +57,7 @@ def plugin_contents(plugin: Plugin) -> PluginContents:
     hooks: list[PluginHook] = []
     for written in written_hooks(plugin):
         origin = HookOrigin("plugin", written.path, plugin.root, plugin.id)
-        read = read_hooks(tables_of(written.document), origin)
+        read = parse_hooks(hook_tables(written.document), origin)
         hooks += [_plugin_hook(hook) for hook in read.hooks]
         problems += read.warnings
     return PluginContents(

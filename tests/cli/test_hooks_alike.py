@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.hooks.schema import MOMENTS
+from codex_py.hooks.schema import HOOK_EVENTS
 from tests.support.acp import acp, choose
 from tests.support.agents import spawn, wait
 from tests.support.app_client import app_server, deciding
@@ -69,7 +69,7 @@ def in_acp(place: Place) -> None:
 @pytest.mark.parametrize("front_end", [in_exec, in_the_app_server, in_acp])
 def test_every_event_fires(place: Place, front_end: Callable[[Place], None]) -> None:
     place.write(".agents/skills/alpha/SKILL.md", "---\nname: alpha\ndescription: does alpha\n---\nBODY\n")
-    use_hooks(place, **{event: [entry(noting(place))] for event in MOMENTS})
+    use_hooks(place, **{event: [entry(noting(place))] for event in HOOK_EVENTS})
     with FakeResponses(one_after_the_other(), excuse={"threads"}) as model:
         place.use_model(model.base_url, SETTINGS)
         front_end(place)
@@ -77,4 +77,4 @@ def test_every_event_fires(place: Place, front_end: Callable[[Place], None]) -> 
     heard = {one["hook_event_name"] for one in told(place)}
     # `exec` waits for nobody.
     silent = {"Notification"} if front_end is in_exec else set[str]()
-    assert set(MOMENTS) - heard == silent
+    assert set(HOOK_EVENTS) - heard == silent

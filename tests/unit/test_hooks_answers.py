@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from codex_py.hooks.answer import HookAnswer, HookVerdict, combined, read_answer
-from codex_py.hooks.command import Ran
+from codex_py.hooks.answer import HookAnswer, HookVerdict, combine_answers, read_answer
+from codex_py.hooks.command import HookResult
 from codex_py.hooks.matching import Matcher
 from codex_py.hooks.schema import Hook, HookOrigin
 
 
 def said(event: str, **fields: Any) -> HookAnswer:
-    return read_answer(event, Ran(0, json.dumps(fields).encode()))
+    return read_answer(event, HookResult(0, json.dumps(fields).encode()))
 
 
 def named(event: str, **fields: Any) -> dict[str, Any]:
@@ -34,21 +34,21 @@ def named(event: str, **fields: Any) -> dict[str, Any]:
     ],
 )
 def test_exit_code_2_is_a_no_where_there_can_be_one(event: str, answer: HookAnswer) -> None:
-    assert read_answer(event, Ran(2, b"ignored", b" no\n")) == answer
+    assert read_answer(event, HookResult(2, b"ignored", b" no\n")) == answer
 
 
 def test_a_byte_order_mark_does_not_hide_an_answer() -> None:
-    ran = Ran(0, b'\xef\xbb\xbf{"decision": "block", "reason": "no"}\r\n')
+    ran = HookResult(0, b'\xef\xbb\xbf{"decision": "block", "reason": "no"}\r\n')
     assert read_answer("PreToolUse", ran) == HookAnswer(permission="deny", reason="no")
 
 
 def test_a_no_without_a_word_says_so() -> None:
-    assert read_answer("Stop", Ran(2)).reason == "it gave no reason"
+    assert read_answer("Stop", HookResult(2)).reason == "it gave no reason"
 
 
 @pytest.mark.parametrize("code", [1, 3, 126, 127, 137, 255])
 def test_any_other_exit_code_is_a_warning(code: int) -> None:
-    answer = read_answer("PreToolUse", Ran(code, b'{"decision": "block"}', b"oh\nno"))
+    answer = read_answer("PreToolUse", HookResult(code, b'{"decision": "block"}', b"oh\nno"))
     assert answer == HookAnswer(warning=f"failed with exit code {code}: oh no")
 
 
@@ -113,17 +113,17 @@ def test_json_in_place_of_the_user(fields: dict[str, Any], answer: HookAnswer) -
 
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "SubagentStart", "Setup"])
 def test_plain_text_is_context_where_it_is_asked_for(event: str) -> None:
-    assert read_answer(event, Ran(0, b"branch: main\n")) == HookAnswer(context="branch: main")
+    assert read_answer(event, HookResult(0, b"branch: main\n")) == HookAnswer(context="branch: main")
 
 
 @pytest.mark.parametrize("text", ["[pipeline: a] [phase: b]", "[" * 10_000, 'settings:\n{"a": 1}', "a {\n}"])
 def test_text_that_only_looks_like_json_is_text(text: str) -> None:
-    assert read_answer("SessionStart", Ran(0, text.encode())) == HookAnswer(context=text)
+    assert read_answer("SessionStart", HookResult(0, text.encode())) == HookAnswer(context=text)
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "Stop", "Notification", "PreCompact"])
 def test_plain_text_is_nothing_elsewhere(event: str) -> None:
-    assert read_answer(event, Ran(0, b"1 file reformatted\n")) == HookAnswer()
+    assert read_answer(event, HookResult(0, b"1 file reformatted\n")) == HookAnswer()
 
 
 @pytest.mark.parametrize(
@@ -150,16 +150,16 @@ def test_plain_text_is_nothing_elsewhere(event: str) -> None:
     ],
 )
 def test_junk_is_a_warning_and_decides_nothing(stdout: bytes, complaint: str) -> None:
-    answer = read_answer("PreToolUse", Ran(0, stdout))
+    answer = read_answer("PreToolUse", HookResult(0, stdout))
     assert complaint in answer.warning
     assert answer == HookAnswer(warning=answer.warning)
 
 
 def test_what_a_hook_says_to_the_model_has_a_limit() -> None:
-    context = read_answer("UserPromptSubmit", Ran(0, "é".encode() * 100_000)).context
+    context = read_answer("UserPromptSubmit", HookResult(0, "é".encode() * 100_000)).context
     assert context.endswith("é [cut here]")
     assert len(context.encode()) < 17_000
-    assert len(read_answer("Stop", Ran(2, b"", b"x" * 1_000_000)).reason) < 5_000
+    assert len(read_answer("Stop", HookResult(2, b"", b"x" * 1_000_000)).reason) < 5_000
 
 
 def hook(command: str) -> Hook:
@@ -180,12 +180,12 @@ A, B, C = hook("a"), hook("b"), hook("c")
 )
 def test_the_strictest_word_counts(words: list[Any], together: Any) -> None:
     answers = [HookAnswer(permission=word, reason=f"{word}!") for word in words]
-    verdict = combined(list(zip((A, B, C), answers, strict=True)))
+    verdict = combine_answers(list(zip((A, B, C), answers, strict=True)))
     assert (verdict.permission, verdict.reason) == (together, f"{together}!" if together else "")
 
 
 def test_answers_are_told_in_the_order_of_the_hooks() -> None:
-    verdict = combined(
+    verdict = combine_answers(
         [
             (A, HookAnswer(context="one", blocks=True, reason="first", message="hello")),
             (B, HookAnswer(context="two", updated={"x": 1}, warning="failed with exit code 1")),

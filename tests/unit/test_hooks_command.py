@@ -10,24 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.hooks.command import MAX_OUTPUT, Ran, Start, run_to_end
+from codex_py.hooks.command import MAX_OUTPUT, HookCommand, HookResult, run_to_end
 
 ENV = {"PATH": "/usr/bin:/bin"}
 
 
-def shell(script: str, directory: Path) -> Start:
-    return Start(("/bin/sh", "-c", script), directory, ENV)
+def shell(script: str, directory: Path) -> HookCommand:
+    return HookCommand(("/bin/sh", "-c", script), directory, ENV)
 
 
 async def test_a_command_reads_all_of_its_input_and_says_how_it_ended(tmp_path: Path) -> None:
     given = b"x" * 3_000_000
     ran = await run_to_end(shell("wc -c; echo no >&2; exit 2", tmp_path), given, seconds=60)
-    assert (ran.exit_code, ran.stdout.strip(), ran.stderr, ran.trouble) == (2, b"3000000", b"no\n", "")
+    assert (ran.exit_code, ran.stdout.strip(), ran.stderr, ran.error) == (2, b"3000000", b"no\n", "")
 
 
 async def test_a_command_need_not_read_its_input(tmp_path: Path) -> None:
     ran = await run_to_end(shell("exec <&-; echo done", tmp_path), b"x" * 3_000_000, seconds=60)
-    assert ran == Ran(0, b"done\n")
+    assert ran == HookResult(0, b"done\n")
 
 
 async def test_a_death_by_signal_has_a_code(tmp_path: Path) -> None:
@@ -38,23 +38,23 @@ async def test_a_death_by_signal_has_a_code(tmp_path: Path) -> None:
 async def test_a_flood_ends_the_command(tmp_path: Path, script: str) -> None:
     ran = await run_to_end(shell(script, tmp_path), b"", seconds=600)
     assert ran.exit_code is None
-    assert ran.trouble == "printed more than 1 MiB and was killed"
+    assert ran.error == "printed more than 1 MiB and was killed"
     assert len(ran.stdout) + len(ran.stderr) == MAX_OUTPUT
 
 
 async def test_what_it_leaves_running_is_not_waited_for(tmp_path: Path) -> None:
     # It would hold the pipes open for five minutes.
     ran = await run_to_end(shell("sleep 300 & echo $! > pid; echo done", tmp_path), b"", seconds=600)
-    assert ran == Ran(0, b"done\n")
+    assert ran == HookResult(0, b"done\n")
     pid = (tmp_path / "pid").read_text().strip()
     await run_to_end(shell(f"kill {pid}", tmp_path), b"", seconds=60)
 
 
 async def test_what_cannot_be_started_says_why(tmp_path: Path) -> None:
-    missing = await run_to_end(Start(("/does/not/exist",), tmp_path, ENV), b"", seconds=60)
-    assert missing == Ran(None, trouble="cannot be started: no such file or directory")
+    missing = await run_to_end(HookCommand(("/does/not/exist",), tmp_path, ENV), b"", seconds=60)
+    assert missing == HookResult(None, error="cannot be started: no such file or directory")
     nowhere = await run_to_end(shell("true", tmp_path / "gone"), b"", seconds=60)
-    assert nowhere.trouble == f"cannot be started: the directory `{tmp_path / 'gone'}` is gone"
+    assert nowhere.error == f"cannot be started: the directory `{tmp_path / 'gone'}` is gone"
 
 
 async def test_a_command_that_is_cancelled_is_gone_with_what_it_started(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ async def test_a_command_that_is_cancelled_is_gone_with_what_it_started(tmp_path
         "open('pipe', 'w').write(f'{os.getpid()} {left.pid}')\n"
         "time.sleep(300)\n"
     )
-    start = Start((sys.executable, "-c", script), tmp_path, ENV)
+    start = HookCommand((sys.executable, "-c", script), tmp_path, ENV)
     running = asyncio.create_task(run_to_end(start, b"", seconds=600))
     watched = [os.pidfd_open(int(pid)) for pid in (await asyncio.to_thread(pipe.read_text)).split()]
     assert len(watched) == 2

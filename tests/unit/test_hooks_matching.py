@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codex_py.hooks.matching import Condition, Matcher, trouble_with
+from codex_py.hooks.matching import Condition, Matcher, find_matcher_error
 
 NAMES = ["Bash", "Edit", "MultiEdit", "Write", "apply_patch", "mcp__memory__save", "mcp__files__read"]
 
@@ -32,7 +32,7 @@ NAMES = ["Bash", "Edit", "MultiEdit", "Write", "apply_patch", "mcp__memory__save
     ],
 )
 def test_a_matcher_is_for_words_or_for_what_its_expression_finds(matcher: str, fits: list[str]) -> None:
-    assert trouble_with(matcher) is None
+    assert find_matcher_error(matcher) is None
     assert [name for name in NAMES if Matcher(matcher).fits(name)] == fits
 
 
@@ -41,12 +41,12 @@ def test_a_matcher_is_for_words_or_for_what_its_expression_finds(matcher: str, f
     ["(", "[a", "*a", "(?P<x", "a" * 2000, "(a+)+", "(a|a)*$", "(a?a?)*x", ".*.*.*.*x", r"(a)\1", "((a{2,9})b){3,}"],
 )
 def test_what_is_no_expression_or_could_take_for_ever_is_refused(matcher: str) -> None:
-    assert trouble_with(matcher)
+    assert find_matcher_error(matcher)
 
 
 @pytest.mark.parametrize("matcher", ["(?:a|b)c", "[*+]+", r"\(a\)+", "a.*b|c.*d|e.*f|g.*h", "(a+)?b", "x{2}y{3}"])
 def test_plain_expressions_are_taken(matcher: str) -> None:
-    assert trouble_with(matcher) is None
+    assert find_matcher_error(matcher) is None
 
 
 @pytest.mark.parametrize(

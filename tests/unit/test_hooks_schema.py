@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.hooks.schema import Hook, HookOrigin, Matcher, read_hooks, switched_off, tables_of
+from codex_py.hooks.schema import Hook, HookOrigin, Matcher, disabled_hooks, hook_tables, parse_hooks
 
 ORIGIN = HookOrigin("user", Path("/home/hooks.json"))
 
@@ -19,9 +19,9 @@ def hook(event: str, command: str | tuple[str, ...], matcher: str = "", timeout:
 def test_both_forms_mean_the_same() -> None:
     nested = {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "a", "timeout": 5}]}]}
     flat = {"PreToolUse": [{"matcher": "Bash", "command": "a", "timeout": 5}]}
-    assert read_hooks(nested, ORIGIN).hooks == (hook("PreToolUse", "a", "Bash", 5.0),)
-    assert read_hooks(flat, ORIGIN) == read_hooks(nested, ORIGIN)
-    assert read_hooks({"PreToolUse": flat["PreToolUse"][0]}, ORIGIN) == read_hooks(flat, ORIGIN)
+    assert parse_hooks(nested, ORIGIN).hooks == (hook("PreToolUse", "a", "Bash", 5.0),)
+    assert parse_hooks(flat, ORIGIN) == parse_hooks(nested, ORIGIN)
+    assert parse_hooks({"PreToolUse": flat["PreToolUse"][0]}, ORIGIN) == parse_hooks(flat, ORIGIN)
 
 
 def test_the_order_is_the_one_they_are_written_in() -> None:
@@ -32,7 +32,7 @@ def test_the_order_is_the_one_they_are_written_in() -> None:
         ],
         "PreToolUse": [{"matcher": None, "hooks": [{"type": "command", "command": "f"}]}],
     }
-    assert read_hooks(tables, ORIGIN).hooks == (
+    assert parse_hooks(tables, ORIGIN).hooks == (
         hook("Stop", "a"),
         hook("Stop", ("b", "c d")),
         hook("Stop", ("b", "c d")),
@@ -43,25 +43,25 @@ def test_the_order_is_the_one_they_are_written_in() -> None:
 
 def test_a_file_has_its_tables_below_hooks_or_at_its_top() -> None:
     tables = {"Stop": [{"command": "a"}]}
-    assert tables_of({"description": "mine", "hooks": tables}) == tables
-    assert tables_of(tables) == tables
-    assert tables_of([1]) == {}
-    assert tables_of({"disableAllHooks": True, "hooks": tables}) == {}
+    assert hook_tables({"description": "mine", "hooks": tables}) == tables
+    assert hook_tables(tables) == tables
+    assert hook_tables([1]) == {}
+    assert hook_tables({"disableAllHooks": True, "hooks": tables}) == {}
 
 
 def test_a_file_whose_hooks_are_no_table_is_told() -> None:
-    tables = tables_of({"version": 1, "hooks": [{"event": "Stop", "command": "a"}]})
-    assert read_hooks(tables, ORIGIN) == (
+    tables = hook_tables({"version": 1, "hooks": [{"event": "Stop", "command": "a"}]})
+    assert parse_hooks(tables, ORIGIN) == (
         (),
         ("`hooks` in `/home/hooks.json` is ignored: it is not a table with a list for each event",),
         "",
     )
-    assert tables_of({"hooks": []}) == tables_of({"hooks": None}) == {}
+    assert hook_tables({"hooks": []}) == hook_tables({"hooks": None}) == {}
 
 
 def test_what_other_programs_keep_there_is_passed_over() -> None:
     tables = {"state": {"/x:stop:0:0": {"trusted_hash": "sha256:1"}}, "description": "my hooks"}
-    assert read_hooks(tables, ORIGIN) == ((), (), "")
+    assert parse_hooks(tables, ORIGIN) == ((), (), "")
 
 
 def test_what_codex_cli_has_switched_off_stays_off() -> None:
@@ -72,7 +72,7 @@ def test_what_codex_cli_has_switched_off_stays_off() -> None:
         "/elsewhere/hooks.json:user_prompt_submit:0:0": {"enabled": False},
     }
     entries = [{"hooks": [{"command": "a"}, {"command": "b"}]}, {"command": "c"}, {"command": "d"}]
-    read = read_hooks({"UserPromptSubmit": entries}, ORIGIN, frozenset(switched_off({"state": state})))
+    read = parse_hooks({"UserPromptSubmit": entries}, ORIGIN, frozenset(disabled_hooks({"state": state})))
     assert read.hooks == (hook("UserPromptSubmit", "a"), hook("UserPromptSubmit", "d"))
 
 
@@ -93,7 +93,7 @@ def test_what_codex_cli_has_switched_off_stays_off() -> None:
     ],
 )
 def test_what_is_no_hook_is_told_with_its_place(entry: Any, reason: str) -> None:
-    read = read_hooks({"Stop": [{"command": "fine"}, entry]}, ORIGIN)
+    read = parse_hooks({"Stop": [{"command": "fine"}, entry]}, ORIGIN)
     assert read.hooks == (hook("Stop", "fine"),)
     [warning] = read.warnings
     assert warning.startswith(f"hook 2 of `Stop` in `/home/hooks.json` is ignored: {reason}")
@@ -101,14 +101,14 @@ def test_what_is_no_hook_is_told_with_its_place(entry: Any, reason: str) -> None
 
 @pytest.mark.parametrize("timeout", ["10", 0, True, float("nan")])
 def test_a_time_that_is_none_does_not_cost_the_hook(timeout: Any) -> None:
-    read = read_hooks({"Stop": [{"command": "a", "timeout": timeout}]}, ORIGIN)
+    read = parse_hooks({"Stop": [{"command": "a", "timeout": timeout}]}, ORIGIN)
     assert read.hooks == (hook("Stop", "a"),)
     [warning] = read.warnings
     assert warning.endswith("has a `timeout` that is not a number of seconds above 0: 600 is used")
 
 
 def test_what_is_no_list_is_told() -> None:
-    assert read_hooks({"Stop": 5}, ORIGIN) == (
+    assert parse_hooks({"Stop": 5}, ORIGIN) == (
         (),
         ("hooks for `Stop` in `/home/hooks.json` are ignored: they are not a list of tables",),
         "",
@@ -127,11 +127,11 @@ def test_what_is_no_list_is_told() -> None:
 )
 def test_hooks_that_only_other_programs_run_are_told_in_one_line(types: list[str], notice: str) -> None:
     entries = [{"hooks": [{"type": one, "prompt": "is it safe?", "url": "http://x"}]} for one in types]
-    assert read_hooks({"Stop": [*entries, {"command": "a"}]}, ORIGIN) == ((hook("Stop", "a"),), (), notice)
+    assert parse_hooks({"Stop": [*entries, {"command": "a"}]}, ORIGIN) == ((hook("Stop", "a"),), (), notice)
 
 
 def test_an_unknown_event_is_told_with_the_one_it_is_near_to() -> None:
-    read = read_hooks({"pre_tool_use": [{"command": "a"}]}, ORIGIN)
+    read = parse_hooks({"pre_tool_use": [{"command": "a"}]}, ORIGIN)
     assert read.warnings == (
         "hooks for `pre_tool_use` in `/home/hooks.json` are ignored: there is no such event;"
         " did you mean `PreToolUse`?",
@@ -139,6 +139,6 @@ def test_an_unknown_event_is_told_with_the_one_it_is_near_to() -> None:
 
 
 def test_a_flood_of_hooks_is_cut() -> None:
-    read = read_hooks({"Stop": [{"command": "a"}] * 10_000}, ORIGIN)
+    read = parse_hooks({"Stop": [{"command": "a"}] * 10_000}, ORIGIN)
     assert len(read.hooks) == 500
     assert read.warnings == ("only the first 500 of 10000 hooks in `/home/hooks.json` are used",)
