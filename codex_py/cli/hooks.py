@@ -72,8 +72,8 @@ def print_check(event: str, check: HookCheck, out: TextIO, *, as_json: bool) -> 
     if not check.runs:
         out.write(f"no hook is run at {event}\n")
         return
-    for result in check.runs:
-        out.write("".join(f"{sanitize_line(line)}\n" for line in _tried_lines(result)))
+    for run in check.runs:
+        out.write("".join(f"{sanitize_line(line)}\n" for line in _run_lines(run)))
     out.write(f"together: {sanitize_line(_in_words(check.verdict))}\n")
 
 
@@ -87,17 +87,16 @@ def _reason(found: FoundHooks, hook: Hook) -> str:
     return "changed" if found.has_changed(hook) else "not trusted"
 
 
-def _tried_lines(result: HookRun) -> Iterator[str]:
-    yield f"{result.hook.command_line}  ({result.hook.origin.source})"
-    yield (
-        f"  exit code {result.result.exit_code}" if result.result.exit_code is not None else f"  {result.result.error}"
-    )
-    for name, raw in (("stdout", result.result.stdout), ("stderr", result.result.stderr)):
+def _run_lines(run: HookRun) -> Iterator[str]:
+    result = run.result
+    yield f"{run.hook.command_line}  ({run.hook.origin.source})"
+    yield f"  exit code {result.exit_code}" if result.exit_code is not None else f"  {result.error}"
+    for name, raw in (("stdout", result.stdout), ("stderr", result.stderr)):
         text = raw.decode("utf-8", "replace").strip()
         if text:
             yield f"  {name}: {text[:2000]}"
-    if result.answer.warning and result.result.exit_code is not None:
-        yield f"  warning: it {result.answer.warning}"
+    if run.answer.warning and result.exit_code is not None:
+        yield f"  warning: it {run.answer.warning}"
 
 
 def _in_words(verdict: HookVerdict) -> str:

@@ -1,4 +1,4 @@
-"""What a hook says, read as Claude Code and Codex CLI do, and what several hooks say together."""
+"""Reads the answer of a hook as Claude Code and Codex CLI do, and combines the answers of several hooks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from codex_py.protocol.value import Value
 
 Permission: TypeAlias = Literal["allow", "ask", "deny"]
 
+NO_REASON: Final = "it gave no reason"
+_STRICTEST_FIRST: Final[tuple[Permission, ...]] = ("deny", "ask", "allow")
 _BLOCK: Final = 2
-_NO_REASON: Final = "it gave no reason"
 _MAX_CONTEXT: Final = 16 * 1024
 _MAX_REASON: Final = 4 * 1024
-# Of what a failed hook says, as much as a line to the user holds.
-_MAX_COMPLAINT: Final = 200
-# What tells an answer from other JSON.
-_ANSWERS: Final = frozenset({"continue", "decision", "hookSpecificOutput", "stopReason", "systemMessage"})
+_MAX_ERROR: Final = 200
+# An object with one of these keys is an answer.
+_ANSWER_KEYS: Final = frozenset({"continue", "decision", "hookSpecificOutput", "stopReason", "systemMessage"})
 _OTHER_OUTPUTS: Final = ("updatedMCPToolOutput", "updatedToolOutput")
 _CONTROL: Final = re.compile(r"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 
@@ -29,9 +29,9 @@ _CONTROL: Final = re.compile(r"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 class HookAnswer(Value):
     """The answer of one hook.
 
-    `permission` is for a tool call, `blocks` with its `reason` for everything else. `context` is for the model, `stop`
-    why all work is to end, `message` for the user, `updated` the fields of a tool's input to use in place of its own.
-    A `warning` says what was wrong with the hook itself.
+    `permission` is for a tool call, `blocks` for everything else; both may have a `reason`. `context` is for the model,
+    `message` for the user. `stop` says why all work must end. `updated` replaces fields of a tool's input. A `warning`
+    says what was wrong with the hook itself.
     """
 
     permission: Permission | None = None
@@ -44,37 +44,32 @@ class HookAnswer(Value):
     warning: str = ""
 
 
-def read_answer(event: str, ran: HookResult) -> HookAnswer:
-    """The answer in how a hook's command ended; what cannot be read costs a warning."""
-    if ran.exit_code is None:
-        return HookAnswer(warning=ran.error)
-    if ran.exit_code == _BLOCK:
-        message = _text(ran.stderr, _MAX_REASON).strip()
+def read_answer(event: str, result: HookResult) -> HookAnswer:
+    """The answer that the result of a hook's command means; what cannot be read is a warning."""
+    if result.exit_code is None:
+        return HookAnswer(warning=result.error)
+    if result.exit_code == _BLOCK:
+        message = _text(result.stderr, _MAX_REASON).strip()
         if not HOOK_EVENTS[event].blocks:
             return HookAnswer(message=message)
-        return _no(event, message or _NO_REASON)
-    if ran.exit_code:
-        message = " ".join(_text(ran.stderr, _MAX_COMPLAINT).split())
-        return HookAnswer(warning=f"failed with exit code {ran.exit_code}" + (f": {message}" if message else ""))
-    return _read_stdout(event, ran.stdout)
+        return _no(event, message or NO_REASON)
+    if result.exit_code:
+        message = " ".join(_text(result.stderr, _MAX_ERROR).split())
+        return HookAnswer(warning=f"failed with exit code {result.exit_code}" + (f": {message}" if message else ""))
+    return _read_stdout(event, result.stdout)
 
 
-def fail_closed_answer(event: str, ran: HookResult, answer: HookAnswer) -> HookAnswer:
-    """The answer of a hook that is `fail_closed`: unless it has said no itself, its failure does.
+def fail_closed_answer(event: str, result: HookResult, answer: HookAnswer) -> HookAnswer:
+    """The answer of a hook with `fail_closed`: its failure means no, unless it has said no itself.
 
     Text in place of JSON is a failure too, where text means nothing.
     """
     if answer.permission == "deny" or answer.blocks or answer.stop is not None:
         return answer
     failure = answer.warning
-    stdout = ran.stdout.removeprefix(BOM_UTF8).strip()
-    if (
-        not failure
-        and ran.exit_code == 0
-        and stdout
-        and not HOOK_EVENTS[event].takes_text
-        and not stdout.startswith(b"{")
-    ):
+    stdout = result.stdout.removeprefix(BOM_UTF8).strip()
+    is_text = bool(stdout) and not stdout.startswith(b"{")
+    if not failure and result.exit_code == 0 and is_text and not HOOK_EVENTS[event].takes_text:
         failure = "wrote text that is no JSON"
     if not failure:
         return answer
@@ -101,20 +96,22 @@ def _read_stdout(event: str, stdout: bytes) -> HookAnswer:
 
 
 def _read_text(event: str, text: str) -> HookAnswer:
-    """Text is for the model where the moment takes it. An answer behind other text is not read, which is told."""
+    """Text is context for the model where the event takes it. An answer after other text is not read: a warning."""
     if _CONTROL.search(text):
         return HookAnswer(warning="wrote what is no text")
     behind = re.search(r"^[ \t]*(?=\{)", text, re.MULTILINE)
     tails = (text[behind.end() :], text.rpartition("\n")[2].strip()) if behind else ()
     trailing = next((as_object(document) for document in map(_json_in, tails) if document is not None), None)
     warning = (
-        "wrote other text before its JSON, which is not read then" if trailing and _ANSWERS & trailing.keys() else ""
+        "wrote other text before its JSON, which is not read then"
+        if trailing and _ANSWER_KEYS & trailing.keys()
+        else ""
     )
     return HookAnswer(context=_cut(text, _MAX_CONTEXT) if HOOK_EVENTS[event].takes_text else "", warning=warning)
 
 
 def _json_in(text: str) -> object:
-    """The object or the list that a text is; None when it is neither."""
+    """The JSON object or list in a text; None when it is neither."""
     if not text.startswith(("{", "[")):
         return None
     try:
@@ -132,7 +129,7 @@ def _read_object(event: str, document: dict[str, Any]) -> HookAnswer:
         specific = _Fields({})
     specific.odd += [f"`{name}` is not used: the output stays" for name in _OTHER_OUTPUTS if specific.has(name)]
     answer = _decided(event, fields, specific)
-    stop = fields.text("stopReason") or _NO_REASON if fields.flag("continue") is False else None
+    stop = fields.text("stopReason") or NO_REASON if fields.flag("continue") is False else None
     odd = [*fields.odd, *specific.odd]
     return answer.replace(
         context=_cut(specific.text("additionalContext") or fields.text("additionalContext"), _MAX_CONTEXT),
@@ -143,23 +140,19 @@ def _read_object(event: str, document: dict[str, Any]) -> HookAnswer:
 
 
 def _decided(event: str, fields: _Fields, specific: _Fields) -> HookAnswer:
-    """What an answer decides; the event's own form goes before the general one."""
+    """The decision in an answer; the form of the event goes before the general form."""
     reason = _cut(fields.text("reason"), _MAX_REASON)
     match event:
         case "PreToolUse":
             word = specific.word("permissionDecision", ("allow", "ask", "deny", "defer"))
-            if word is None:
-                general = fields.word("decision", ("approve", "block", "allow", "deny", "ask"))
-                word = {"approve": "allow", "block": "deny"}.get(general or "", general)
+            word = word or _general_word(fields, ("approve", "block", "allow", "deny", "ask"))
             reason = _cut(specific.text("permissionDecisionReason"), _MAX_REASON) or reason
             updated = specific.table("updatedInput") or None
             return HookAnswer(permission=_permission(word), reason=reason, updated=updated)
         case "PermissionRequest":
             decision = _Fields(specific.table("decision"))
             word = decision.word("behavior", ("allow", "deny"))
-            if word is None:
-                general = fields.word("decision", ("approve", "block", "allow", "deny"))
-                word = {"approve": "allow", "block": "deny"}.get(general or "", general)
+            word = word or _general_word(fields, ("approve", "block", "allow", "deny"))
             if word == "allow" and decision.table("updatedInput"):
                 decision.odd.append("`updatedInput` cannot be used here, only at `PreToolUse`")
                 word = None
@@ -167,14 +160,19 @@ def _decided(event: str, fields: _Fields, specific: _Fields) -> HookAnswer:
                 decision.odd.append("`updatedPermissions` is not kept: an answer is for one call")
             reason = _cut(decision.text("message"), _MAX_REASON) or reason
             interrupts = decision.flag("interrupt") and word == "deny"
-            stop = (reason or _NO_REASON) if interrupts else None
+            stop = (reason or NO_REASON) if interrupts else None
             specific.odd += decision.odd
             return HookAnswer(permission=_permission(word), reason=reason, stop=stop)
         case _:
             blocks = fields.word("decision", ("block", "approve")) == "block"
             if not (blocks and HOOK_EVENTS[event].blocks):
                 return HookAnswer()
-            return HookAnswer(blocks=True, reason=reason or _NO_REASON)
+            return HookAnswer(blocks=True, reason=reason or NO_REASON)
+
+
+def _general_word(fields: _Fields, known: tuple[str, ...]) -> str | None:
+    word = fields.word("decision", known)
+    return {"approve": "allow", "block": "deny"}.get(word or "", word)
 
 
 def _no(event: str, reason: str) -> HookAnswer:
@@ -184,12 +182,12 @@ def _no(event: str, reason: str) -> HookAnswer:
 
 
 def _permission(word: str | None) -> Permission | None:
-    # Nobody takes a call up again that was put off, so that it is for the user to say now.
+    # A deferred call would never be resumed, so the user decides now.
     return "allow" if word == "allow" else "ask" if word in ("ask", "defer") else "deny" if word == "deny" else None
 
 
 class _Fields:
-    """The fields of a JSON object as the types they should have; `odd` names those that have another."""
+    """The fields of a JSON object, read as the types they should have; `odd` has a remark for each other one."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._fields = fields
@@ -226,21 +224,22 @@ class _Fields:
         return value
 
 
-def _text(raw: bytes, most: int) -> str:
-    return _cut(raw[: 2 * most].decode("utf-8", "replace"), most)
+def _text(raw: bytes, limit: int) -> str:
+    return _cut(raw[: 2 * limit].decode("utf-8", "replace"), limit)
 
 
-def _cut(text: str, most: int) -> str:
-    """At most so many bytes of UTF-8, or more than that by a mark that something is missing."""
+def _cut(text: str, limit: int) -> str:
+    """At most so many bytes of UTF-8, and a mark where something is missing."""
     raw = text.encode("utf-8", "replace")
-    return text if len(raw) <= most else f"{raw[:most].decode('utf-8', 'ignore')} [cut here]"
+    return text if len(raw) <= limit else f"{raw[:limit].decode('utf-8', 'ignore')} [cut here]"
 
 
 class HookVerdict(Value):
-    """The answers of all hooks of one moment, in the order the hooks are configured.
+    """The answers of all hooks of one event, in the order the hooks are configured.
 
-    `permission` is the strictest one given and `blocks` whether any hook does; `reason` is of all that say the same.
-    `updated` is of the first that has one. For the user are `messages`, from hooks, and `warnings`, about them.
+    `permission` is the strictest of theirs, and `blocks` is true when any hook blocks; `reason` has the reasons of all
+    hooks that agree with that. `updated` is the first there is. The user gets `messages` from hooks and `warnings`
+    about them.
     """
 
     permission: Permission | None = None
@@ -254,39 +253,30 @@ class HookVerdict(Value):
 
 
 def combine_answers(answers: Sequence[tuple[Hook, HookAnswer]]) -> HookVerdict:
-    """One verdict of all answers."""
-    hook_answers = [answer for _, answer in answers]
-    words = {hook_answer.permission for hook_answer in hook_answers}
-    permission: Permission | None = "deny" if "deny" in words else "ask" if "ask" in words else None
-    permission = permission or ("allow" if "allow" in words else None)
-    blocks = any(hook_answer.blocks for hook_answer in hook_answers)
-    deciding = [
-        hook_answer
-        for hook_answer in hook_answers
-        if (hook_answer.blocks if blocks else permission and hook_answer.permission == permission)
+    """The verdict of all answers."""
+    permissions = {answer.permission for _, answer in answers}
+    permission = next((word for word in _STRICTEST_FIRST if word in permissions), None)
+    blocks = any(answer.blocks for _, answer in answers)
+    reasons = [
+        answer.reason
+        for _, answer in answers
+        if answer.reason and (answer.blocks if blocks else permission and answer.permission == permission)
     ]
-    updates = [(hook, hook_answer.updated) for hook, hook_answer in answers if hook_answer.updated]
+    changes = [(hook, answer.updated) for hook, answer in answers if answer.updated]
+    warnings = [f"the {hook.event} hook `{hook.label}` {answer.warning}" for hook, answer in answers if answer.warning]
+    warnings += [
+        f"the PreToolUse hooks `{changes[0][0].label}` and `{hook.label}` both change the input of one call: "
+        "the first one counts"
+        for hook, updated in changes[1:]
+        if updated != changes[0][1]
+    ]
     return HookVerdict(
         permission=permission,
         blocks=blocks,
-        reason="\n".join(dict.fromkeys(hook_answer.reason for hook_answer in deciding if hook_answer.reason)),
-        contexts=tuple(dict.fromkeys(hook_answer.context for hook_answer in hook_answers if hook_answer.context)),
-        stop=next((hook_answer.stop for hook_answer in hook_answers if hook_answer.stop is not None), None),
-        updated=updates[0][1] if updates else None,
-        messages=tuple(
-            f"{hook.event} hook: {hook_answer.message}" for hook, hook_answer in answers if hook_answer.message
-        ),
-        warnings=(
-            *(
-                f"the {hook.event} hook `{hook.label}` {hook_answer.warning}"
-                for hook, hook_answer in answers
-                if hook_answer.warning
-            ),
-            *(
-                f"the PreToolUse hooks `{updates[0][0].label}` and `{hook.label}` both change the input of one call: "
-                "the first one counts"
-                for hook, hook_answer in updates[1:]
-                if hook_answer != updates[0][1]
-            ),
-        ),
+        reason="\n".join(dict.fromkeys(reasons)),
+        contexts=tuple(dict.fromkeys(answer.context for _, answer in answers if answer.context)),
+        stop=next((answer.stop for _, answer in answers if answer.stop is not None), None),
+        updated=changes[0][1] if changes else None,
+        messages=tuple(f"{hook.event} hook: {answer.message}" for hook, answer in answers if answer.message),
+        warnings=tuple(warnings),
     )

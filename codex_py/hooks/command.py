@@ -1,4 +1,4 @@
-"""Running the command of one hook: its input, what it prints, how it ends, and that it does end."""
+"""Runs the command of one hook with its input, and makes sure that it ends."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.policy import never_began
 
 MAX_OUTPUT: Final = 1024 * 1024
-# What is left in the pipes of a command that has ended is there by then; a program it left behind may keep them open.
+# After a command has ended, its pipes are read for so long: a program it left behind may keep them open.
 _GRACE_SECONDS: Final = 0.2
 _READ_BYTES: Final = 64 * 1024
 
 
 class HookResult(NamedTuple):
-    """How a command ended. `trouble` says why it was stopped or not even started; there is no exit code then.
+    """How a command ended. `error` says why it was stopped or did not start; there is no exit code then.
 
-    `never_began` says that only its sandbox has run, which could not be set up.
+    With `never_began` only its sandbox has run, which could not be set up.
     """
 
     exit_code: int | None
@@ -35,19 +35,19 @@ class HookResult(NamedTuple):
 
 
 def _nothing() -> None:
-    """What a command that runs by itself has to release and to clean up."""
+    """An unconfined command has nothing to release or to clean up."""
 
 
 def _always() -> bool:
-    """Whether a command that runs by itself began."""
+    """An unconfined command has always begun."""
     return True
 
 
 class HookCommand(NamedTuple):
-    """What to run, where, with which variables.
+    """What to run, where, and with which variables.
 
-    `fds` are inherited under their own numbers; `release` is called once it has started or failed to, `cleanup` once it
-    has ended. `has_begun` tells in between whether more than its sandbox has run.
+    `fds` are inherited under their own numbers. `release` is called when it has started or failed to, `cleanup` when it
+    has ended; between the two, `has_begun` says whether more than its sandbox has run.
     """
 
     argv: tuple[str, ...]
@@ -62,7 +62,7 @@ class HookCommand(NamedTuple):
 async def run_to_end(start: HookCommand, payload: bytes, *, seconds: float) -> HookResult:
     """Run a command with `payload` on its stdin, in a session of its own.
 
-    After `seconds`, when it prints more than 1 MiB, and when this is cancelled, it is killed with all it has started.
+    It is killed with all it has started after `seconds`, when it prints more than 1 MiB, and on cancellation.
     """
     try:
         return await _run(start, payload, seconds)
@@ -79,20 +79,20 @@ async def _run(start: HookCommand, payload: bytes, seconds: float) -> HookResult
     finally:
         start.release()
     pipes = _Pipes(process, payload)
-    trouble = "was stopped"
+    problem = "was stopped"
     try:
         async with asyncio.timeout(seconds):
-            trouble = await pipes.end()
+            problem = await pipes.end()
     except TimeoutError:
-        trouble = f"did not end within {seconds:g} s and was killed"
+        problem = f"did not end within {seconds:g} s and was killed"
     finally:
         pipes.close()
-        if trouble:
+        if problem:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             await _settled(process, mark)
-    if trouble:
-        return HookResult(None, bytes(pipes.stdout), bytes(pipes.stderr), trouble)
+    if problem:
+        return HookResult(None, bytes(pipes.stdout), bytes(pipes.stderr), problem)
     status = process.returncode
     code = 128 - status if status < 0 else status
     unbegun = never_began(code, start.has_begun)
@@ -121,7 +121,7 @@ def _started(start: HookCommand, mark: str) -> subprocess.Popen[bytes]:
 
 
 async def _settled(process: subprocess.Popen[bytes], mark: str) -> None:
-    """Wait until a killed command is gone, and what had left its group."""
+    """Wait until a killed command is gone, with the processes that had left its group."""
 
     def sweep() -> None:
         process.wait()
@@ -157,11 +157,11 @@ class _Pipes:
         self._watch_exit()
 
     async def end(self) -> str:
-        """Wait for the end; "" when it came by itself, else why the command has to be stopped."""
+        """Wait for the end; "" when the command has ended, else why it must be killed."""
         return await self._ended
 
     def close(self) -> None:
-        """Let go of every descriptor."""
+        """Close every descriptor."""
         self._stop_writing()
         for descriptor in tuple(self._open):
             self._stop_reading(descriptor)
@@ -174,7 +174,7 @@ class _Pipes:
         try:
             self._watched = os.pidfd_open(self._process.pid)
         except (AttributeError, OSError):
-            # No pidfd on this system: a thread waits. It ends with the process.
+            # This system has no pidfd: a thread waits, and ends with the process.
             waiting = self._loop.run_in_executor(None, self._process.wait)
             waiting.add_done_callback(lambda _: self._exited())
             return
@@ -191,9 +191,9 @@ class _Pipes:
         else:
             self._loop.call_later(_GRACE_SECONDS, self._finish, "")
 
-    def _finish(self, trouble: str) -> None:
+    def _finish(self, problem: str) -> None:
         if not self._ended.done():
-            self._ended.set_result(trouble)
+            self._ended.set_result(problem)
 
     def _read(self, descriptor: int) -> None:
         try:
@@ -215,7 +215,7 @@ class _Pipes:
             written = os.write(self._stdin.fileno(), self._payload[:_READ_BYTES])
         except (BlockingIOError, InterruptedError):
             return
-        except OSError:  # it does not want its input, which is its own business
+        except OSError:  # it does not read its input, which is allowed
             written = len(self._payload)
         self._payload = self._payload[written:]
         if not self._payload:

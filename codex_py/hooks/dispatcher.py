@@ -11,7 +11,7 @@ from codex_py.core.ports import HookSession
 from codex_py.core.session_request import SessionRequest
 from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.core.turn_context import TurnSettings
-from codex_py.hooks.answer import HookVerdict
+from codex_py.hooks.answer import HookVerdict, combine_answers
 from codex_py.hooks.engine import HookEngine, HookExecution, ScheduledHook
 from codex_py.hooks.schema import Hook
 from codex_py.protocol import events
@@ -161,12 +161,12 @@ class HookDispatcher:
             self._limit = None
         return True
 
-    async def _run(self, event: str, due: Sequence[ScheduledHook]) -> HookVerdict:
-        if not due:
+    async def _run(self, event: str, scheduled: Sequence[ScheduledHook]) -> HookVerdict:
+        if not scheduled:
             return HookVerdict()
-        if background := [item for item in due if item.hook.background]:
+        if background := [item for item in scheduled if item.hook.background]:
             self._start(self._run_in_background(event, background))
-        now = [item for item in due if not item.hook.background]
+        now = [item for item in scheduled if not item.hook.background]
         slow = asyncio.get_running_loop().call_later(self._slow_seconds, self._warn_slow, [item.hook for item in now])
         try:
             verdict = await self._answer(event, now)
@@ -180,14 +180,15 @@ class HookDispatcher:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def _run_in_background(self, event: str, due: Sequence[ScheduledHook]) -> None:
-        verdict = await self._answer(event, due)
+    async def _run_in_background(self, event: str, scheduled: Sequence[ScheduledHook]) -> None:
+        verdict = await self._answer(event, scheduled)
         self._report(event, verdict.replace(stop=None))
         self.add_contexts(verdict)
 
-    async def _answer(self, event: str, due: Sequence[ScheduledHook]) -> HookVerdict:
+    async def _answer(self, event: str, scheduled: Sequence[ScheduledHook]) -> HookVerdict:
         """What hooks say, without the secrets of the session."""
-        verdict = await self.engine.run(due, self._shared(event), self._execution())
+        runs = await self.engine.run(scheduled, self._execution(event))
+        verdict = combine_answers([(run.hook, run.answer) for run in runs])
         if not (verdict.reason or verdict.contexts or verdict.stop):
             return verdict
         texts = encode_json([verdict.reason, verdict.contexts, verdict.stop])
@@ -213,9 +214,10 @@ class HookDispatcher:
             if event not in _BEFORE_A_TURN:
                 self.warn(f"a {event} hook ends the turn: {verdict.stop}")
 
-    def _execution(self) -> HookExecution:
+    def _execution(self, event: str) -> HookExecution:
         settings = self.session.settings.now.in_force()
         return HookExecution(
+            fields=self._shared_fields(event),
             project=self.engine.found.project,
             cwd=settings.cwd,
             env=self.context.env,
@@ -223,8 +225,7 @@ class HookDispatcher:
             sandbox=self._sandbox,
         )
 
-    def _shared(self, event: str) -> dict[str, Any]:
-        """The fields every hook gets."""
+    def _shared_fields(self, event: str) -> dict[str, Any]:
         context, settings = self.context, self.session.settings.now
         shared: dict[str, Any] = {
             "session_id": context.parent or context.thread_id,

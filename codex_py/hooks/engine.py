@@ -1,4 +1,4 @@
-"""Running the hooks of a moment, side by side, and what they say together."""
+"""Runs the hooks of an event side by side, each in the way it has to be held."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.errors import CodexError
-from codex_py.hooks.answer import HookAnswer, HookVerdict, combine_answers, fail_closed_answer, read_answer
+from codex_py.hooks.answer import HookAnswer, fail_closed_answer, read_answer
 from codex_py.hooks.command import HookCommand, HookResult, run_to_end
 from codex_py.hooks.schema import HOOK_EVENTS, Hook
 from codex_py.hooks.sources import FoundHooks
@@ -28,8 +28,12 @@ _OUTSIDE: Final = "`codex-py hooks trust --outside` lets one run without a sandb
 
 
 class HookExecution(Value):
-    """Where hooks run and with which variables. `policy` and `sandbox` hold the hooks of a `project`."""
+    """What the hooks of an event share: `fields` of their input, where they run, and their variables.
 
+    The hooks of a `project` are held by `sandbox` under `policy`.
+    """
+
+    fields: Mapping[str, Any]
     project: Path
     cwd: Path
     env: Mapping[str, str]
@@ -44,36 +48,30 @@ class HookExecution(Value):
         """Finds the programs that may run outside the sandbox."""
         return program_finder(self.env, self.cwd, (self.project, *extra_roots(self.policy)))
 
-    def unconfined(self, start: HookCommand) -> HookCommand:
-        """The start of a hook outside the sandbox. It finds no program that commands may write."""
-        return start._replace(env={**start.env, "PATH": self.programs().trusted_path()})
+    def unconfined(self, command: HookCommand) -> HookCommand:
+        """A command that no sandbox holds. It finds no program that commands of the session may write."""
+        return command._replace(env={**command.env, "PATH": self.programs().trusted_path()})
 
-    def confined(self, start: HookCommand) -> HookCommand:
-        """The start of a hook inside the sandbox. Raises `CodexError` where that cannot be."""
+    def confined(self, command: HookCommand) -> HookCommand:
+        """A command in its sandbox. Raises `CodexError` where that cannot be."""
         try:
-            wrapped = self.sandbox.wrap(start.argv, policy=self.policy, cwd=self.cwd, workdir=start.cwd)
+            wrapped = self.sandbox.wrap(command.argv, policy=self.policy, cwd=self.cwd, workdir=command.cwd)
         except CodexError as error:
             raise CodexError(f"is not run: {error}; {_OUTSIDE}") from error
-        return HookCommand(
-            wrapped.argv,
-            start.cwd,
-            {**start.env, **wrapped.env},
-            wrapped.fds,
-            wrapped.release,
-            wrapped.cleanup,
-            wrapped.has_begun,
-        )
+        env = {**command.env, **wrapped.env}
+        ends = (wrapped.release, wrapped.cleanup, wrapped.has_begun)
+        return HookCommand(wrapped.argv, command.cwd, env, wrapped.fds, *ends)
 
 
 class ScheduledHook(NamedTuple):
-    """A hook that is to run, and the fields its input has beside those that all have."""
+    """A hook that is to run, and the fields of its own input."""
 
     hook: Hook
     fields: Mapping[str, Any]
 
 
 class HookRun(NamedTuple):
-    """One hook's run in full; `payload` is what it read on stdin."""
+    """One hook's run; `payload` is what it read on stdin."""
 
     hook: Hook
     payload: bytes
@@ -82,7 +80,7 @@ class HookRun(NamedTuple):
 
 
 class HookEngine:
-    """The hooks of a place by their events, and running them."""
+    """The hooks that were found, by their events."""
 
     found: FoundHooks
 
@@ -91,119 +89,103 @@ class HookEngine:
         self.use(found)
 
     def use(self, found: FoundHooks) -> None:
-        """Run these from now on, in place of those before."""
+        """Run these hooks from now on."""
         self.found = found
         self._by_event.clear()
         for hook in found.hooks:
             self._by_event.setdefault(hook.event, []).append(hook)
 
     def has(self, event: str, names: Iterable[str] | None = None) -> bool:
-        """Whether there are hooks for an event, with `names` for one of these tools."""
-        hooks = self.hooks_of(event)
+        """Whether there are hooks for an event; with `names`, for one of these tools."""
+        hooks = self._by_event.get(event, ())
         return bool(hooks) if names is None else any(hook.matcher.fits(name) for name in names for hook in hooks)
 
-    def hooks_of(self, event: str) -> Sequence[Hook]:
-        """Its hooks in the order they are configured."""
-        return self._by_event.get(event, ())
-
     def hooks_for(self, event: str, subject: str) -> list[Hook]:
-        """Those of its hooks whose matcher is for this subject; all of them at a moment that has none."""
+        """The hooks of an event whose matcher fits this subject; all of them where the event has no subject."""
         by_subject = bool(HOOK_EVENTS[event].subject)
-        return [hook for hook in self.hooks_of(event) if not by_subject or hook.matcher.fits(subject)]
+        return [hook for hook in self._by_event.get(event, ()) if not by_subject or hook.matcher.fits(subject)]
 
     def schedule(self, event: str, fields: Mapping[str, Any]) -> list[ScheduledHook]:
-        """The hooks that are to run at an event, by the subject that its fields name."""
+        """The hooks that are to run at an event with these fields."""
         subject = str(fields.get(HOOK_EVENTS[event].subject, ""))
         return [ScheduledHook(hook, fields) for hook in self.hooks_for(event, subject)]
 
     def schedule_for_calls(
         self, event: str, hook_calls: Sequence[HookToolCall], fields: Mapping[str, Any]
     ) -> list[ScheduledHook]:
-        """The hooks that are to run at an event of a tool call, each with the names and inputs it is written for."""
+        """The hooks that are to run at an event of a tool call, each with the name and input it is written for."""
         return [
             ScheduledHook(hook, {"tool_name": name, "tool_input": tool_input, **fields})
-            for hook in self.hooks_of(event)
+            for hook in self._by_event.get(event, ())
             for hook_call in hook_calls
             for name, tool_input in hook_call.inputs_for(hook.matcher.fits, prefer_alias=hook.origin.for_claude)
             if hook.condition.holds(hook_call.names, tool_input)
         ]
 
-    def refusal(self, hook: Hook, cwd: Path) -> str | None:
-        """Why a hook must not run in a directory now, None when it may."""
-        return self.found.refusal(hook, cwd) if hook.origin.layer == "project" else None
+    def will_run(self, hook: Hook, cwd: Path) -> bool:
+        """Whether a hook may run in a directory now."""
+        return hook.origin.layer != "project" or self.found.refusal(hook, cwd) is None
 
-    async def run(
-        self, due: Sequence[ScheduledHook], shared: Mapping[str, Any], execution: HookExecution
-    ) -> HookVerdict:
-        """Run hooks side by side, the same command with the same input once; what they say together.
-
-        Never raises for what a hook does.
-        """
-        tried = await self.run_each(due, shared, execution)
-        return combine_answers([(attempt.hook, attempt.answer) for attempt in tried])
-
-    async def run_each(
-        self, due: Sequence[ScheduledHook], shared: Mapping[str, Any], execution: HookExecution
-    ) -> list[HookRun]:
-        """The same, with how each of them ended."""
+    async def run(self, scheduled: Sequence[ScheduledHook], execution: HookExecution) -> list[HookRun]:
+        """Run hooks side by side, the same command with the same input once. Never raises for what a hook does."""
         once: dict[tuple[object, ...], tuple[Hook, bytes]] = {}
-        for hook, fields in due:
-            payload = encode_json({**shared, "hook_event_name": hook.event, **fields})
+        for hook, fields in scheduled:
+            payload = encode_json({**execution.fields, "hook_event_name": hook.event, **fields})
             # The same words in two plugins mean two programs.
             plugin = hook.origin.root if hook.origin.layer == "plugin" else None
             once.setdefault((hook.command, plugin, payload), (hook, payload))
         limit = asyncio.Semaphore(_MAX_PARALLEL)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._try(hook, payload, execution, limit)) for hook, payload in once.values()]
+            tasks = [group.create_task(self._run(hook, payload, execution, limit)) for hook, payload in once.values()]
         return [task.result() for task in tasks]
 
-    async def _try(self, hook: Hook, payload: bytes, execution: HookExecution, limit: asyncio.Semaphore) -> HookRun:
-        ran = HookResult(None)
+    async def _run(self, hook: Hook, payload: bytes, execution: HookExecution, limit: asyncio.Semaphore) -> HookRun:
+        result = HookResult(None)
         try:
             async with limit:
-                ran = await self._ran(hook, payload, execution)
-            answer = read_answer(hook.event, ran)
+                result = await self._result(hook, payload, execution)
+            answer = read_answer(hook.event, result)
         except Exception as error:
             # Whatever a hook brings about, the turn goes on without its answer.
             answer = HookAnswer(warning=f"could not be run: {type(error).__name__}")
-        return HookRun(hook, payload, ran, fail_closed_answer(hook.event, ran, answer) if hook.fail_closed else answer)
+        if hook.fail_closed:
+            answer = fail_closed_answer(hook.event, result, answer)
+        return HookRun(hook, payload, result, answer)
 
-    async def _ran(self, hook: Hook, payload: bytes, execution: HookExecution) -> HookResult:
+    async def _result(self, hook: Hook, payload: bytes, execution: HookExecution) -> HookResult:
         if hook.origin.data is not None:
             with suppress(OSError):
                 make_private_dir(hook.origin.data)
         own = _hook_env(hook, execution.project)
-        start = HookCommand(_argv(hook, execution, own), execution.cwd, {**execution.env, **own})
-        if hook.origin.layer != "project":
-            if hook.origin.layer == "plugin":
-                refusal = await asyncio.to_thread(self.found.refusal, hook, execution.cwd)
-                if refusal is not None:
-                    return HookResult(None, error=refusal)
-            return await run_to_end(execution.unconfined(start), payload, seconds=hook.timeout)
-        ran = HookResult(None)
+        command = HookCommand(_argv(hook, execution, own), execution.cwd, {**execution.env, **own})
+        result = HookResult(None)
+        # A sandbox that could not be set up, because the disk changed meanwhile, is set up again.
         for _ in range(MAX_STARTS):
             try:
-                confined = await asyncio.to_thread(self._confined, hook, start, execution)
+                ready = await asyncio.to_thread(self._prepare, hook, command, execution)
             except CodexError as error:
                 return HookResult(None, error=str(error))
-            ran = await run_to_end(confined, payload, seconds=hook.timeout)
-            if not ran.never_began:
+            result = await run_to_end(ready, payload, seconds=hook.timeout)
+            if not result.never_began:
                 break
-        return ran
+        return result
 
-    def _confined(self, hook: Hook, start: HookCommand, execution: HookExecution) -> HookCommand:
-        """The start of a project's hook as the user has agreed to it. Raises `CodexError`."""
-        outside = self.found.outside(hook, start, execution.project, execution.may_write)
-        if outside is not None:
-            return execution.unconfined(outside)
-        confined = execution.confined(start)
+    def _prepare(self, hook: Hook, command: HookCommand, execution: HookExecution) -> HookCommand:
+        """The command of a hook, ready to start. Raises `CodexError` for one that must not run now."""
+        if hook.origin.layer == "project":
+            outside = self.found.outside(hook, command, execution.project, execution.may_write)
+            ready = execution.confined(command) if outside is None else execution.unconfined(outside)
+            is_checked = outside is not None
+        else:
+            ready = execution.unconfined(command)
+            is_checked = hook.origin.layer != "plugin"
         # Last of all: what is compared here is what is started next.
-        refusal = self.found.refusal(hook, execution.cwd)
+        refusal = None if is_checked else self.found.refusal(hook, execution.cwd)
         if refusal is not None:
-            confined.release()
-            confined.cleanup()
+            ready.release()
+            ready.cleanup()
             raise CodexError(refusal)
-        return confined
+        return ready
 
 
 def _hook_env(hook: Hook, project: Path) -> dict[str, str]:
@@ -212,7 +194,7 @@ def _hook_env(hook: Hook, project: Path) -> dict[str, str]:
     if hook.origin.layer == "plugin" and hook.origin.root is not None:
         root = str(hook.origin.root)
         env |= {"CLAUDE_PLUGIN_ROOT": root, "CODEX_PLUGIN_ROOT": root, "PLUGIN_ROOT": root}
-        # A plugin is compared with what was installed: nothing is written into it by the way.
+        # A plugin is compared with what was installed, so nothing must be written into it.
         env["PYTHONDONTWRITEBYTECODE"] = "1"
     if hook.origin.data is not None:
         env |= {"CLAUDE_PLUGIN_DATA": str(hook.origin.data), "PLUGIN_DATA": str(hook.origin.data)}
@@ -221,8 +203,8 @@ def _hook_env(hook: Hook, project: Path) -> dict[str, str]:
 
 def _argv(hook: Hook, execution: HookExecution, own: Mapping[str, str]) -> tuple[str, ...]:
     if not isinstance(hook.command, str):
-        # No shell puts the variables in.
+        # There is no shell to expand the variables.
         return tuple(_PLACEHOLDER.sub(lambda found: own.get(found[1], found[0]), word) for word in hook.command)
-    # Many are written for bash and do not say so.
+    # Many need bash and do not say so.
     shell = execution.programs().find("bash") or "/bin/sh"
     return (shell, "-c", hook.command)

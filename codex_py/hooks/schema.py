@@ -1,10 +1,10 @@
-"""Hooks as they are configured, and the moments at which they run. Nothing is run here."""
+"""The events of hooks, and reading the hooks of one place. Nothing is run here."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
@@ -17,13 +17,12 @@ from codex_py.text.sanitize import sanitize_line
 
 
 class HookEvent(NamedTuple):
-    """`subject` is the input field that matchers are held against, "" where there is none: every hook runs then.
+    """A point of a session. `subject` is the input field that matchers are for; "" where every hook runs.
 
     `takes_text` says that plain text on stdout is context for the model, `blocks` that a hook can say no, `closes` that
-    a hook that fails can be one that does (`fail_closed`).
+    the failure of a hook can mean no (`fail_closed`).
     """
 
-    about: str
     subject: str = ""
     takes_text: bool = False
     blocks: bool = False
@@ -31,25 +30,23 @@ class HookEvent(NamedTuple):
 
 
 HOOK_EVENTS: Final[Mapping[str, HookEvent]] = {
-    "PreToolUse": HookEvent("a tool is about to run", "tool_name", blocks=True, closes=True),
-    "PostToolUse": HookEvent("a tool has done its work", "tool_name", blocks=True),
-    "PostToolUseFailure": HookEvent("a tool has failed", "tool_name", blocks=True),
-    "PermissionRequest": HookEvent(
-        "the user is about to be asked for permission", "tool_name", blocks=True, closes=True
-    ),
-    "UserPromptSubmit": HookEvent("the user has said something", takes_text=True, blocks=True, closes=True),
-    "SessionStart": HookEvent("a session begins, or its history was replaced", "source", takes_text=True),
-    "SessionEnd": HookEvent("a session ends", "reason"),
-    "Stop": HookEvent("the model has nothing left to do", blocks=True),
-    "SubagentStart": HookEvent("a subagent begins", "agent_type", takes_text=True),
-    "SubagentStop": HookEvent("a subagent has nothing left to do", "agent_type", blocks=True),
-    "PreCompact": HookEvent("the history is about to be replaced by a summary", "trigger", blocks=True, closes=True),
-    "PostCompact": HookEvent("the history was replaced by a summary", "trigger"),
-    "Notification": HookEvent("the user is waited for", "notification_type"),
-    "Setup": HookEvent("the first session in a project begins", "trigger", takes_text=True),
-    "TeammateIdle": HookEvent("a subagent is about to wait for more work", blocks=True),
-    "TaskCompleted": HookEvent("a step of the plan is about to be marked as done", blocks=True, closes=True),
-    "SkillUse": HookEvent("a skill was selected, or seen to be used", "skill_name"),
+    "PreToolUse": HookEvent("tool_name", blocks=True, closes=True),
+    "PostToolUse": HookEvent("tool_name", blocks=True),
+    "PostToolUseFailure": HookEvent("tool_name", blocks=True),
+    "PermissionRequest": HookEvent("tool_name", blocks=True, closes=True),
+    "UserPromptSubmit": HookEvent(takes_text=True, blocks=True, closes=True),
+    "SessionStart": HookEvent("source", takes_text=True),
+    "SessionEnd": HookEvent("reason"),
+    "Stop": HookEvent(blocks=True),
+    "SubagentStart": HookEvent("agent_type", takes_text=True),
+    "SubagentStop": HookEvent("agent_type", blocks=True),
+    "PreCompact": HookEvent("trigger", blocks=True, closes=True),
+    "PostCompact": HookEvent("trigger"),
+    "Notification": HookEvent("notification_type"),
+    "Setup": HookEvent("trigger", takes_text=True),
+    "TeammateIdle": HookEvent(blocks=True),
+    "TaskCompleted": HookEvent(blocks=True, closes=True),
+    "SkillUse": HookEvent("skill_name"),
 }
 
 
@@ -63,22 +60,21 @@ _MAX_LABEL_LENGTH: Final = 80
 _TIMEOUTS: Final = ("timeout", "timeout_sec", "timeoutSec")
 _KEYS: Final = ("type", "command", "args", *_TIMEOUTS, "async", "fail_closed", "if")
 _IGNORED: Final = "is ignored"
-# Of a project's, nobody but its authors could correct a mistake before there is a session.
+# Of these, a `fail_closed` hook that cannot be read is an error: the user or the administrator can correct it.
 _OWN: Final = ("managed", "user")
-# What other programs run beside commands: a question to a model, a request to a server.
+# Types of hooks that only other programs run.
 _OTHER_TYPES: Final = ("agent", "http", "mcp", "mcp_tool", "prompt")
-# Where Codex CLI writes down which hooks it may run, and which are switched off.
 _HOOKS: Final = "hooks"
+# The key under which Codex CLI stores which hooks are switched off.
 _STATE: Final = "state"
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class HookOrigin(Value):
-    """Where hooks are written: the file, if it is one, and the directory of the project or of the plugin they come
-    from.
+    """Where hooks are configured: the file, if it is one, and the `root` of their project or plugin.
 
-    `plugin` is the id of that plugin, and `data` the directory it may keep files in, which outlives its versions.
-    `for_claude` says that it was written for Claude Code alone.
+    `plugin` is the id of that plugin, and `data` the directory for its own files, which outlives its versions. With
+    `for_claude` the plugin was written for Claude Code alone.
     """
 
     layer: HookLayer
@@ -96,14 +92,14 @@ class HookOrigin(Value):
 
     @property
     def source(self) -> str:
-        """The layer in a word or two."""
+        """The layer in one or two words."""
         return f"plugin {self.plugin}" if self.plugin else self.layer
 
 
 class Hook(Value):
-    """One command at one moment. `timeout` is in seconds; nobody waits for one in the `background`.
+    """One command at one event. `timeout` is in seconds; nobody waits for a hook in the `background`.
 
-    `condition` narrows a hook of a tool's moment further than its matcher. With `fail_closed` its failure is a no.
+    `condition` narrows a hook for tool calls further than its matcher. With `fail_closed` its failure means no.
     """
 
     event: str
@@ -117,13 +113,14 @@ class Hook(Value):
 
     @property
     def command_line(self) -> str:
-        """The command as a shell would be given it."""
+        """The command as one line."""
         return self.command if isinstance(self.command, str) else shlex.join(self.command)
 
     @property
     def filter_text(self) -> str:
-        """What it is for, as it is written: its matcher, and its condition; "" for everything."""
-        return f"{self.matcher.text} if {self.condition.text}".strip() if self.condition.text else self.matcher.text
+        """The matcher and the condition; "" for everything."""
+        matcher, condition = self.matcher.text, self.condition.text
+        return f"{matcher} if {condition}".strip() if condition else matcher
 
     @property
     def label(self) -> str:
@@ -133,10 +130,9 @@ class Hook(Value):
 
 
 class ParsedHooks(NamedTuple):
-    """The hooks of one place, in the order they are written, and a line for each entry that is none.
+    """The hooks of one place in their order, and a warning for each entry that cannot be used.
 
-    `notice` tells of hooks that are well written and of a type that only other programs run; it does not change from
-    one session to the next.
+    `notice` names hooks of a type that only other programs run. It is the same in each session.
     """
 
     hooks: tuple[Hook, ...]
@@ -149,9 +145,9 @@ class _OtherType(NamedTuple):
 
 
 def parse_hooks(tables: Mapping[str, Any], origin: HookOrigin, off: Collection[str] = ()) -> ParsedHooks:
-    """The hooks in the value of `hooks`: by event, each entry with its `hooks`, or with its `command` itself.
+    """The hooks in a table `hooks`: lists by event, whose entries have their own `hooks` or are a hook themselves.
 
-    Those are left out that `off` names: by file, event, entry and handler, as `switched_off` gives them.
+    `off` are those to leave out, as `disabled_hooks` gives them.
     """
     found: list[Hook] = []
     warnings: list[str] = []
@@ -169,8 +165,8 @@ def parse_hooks(tables: Mapping[str, Any], origin: HookOrigin, off: Collection[s
         if not isinstance(entries, dict | list):
             warnings.append(f"hooks for `{event}` in {origin.where} are ignored: they are not a list of tables")
         for position, entry in enumerate(_as_entries(cast("object", entries)), 1):
-            spot = f"{origin.path}:{_CAPITAL.sub('_', event).lower()}:{position - 1}"
-            for made in _hooks_of(event, entry, origin, lambda number, spot=spot: f"{spot}:{number}" in off):
+            key = f"{origin.path}:{_CAPITAL.sub('_', event).lower()}:{position - 1}"
+            for made in _hooks_of(event, entry, origin, [name for name in off if name.startswith(f"{key}:")]):
                 if isinstance(made, Hook):
                     found.append(made)
                 elif isinstance(made, _OtherType):
@@ -186,27 +182,24 @@ def parse_hooks(tables: Mapping[str, Any], origin: HookOrigin, off: Collection[s
 
 
 def hook_tables(document: object) -> Mapping[str, Any]:
-    """The tables of a `hooks.json`: below `hooks`, or the document itself where there is no such key.
-
-    Nothing where it switches all of them off.
-    """
+    """The table in a `hooks.json`: its key `hooks`, or else the document itself; empty when all hooks are disabled."""
     whole = as_object(document)
     if whole.get("disableAllHooks") is True:
         return {}
     inner = whole.get(_HOOKS, whole)
-    # What is none is kept in sight, so that `read_hooks` tells of it.
+    # What is not a table is kept, so that `parse_hooks` warns about it.
     return as_object(cast("object", inner)) if isinstance(inner, dict) or not inner else {_HOOKS: inner}
 
 
 def disabled_hooks(tables: Mapping[str, Any]) -> Iterator[str]:
-    """The hooks that the user has switched off, in the form Codex CLI writes that down."""
+    """The keys of hooks that the user has switched off, as Codex CLI writes them: file, event, entry and handler."""
     for key, state in as_object(tables.get(_STATE)).items():
         if as_object(state).get("enabled") is False:
             yield key
 
 
 def _closes(entry: object) -> bool:
-    """Whether an entry, or a hook in it, is to stop what it guards when it fails."""
+    """Whether an entry, or a hook in it, has `fail_closed`."""
     table = as_object(entry)
     return any(as_object(handler).get("fail_closed") for handler in (table, *as_list(table.get("hooks"))))
 
@@ -215,10 +208,8 @@ def _as_entries(entries: object) -> Sequence[object]:
     return [cast("object", entries)] if isinstance(entries, dict) else as_list(entries)
 
 
-def _hooks_of(
-    event: str, entry: object, origin: HookOrigin, is_off: Callable[[int], bool]
-) -> Iterator[Hook | _OtherType | str]:
-    """The hooks of one entry, and what is wrong with it or with them."""
+def _hooks_of(event: str, entry: object, origin: HookOrigin, off: Collection[str]) -> Iterator[Hook | _OtherType | str]:
+    """The hooks of one entry, and the end of a warning for each fault."""
     if not isinstance(entry, dict):
         yield f"{_IGNORED}: it is not a table"
         return
@@ -238,7 +229,7 @@ def _hooks_of(
         yield f"{_IGNORED}: its `hooks` is not a list"
         return
     for number, handler in enumerate(map(as_object, as_list(cast("object", handlers)))):
-        if is_off(number):
+        if any(name.endswith(f":{number}") for name in off):
             continue
         made = _hook(event, Matcher(matcher), handler, origin)
         if isinstance(made, _OtherType):
@@ -249,13 +240,13 @@ def _hooks_of(
             continue
         yield from _misspelled(handler)
         if _seconds(handler) is None:
-            # A guard with another limit is worth more than none.
+            # A hook with another timeout is better than none.
             yield f"has a `timeout` that is not a number of seconds above 0: {DEFAULT_TIMEOUT:g} is used"
         yield made
 
 
 def _misspelled(handler: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each key that is nearly one of ours; other programs have more keys, which are none of our business."""
+    """A line for each key that is nearly one of ours. Other programs have more keys, so unknown ones are fine."""
     for key in handler:
         if key not in _KEYS and (near := nearest(key, _KEYS)):
             yield f"has an unknown key `{sanitize_line(key[:_MAX_LABEL_LENGTH])}`; did you mean `{near}`?"
@@ -298,7 +289,7 @@ def _hook(event: str, matcher: Matcher, handler: Mapping[str, Any], origin: Hook
 
 
 def _seconds(handler: Mapping[str, Any]) -> float | None:
-    """The time a hook has, None for what is no time."""
+    """The timeout of a hook, None when it is not valid."""
     value = next((handler[key] for key in _TIMEOUTS if handler.get(key) is not None), DEFAULT_TIMEOUT)
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         return None
@@ -306,7 +297,7 @@ def _seconds(handler: Mapping[str, Any]) -> float | None:
 
 
 def _command(handler: Mapping[str, Any]) -> str | tuple[str, ...] | None:
-    """A line for a shell, or the words of a program that is started without one; None for neither."""
+    """A command line for a shell, or the arguments of a program; None when there is neither."""
     value: object = handler.get("command")
     if isinstance(value, str) and isinstance(handler.get("args"), list):
         value = [value, *handler["args"]]

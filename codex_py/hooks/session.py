@@ -66,7 +66,7 @@ class SessionHooks:
 
     def listed(self) -> tuple[ListedHook, ...]:
         found, cwd = self._engine.found, self._context.request.cwd
-        run = [(hook, self._engine.refusal(hook, cwd) is None) for hook in found.hooks]
+        run = [(hook, self._engine.will_run(hook, cwd)) for hook in found.hooks]
         waiting = () if found.trusts_all else found.waiting
         return (
             *(_listed(hook, runs=runs, changed=not runs, outside=found.runs_outside(hook, cwd)) for hook, runs in run),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from codex_py.context.host_messages import with_feedback
 from codex_py.errors import ToolError
-from codex_py.hooks.answer import HookVerdict
+from codex_py.hooks.answer import NO_REASON, HookVerdict
 from codex_py.hooks.dispatcher import HookDispatcher
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
@@ -33,7 +33,6 @@ _SHOWN: Final = 120
 _MAX_SCRIPTS: Final = 32
 _MAX_QUESTION_LENGTH: Final = 16 * 1024
 _MAX_LINE_LENGTH: Final = 16 * 1024
-_NO_REASON: Final = "it gave no reason"
 _NOBODY: Final = "nobody can be asked in this session"
 _NO_YES: Final = f"declined by default: {_NOBODY}, and no hook has said yes"
 
@@ -104,8 +103,8 @@ class HookedCalls:
     ) -> ToolOutput:
         first, reason = hook_calls[0], verdict.stop if verdict.permission != "deny" else verdict.reason
         shown = first_words(_description(first), _SHOWN)
-        self._hooks.warn(f"a PreToolUse hook blocked `{shown}`: {reason or _NO_REASON}")
-        message = f"blocked by a PreToolUse hook: {reason or _NO_REASON}"
+        self._hooks.warn(f"a PreToolUse hook blocked `{shown}`: {reason or NO_REASON}")
+        message = f"blocked by a PreToolUse hook: {reason or NO_REASON}"
         return _declined(call, hook_calls, message, context)
 
     async def _ask_user(
@@ -135,7 +134,7 @@ class HookedCalls:
                 if verdict.permission == "allow":
                     return "once" if is_approval else "yes"
                 if verdict.permission == "deny":
-                    reason = verdict.reason or _NO_REASON
+                    reason = verdict.reason or NO_REASON
                     refusal = f"declined by a PermissionRequest hook: {reason}"
                     self._hooks.warn(f"a PermissionRequest hook said no: {reason}")
                     return ApprovalReply(refusal=refusal) if is_approval else None

@@ -79,33 +79,33 @@ async def try_hooks(
     home, cwd, env = context
     engine = HookEngine(found)
     if HOOK_EVENTS[event].subject == "tool_name":
+        fields: dict[str, Any] = {"tool_use_id": "test"}
         fails = event == "PostToolUseFailure"
-        about: dict[str, Any] = {"tool_use_id": "test"}
         if event.startswith("Post"):
             outcome = {"success": not fails, "exit_code": int(fails), "output": "", "stdout": "", "stderr": ""}
-            about |= {"tool_response": outcome}
+            fields |= {"tool_response": outcome}
         if fails:
-            about |= {"error": "Exit code 1\n", "is_interrupt": False}
-        due = engine.schedule_for_calls(event, _hook_calls(sample, cwd), {**about, **sample.fields})
+            fields |= {"error": "Exit code 1\n", "is_interrupt": False}
+        scheduled = engine.schedule_for_calls(event, _hook_calls(sample, cwd), {**fields, **sample.fields})
     else:
-        due = engine.schedule(event, {**_SAMPLES[event], **sample.fields})
-    shared = {
-        "session_id": "test",
-        "transcript_path": None,
-        "cwd": str(cwd),
-        "permission_mode": "default",
-        "model": loaded.config.model or "",
-    }
+        scheduled = engine.schedule(event, {**_SAMPLES[event], **sample.fields})
     execution = HookExecution(
+        fields={
+            "session_id": "test",
+            "transcript_path": None,
+            "cwd": str(cwd),
+            "permission_mode": "default",
+            "model": loaded.config.model or "",
+        },
         project=found.project,
         cwd=cwd,
         env=_environment(loaded, env),
         policy=choose_policy(loaded),
         sandbox=ProgramSandbox(loaded, home=home, env=env),
     )
-    tried = await engine.run_each(due, shared, execution)
-    verdict = combine_answers([(attempt.hook, attempt.answer) for attempt in tried])
-    return HookCheck(tried, [decode_json(attempt.payload) for attempt in tried], verdict)
+    runs = await engine.run(scheduled, execution)
+    verdict = combine_answers([(run.hook, run.answer) for run in runs])
+    return HookCheck(runs, [decode_json(run.payload) for run in runs], verdict)
 
 
 def _hook_calls(sample: HookSample, cwd: Path) -> Sequence[HookToolCall]:
