@@ -15,7 +15,6 @@ from codex_py.protocol.value import Value
 Permission: TypeAlias = Literal["allow", "ask", "deny"]
 
 NO_REASON: Final = "it gave no reason"
-_STRICTEST_FIRST: Final[tuple[Permission, ...]] = ("deny", "ask", "allow")
 _BLOCK: Final = 2
 _MAX_CONTEXT: Final = 16 * 1024
 _MAX_REASON: Final = 4 * 1024
@@ -254,8 +253,9 @@ class HookVerdict(Value):
 
 def combine_answers(answers: Sequence[tuple[Hook, HookAnswer]]) -> HookVerdict:
     """The verdict of all answers."""
-    permissions = {answer.permission for _, answer in answers}
-    permission = next((word for word in _STRICTEST_FIRST if word in permissions), None)
+    words = {answer.permission for _, answer in answers}
+    # The strictest of them.
+    permission = "deny" if "deny" in words else "ask" if "ask" in words else "allow" if "allow" in words else None
     blocks = any(answer.blocks for _, answer in answers)
     reasons = [
         answer.reason
