@@ -55,6 +55,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
         "shell",
     },
     "hooks": {"protocol", "text", "config", "plugins", "process", "context", "tools", "core"},
+    "subagents": {"protocol", "text", "config", "model", "skills", "rollout", "context", "tools", "core"},
     "services": {
         "protocol",
         "text",
@@ -97,7 +98,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
     },
 }
 # The core knows these by the protocols of `core/ports.py`; the one module that imports them puts sessions together.
-FEATURES: Final = {"hooks", "offline"}
+FEATURES: Final = {"hooks", "offline", "subagents"}
 COMPOSITION_ROOT: Final = "core/build.py"
 FREE: Final = {"errors", "paths", "programs", "log"}
 
@@ -218,14 +219,9 @@ LAZY: Final = {
     ("core/skill_requests.py", "codex_py.core.skill_names"),
     ("core/skill_requests.py", "codex_py.skills.inject"),
     # Only for who has roles of their own, and when an agent is started or looked for.
-    ("core/agent_setup.py", "codex_py.core.agent_roles"),
-    ("core/agent_setup.py", "codex_py.core.agents"),
-    ("core/session.py", "codex_py.core.skill_names"),
-    ("tools/lazy.py", "codex_py.tools.agents"),
-    ("tools/lazy.py", "codex_py.tools.agents"),
-    ("tools/lazy.py", "codex_py.tools.agents"),
-    ("tools/lazy.py", "codex_py.tools.agents"),
-    ("tools/lazy.py", "codex_py.tools.agents"),
+    ("subagents/__init__.py", "codex_py.subagents.role_files"),
+    ("subagents/__init__.py", "codex_py.subagents.spawner"),
+    ("subagents/__init__.py", "codex_py.subagents.tools"),
     # Only when a skill has changed.
     ("skills/service.py", "codex_py.skills.scan"),
     ("text/frontmatter.py", "yaml"),
@@ -611,6 +607,7 @@ _LONG: Final = "def f():\n" + "    x = 1\n" * 60
         (foreign_rooms, "model/a.py", "import codex_py.core.turn", "`model` must not import `core`"),
         (foreign_rooms, "model/a.py", "from codex_py import core", "`model` must not import `core`"),
         (foreign_rooms, "core/turn.py", "from codex_py.hooks.session import x", "`core` must not import `hooks`"),
+        (foreign_rooms, "core/a.py", "from codex_py.subagents import roles", "`core` must not import `subagents`"),
         (foreign_rooms, "paths.py", "from codex_py.text import x", "`paths` must not import `text`"),
         (foreign_rooms, "model/a.py", "def f():\n    from codex_py.ui import x", "`model` must not import `ui`"),
         (foreign_rooms, "model/a.py", "from . import x", "relative import `..x`"),

@@ -18,7 +18,6 @@ from codex_py.context.environment import current_environment
 from codex_py.context.initial import ContextSnapshot
 from codex_py.context.instructions import plan_mode_on, tone_instructions
 from codex_py.context.permissions import render_permissions
-from codex_py.core.agent_setup import make_lazy_subagents, session_roles
 from codex_py.core.command_env import command_env, key_names, withheld_credentials
 from codex_py.core.configured_servers import ServerTable
 from codex_py.core.context_tracker import KnownContext
@@ -58,6 +57,7 @@ from codex_py.sandbox.policy import writable_roots
 from codex_py.shell.reader import CommandLineReader
 from codex_py.shell.script_file import read_script_file
 from codex_py.skills.roots import SkillRootsRequest
+from codex_py.subagents import make_agent_tools, make_agents, session_roles
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.redact import Redactor
 from codex_py.tools.registry import ToolRegistry
@@ -98,21 +98,20 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[Session, None]
 @asynccontextmanager
 async def _opened(request: SessionRequest, provider: Provider) -> AsyncGenerator[Session, None]:
     local = await find_local_model(request.loaded, provider)
-    services = _build_services(request, provider, local)
-    session = Session(services)
+    session = _build_session(request, provider, local)
     if request.loaded.config.notify:
         from codex_py.hooks.notify import Notifier  # only for who has such a program
 
         session.subscribe(Notifier(request, session))
     try:
-        if services.mcp.servers is not None:
-            await services.mcp.servers.require()
+        if session.mcp is not None:
+            await session.mcp.require()
         yield session
     finally:
         await session.close()
 
 
-def _build_services(request: SessionRequest, provider: Provider, local: LocalChoice | None) -> SessionServices:
+def _build_session(request: SessionRequest, provider: Provider, local: LocalChoice | None) -> Session:
     config = request.loaded.config
     rules = login_rules(config)
     credentials = find_credentials(provider, env=request.env, home=request.home, rules=rules)
@@ -128,12 +127,12 @@ def _build_services(request: SessionRequest, provider: Provider, local: LocalCho
     roles = session_roles(request)
     hooks = _hooks(request, tool_env, thread_id)
     approval = (request.hooked_approval if hooks.answers_questions else None) or request.approval
-    tool_context = ToolSetContext(provider, approval, request.can_ask, roles.shown())
+    tool_context = ToolSetContext(provider, approval, request.can_ask, make_agent_tools(config, roles))
     client = _client(request, provider, credentials, rules)
     servers = session_servers(request)
     command_lines = CommandLineReader(read_script_file)
     mcp = make_lazy_mcp(request, servers, ServerAnswers(provider=provider, client=client, pictures=facts.images))
-    return SessionServices(
+    services = SessionServices(
         thread_id=thread_id,
         provider_name=provider.id,
         settings=TurnSettings(request.cwd, settings, choose_policy(request.loaded, request.extra_roots), approval),
@@ -142,7 +141,6 @@ def _build_services(request: SessionRequest, provider: Provider, local: LocalCho
             build_tools(config, facts, settings, tool_context),
             tool_env,
             lambda: _load_runtime(request),
-            make_lazy_subagents(request, roles, file),
             command_lines,
             can_ask=request.can_ask,
             chose_never=request.chooses_never,
@@ -172,6 +170,7 @@ def _build_services(request: SessionRequest, provider: Provider, local: LocalCho
         compact_prompt=compact_prompt(config),
         reports_interrupts=config.agents.interrupt_message,
     )
+    return Session(services, lambda turns: make_agents(turns, config, roles, file))
 
 
 def _client(request: SessionRequest, provider: Provider, credentials: Credentials, rules: LoginRules) -> ModelClient:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from codex_py.context.host_messages import turn_aborted
 from codex_py.core.compaction import Compaction, CompactionServices
 from codex_py.core.context_tracker import ContextTracker, KnownContext
 from codex_py.core.history import History
 from codex_py.core.listeners import Listeners, Questions
-from codex_py.core.ports import HookSession, PromptRefused
-from codex_py.core.sampling import Sampler, ToolCrash
-from codex_py.core.sampling import SampleResult as ModelAnswer
+from codex_py.core.ports import AgentSpawner, HookSession, PromptRefused
+from codex_py.core.sampling import Sampler, SampleResult, ToolCrash
 from codex_py.core.secrets import Secrets
 from codex_py.core.session_services import SessionServices
 from codex_py.core.skill_requests import SkillRequests
@@ -41,24 +39,32 @@ if TYPE_CHECKING:
 
 
 class TurnRunner:
-    """Runs the turns it is asked for; the session sees to it that there is one at a time.
+    """Runs the turns it is asked for; the session holds `lock` meanwhile, so that there is one at a time.
 
     Input that arrives during a turn waits in `pending`; `turn` is the one that began last.
     """
 
     def __init__(
-        self, services: SessionServices, *, secrets: Secrets, listeners: Listeners, questions: Questions
+        self,
+        services: SessionServices,
+        *,
+        secrets: Secrets,
+        listeners: Listeners,
+        questions: Questions,
+        agents: Callable[[], AgentSpawner],
     ) -> None:
-        self._services = services
-        self._secrets = secrets
-        self._listeners = listeners
+        self.services: Final = services
+        self.secrets: Final = secrets
+        self.listeners: Final = listeners
+        self.questions: Final = questions
+        self.lock: Final = asyncio.Lock()
         self._emit = listeners.emit
         self.runs = ToolRuns(
             services.tools,
             secrets,
             questions,
             emit=self._emit_of_tool,
-            warn=listeners.warn_once,
+            agents=agents,
             use_skill=lambda name: self._skill_requests.use(name),
         )
         self.settings = CurrentSettings(services.settings, services.override, self.runs.offer)
@@ -68,9 +74,11 @@ class TurnRunner:
         self._unheard: list[ResponseItem] = []
         self._running: asyncio.Task[str | None] | None = None
         self._interrupted = False
-        self._begun = False
+        self.has_begun = False
         self._tokens = TokenCount()
         self._transcript = Transcript(services.open_recorder(listeners.warn), secrets.redact_bytes)
+        # The session file, if any.
+        self.rollout: Final = self._transcript.path
         self.history = History(self._record)
         self.context_tracker = ContextTracker(self._known_context, self._transcript, listeners.warn_once)
         self._hooks = services.tools.hooks
@@ -94,21 +102,12 @@ class TurnRunner:
             self.context_tracker.inherit(services.parent_session.snapshot)
             self.history.append(*services.parent_session.history)
 
-    @property
-    def rollout(self) -> Path | None:
-        """The file it is written to; None where none is."""
-        return self._transcript.path
-
-    @property
-    def has_begun(self) -> bool:
-        return self._begun
-
     def begin(self) -> None:
         """Tell the settings and the warnings of the session, once."""
-        if self._begun:
+        if self.has_begun:
             return
-        self._begun = True
-        services, settings = self._services, self.settings.next
+        self.has_begun = True
+        services, settings = self.services, self.settings.next
         self._emit(
             events.SessionStarted(
                 services.thread_id,
@@ -124,7 +123,7 @@ class TurnRunner:
             )
         )
         for warning in services.warnings:
-            self._listeners.warn(warning)
+            self.listeners.warn(warning)
 
     def interrupt(self, *, coming: bool) -> None:
         """Stop the running turn; where none runs, the next one, if it is `coming`."""
@@ -153,7 +152,7 @@ class TurnRunner:
         """A turn that does nothing but compact the history."""
         if not len(self.history):
             self.begin()
-            self._listeners.warn("there is nothing to compact yet")
+            self.listeners.warn("there is nothing to compact yet")
             return
         turn = self._begin_turn((f"/compact {focus}".strip(),))
         await self._within(turn, self.compaction.compact(turn, "user_requested", focus=focus))
@@ -164,6 +163,13 @@ class TurnRunner:
             self._take_settings()
             self.context_tracker.send_changes(lambda changes: self.history.append(*changes))
             self.history.append(*items)
+
+    def add_item(self, item: ResponseItem) -> None:
+        """Put an item before the model with its next request, which this does not cause."""
+        if self.lock.locked():
+            self.pending.add(item)
+        else:
+            self.append([item])
 
     def context_use(self) -> ContextUse:
         """What the next request would take, by what it is."""
@@ -189,14 +195,14 @@ class TurnRunner:
     def _take_settings(self) -> TurnSettings:
         """Let the user's settings hold, and look at the skills again."""
         settings = self.settings.take()
-        for warning in self._services.skills.refresh(settings.cwd, settings.model.context_window):
-            self._listeners.warn_once(warning)
+        for warning in self.services.skills.refresh(settings.cwd, settings.model.context_window):
+            self.listeners.warn_once(warning)
         return settings
 
     def _begin_turn(self, prompt: tuple[str, ...], output_schema: bytes | None = None) -> TurnContext:
         self.begin()
-        parent_session = self._services.parent_session
-        turn = self._take_settings().turn(self._services.thread_id, uuid7(), output_schema)
+        parent_session = self.services.parent_session
+        turn = self._take_settings().turn(self.services.thread_id, uuid7(), output_schema)
         self.turn = turn = turn.replace(parent=parent_session and parent_session.parent())
         self.runs.new_turn()
         self.compaction.begin_turn()
@@ -221,9 +227,9 @@ class TurnRunner:
             self.history.append(*opening)
         self._previous = turn.settings
         await self._append_messages(new)
-        if await self._services.mcp.meet():
+        if await self.services.mcp.meet():
             self.runs.join()
-        self._services.mcp.begin()
+        self.services.mcp.begin()
         return await self._sample(turn)
 
     async def _compact_first(self, turn: TurnContext, due: CompactionReason, waiting: Sequence[PendingMessage]) -> None:
@@ -273,20 +279,20 @@ class TurnRunner:
         self._transcript.turn_settings(turn)
 
     def _known_context(self) -> KnownContext:
-        return self._services.snapshot(self._services.skills.instructions(), self.settings.now)
+        return self.services.snapshot(self.services.skills.instructions(), self.settings.now)
 
     def _compaction_services(self) -> CompactionServices:
         return CompactionServices(
             history=self.history,
-            model=self._services.model,
+            model=self.services.model,
             transcript=self._transcript,
             context_tracker=self.context_tracker,
             tools=lambda: self.runs.registry.encoded_specs,
             emit=self._emit,
             note_cost=self._note_cost,
-            cwd=self._services.settings.cwd,
-            skill_uses=self._services.skills.uses_in,
-            prompt_text=self._services.compact_prompt,
+            cwd=self.services.settings.cwd,
+            skill_uses=self.services.skills.uses_in,
+            prompt_text=self.services.compact_prompt,
             hooks=self._hooks,
         )
 
@@ -294,7 +300,7 @@ class TurnRunner:
         sampler = Sampler(
             turn=turn,
             history=self.history,
-            model=self._services.model,
+            model=self.services.model,
             tools=lambda: self.runs.registry,
             count_tokens=lambda: self.compaction.counted(turn.settings).total,
             run_tool=lambda call, ended: self.runs.run(call, turn, ended),
@@ -332,7 +338,7 @@ class TurnRunner:
         except PromptRefused as error:
             self._fail(turn, str(error), "prompt_refused")
         except ToolCrash as error:
-            self._fail(turn, self._services.report_crash(error.__cause__ or error))
+            self._fail(turn, self.services.report_crash(error.__cause__ or error))
         except asyncio.CancelledError:
             if not self._running.cancelled():
                 # Not an interrupt: whoever runs this session is being stopped.
@@ -345,38 +351,35 @@ class TurnRunner:
         else:
             self._transcript.turn_completed(turn, last)
             await self._transcript.saved()
-            shown = self._as_shown(turn, last)
+            shown = without_plan_tags(last) if turn.plan and last is not None else last
             self._emit(events.TurnCompleted(turn.turn_id, shown, self._tokens.session, self._tokens.turn))
         finally:
             self._running = None
             self._interrupted = False
 
-    def _as_shown(self, turn: TurnContext, message: str | None) -> str | None:
-        return message if not turn.plan or message is None else without_plan_tags(message)
-
     def _fail(self, turn: TurnContext, message: str, code: str = "") -> None:
-        message = self._secrets.redact(message)
+        message = self.secrets.redact(message)
         self.history.close_open_calls()
         self._transcript.turn_failed(turn, message)
         self._emit(events.TurnFailed(turn.turn_id, message, code))
 
     def _note_interrupt(self, turn: TurnContext) -> None:
         self.history.close_open_calls()
-        if self._services.reports_interrupts:
+        if self.services.reports_interrupts:
             self.history.append(turn_aborted())
         self._transcript.turn_interrupted(turn)
         self._emit(events.TurnInterrupted(turn.turn_id))
 
     def _emit_of_tool(self, event: events.Event) -> None:
         if isinstance(event, events.Warned):
-            self._listeners.warned_once(event)
+            self.listeners.warned_once(event)
             return
         self._emit(event)
         if isinstance(event, events.CommandStarted) and not event.by_user:
-            for use in self._services.skills.note_uses_in(event.command, event.cwd):
+            for use in self.services.skills.note_uses_in(event.command, event.cwd):
                 self._emit(use)
 
-    def _note_answer(self, answer: ModelAnswer) -> None:
+    def _note_answer(self, answer: SampleResult) -> None:
         self.compaction.note_response(answer.usage, answer.covered, self.settings.now.model)
         if answer.usage is not None:
             self._note_usage(answer.usage, answer.usage)
@@ -391,6 +394,6 @@ class TurnRunner:
         self._emit(report)
 
     def _record(self, item: ResponseItem) -> None:
-        clean = self._secrets.without_in_item(item)
+        clean = self.secrets.without_in_item(item)
         self._transcript.item(clean)
         self._emit(events.ItemRecorded(clean))

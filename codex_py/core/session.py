@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from codex_py.core.conversation import TurnRunner
 from codex_py.core.listeners import Listener, Listeners, Questions
+from codex_py.core.ports import AgentSpawner, NoAgents
 from codex_py.core.secrets import Secrets, SecretStore
-from codex_py.core.session_services import SessionServices, SubagentContext
+from codex_py.core.session_services import SessionServices
 from codex_py.core.session_skills import SessionSkills
 from codex_py.core.turn_context import TurnSettings
 from codex_py.core.user_input import PendingMessage, build_user_message
@@ -21,7 +21,6 @@ from codex_py.protocol.ops import TextInput, UserInput
 
 if TYPE_CHECKING:
     from codex_py.core.session_mcp import SessionMcp
-    from codex_py.model.client import ParentTurn
     from codex_py.protocol.status import ContextUse, LiveProcess
 
 
@@ -80,29 +79,38 @@ def _change_type(name: str) -> Literal["add", "delete", "update"]:
 class Session:
     """One conversation with the model. A front end submits ops and listens to events.
 
-    `agents` are the sessions it has started for the model, `hooks` its hooks.
-    `stop_commands` ends all that commands have left running; `plan` gives the model's plan. `rollout` is the file it is
-    written to, None where none is.
+    `agents` are those it has started, `hooks` its hooks. `warn` emits a warning; `stop_commands` ends all commands that
+    still run; `plan` gives the model's plan; `rollout` is its file, if any.
     """
 
-    def __init__(self, services: SessionServices) -> None:
+    def __init__(
+        self, services: SessionServices, make_agents: Callable[[TurnRunner], AgentSpawner] | None = None
+    ) -> None:
         self._services = services
-        self._turn_lock = asyncio.Lock()
+        self._make_agents = make_agents
+        self.agents: AgentSpawner = NoAgents()
         parent_session = services.parent_session
         secrets = Secrets(SecretStore(services.redactor) if parent_session is None else parent_session.secret_store)
         self._listeners = Listeners(secrets, services.report_crash)
         self._questions = Questions(self._listeners.emit, parent_session and parent_session.ask)
-        self._conversation = TurnRunner(services, secrets=secrets, listeners=self._listeners, questions=self._questions)
+        self._conversation = TurnRunner(
+            services,
+            secrets=secrets,
+            listeners=self._listeners,
+            questions=self._questions,
+            agents=self.load_agents,
+        )
+        self._turn_lock = self._conversation.lock
         self._runs = self._conversation.runs
         self._settings = self._conversation.settings
         self._pending = self._conversation.pending
         self.history = self._conversation.history
-        self.agents: Final = services.tools.agents
+        self.thread_id: Final = services.thread_id
+        self.warn: Final = self._listeners.warn
         self.hooks: Final = services.tools.hooks
         self.stop_commands: Final = self._runs.stop_all
         self.plan: Final = self._conversation.compaction.plan
         self.rollout: Final = self._conversation.rollout
-        self.agents.attach(lambda: self._subagent_context(secrets))
         if parent_session is None:
             services.model.watch(add_secrets=secrets.add_secrets, warn=self._listeners.warn_once)
             services.mcp.attach(
@@ -113,10 +121,6 @@ class Session:
             )
         self._notes = SessionNotes()
         self.subscribe(self._notes.note_event)
-
-    @property
-    def thread_id(self) -> str:
-        return self._services.thread_id
 
     @property
     def settings(self) -> TurnSettings:
@@ -148,6 +152,13 @@ class Session:
     def context_use(self) -> ContextUse:
         """What the next request would take, by what it is."""
         return self._conversation.context_use()
+
+    def load_agents(self) -> AgentSpawner:
+        """`agents`, with those of earlier runs; what starts agents is made at the first call."""
+        if self._make_agents is not None:
+            self.agents = self._make_agents(self._conversation)
+            self._make_agents = None
+        return self.agents
 
     def processes(self) -> tuple[LiveProcess, ...]:
         """The commands that still run, the oldest first; behind the session's own those of its agents."""
@@ -214,7 +225,7 @@ class Session:
 
     async def close(self) -> None:
         """Stop every process, close the connection and the rollout. Safe to call more than once."""
-        await self.agents.close()
+        await self.agents.shut_down()
         await self.hooks.close()
         if self._services.parent_session is None:
             await self._services.mcp.close()
@@ -222,10 +233,6 @@ class Session:
         if self._services.parent_session is None:
             await self._services.model.aclose()
         self._conversation.close()
-
-    def warn(self, message: str) -> None:
-        """Tell the user something; the work goes on."""
-        self._listeners.warn(message)
 
     async def _run_alone(self, turn: Callable[[], Awaitable[None]]) -> None:
         """Run a turn when no other one runs, and after it the turn that what came too late for it begins."""
@@ -258,14 +265,7 @@ class Session:
 
     async def _user_shell(self, command: str) -> None:
         self._conversation.begin()
-        self._put(await self._runs.user_shell(command, self._settings.next))
-
-    def _put(self, item: ResponseItem) -> None:
-        """Put an item before the model with the next request; nothing is asked of it."""
-        if self._turn_lock.locked():
-            self._pending.add(item)
-        else:
-            self._conversation.append([item])
+        self._conversation.add_item(await self._runs.user_shell(command, self._settings.next))
 
     async def _accept_plan(self, request: str) -> None:
         from codex_py.core.plan_mode import plan_accepted  # the seam: only for plan mode
@@ -273,40 +273,8 @@ class Session:
         self._override(ops.OverrideTurnContext(plan=False))
         await self._run_alone(lambda: self._user_turn((TextInput(plan_accepted(request)),)))
 
-    def _subagent_context(self, secrets: Secrets) -> SubagentContext:
-        from codex_py.core.skill_names import find_skill
-
-        services, listeners = self._services, self._listeners
-
-        def warn_for(name: str, message: str) -> None:
-            if not listeners.has_warned(message):
-                listeners.warn_once(f"{name}: {message}")
-
-        return SubagentContext(
-            services=services,
-            secret_store=secrets.store,
-            history=self.history,
-            context_tracker=self._conversation.context_tracker,
-            settings=lambda: self._settings.now,
-            registry=lambda: self._runs.own,
-            load_runtime=lambda: self._runs.warm_up(self._settings.now.sandbox_policy, self._settings.now.cwd),
-            turn=self._parent_turn,
-            ask=self._questions.ask,
-            emit=listeners.emit,
-            warn=listeners.warn,
-            warn_for=warn_for,
-            note=self._put,
-            withdraw=self._pending.withdraw,
-            skill=lambda name: find_skill(services.skills.catalog, name),
-        )
-
-    def _parent_turn(self) -> ParentTurn:
-        turn = self._conversation.turn
-        assert turn is not None  # only a turn tells agents what to do
-        return turn.as_parent()
-
     def _override(self, op: ops.OverrideTurnContext) -> None:
         if changed := self._settings.change(op):
             self._listeners.emit(changed)
-            if op.plan and (names := self.agents.at_work()):
+            if op.plan and (names := [agent.name for agent in self.agents.states() if agent.is_at_work]):
                 self._listeners.warn(f"plan mode is not for agents that are at work already: {', '.join(names)}")

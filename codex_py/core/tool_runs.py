@@ -7,13 +7,12 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from codex_py.core.listeners import Questions
 from codex_py.core.mcp_setup import LazyMcp
-from codex_py.core.ports import HookRunner
+from codex_py.core.ports import AgentSpawner, HookRunner
 from codex_py.core.secrets import Secrets
-from codex_py.core.session_agents import LazySubagents
 from codex_py.core.turn_context import TurnContext, TurnSettings
 from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
@@ -88,7 +87,6 @@ class ToolServices(Value):
     registry: ToolRegistry
     env: dict[str, str]
     load_runtime: Callable[[], ToolRuntime]
-    agents: LazySubagents[Any]
     command_lines: CommandLineReader
     hooks: HookRunner
     can_ask: bool = False
@@ -100,9 +98,9 @@ class ToolServices(Value):
 
 
 class ToolRuns:
-    """Runs calls. `emit` hears the tools' events; `warn` hears what the user should know, once each.
+    """Runs calls. `emit` gets the tools' events, and warnings that the user should see once.
 
-    `use_skill` gives the text of a skill for the model.
+    `agents` starts agents for the model; `use_skill` returns the text of a skill.
     """
 
     def __init__(
@@ -112,7 +110,7 @@ class ToolRuns:
         questions: Questions,
         *,
         emit: Callable[[events.Event], None],
-        warn: Callable[[str], None],
+        agents: Callable[[], AgentSpawner],
         use_skill: Callable[[str], Awaitable[str]],
     ) -> None:
         self._services = services
@@ -122,7 +120,7 @@ class ToolRuns:
         self._secrets = secrets
         self._questions = questions
         self._emit = emit
-        self._warn = warn
+        self._agents = agents
         self._runtime: asyncio.Task[ToolRuntime] | None = None
         self._entrance = asyncio.Lock()
         # What the user granted for the rest of the running turn, in place of the policy it began with.
@@ -155,7 +153,7 @@ class ToolRuns:
         tools = self._services.mcp and self._services.mcp.tools
         if tools:
             for message in tools.join():
-                self._warn(message)
+                self._emit(events.Warned(message))
             self._registry = self._joined()
 
     def warm_up(self, policy: SandboxPolicy, cwd: Path) -> asyncio.Task[ToolRuntime]:
@@ -178,7 +176,7 @@ class ToolRuns:
         unsearched = runtime.sandbox.unsearched(policy, turn.cwd)
         notices = filter(None, [shown, unsearched, services.env_notice])
         for warning in (*notices, *runtime.approvals.warnings, *runtime.warnings):
-            self._warn(warning)
+            self._emit(events.Warned(warning))
         announcements = _Announcements(self._emit)
         context = ToolContext(
             call_id=call.call_id,
@@ -197,7 +195,7 @@ class ToolRuns:
             shortfall=None if runtime.allow_partial else shortfall,
             plan=turn.plan,
             prevents_accidents=not (services.chose_never and has_no_limits(policy, turn.approval)),
-            agents=services.agents.fill,
+            agents=self._agents,
             use_skill=announcements.noted(self._use_skill),
         )
         began = time.monotonic()

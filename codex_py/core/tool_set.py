@@ -13,7 +13,6 @@ from codex_py.protocol.policy import ApprovalPolicy, asks_about
 from codex_py.protocol.value import Value
 from codex_py.tools.apply_patch import ApplyPatch
 from codex_py.tools.exec_command import ExecCommand
-from codex_py.tools.lazy import make_agent_tools
 from codex_py.tools.registry import ToolRegistry
 from codex_py.tools.request_permissions import RequestPermissions
 from codex_py.tools.request_user_input import RequestUserInput
@@ -31,14 +30,12 @@ BUILT_IN: Final[tuple[type[Tool], ...]] = (
 
 
 class ToolSetContext(Value):
-    """Where tools are offered. `can_ask` says that the front end answers the session's questions; `roles` are those of
-    agents, with what each is for.
-    """
+    """Where tools are offered. `can_ask` says that the front end answers questions, `agent_tools` are for agents."""
 
     provider: Provider
     approval: ApprovalPolicy
     can_ask: bool
-    roles: tuple[tuple[str, str], ...] = ()
+    agent_tools: tuple[Tool, ...] = ()
 
 
 def build_tools(config: Config, facts: ModelFacts, settings: ModelSettings, context: ToolSetContext) -> ToolRegistry:
@@ -56,9 +53,8 @@ def build_tools(config: Config, facts: ModelFacts, settings: ModelSettings, cont
         # Whoever cannot read a file has no other way to a skill.
         LoadSkill(): config.skills.tool or not shell,
     }
-    agents = make_agent_tools(context.roles) if config.features.multi_agent and config.agents.max_depth else ()
     return ToolRegistry(
-        [*(tool for tool, shown in is_shown.items() if shown), *agents],
+        [*(tool for tool, shown in is_shown.items() if shown), *context.agent_tools],
         hidden=[*(older if shell else ()), RequestUserInput(), RequestPermissions()],
         hosted=_hosted_tools(config, context.provider, settings),
     )

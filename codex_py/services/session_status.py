@@ -74,7 +74,7 @@ def _about_use(session: Session, usage: TokenUsage) -> Iterator[tuple[str, str]]
     use = session.context_use()
     about = "" if use.measured else "≈ "
     yield "tokens", usage.in_words()
-    if session.agents.is_used and (agents := session.agents.states()):
+    if agents := session.agents.states():
         yield "agents", f"{len(agents)}, with {sum(agent.tokens for agent in agents):,} tokens of their own"
     if use.window:
         left = max(0, use.window - use.total) / use.window

@@ -317,6 +317,6 @@ async def test_agents_of_agents_go_as_deep_as_the_limit_says(place: Place) -> No
     assert model.of("two")[1].output_of("s1") == "unsupported call: spawn_agent"
     with cast({}) as model:
         async with watched_session(place, model, resume=thread) as watched:
-            agents = watched.session.agents
+            agents = watched.session.load_agents()
             assert [(state.id, state.depth) for state in agents.states()] == [(one.id, 1), (two.id, 2)]
             assert [item.type for item in agents.items_of(two.id)][-1] == "message"

@@ -132,7 +132,7 @@ async def test_of_three_agents_at_work_one_ends_one_is_stopped_and_one_fails(pla
     }
     with cast(again) as model:
         async with watched_session(place, model, resume=thread) as watched:
-            assert [state.replace(model="", tokens=0) for state in watched.session.agents.states()] == [
+            assert [state.replace(model="", tokens=0) for state in watched.session.load_agents().states()] == [
                 state.replace(model="", tokens=0) for state in before
             ]
             await watched.say("go on")

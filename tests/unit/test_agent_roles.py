@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from codex_py.core.agent_roles import MAX_BYTES, RoleDirectory, read_role, read_roles
-from codex_py.core.agent_tools import ToolChoice, choose_tools
-from codex_py.core.session_agents import BUILT_IN, AgentRole
+from codex_py.subagents.role_files import MAX_BYTES, choose_tools, read_role, read_roles
+from codex_py.subagents.roles import BUILT_IN, AgentRole, ToolChoice
 
 HEAD = "---\nname: a\n---\n"
 
@@ -82,7 +81,7 @@ def test_a_misspelt_key_is_named_and_one_that_narrows_leaves_the_role_out(
 ) -> None:
     path = tmp_path / name
     path.write_text(text)
-    assert read_roles([RoleDirectory(tmp_path)], {}).warnings == (warning.replace("PATH", str(path)),)
+    assert read_roles([(tmp_path, None)], {}).warnings == (warning.replace("PATH", str(path)),)
 
 
 def test_what_a_toml_file_says(tmp_path: Path) -> None:
@@ -119,7 +118,7 @@ def test_what_a_toml_file_says(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_no_role_is_left_out_with_a_line(tmp_path: Path, name: str, content: bytes, why: str) -> None:
     (tmp_path / name).write_bytes(content)
-    found = read_roles([RoleDirectory(tmp_path)], {})
+    found = read_roles([(tmp_path, None)], {})
     assert list(found.roles) == [role.name for role in BUILT_IN]
     [warning] = found.warnings
     assert warning.startswith(f"the agent role `{tmp_path / name}` is left out: ")
@@ -135,7 +134,7 @@ def test_a_projects_roles_are_files_inside_it(tmp_path: Path) -> None:
     (directory / ".hidden.md").write_text(HEAD)
     (directory / "notes.txt").write_text(HEAD)
     (directory / "in.md").write_text("---\nname: in\n---\nLook.")
-    found = read_roles([RoleDirectory(directory, tmp_path / "project")], {})
+    found = read_roles([(directory, tmp_path / "project")], {})
     assert [name for name in found.roles if name not in {role.name for role in BUILT_IN}] == ["in"]
     assert len(found.warnings) == 2
 
@@ -144,10 +143,10 @@ def test_of_two_roles_of_one_name_the_later_one_counts(tmp_path: Path) -> None:
     for number in (1, 2):
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "a.md").write_text(f"---\nname: explorer\n---\nLook {number}.")
-    found = read_roles([RoleDirectory(tmp_path / "1"), RoleDirectory(tmp_path / "2")], {})
+    found = read_roles([(tmp_path / "1", None), (tmp_path / "2", None)], {})
     assert found.roles["explorer"].instructions == "Look 2."
     entry = {"explorer": {"description": "mine", "config_file": str(tmp_path / "1" / "a.md")}, "bare": {}}
-    found = read_roles([RoleDirectory(tmp_path / "2")], entry)
+    found = read_roles([(tmp_path / "2", None)], entry)
     assert (found.roles["explorer"].about, found.roles["explorer"].instructions) == ("mine", "Look 1.")
     assert found.roles["bare"] == AgentRole("bare")
 
@@ -156,12 +155,12 @@ def test_what_the_model_is_shown_of_many_roles_has_a_limit(tmp_path: Path) -> No
     for number in range(105):
         about = "short" if number % 2 else "é" * 1000
         (tmp_path / f"r{number:03}.md").write_text(f"---\ndescription: {about}\n---\nLook.")
-    found = read_roles([RoleDirectory(tmp_path)], {})
+    found = read_roles([(tmp_path, None)], {})
     assert found.warnings == (
         f"only the first 100 of 105 agent roles in `{tmp_path}` are used",
         "50 descriptions of agent roles are cut for the model: all are over 16 KiB",
     )
-    shown = dict(found.shown())
+    shown = {name: role.about for name, role in found.roles.items()}
     assert (len(shown), shown["r001"], shown["explorer"]) == (102, "short", BUILT_IN[0].about)
     assert shown["r000"].endswith("é…")
     assert 15 * 1024 < sum(len(about.encode()) for about in shown.values()) <= 16 * 1024

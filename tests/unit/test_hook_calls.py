@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from codex_py.config.schema import Config
 from codex_py.core.tool_set import BUILT_IN
 from codex_py.hooks.matching import Matcher
 from codex_py.protocol.items import ToolCall
 from codex_py.shell.reading import read_command_line
+from codex_py.subagents import make_agent_tools
+from codex_py.subagents.roles import SessionRoles
 from codex_py.tools.hook_calls import hook_calls_of, rewritten
-from codex_py.tools.lazy import make_agent_tools
 from codex_py.tools.spec import HookView, Tool
 
 CWD = Path("/repo")
@@ -24,7 +26,7 @@ PATCH = (
 FILES = ["/repo/new.py", "/repo/old.py", "/repo/moved.py", "/etc/gone"]
 
 
-VIEWS = {tool.name: tool.hook_view for tool in (*BUILT_IN, *make_agent_tools(()))}
+VIEWS = {tool.name: tool.hook_view for tool in (*BUILT_IN, *make_agent_tools(Config(), SessionRoles({})))}
 
 
 def view_of(call: ToolCall) -> HookView:

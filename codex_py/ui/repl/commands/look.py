@@ -116,7 +116,7 @@ async def _ps(context: CommandContext, words: str) -> None:
 
 
 async def _agents(context: CommandContext, words: str) -> None:
-    agents = context.session.agents
+    agents = context.session.load_agents()
     if not agents.states():
         context.output.note("no agent was started in this session")
         return

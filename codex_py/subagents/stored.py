@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from codex_py.core.ports import AgentSpawner
 from codex_py.core.session import Session
-from codex_py.core.session_agents import LazySubagents
-from codex_py.core.session_file import SessionFile
 from codex_py.errors import UserError
 from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.status import AgentState, AgentStatus
@@ -22,16 +21,16 @@ _MAX_AGENTS: Final = 200
 
 
 class StoredAgents:
-    """With `look` the files of earlier runs are looked through, when somebody first asks: 200 of them."""
+    """With `look`, up to 200 agents of earlier runs are read when somebody first asks."""
 
-    def __init__(self, file: SessionFile, thread_id: str, *, look: bool) -> None:
-        self._home: Final = file.home
+    def __init__(self, home: Path, thread_id: str, *, look: bool) -> None:
+        self._home: Final = home
         self._thread_id: Final = thread_id
         self._looks = look
         self._states: dict[str, AgentState] = {}
         self._paths: dict[str, Path] = {}
         self._items: dict[str, tuple[ResponseItem, ...]] = {}
-        self._own: dict[str, LazySubagents[Any]] = {}
+        self._own: dict[str, AgentSpawner] = {}
 
     def states(self) -> Sequence[AgentState]:
         """What is known of them, in no particular order."""
@@ -42,8 +41,8 @@ class StoredAgents:
 
     def below(self, agent_id: str) -> Sequence[AgentState]:
         """Those that one of them has started, the oldest first, each followed by its own."""
-        if (own := self._own.get(agent_id)) is not None:
-            return own.states()
+        if (own := self._own.get(agent_id)) is not None and (states := own.states()):
+            return states
         started = sorted(
             (child for child in self._states.values() if child.parent == agent_id), key=lambda child: child.id
         )
@@ -53,8 +52,7 @@ class StoredAgents:
         """Remember an agent that is let go; where nothing was written, all that was said."""
         path, items = session.rollout, session.history.items
         self._states[state.id] = state
-        if session.agents.is_used:
-            self._own[state.id] = session.agents
+        self._own[state.id] = session.agents
         if path is None:
             self._items[state.id] = tuple(items)
         else:

@@ -1,4 +1,4 @@
-"""One agent: its session, what it does at the moment, and what it came to."""
+"""One agent: its session, its work in the background, and the outcome."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from codex_py.core.conversation import TurnRunner
+from codex_py.core.ports import AgentSpawner
 from codex_py.core.session import Session
+from codex_py.core.session_services import ParentSession, SessionServices
 from codex_py.core.user_input import texts_of
 from codex_py.errors import UserError
 from codex_py.protocol import events
 from codex_py.protocol.ops import Steer, UserInput, UserTurn
-from codex_py.protocol.questions import AskUser, Question, QuestionAnswer
+from codex_py.protocol.questions import Question, QuestionAnswer
 from codex_py.protocol.status import AgentState, AgentStatus
 from codex_py.text.display import first_words
 
@@ -22,31 +25,31 @@ _ACTIVITY: Final = 120
 class SubagentSession:
     """A session that works in the background. `notify` is called for every change, with the status before it.
 
-    `open_session` is given the agent's way to the user: it asks under its name. `is_heard` says that what it came to
-    last has been told to the model, or need not be; `awaited` counts the calls that wait for it.
+    `is_heard` says that the model knows of the last outcome, or need not; `awaited` counts the calls that wait for it.
     """
 
     def __init__(
         self,
         state: AgentState,
-        open_session: Callable[[AskUser], Session],
+        services: SessionServices,
+        parent: ParentSession,
         *,
-        ask: AskUser,
+        make_agents: Callable[[TurnRunner], AgentSpawner],
         notify: Callable[[SubagentSession, AgentStatus | None], None],
-        report_crash: Callable[[BaseException], str],
     ) -> None:
         self.state = state
         self.is_heard = True
         self.awaited = 0
-        self._ask_user = ask
-        self._report_crash = report_crash
+        self._parent = parent
+        self._report_crash = services.report_crash
         self._notify = notify
         self._tasks: set[asyncio.Task[None]] = set()
         self._outcome: tuple[AgentStatus, str | None] = ("completed", None)
         self._last_status: AgentStatus | None = None
         self._ended = asyncio.Event()
         self._ended.set()
-        self.session: Final = open_session(self._ask)
+        parent_session = parent.replace(ask=self._ask)
+        self.session: Final = Session(services.replace(parent_session=parent_session), make_agents)
         self.session.subscribe(self._note_event)
 
     @property
@@ -96,7 +99,7 @@ class SubagentSession:
     async def _ask(self, question: Question) -> QuestionAnswer | None:
         self.change(is_waiting=True)
         try:
-            return await self._ask_user(question if question.agent else question.replace(agent=self.state.name))
+            return await self._parent.ask(question if question.agent else question.replace(agent=self.state.name))
         finally:
             self.change(is_waiting=False)
 

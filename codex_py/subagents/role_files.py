@@ -1,12 +1,11 @@
-"""The roles of agents: read from TOML and from Markdown with frontmatter, in the user's directory and in the project's.
+"""Reads the roles of agents from TOML and from Markdown with frontmatter, in the user's directory and in the project's.
 
-Imported when there is such a file or entry. The form of the Markdown files is the one Claude Code has, so that they can
-be copied as they are; that of the TOML files is Codex CLI's.
+The Markdown files have the format of Claude Code, the TOML files that of Codex CLI, so that they can be copied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast, get_args
@@ -15,12 +14,10 @@ from codex_py.config.kinds import wrong_word
 from codex_py.config.layers import NestedTooDeeply, read_toml, toml_fault
 from codex_py.config.record import settings_of
 from codex_py.config.schema import Config
-from codex_py.core.agent_tools import choose_tools
-from codex_py.core.session_agents import BUILT_IN, AgentRole, SessionRoles
 from codex_py.errors import CodexError
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.policy import SandboxMode
-from codex_py.protocol.value import Value
+from codex_py.subagents.roles import AGENT_TOOLS, BUILT_IN, AgentRole, SessionRoles, ToolChoice
 from codex_py.text.files import FileRefused, read_inside, read_trusted
 from codex_py.text.frontmatter import YamlRefused, YamlValue, parse_yaml, repair_yaml, split_frontmatter
 from codex_py.text.nearest import nearest
@@ -47,34 +44,48 @@ _PERMISSION_MODES: Final = frozenset(
     {"", "default", "manual", "acceptedits", "auto", "dontask", "bypasspermissions", "delegate", "plan"}
 )
 
-
-class RoleDirectory(Value):
-    """Where role files are; `inside` is the real path of the project they may not lead out of."""
-
-    path: Path
-    inside: Path | None = None
+_COMMANDS: Final = ("exec_command", "write_stdin", "shell", "shell_command")
+_LOOK: Final = (*_COMMANDS, "view_image")
+# By the other program's name: our tools that do the work of it.
+_OWN_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("read", "grep", "glob", "ls", "notebookread", "lsp"), _LOOK),
+    **dict.fromkeys(("bash", "bashoutput", "killshell", "killbash"), _LOOK),
+    **dict.fromkeys(("write", "edit", "multiedit", "notebookedit"), ("apply_patch", *_LOOK)),
+    **dict.fromkeys(("webfetch", "websearch"), ("web_search",)),
+    **dict.fromkeys(("task", "agent"), tuple(sorted(AGENT_TOOLS))),
+    "todowrite": ("update_plan",),
+    "askuserquestion": ("request_user_input",),
+    "skill": ("skill",),
+    "exec_command": _COMMANDS,
+    "shell": _COMMANDS,
+}
+_WRITING: Final = frozenset(
+    {"bash", "write", "edit", "multiedit", "notebookedit", "apply_patch", *_COMMANDS},
+)
 
 
 class _Refused(CodexError):
     """A file that is no role; the message says why."""
 
 
-def read_roles(directories: Iterable[RoleDirectory], entries: Mapping[str, Mapping[str, Any]]) -> SessionRoles:
-    """The built-in roles, those of the directories and those of the configuration's `entries`; a later one counts.
+def read_roles(
+    directories: Iterable[tuple[Path, Path | None]], entries: Mapping[str, Mapping[str, Any]]
+) -> SessionRoles:
+    """The built-in roles, those in directories, those of the configuration's `entries`; of one name the last counts.
 
-    Of a directory a hundred files are read, by name. A file that cannot be read costs a line, not the session; so do
-    descriptions that are cut because all of them are over 16 KiB.
+    A directory comes with the real path of the project that its files must be inside of, if any; its first hundred
+    files by name are read. Warnings, not errors, are files that are no roles, and descriptions over 16 KiB together.
     """
     roles = {role.name: role for role in BUILT_IN}
     warnings: list[str] = []
-    for directory in directories:
-        files = _files(directory.path)
+    for directory, inside in directories:
+        files = _files(directory)
         if len(files) > _MAX_FILES:
-            where = sanitize_line(str(directory.path))
+            where = sanitize_line(str(directory))
             warnings.append(f"only the first {_MAX_FILES} of {len(files)} agent roles in `{where}` are used")
         for path in files[:_MAX_FILES]:
             try:
-                role = read_role(path, inside=directory.inside)
+                role = read_role(path, inside=inside)
             except CodexError as error:
                 warnings.append(f"the agent role `{sanitize_line(str(path))}` is left out: {error}")
             else:
@@ -84,7 +95,7 @@ def read_roles(directories: Iterable[RoleDirectory], entries: Mapping[str, Mappi
             roles[name] = _from_entry(name, entry)
         except CodexError as error:
             warnings.append(f"the agent role `{sanitize_line(name)}` is left out: {error}")
-    warnings += [remark for _, role in sorted(roles.items()) for remark in role.remarks]
+    warnings += [warning for _, role in sorted(roles.items()) for warning in role.warnings]
     shown = _fitted(dict(sorted(roles.items())))
     if cut := sum(role != roles[name] for name, role in shown.items()):
         warnings.append(
@@ -106,7 +117,7 @@ def read_role(path: Path, *, inside: Path | None = None, name: str = "") -> Agen
         raise _Refused(f"not UTF-8 at byte {error.start}") from None
     fields = _toml(text) if path.suffix == ".toml" else _markdown(text)
     role = _role(fields, name or path.stem, path)
-    return role.replace(remarks=tuple(_misspelt(fields, path)))
+    return role.replace(warnings=tuple(_misspelt(fields, path)))
 
 
 def _files(directory: Path) -> list[Path]:
@@ -256,3 +267,38 @@ def _about(value: object) -> str:
 def _text(fields: Mapping[str, Any], key: str) -> str:
     value = fields.get(key)
     return value if isinstance(value, str) else ""
+
+
+def choose_tools(names: Sequence[str] | None, denied: Sequence[str]) -> ToolChoice | None:
+    """What a role's lists come to; None when they say nothing. Names that nobody knows allow nothing."""
+    if (names is None or "*" in names) and not denied:
+        return None
+    plain = None if names is None or "*" in names else [_plain(name) for name in names]
+    gone = {_plain(name).lower() for name in denied}
+    if plain is not None:
+        plain = [name for name in plain if name.lower() not in gone]
+        # It says again what is not in the list; files are read with commands here, whoever may read them.
+        gone -= {"bash"} if any("exec_command" in _own_names(name) for name in plain) else set()
+    return ToolChoice(
+        allowed=None if plain is None else frozenset(own_name for name in plain for own_name in _own_names(name)),
+        denied=frozenset(
+            own_name for name in map(_plain, denied) if name.lower() in gone for own_name in _denied(name)
+        ),
+        reads_only=plain is not None and not any(name.lower() in _WRITING for name in plain),
+    )
+
+
+def _own_names(name: str) -> tuple[str, ...]:
+    return _OWN_NAMES.get(name.lower(), (name,))
+
+
+def _denied(name: str) -> tuple[str, ...]:
+    """What is taken away with a name: with `Write` the patches, and not the shell that reads files as well."""
+    if name.lower() in ("bash", *_COMMANDS):
+        return _COMMANDS
+    return tuple(own_name for own_name in _own_names(name) if own_name == name or own_name not in _LOOK)
+
+
+def _plain(name: str) -> str:
+    """A name without the pattern of arguments behind it, as in `Bash(git:*)`."""
+    return name.partition("(")[0].strip()

@@ -5,7 +5,7 @@ Imports pydantic: loaded at the first call of one of them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +22,7 @@ from codex_py.protocol.status import AgentState, AgentTool, status_payload
 from codex_py.text.display import first_words
 from codex_py.text.tokens import truncate_middle
 from codex_py.tools.arguments import parse_arguments
-from codex_py.tools.spec import AgentControl, SpawnRequest, ToolContext, ToolOutput
+from codex_py.tools.spec import AgentControl, RunCall, SpawnRequest, ToolContext, ToolOutput
 
 # What a call is about is shown, not sent: no more of it than somebody reads.
 _SHOWN_PROMPT: Final = 8000
@@ -238,3 +238,12 @@ async def list_agents(call: ToolCall, context: ToolContext) -> ToolOutput:
         for state in states
     ]
     return as_output({"agents": entries})
+
+
+CALLS: Final[Mapping[str, RunCall]] = {
+    "spawn_agent": spawn_agent,
+    "send_input": send_input,
+    "wait_agent": wait_agent,
+    "close_agent": close_agent,
+    "list_agents": list_agents,
+}
