@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -94,9 +95,20 @@ def _mistake(message: str, app: typer.Typer, arguments: Sequence[str], *, name: 
         return UsageError(f"`codex-py {whole}` needs `{found[1]}`", hint=help_hint)
     if found := re.match(r"Option '(\S+?)' requires an argument", message):
         return UsageError(f"`{found[1]}` needs a value", hint=help_hint)
-    if found := re.match(r"Invalid value for '(\S+?)'.*: '(.*?)' is not a valid int", message):
-        return UsageError(f"`{found[1]}` needs a whole number, not `{found[2]}`", hint=help_hint)
+    if found := re.match(r"Invalid value for '(\S+?)'.* valid int", message):
+        return UsageError(f"`{found[1]}` needs a whole number, not `{_value_of(found[1], arguments)}`", hint=help_hint)
     return UsageError(_one_line(message), hint=help_hint)
+
+
+def _value_of(option: str, arguments: Sequence[str]) -> str:
+    """The last value that the arguments give an option."""
+    value = ""
+    for word, next_word in pairwise([*arguments, ""]):
+        if word == option:
+            value = next_word
+        elif word.startswith(f"{option}="):
+            value = word.removeprefix(f"{option}=")
+    return value
 
 
 def _options(command: Any) -> list[str]:
