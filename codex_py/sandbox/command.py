@@ -261,7 +261,8 @@ class Sandbox:
                 self._placeholders.sweep()
                 self._placeholders.add(mount.path for mount in mounts if mount.type in MISSING)
             # A filter sees no paths: it cannot open some sockets, so a list opens none.
-            fd = self._filters.open(network, unix_sockets=self._unix_sockets(policy) is True)
+            all_sockets = self._unix_sockets(policy) is True
+            fd = self._filters.open(network, unix_sockets=all_sockets, namespaces=backend.contains)
             return wrap_argv(backend, argv, mounts, network=network, workdir=workdir, filter_fd=fd).replace(env=env)
         except OSError as error:
             raise SandboxUnavailable(f"cannot set up the sandbox, so the command is not run: {error}") from error

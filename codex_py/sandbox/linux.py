@@ -96,14 +96,15 @@ class SystemCallFilters:
     """The filters for this machine, each built once: nothing on disk decides what is in them."""
 
     def __init__(self) -> None:
-        self._built: dict[tuple[NetworkAccess, bool], bytes] = {}
+        self._built: dict[tuple[NetworkAccess, bool, bool], bytes] = {}
 
-    def open(self, network: NetworkAccess, *, unix_sockets: bool = False) -> int:
+    def open(self, network: NetworkAccess, *, unix_sockets: bool = False, namespaces: bool = True) -> int:
         """One of them in a descriptor of its own, to be read once from the start."""
-        program = self._built.get((network, unix_sockets))
+        key = (network, unix_sockets, namespaces)
+        program = self._built.get(key)
         if program is None:
-            program = build_filter(os.uname().machine, network, unix_sockets=unix_sockets)
-            self._built[network, unix_sockets] = program
+            program = build_filter(os.uname().machine, network, unix_sockets=unix_sockets, namespaces=namespaces)
+            self._built[key] = program
         fd = os.memfd_create("filter", os.MFD_CLOEXEC)
         os.write(fd, program)
         os.lseek(fd, 0, os.SEEK_SET)

@@ -56,6 +56,8 @@ _SHARED: Final = {
 }
 _X86_64: Final = _SHARED | {
     "ioctl": 16,
+    "shmget": 29,
+    "shmat": 30,
     "socket": 41,
     "connect": 42,
     "accept": 43,
@@ -64,6 +66,8 @@ _X86_64: Final = _SHARED | {
     "listen": 50,
     "socketpair": 53,
     "clone": 56,
+    "semget": 64,
+    "msgget": 68,
     "ptrace": 101,
     "pivot_root": 155,
     "mount": 165,
@@ -74,6 +78,7 @@ _X86_64: Final = _SHARED | {
     "unshare": 272,
     "accept4": 288,
     "perf_event_open": 298,
+    "prlimit64": 302,
     "open_by_handle_at": 304,
     "setns": 308,
     "process_vm_readv": 310,
@@ -88,6 +93,10 @@ _AARCH64: Final = _SHARED | {
     "pivot_root": 41,
     "unshare": 97,
     "ptrace": 117,
+    "msgget": 186,
+    "semget": 190,
+    "shmget": 194,
+    "shmat": 196,
     "socket": 198,
     "socketpair": 199,
     "bind": 200,
@@ -101,6 +110,7 @@ _AARCH64: Final = _SHARED | {
     "clone": 220,
     "perf_event_open": 241,
     "accept4": 242,
+    "prlimit64": 261,
     "open_by_handle_at": 265,
     "setns": 268,
     "process_vm_readv": 270,
@@ -142,6 +152,8 @@ _ALWAYS_REFUSED: Final = (
     "add_key",
     "request_key",
 )
+# Memory, semaphores and queues that processes of a user share by number, unless a namespace keeps them apart.
+_SHARED_CALLS: Final = ("shmget", "shmat", "semget", "msgget")
 _NETWORK_CALLS: Final = ("connect", "accept", "accept4", "bind", "listen")
 
 
@@ -155,10 +167,11 @@ def call_number(machine: str, name: str) -> int:
     return _MACHINES[machine][1][name]
 
 
-def build_filter(machine: str, network: NetworkAccess, *, unix_sockets: bool = False) -> bytes:
+def build_filter(machine: str, network: NetworkAccess, *, unix_sockets: bool = False, namespaces: bool = True) -> bytes:
     """The program for `machine`: an array of `struct sock_filter`. Raises `KeyError` for a machine without a table.
 
-    A filter cannot see the path that a socket connects to, so `unix_sockets` opens all of them or none.
+    Without `namespaces`, memory is not shared with processes outside either. A filter cannot see the path that a socket
+    connects to, so `unix_sockets` opens all of them or none.
     """
     audit, numbers = _MACHINES[machine]
     program = _Program(numbers)
@@ -175,6 +188,9 @@ def build_filter(machine: str, network: NetworkAccess, *, unix_sockets: bool = F
     program.refuse_bits("clone", _NEW_NAMESPACE)
     program.refuse_bits("unshare", _NEW_NAMESPACE | _NEW_TIME)
     program.refuse_values("ioctl", 1, (_TIOCSTI, _TIOCLINUX))
+    program.refuse_others("prlimit64", 0, (0,))  # those of another process, as of this program under Landlock
+    for name in () if namespaces else _SHARED_CALLS:
+        program.refuse(name)
     _limit_network(program, network, unix_sockets=unix_sockets)
     program.add(_RETURN, _ALLOW)
     return bytes(program.code)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from tests.support import no_namespaces
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
+from tests.support.process import COMMAND
 from tests.support.terminal import Terminal
 
 PUSH = {"cmd": "touch made", "sandbox_permissions": "require_escalated", "justification": "Make it?", "login": False}
@@ -28,6 +31,43 @@ def session(
             terminal.type(typed)
             yield model, terminal
             terminal.wait_for("All done.")
+
+
+# Tries every terminal there is: to type into it, to take it over, to read and write it, and to make one.
+TERMINALS = """
+import fcntl, os, pathlib, termios
+
+def attempt(what):
+    try:
+        what()
+    except OSError:
+        return []
+    return ["reached"]
+
+found = []
+for path in ["/dev/tty", "/dev/console", *map(str, pathlib.Path("/dev/pts").glob("[0-9]*"))]:
+    found += attempt(lambda: os.open(path, os.O_RDWR)) + attempt(lambda: os.open(path, os.O_WRONLY | os.O_NOCTTY))
+for fd in range(3):
+    for request in (termios.TIOCSTI, termios.TIOCSCTTY, 0x541C):
+        found += attempt(lambda: fcntl.ioctl(fd, request, b"q"))
+found += attempt(os.openpty)
+print("terminals:", found)
+"""
+
+
+def test_with_landlock_alone_each_command_is_asked_about_and_reaches_no_terminal(place: Place) -> None:
+    place.write("terminals.py", TERMINALS)
+    run_it = {"cmd": f"{sys.executable} -I -S terminals.py", "login": False}
+    with FakeResponses([call("c1", "exec_command", run_it)], [say("All done.")]) as model:
+        trust = f'[projects."{place.repo}"]\ntrust_level = "trusted"\n'
+        place.use_model(model.base_url, f'sandbox_mode = "workspace-write"\napproval_policy = "on-request"\n{trust}')
+        with Terminal(place, no_namespaces.__file__, COMMAND, command=sys.executable) as terminal:
+            terminal.wait_for_prompt()
+            terminal.type("go\r")
+            terminal.wait_for("Run this command?").wait_for("only Landlock works here")
+            terminal.type("y")
+            terminal.wait_for("All done.")
+    assert "terminals: []" in model.requests[-1].output_of("c1")
 
 
 def test_a_command_is_approved_from_its_dialog(place: Place) -> None:

@@ -161,6 +161,16 @@ def test_allowed_unix_sockets_open_no_others(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+def test_limits_of_other_processes_and_memory_shared_with_them_are_out_of_reach(machine: str) -> None:
+    numbers = {name: number for name, both in TABLE.items() if (number := both[MACHINES.index(machine)]) is not None}
+    assert [_verdict(machine, False, numbers["prlimit64"], pid) for pid in (0, 1, 4711)] == [ALLOW, EPERM, EPERM]
+    shared = build_filter(machine, False, namespaces=False)
+    for name in ("shmget", "shmat", "semget", "msgget"):
+        call = _call(machine, numbers[name])
+        assert (_run(shared, call), _run(build_filter(machine, False), call)) == (EPERM, ALLOW), name
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("network", [False, "loopback", True])
 def test_of_all_system_calls_just_these_are_refused(machine: str, network: NetworkAccess) -> None:
     """Without arguments, so those that only some arguments make dangerous are not among them."""

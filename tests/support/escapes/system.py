@@ -246,6 +246,7 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("see a process outside", _see_outside),
     ("hold a process outside", lambda fixture: os.close(os.pidfd_open(fixture.victim))),
     ("bind a process outside to its processors", _bind_outside),
+    ("change the limits of a process outside", lambda fixture: resource.prlimit(fixture.victim, resource.RLIMIT_CORE)),
     ("use a descriptor of the session", _inherited),
     ("leave a process behind", _leave_behind),
     ("set up an io_uring", _system_call("io_uring_setup", 1, bytes(120))),
