@@ -21,7 +21,7 @@ from codex_py.cli.typer_command import WorkingDirectory, run_commands
 from codex_py.errors import UserError
 from codex_py.paths import codex_home
 from codex_py.protocol.items import CallOutput, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
-from codex_py.protocol.readable import command_of, is_host_text, output_of, patch_of
+from codex_py.protocol.readable import command_of, is_host_text, output_of, patch_of, tool_type_of
 from codex_py.render.titles import short_directory
 from codex_py.rollout.archive import archive_session, delete_session, unarchive_session
 from codex_py.rollout.files import compressed_files, thread_of
@@ -200,7 +200,7 @@ def _call_lines(call: ToolCall) -> Iterator[str]:
     command = command_of(call)
     if command is not None:
         yield from ("exec", sanitize(command))
-    elif call.name == "apply_patch":
+    elif tool_type_of(call.name, call.namespace) == "writes":
         yield from ("apply patch", sanitize(patch_of(call)))
     else:
         yield f"{sanitize_line(call.name)} {sanitize_line(call.arguments)}"

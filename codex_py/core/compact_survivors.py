@@ -15,6 +15,7 @@ from codex_py.protocol.events import PlanStep
 from codex_py.protocol.items import Message, ResponseItem, ToolCall, message
 from codex_py.protocol.readable import output_of, plan_of
 from codex_py.text.tokens import PICTURE_BYTES, estimate_text_tokens, estimate_tokens, truncate_middle
+from codex_py.tools.update_plan import UpdatePlan
 
 if TYPE_CHECKING:
     from codex_py.core.compact import Handover
@@ -128,6 +129,7 @@ SkillUses: TypeAlias = "Callable[[str, Path], Sequence[SkillUse]]"
 _PATCHED: Final = "Success. Updated the following files:\n"
 _FILE: Final = re.compile(r"([AMD]) (\S.*)")
 _CHANGE_TYPES: Final = {"A": "add", "M": "update", "D": "delete"}
+_PLAN_NAME: Final = f'"{UpdatePlan.name}"'.encode()
 _FUNCTION_CALL: Final = b'{"type":"function_call",'
 _LOADED: Final = re.compile(r'<skill-loaded name="([^"\n]*)">\n<path>([^\n]*)</path>\n')
 _SKILL: Final = re.compile(r"<skill>\n<name>([^\n]*)</name>\n<path>([^\n]*)</path>\n")
@@ -148,14 +150,14 @@ def work_state_of(items: Sequence[ResponseItem], cwd: Path, skill_uses: SkillUse
 
 def last_plan(items: Sequence[ResponseItem]) -> tuple[PlanStep, ...] | None:
     """The plan made last, None where there is none; quick, as the rest of the work is not looked at."""
-    plans = (_planned(item) for item in reversed(items) if b'"update_plan"' in item.encoded)
+    plans = (_planned(item) for item in reversed(items) if _PLAN_NAME in item.encoded)
     return next((state.plan for state in plans if state is not None), None)
 
 
 def _state_of(item: ResponseItem, cwd: Path, skill_uses: SkillUses) -> WorkState | None:
     # The bytes tell most items apart; a long history has thousands.
     encoded = item.encoded
-    if b'"update_plan"' in encoded:
+    if _PLAN_NAME in encoded:
         return _planned(item)
     if b"Success. Updated the following files:" in encoded:
         return _patched(item, cwd)
@@ -170,7 +172,7 @@ def _state_of(item: ResponseItem, cwd: Path, skill_uses: SkillUses) -> WorkState
 
 def _planned(item: ResponseItem) -> WorkState | None:
     view = item.view()
-    if not isinstance(view, ToolCall) or view.name != "update_plan":
+    if not isinstance(view, ToolCall) or view.name != UpdatePlan.name:
         return None
     try:
         return WorkState(plan=plan_of(as_object(decode_json(view.arguments)).get("plan")))

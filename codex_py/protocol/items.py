@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 from codex_py.protocol.value import Value
@@ -70,6 +70,10 @@ class Reasoning(Value):
 
     summary: str
     raw: str = ""
+
+
+# What calls of a tool come to: by this they are drawn, and hooks and roles choose by it.
+ToolType: TypeAlias = Literal["reads", "searches", "writes", "runs", "plans", "asks", "delegates", "other"]
 
 
 class ToolCall(Value):

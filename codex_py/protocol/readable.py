@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.events import PlanStep
-from codex_py.protocol.items import CallOutput, ResponseItem, ToolCall
+from codex_py.protocol.items import CallOutput, ResponseItem, ToolCall, ToolType
 
 # What the host says in the user's place begins like this.
 _CONTEXT: Final = r"<[a-z_ ]+>|# AGENTS\.md instructions"
@@ -32,6 +32,24 @@ def without_pictures(text: str) -> str:
 def without_plan_tags(text: str) -> str:
     """What a model said in plan mode, as people read it."""
     return re.sub(_PLAN_TAG_LINE, "", text)
+
+
+# What stored calls were of, other programs' included. A test holds it against what our tools say of themselves.
+_TOOL_TYPES: Final[Mapping[str, ToolType]] = {
+    **dict.fromkeys(("exec_command", "write_stdin", "shell", "shell_command"), "runs"),
+    **dict.fromkeys(("local_shell", "container.exec"), "runs"),
+    "apply_patch": "writes",
+    "update_plan": "plans",
+    **dict.fromkeys(("request_user_input", "request_permissions"), "asks"),
+    **dict.fromkeys(("view_image", "skill", "read_mcp_resource"), "reads"),
+    **dict.fromkeys(("list_mcp_resources", "list_mcp_resource_templates"), "searches"),
+    **dict.fromkeys(("spawn_agent", "send_input", "wait_agent", "close_agent", "list_agents"), "delegates"),
+}
+
+
+def tool_type_of(name: str, namespace: str | None = None) -> ToolType:
+    """What a stored or finished call of a tool came to; tools of others are not told apart."""
+    return "other" if namespace else _TOOL_TYPES.get(name, "other")
 
 
 def arguments_of(call: ToolCall) -> Mapping[str, Any]:
@@ -90,8 +108,6 @@ _DECLINED: Final = (
 )
 _RUNNING: Final = "Process running with session ID"
 _REFUSALS: Final = ("aborted", "unsupported call: ", "unsupported custom tool call: ", "failed to parse ")
-# The tools whose calls run a command.
-SHELL_TOOLS: Final = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
 
 
 class CommandEnding(NamedTuple):

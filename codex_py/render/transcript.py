@@ -13,13 +13,13 @@ from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.events import CommandFinished, PatchFinished, PlanUpdated, ToolCallFinished, WebSearched
 from codex_py.protocol.items import ItemView, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
 from codex_py.protocol.readable import (
-    SHELL_TOOLS,
     arguments_of,
     command_of,
     exit_code_in,
     is_host_text,
     outputs_by_call,
     patch_of,
+    tool_type_of,
     without_pictures,
     without_plan_tags,
 )
@@ -145,7 +145,7 @@ def _render_call(call: ToolCall, output: str | None, cwd: Path, *, expanded: boo
 
 
 def _under_way(call: ToolCall) -> ScrollbackEntry:
-    command = command_of(call) if call.name in SHELL_TOOLS else None
+    command = command_of(call) if tool_type_of(call.name, call.namespace) == "runs" else None
     if command is not None:
         return ScrollbackEntry(call_line("▸", command, "under way", style="accent"), spacing="dense")
     return ScrollbackEntry(OneLine(line_of(f"▸ {call.name}", "accent"), Text(" · under way", "dim")), spacing="dense")
@@ -153,13 +153,15 @@ def _under_way(call: ToolCall) -> ScrollbackEntry:
 
 def _render_questions(view: ItemView, outputs: Mapping[str, str]) -> list[ScrollbackEntry] | None:
     """What the model asked by a call, with the answers; None for another call, and for one that asked nobody."""
-    if not (isinstance(view, ToolCall) and view.name == "request_user_input"):
+    if not (isinstance(view, ToolCall) and tool_type_of(view.name, view.namespace) == "asks"):
         return None
     try:
         answers = as_object(as_object(decode_json(outputs.get(view.call_id, ""))).get("answers"))
     except ValueError:
         return None
     questions = [as_object(question) for question in as_list(arguments_of(view).get("questions"))]
+    if not questions:
+        return None
     replies = [as_list(as_object(answers.get(str(question.get("id")))).get("answers")) for question in questions]
     return [
         render_answer(str(question.get("question", "")), [str(text) for text in texts])
@@ -169,7 +171,7 @@ def _render_questions(view: ItemView, outputs: Mapping[str, str]) -> list[Scroll
 
 def _plan_of(view: ItemView, outputs: Mapping[str, str]) -> PlanUpdated | None:
     """What a call has made of the plan; None for another call, and for one that was refused."""
-    if not (isinstance(view, ToolCall) and view.name == "update_plan"):
+    if not (isinstance(view, ToolCall) and tool_type_of(view.name, view.namespace) == "plans"):
         return None
     event = call_event(view, outputs.get(view.call_id), Path())
     return event if isinstance(event, PlanUpdated) else None

@@ -11,7 +11,6 @@ from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.items import Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
 from codex_py.protocol.readable import (
-    SHELL_TOOLS,
     arguments_of,
     command_of,
     is_host_text,
@@ -21,6 +20,7 @@ from codex_py.protocol.readable import (
     patch_succeeded,
     plan_of,
     report_of,
+    tool_type_of,
     was_answered,
     without_pictures,
     without_plan_tags,
@@ -80,13 +80,14 @@ def call_event(
 
     How long a call took is below zero where the output does not tell.
     """
-    if call.name == "apply_patch":
+    tool_type = tool_type_of(call.name, call.namespace)
+    if tool_type == "writes":
         ok = output is not None and patch_succeeded(output)
         return events.PatchFinished(call.call_id, changes_in_patch(patch_of(call), cwd), ok, patch_report(output))
-    if call.name == "update_plan" and was_answered(output):
+    if tool_type == "plans" and was_answered(output):
         arguments = arguments_of(call)
         return events.PlanUpdated(plan_of(arguments.get("plan")), str(arguments.get("explanation") or ""))
-    command = command_of(call) if call.name in SHELL_TOOLS else None
+    command = command_of(call) if tool_type == "runs" else None
     if command is None:
         tool = f"{call.namespace}.{call.name}" if call.namespace else call.name
         return events.ToolCallFinished(call.call_id, tool, call.arguments, was_answered(output), -1, output or "")

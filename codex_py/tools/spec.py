@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from codex_py.protocol.encoding import decode_json
 from codex_py.protocol.events import Event
-from codex_py.protocol.items import ToolCall
+from codex_py.protocol.items import ToolCall, ToolType
 from codex_py.protocol.ops import UserInput
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import AskUser
@@ -126,10 +126,6 @@ class ToolOutput(Value):
     parts: tuple[dict[str, Any], ...] = ()
     crash: Exception | None = None
     failure: str = ""
-
-
-# What calls of a tool come to: for what a front end shows, and for which tools a role may use.
-ToolType: TypeAlias = Literal["reads", "searches", "writes", "runs", "plans", "asks", "delegates", "other"]
 
 
 class OtherFields(Value):

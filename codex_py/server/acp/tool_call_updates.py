@@ -7,6 +7,8 @@ from typing import Final
 
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.protocol.items import ToolType
+from codex_py.protocol.readable import tool_type_of
 from codex_py.protocol.status import AT_WORK, AgentState, AgentStatus, AgentTool
 from codex_py.server.acp.content import (
     Json,
@@ -26,19 +28,11 @@ _TAIL: Final = 8 * 1024
 _OUTPUT_INTERVAL: Final = 0.25
 _NEVER_SENT: Final = (float("-inf"), "")
 _COMPACTION: Final = "compaction"
-# Told in other ways: as the plan, and as what was asked.
-_SHOWN_OTHERWISE: Final = frozenset({"update_plan", "request_user_input"})
-_TOOL_KINDS: Final[Mapping[str, ToolKind]] = {
-    "view_image": "read",
-    "skill": "read",
-    "read_mcp_resource": "read",
-    "list_mcp_resources": "search",
-    "list_mcp_resource_templates": "search",
-    "exec_command": "execute",
-    "shell": "execute",
-    "shell_command": "execute",
-    "write_stdin": "execute",
-    "apply_patch": "edit",
+_TOOL_KINDS: Final[Mapping[ToolType, ToolKind]] = {
+    "reads": "read",
+    "searches": "search",
+    "runs": "execute",
+    "writes": "edit",
 }
 _AGENT_CALLS: Final[Mapping[AgentTool, str]] = {
     "spawn_agent": "Start an agent",
@@ -174,9 +168,11 @@ class ToolCallUpdates:
         ending: Ending = "completed" if event.ok else "failed"
         content = output_content(event.output)
         ended = self.calls.end(event.call_id, ending, content=content)
-        if ended is not None or (event.ok and event.tool in _SHOWN_OTHERWISE):
+        tool_type = tool_type_of(event.tool)
+        # Plans and questions are shown in other ways.
+        if ended is not None or (event.ok and tool_type in ("plans", "asks")):
             return ended
-        kind: ToolKind = _TOOL_KINDS.get(event.tool, "other")
+        kind: ToolKind = _TOOL_KINDS.get(tool_type, "other")
         return self.calls.complete(event.tool, kind, ending, rawInput=_raw_input(event.arguments), content=content)
 
     def _agent(self, agent: AgentState, was: AgentStatus | None) -> Json | None:
