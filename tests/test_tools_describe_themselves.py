@@ -30,14 +30,10 @@ NAMED: Final = {
     "render/event.py": "the values of an event's field",
     "render/agent_calls.py": "reads the answers of stored calls about agents",
     "tools/hook_calls.py": "names that hooks of other programs are written for",
-    "tools/agents.py": "the tools of a feature",
-    "tools/lazy.py": "the tools of a feature",
     "tools/mcp_tools.py": "the tools of a feature",
     "patch/intercept.py": "the program that a command line names",
     "cli/main.py": "the program that a command line names",
     "offline/steps.py": "a model names the tools it calls",
-    "core/agent_tools.py": "what agent files of other programs call the same tools",
-    "subagents/role_files.py": "what agent files of other programs call the same tools",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -88,11 +89,12 @@ async def _run(
     """Start a command line and pass its session to `wait`, which makes the answer."""
     arguments = arguments.replace(login=arguments.login and allow_login_shell)
     workdir = context.cwd / (arguments.workdir or "")
+    shell = arguments.shell or user_shell(context.env)
     command = CommandToRun(
         script=arguments.cmd,
-        shell=arguments.shell or user_shell(context.env),
-        login=arguments.login,
+        shell=shell,
         workdir=workdir,
+        line=join_words(shell_argv(shell, arguments.cmd, login=arguments.login)),
         escalated=arguments.sandbox_permissions == "require_escalated",
         justification=arguments.justification or "",
         requested_pattern=arguments.prefix_rule,
@@ -102,7 +104,7 @@ async def _run(
         report = _CommandReporter(within, command.line, workdir)
         while True:
             try:
-                spec = _command_spec(arguments, within, workdir=workdir)
+                spec = _command_spec(arguments, command.shell, within, workdir)
                 session = await within.processes.start(spec.replace(line=command.line))
             except SandboxMissing as error:
                 raise report.refused(error) from error
@@ -203,11 +205,12 @@ async def _apply(patch: PatchInCommand, arguments: CommandArguments, context: To
     return await apply_patch_text(patch.patch, context, workdir=directory)
 
 
-def _command_spec(arguments: CommandArguments, context: ToolContext, *, workdir: Path) -> CommandSpec:
+def _command_spec(arguments: CommandArguments, shell: str, context: ToolContext, workdir: Path) -> CommandSpec:
     if not is_directory(workdir):
         reason = "is not a directory" if is_there(workdir) else "does not exist"
         raise ToolError(f"cannot run the command: working directory `{workdir}` {reason}")
-    shell = find_shell(arguments.shell, context.env) if arguments.shell else user_shell(context.env)
+    if arguments.shell:
+        shell = find_shell(shell, context.env)
     script = arguments.cmd
     if context.fixed_path is not None:
         script = with_fixed_path(script, shell, context.fixed_path)
@@ -215,21 +218,16 @@ def _command_spec(arguments: CommandArguments, context: ToolContext, *, workdir:
         script = keep_bundled_tools(script, shell)
     start = context.processes.profiles.start(shell, context.env) if arguments.login else ShellStart(login=False)
     argv = shell_argv(shell, start.script(script), login=start.login, no_profile=start.no_profile)
-    try:
+    with ExitStack() as held:
+        held.callback(start.release)
         wrapped = context.sandbox.wrap(
             on_terminal(argv) if arguments.tty else argv,
             policy=context.sandbox_policy,
             cwd=context.cwd,
             workdir=workdir,
         )
-    except BaseException:
-        start.release()
-        raise
-
-    def release() -> None:
-        wrapped.release()
-        start.release()
-
+        held.callback(wrapped.release)
+        release = held.pop_all().close
     return CommandSpec(
         wrapped.argv,
         workdir,

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from codex_py.errors import ToolError, UserError
 from codex_py.process.env import find_executable
-from codex_py.process.shells import join_words, shell_argv
+from codex_py.process.shells import join_words
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.events import CommandFinished, Warned
 from codex_py.protocol.policy import DangerFullAccess
@@ -63,20 +63,18 @@ _TRUSTED_SHELLS: Final = frozenset(
 
 
 class CommandToRun(Value):
-    """A command as it would run: `shell` is the path or the name of the shell that reads `script`."""
+    """A command as it would run: `shell` is the path or the name of the shell that reads `script`.
+
+    `line` is the exact command line, shell-quoted.
+    """
 
     script: str
     shell: str
-    login: bool
     workdir: Path
+    line: str
     escalated: bool = False
     justification: str = ""
     requested_pattern: tuple[str, ...] = ()
-
-    @property
-    def line(self) -> str:
-        """The exact command line, shell-quoted."""
-        return join_words(shell_argv(self.shell, self.script, login=self.login))
 
 
 class AttemptResult(NamedTuple):
@@ -301,14 +299,17 @@ def find_facts(command: CommandToRun, context: ToolContext) -> CommandFacts:
     """Read the command's script; what a shell that is not known would make of it is not guessed at."""
     line = context.read_command_line(command.script, command.workdir)
     hidden = line.every_reading()
-    segments = line.segments if _is_trusted(command.shell, context) else None
-    safe = [words for words in segments or () if is_known_safe(words) and _is_standard_program(words[0], context)]
+    reading = list(filter(is_known_safe, line.segments or ()))
+    danger = find_danger(line, context.env.get("HOME")) if context.prevents_accidents else None
+    is_trusted = _is_trusted(command.shell, context)
+    segments = line.segments if is_trusted else None
+    safe = [words for words in reading if is_trusted and _is_standard_program(words[0], context)]
     writable = writable_programs((*(segments or ()), *hidden), command.shell, context)
     return CommandFacts(
         segments=segments,
         hidden=hidden,
         safe=tuple(safe),
-        danger=find_danger(line, context.env.get("HOME")) if context.prevents_accidents else None,
+        danger=danger,
         escalated=command.escalated and not isinstance(context.sandbox_policy, DangerFullAccess),
         justification=command.justification,
         shortfall=context.shortfall,
