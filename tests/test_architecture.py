@@ -34,10 +34,9 @@ ALLOWED: Final[dict[str, set[str]]] = {
     "shell": {"text"},
     "skills": {"protocol", "text", "shell"},
     "plugins": {"protocol", "text", "skills"},
-    "mcp": {"protocol", "text"},
     "rollout": {"protocol", "text", "patch"},
     "context": {"protocol", "text", "skills"},
-    "tools": {"protocol", "text", "process", "sandbox", "shell", "patch", "skills", "mcp"},
+    "tools": {"protocol", "text", "process", "sandbox", "shell", "patch", "skills"},
     "core": {
         "protocol",
         "text",
@@ -46,13 +45,25 @@ ALLOWED: Final[dict[str, set[str]]] = {
         "auth",
         "plugins",
         "skills",
-        "mcp",
         "rollout",
         "context",
         "tools",
         "process",
         "sandbox",
         "shell",
+    },
+    "mcp": {
+        "protocol",
+        "text",
+        "config",
+        "model",
+        "auth",
+        "plugins",
+        "skills",
+        "process",
+        "context",
+        "tools",
+        "core",
     },
     "hooks": {"protocol", "text", "config", "plugins", "process", "context", "tools", "core"},
     "subagents": {"protocol", "text", "config", "model", "skills", "rollout", "context", "tools", "core"},
@@ -65,7 +76,6 @@ ALLOWED: Final[dict[str, set[str]]] = {
         "skills",
         "plugins",
         "hooks",
-        "mcp",
         "rollout",
         "context",
         "tools",
@@ -98,7 +108,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
     },
 }
 # The core knows these by the protocols of `core/ports.py`; the one module that imports them puts sessions together.
-FEATURES: Final = {"hooks", "offline", "subagents"}
+FEATURES: Final = {"hooks", "mcp", "offline", "subagents"}
 COMPOSITION_ROOT: Final = "core/build.py"
 FREE: Final = {"errors", "paths", "programs", "log"}
 
@@ -128,7 +138,6 @@ LAZY: Final = {
     # Only for who has plugins or MCP servers.
     ("core/build.py", "codex_py.plugins.manifests"),
     ("core/skill_sources.py", "codex_py.plugins.manifests"),
-    ("core/configured_servers.py", "codex_py.skills.dependencies"),
     # Only where a login is kept elsewhere than in its file, or can be renewed.
     ("auth/login_store.py", "keyring"),
     ("core/model_setup.py", "codex_py.auth.renewal"),
@@ -164,8 +173,6 @@ LAZY: Final = {
     ("cli/repl.py", "codex_py.core.build"),
     ("cli/repl.py", "codex_py.core.resume"),
     ("cli/repl.py", "codex_py.rollout.files"),
-    # The prompts of MCP servers, where there are some.
-    ("ui/repl/commands/__init__.py", "codex_py.ui.repl.commands.server_prompts"),
     ("patch/edit.py", "difflib"),
     # Only when a file is changed.
     ("config/edit.py", "tomlkit"),
@@ -174,22 +181,13 @@ LAZY: Final = {
     # Only when a command is judged, or read for the skill it uses.
     ("shell/reader.py", "codex_py.shell.reading"),
     # Only with an MCP server; its SDK in a thread, and what its calls need with the first one.
-    ("core/mcp_setup.py", "codex_py.core.mcp_build"),
-    ("core/mcp_setup.py", "codex_py.core.mcp_build"),
-    # Only where a project or a plugin brings servers.
-    ("core/mcp_setup.py", "codex_py.core.server_table"),
-    ("core/skill_requests.py", "codex_py.core.mcp_consent"),
-    # Only with a connector.
-    ("core/skill_requests.py", "codex_py.core.mentions"),
-    ("core/mcp_setup.py", "codex_py.core.session_mcp"),
-    ("core/session_mcp.py", "codex_py.core.mcp_login"),
+    ("core/build.py", "codex_py.mcp.table"),
+    ("core/build.py", "codex_py.mcp.build"),
     ("mcp/connections.py", "codex_py.mcp.connection"),
-    ("tools/mcp_results.py", "codex_py.tools.picture"),
-    ("tools/mcp_tools.py", "codex_py.tools.mcp_call"),
-    ("tools/mcp_tools.py", "codex_py.tools.mcp_resources"),
+    ("mcp/tools.py", "codex_py.mcp.approval"),
+    ("mcp/results.py", "codex_py.tools.picture"),
     # Only when a skill needs a server that is not configured.
     ("config/entries.py", "tomlkit"),
-    ("core/skill_requests.py", "codex_py.core.mcp_consent"),
     # Only for a file behind a hidden name or a link, or with patterns of the user's.
     ("core/sandbox_policy.py", "codex_py.core.session_sandbox"),
     # Only when a tool is called: beside the end of the answer that calls it.

@@ -19,14 +19,14 @@ from codex_py.cli.mcp_trust import trust
 from codex_py.cli.typer_command import Overrides, Profile, run_commands
 from codex_py.config.entries import put_mcp_server, remove_mcp_server
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
-from codex_py.core.mcp_build import make_mcp_context
-from codex_py.core.server_table import ListedServer, known_servers
 from codex_py.errors import UsageError, UserError
+from codex_py.mcp.build import make_mcp_context
 from codex_py.mcp.catalog import forget_catalog
 from codex_py.mcp.host import McpContext, auth_status, forget_login, renew_login
+from codex_py.mcp.login import try_server
 from codex_py.mcp.servers import McpServer, read_server
+from codex_py.mcp.table import ListedServer, known_servers
 from codex_py.paths import codex_home
-from codex_py.services.mcp_servers import try_server
 from codex_py.text.address import is_web_address
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line

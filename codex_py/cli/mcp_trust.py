@@ -12,8 +12,10 @@ import typer
 
 from codex_py.cli.console import is_agreed, print_json
 from codex_py.config.load import ConfigRequest, load_config
-from codex_py.core.mcp_consent import describe_server
-from codex_py.core.server_table import (
+from codex_py.errors import UsageError
+from codex_py.mcp.consent import describe_server
+from codex_py.mcp.servers import McpServer, read_server
+from codex_py.mcp.table import (
     TRUST_WORDS,
     ListedServer,
     TrustWord,
@@ -22,8 +24,6 @@ from codex_py.core.server_table import (
     sandbox_of,
     trust_server,
 )
-from codex_py.errors import UsageError
-from codex_py.mcp.servers import McpServer, read_server
 from codex_py.paths import codex_home
 from codex_py.protocol.questions import ProjectServer
 from codex_py.text.sanitize import sanitize_line

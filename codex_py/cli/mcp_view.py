@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, TextIO, cast
 
 from codex_py.cli.console import print_json, print_table
-from codex_py.core.server_table import ListedServer
 from codex_py.mcp.catalog import Catalog
 from codex_py.mcp.host import AuthStatus
+from codex_py.mcp.login import McpCheck
 from codex_py.mcp.servers import McpServer
-from codex_py.services.mcp_servers import McpCheck
+from codex_py.mcp.table import ListedServer
 from codex_py.text.credentials import MASK, masked_url, masked_words
 from codex_py.text.sanitize import sanitize_line
 

@@ -16,8 +16,8 @@ from codex_py.cli.plugin_install import PluginRequest, install_staged, staged_pl
 from codex_py.cli.typer_command import run_commands
 from codex_py.config.entries import remove_plugin_entry, switch_plugin
 from codex_py.config.load import ConfigRequest, load_config
-from codex_py.core.mcp_consent import describe_server
 from codex_py.errors import UsageError, UserError
+from codex_py.mcp.consent import describe_server
 from codex_py.mcp.servers import read_server
 from codex_py.paths import codex_home
 from codex_py.plugins.manifests import CACHE, Plugin, installed_plugin

@@ -13,9 +13,9 @@ import typer
 from codex_py.cli import skills_view as view
 from codex_py.cli.typer_command import Overrides, Profile, run_commands
 from codex_py.config.load import ConfigRequest
-from codex_py.core.server_table import known_servers
 from codex_py.core.skill_sources import skill_rules
 from codex_py.errors import UsageError, UserError
+from codex_py.mcp.table import known_servers
 from codex_py.paths import codex_home
 from codex_py.services.skill_admin import SkillAdmin, look_at_skills, named, switch_skills, window_for
 from codex_py.skills.dependencies import list_needs, mcp_keys

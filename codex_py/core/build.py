@@ -19,9 +19,7 @@ from codex_py.context.initial import ContextSnapshot
 from codex_py.context.instructions import plan_mode_on, tone_instructions
 from codex_py.context.permissions import render_permissions
 from codex_py.core.command_env import command_env, key_names, withheld_credentials
-from codex_py.core.configured_servers import ServerTable
 from codex_py.core.context_tracker import KnownContext
-from codex_py.core.mcp_setup import ServerAnswers, make_lazy_mcp, server_notices, session_servers
 from codex_py.core.model_setup import (
     choose_model,
     compact_prompt,
@@ -32,7 +30,7 @@ from codex_py.core.model_setup import (
     make_installation_id,
     model_settings,
 )
-from codex_py.core.ports import HookRunner, NoHooks
+from codex_py.core.ports import HookRunner, McpClients, NoHooks, SessionAccess, SessionMcp
 from codex_py.core.sandbox_policy import choose_policy, read_check
 from codex_py.core.session import Session
 from codex_py.core.session_file import SessionFile
@@ -65,6 +63,7 @@ from codex_py.tools.registry import ToolRegistry
 if TYPE_CHECKING:
     from codex_py.auth.find_credentials import LoginRules
     from codex_py.core.tool_runtime import ToolRuntime
+    from codex_py.mcp.table import ServerTable
     from codex_py.model.catalog import ModelFacts
     from codex_py.model.client import ModelClient
     from codex_py.model.credentials import Credentials
@@ -104,8 +103,7 @@ async def _opened(request: SessionRequest, provider: Provider) -> AsyncGenerator
 
         session.subscribe(Notifier(request, session))
     try:
-        if session.mcp is not None:
-            await session.mcp.require()
+        await session.mcp.require()
         yield session
     finally:
         await session.close()
@@ -129,9 +127,9 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
     approval = (request.hooked_approval if hooks.answers_questions else None) or request.approval
     tool_context = ToolSetContext(provider, approval, request.can_ask, make_agent_tools(config, roles))
     client = _client(request, provider, credentials, rules)
-    servers = session_servers(request)
+    servers = _server_table(request)
     command_lines = CommandLineReader(read_script_file)
-    mcp = make_lazy_mcp(request, servers, ServerAnswers(provider=provider, client=client, pictures=facts.images))
+    mcp = _session_mcp(request, servers, provider=provider, client=client, pictures=facts.images)
     services = SessionServices(
         thread_id=thread_id,
         provider_name=provider.id,
@@ -142,11 +140,11 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
             tool_env,
             lambda: _load_runtime(request),
             command_lines,
+            hooks,
+            mcp,
             can_ask=request.can_ask,
             chose_never=request.chooses_never,
             users_env=lambda: _users_env(request, keys),
-            mcp=mcp,
-            hooks=hooks,
             env_notice=withheld_credentials(config, request.env, keys).notice,
         ),
         open_recorder=lambda warn: file.open(thread_id, instructions=settings.instructions, warn=warn),
@@ -161,7 +159,7 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
             *request.loaded.warnings,
             *([local.notice] if local and local.notice else []),
             *_notices(request, settings, provider, known=facts.known, stored=stored),
-            *server_notices(request, servers),
+            *(servers.notices if servers else ()),
             *hooks.warnings,
             *roles.warnings,
         ),
@@ -177,6 +175,27 @@ def _client(request: SessionRequest, provider: Provider, credentials: Credential
     return connect_model(
         provider, credentials, rules=rules, env=request.env, home=request.home, originator=request.originator
     )
+
+
+def _server_table(request: SessionRequest) -> ServerTable | None:
+    """The MCP servers of the session; None where none are configured, which saves loading their package."""
+    loaded = request.loaded
+    if not (loaded.config.mcp_servers or loaded.project_mcp_servers or loaded.config.plugins or request.more_servers):
+        return None
+    from codex_py.mcp.table import session_servers
+
+    return session_servers(request)
+
+
+def _session_mcp(
+    request: SessionRequest, table: ServerTable | None, *, provider: Provider, client: ModelClient, pictures: bool
+) -> SessionMcp:
+    def connect(access: SessionAccess) -> McpClients:
+        from codex_py.mcp.build import connect_servers
+
+        return connect_servers(request, table, access, provider=provider, client=client, pictures=pictures)
+
+    return SessionMcp(connect, at_once=table is not None and bool(table.servers or table.waiting))
 
 
 def _model_settings(request: SessionRequest, model: str, facts: ModelFacts, *, local: bool) -> ModelSettings:
@@ -255,7 +274,7 @@ def _session_skills(
     command_lines: CommandLineReader,
     *,
     keys: frozenset[str],
-    servers: ServerTable,
+    servers: ServerTable | None,
 ) -> SessionSkills:
     config = request.loaded.config
     withheld = {name: value for name, value in request.env.items() if name not in tool_env and name not in keys}
@@ -271,7 +290,7 @@ def _session_skills(
         max_tokens=config.skills.max_context_tokens,
         env=tool_env,
         withheld_env=withheld,
-        configured_mcp=servers.keys(),
+        configured_mcp=servers.skill_keys if servers else frozenset(),
         command_lines=command_lines,
         roots_for=roots_for,
         keep_ledger=not request.ephemeral,

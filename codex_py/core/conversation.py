@@ -227,9 +227,10 @@ class TurnRunner:
             self.history.append(*opening)
         self._previous = turn.settings
         await self._append_messages(new)
-        if await self.services.mcp.meet():
+        mcp = self.services.mcp.clients
+        if await mcp.meet():
             self.runs.join()
-        self.services.mcp.begin()
+        mcp.begin()
         return await self._sample(turn)
 
     async def _compact_first(self, turn: TurnContext, due: CompactionReason, waiting: Sequence[PendingMessage]) -> None:

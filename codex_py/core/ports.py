@@ -7,19 +7,22 @@ and the default; implement the protocol in a package of its own, which may impor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from codex_py.core.listeners import Listeners
 from codex_py.core.secrets import Secrets
 from codex_py.core.transcript import Transcript
-from codex_py.core.turn_context import CurrentSettings
+from codex_py.core.turn_context import CurrentSettings, TurnSettings
 from codex_py.core.user_input import PendingInput, PendingMessage
-from codex_py.errors import CodexError, ToolError
+from codex_py.errors import CodexError, ToolError, UserError
 from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.ops import UserInput
-from codex_py.protocol.status import AgentState, ListedHook, LiveProcess
+from codex_py.protocol.questions import AskUser
+from codex_py.protocol.status import AgentState, ListedHook, LiveProcess, PromptCommand
 from codex_py.protocol.value import Value
+from codex_py.skills.model import McpNeed, SkillCatalog
+from codex_py.tools.registry import ForeignTools
 from codex_py.tools.spec import AgentControl, SpawnRequest, Tool, ToolContext, ToolOutput
 
 
@@ -241,3 +244,141 @@ class NoHooks:
 
     async def close(self) -> None:
         pass
+
+
+class SessionAccess(Value):
+    """What a feature may use of its session. `warn` shows each line once; `settings` are those in force now."""
+
+    ask: AskUser
+    warn: Callable[[str], None]
+    add_secrets: Callable[[Iterable[str]], None]
+    settings: Callable[[], TurnSettings]
+
+
+class NamedConnectors(NamedTuple):
+    """The names that mean connectors and therefore no skill, and lines for the user about unclear mentions."""
+
+    slugs: frozenset[str] = frozenset()
+    notices: tuple[str, ...] = ()
+
+
+class McpClients(Protocol):
+    """The connections to the MCP servers of a session and its agents."""
+
+    @property
+    def tools(self) -> ForeignTools | None:
+        """The tools of the servers; None where no server can have any."""
+        ...
+
+    def join_tools(self) -> Sequence[str]:
+        """Show the tools that servers have added since, from the next request on; lines for the user about them."""
+        ...
+
+    def name_connectors(
+        self, texts: Sequence[str], earlier: Iterable[ResponseItem], skills: SkillCatalog
+    ) -> NamedConnectors:
+        """Show the tools of the connectors that the user's `texts` name; `earlier` is the history before them."""
+        ...
+
+    async def require(self) -> None:
+        """Wait for the servers a session does not begin without. Raises `UserError` for one that does not start."""
+        ...
+
+    async def meet(self) -> bool:
+        """Before the first request: wait, for a limited time, for servers never used before. Whether there were any."""
+        ...
+
+    def begin(self) -> None:
+        """The first request is about to go out: start the servers in a moment."""
+        ...
+
+    async def ask_about_project(self, ask: AskUser, warn: Callable[[str], None]) -> bool:
+        """Ask, once a session, about the project's servers the user has not decided on; whether any were started."""
+        ...
+
+    async def provide(self, needs: Sequence[McpNeed], *, ask: AskUser | None, warn: Callable[[str], None]) -> None:
+        """Add the servers that skills need, if the user agrees. `ask` is None where nobody answers."""
+        ...
+
+    def prompts(self) -> Sequence[PromptCommand]:
+        """The prompts the servers offer now, sorted by name."""
+        ...
+
+    async def fill_prompt(self, command: PromptCommand, typed: str) -> str:
+        """The message to send for a prompt and the words typed after its name. Raises `UserError`."""
+        ...
+
+    def describe(self) -> Mapping[str, str]:
+        """How each server is doing, in a few words, by its name."""
+        ...
+
+    async def close(self) -> None:
+        """End every server."""
+        ...
+
+
+class NoMcp:
+    """There are no MCP servers."""
+
+    tools: ForeignTools | None = None
+
+    def join_tools(self) -> Sequence[str]:
+        return ()
+
+    def name_connectors(
+        self, texts: Sequence[str], earlier: Iterable[ResponseItem], skills: SkillCatalog
+    ) -> NamedConnectors:
+        return NamedConnectors()
+
+    async def require(self) -> None:
+        pass
+
+    async def meet(self) -> bool:
+        return False
+
+    def begin(self) -> None:
+        pass
+
+    async def ask_about_project(self, ask: AskUser, warn: Callable[[str], None]) -> bool:
+        return False
+
+    async def provide(self, needs: Sequence[McpNeed], *, ask: AskUser | None, warn: Callable[[str], None]) -> None:
+        pass
+
+    def prompts(self) -> Sequence[PromptCommand]:
+        return ()
+
+    async def fill_prompt(self, command: PromptCommand, typed: str) -> str:
+        raise UserError("there are no MCP servers")
+
+    def describe(self) -> Mapping[str, str]:
+        return {}
+
+    async def close(self) -> None:
+        pass
+
+
+class SessionMcp:
+    """The MCP clients that a session shares with its agents: none until it has a server.
+
+    `connect` makes them; `at_once` says that servers are configured, otherwise the first one a skill needs makes them.
+    """
+
+    def __init__(self, connect: Callable[[SessionAccess], McpClients], *, at_once: bool) -> None:
+        self.clients: McpClients = NoMcp()
+        self._connect = connect
+        self._at_once = at_once
+        self._access: SessionAccess | None = None
+
+    def attach(self, access: SessionAccess) -> None:
+        """Let servers reach the user's session from now on."""
+        self._access = access
+        if self._at_once:
+            self.connected()
+
+    def connected(self) -> McpClients:
+        """The clients, made now if there are none."""
+        assert self._access is not None
+        if isinstance(self.clients, NoMcp):
+            self.clients = self._connect(self._access)
+        return self.clients

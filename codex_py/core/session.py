@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from codex_py.core.conversation import TurnRunner
 from codex_py.core.listeners import Listener, Listeners, Questions
-from codex_py.core.ports import AgentSpawner, NoAgents
+from codex_py.core.ports import AgentSpawner, McpClients, NoAgents, SessionAccess
 from codex_py.core.secrets import Secrets, SecretStore
 from codex_py.core.session_services import SessionServices
 from codex_py.core.session_skills import SessionSkills
@@ -20,7 +20,6 @@ from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.ops import TextInput, UserInput
 
 if TYPE_CHECKING:
-    from codex_py.core.session_mcp import SessionMcp
     from codex_py.protocol.status import ContextUse, LiveProcess
 
 
@@ -113,12 +112,14 @@ class Session:
         self.rollout: Final = self._conversation.rollout
         if parent_session is None:
             services.model.watch(add_secrets=secrets.add_secrets, warn=self._listeners.warn_once)
-            services.mcp.attach(
+            access = SessionAccess(
                 ask=self._questions.ask,
                 warn=self._listeners.warn_once,
                 add_secrets=secrets.add_secrets,
                 settings=lambda: self._settings.now,
             )
+            services.mcp.attach(access)
+            self._runs.join()
         self._notes = SessionNotes()
         self.subscribe(self._notes.note_event)
 
@@ -133,9 +134,9 @@ class Session:
         return self._services.skills
 
     @property
-    def mcp(self) -> SessionMcp | None:
-        """The MCP servers of the session, whose prompts are commands; None where there is none."""
-        return self._services.mcp.servers
+    def mcp(self) -> McpClients:
+        """The MCP servers of the session, whose prompts are commands."""
+        return self._services.mcp.clients
 
     @property
     def last_message(self) -> str | None:
@@ -228,7 +229,7 @@ class Session:
         await self.agents.shut_down()
         await self.hooks.close()
         if self._services.parent_session is None:
-            await self._services.mcp.close()
+            await self._services.mcp.clients.close()
         await self._runs.close()
         if self._services.parent_session is None:
             await self._services.model.aclose()

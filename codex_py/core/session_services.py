@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from codex_py.context.initial import ContextSnapshot
 from codex_py.core.context_tracker import KnownContext
-from codex_py.core.mcp_setup import LazyMcp
+from codex_py.core.ports import SessionMcp
 from codex_py.core.secrets import SecretStore
 from codex_py.core.session_skills import SessionSkills
 from codex_py.core.tool_runs import ToolServices
@@ -60,7 +60,7 @@ class SessionServices(Value):
     override: Callable[[OverrideTurnContext, TurnSettings], tuple[TurnSettings, ToolRegistry | None]]
     skills: SessionSkills
     report_crash: Callable[[BaseException], str]
-    mcp: LazyMcp
+    mcp: SessionMcp
     stored: StoredSession | None = None
     warnings: tuple[str, ...] = ()
     notice: str | None = None

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from codex_py.core.compaction import Compaction
 from codex_py.core.history import History
 from codex_py.core.listeners import Listeners, Questions
-from codex_py.core.mcp_setup import LazyMcp
+from codex_py.core.ports import SessionMcp
 from codex_py.core.secrets import Secrets
 from codex_py.core.session_skills import SessionSkills
 from codex_py.core.skill_settings import MissingVariable, SkillsToInject
@@ -19,8 +18,6 @@ from codex_py.protocol.ops import SkillInput, UserInput
 from codex_py.protocol.questions import SecretQuestion, answer_text
 from codex_py.protocol.value import Value
 from codex_py.text.files import FileRefused
-
-_APP: Final = "app://"
 
 
 class SkillRequests(Value):
@@ -33,7 +30,7 @@ class SkillRequests(Value):
     questions: Questions
     listeners: Listeners
     can_ask: bool
-    mcp: LazyMcp
+    mcp: SessionMcp
     join: Callable[[], None]
 
     def inject(self, inputs: Sequence[UserInput]) -> SkillsToInject:
@@ -70,24 +67,15 @@ class SkillRequests(Value):
 
     async def provide(self, requested: Sequence[SkillsToInject]) -> None:
         """Provide what skills lack, as far as the user agrees: variables, then servers. The project's come first."""
-        if waiting := self.mcp.take_waiting():
-            from codex_py.core.mcp_consent import ProjectServers  # the seam: few projects bring servers
-
-            ask, warn = self.questions.ask, self.listeners.warn_once
-            await ProjectServers(self.mcp, self.mcp.rules.project, ask, warn, self.join).settle(waiting)
+        warn = self.listeners.warn_once
+        has_started = await self.mcp.clients.ask_about_project(self.questions.ask, warn)
         for request in requested:
             for variable in request.missing:
                 await self._ask_for_variable(variable)
         if needs := [need for request in requested for need in request.servers]:
-            from codex_py.core.mcp_consent import SkillServers  # the seam: few skills lack a server
-
-            servers = SkillServers(
-                self.mcp,
-                ask=self.questions.ask if self.can_ask else None,
-                warn=self.listeners.warn_once,
-                join=self.join,
-            )
-            await servers.provide(needs)
+            await self.mcp.connected().provide(needs, ask=self.questions.ask if self.can_ask else None, warn=warn)
+        if has_started or needs:
+            self.join()
 
     def _note(self, requested: SkillsToInject) -> None:
         """Emit events for the skills, and record what comes with them."""
@@ -101,23 +89,12 @@ class SkillRequests(Value):
 
     def _name_connectors(self, inputs: Sequence[UserInput]) -> frozenset[str]:
         """Ask for the connectors a message names; gives back the names that therefore mean no skill."""
-        tools = self.mcp.tools
-        connectors = tools.connectors() if tools else {}
-        texts = [text for text in texts_of(inputs) if "$" in text]
-        if tools is None or not (connectors or any(_APP in text for text in texts)):
-            return frozenset()
-        from codex_py.core.mentions import named_connectors, slugs_of, users_texts  # the seam: few have any
-
-        if not self.mcp.recalled:
-            # What an earlier run was asked for is shown again, in the same order.
-            self.mcp.recalled = True
-            tools.want(named_connectors(users_texts(self.history.items), connectors, self.skills.catalog).ids)
-        named = named_connectors(texts, connectors, self.skills.catalog)
+        named = self.mcp.clients.name_connectors(texts_of(inputs), self.history.items, self.skills.catalog)
         for notice in named.notices:
             self.listeners.warn(notice)
-        tools.want(named.ids)
-        self.join()
-        return slugs_of(connectors)
+        if named.slugs:
+            self.join()
+        return named.slugs
 
     async def _ask_for_variable(self, missing: MissingVariable) -> None:
         """Ask for a variable, once a session; where nobody can be asked, say so and go on."""

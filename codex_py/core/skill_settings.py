@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
 from codex_py.shell.reader import CommandLineReader
-from codex_py.skills.model import Skill
+from codex_py.skills.model import McpNeed, Skill
 from codex_py.skills.roots import SkillRootsRequest
 from codex_py.skills.service import SkillSwitch
-
-if TYPE_CHECKING:
-    from codex_py.skills.dependencies import McpNeed
 
 
 class SkillSettings(Value):

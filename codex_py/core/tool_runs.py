@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from codex_py.core.listeners import Questions
-from codex_py.core.mcp_setup import LazyMcp
-from codex_py.core.ports import AgentSpawner, HookRunner
+from codex_py.core.ports import AgentSpawner, HookRunner, SessionMcp
 from codex_py.core.secrets import Secrets
 from codex_py.core.turn_context import TurnContext, TurnSettings
 from codex_py.protocol import events
@@ -89,10 +88,10 @@ class ToolServices(Value):
     load_runtime: Callable[[], ToolRuntime]
     command_lines: CommandLineReader
     hooks: HookRunner
+    mcp: SessionMcp
     can_ask: bool = False
     chose_never: bool = False
     users_env: Callable[[], dict[str, str]] = dict
-    mcp: LazyMcp | None = None
     allows: Callable[[str], bool] | None = None
     env_notice: str = ""
 
@@ -150,11 +149,9 @@ class ToolRuns:
 
     def join(self) -> None:
         """Show the model the tools that MCP servers have brought meanwhile, from the next request on."""
-        tools = self._services.mcp and self._services.mcp.tools
-        if tools:
-            for message in tools.join():
-                self._emit(events.Warned(message))
-            self._registry = self._joined()
+        for message in self._services.mcp.clients.join_tools():
+            self._emit(events.Warned(message))
+        self._registry = self._joined()
 
     def warm_up(self, policy: SandboxPolicy, cwd: Path) -> asyncio.Task[ToolRuntime]:
         """Get ready for the first call of the session, once, beside whatever else is going on."""
@@ -260,8 +257,8 @@ class ToolRuns:
         await self.stop_all()
 
     def _joined(self) -> ToolRegistry:
-        tools = self._services.mcp and self._services.mcp.tools
-        if not tools:
+        tools = self._services.mcp.clients.tools
+        if tools is None:
             return self._own
         allows = self._services.allows
         return self._own.joined(tools if allows is None else AllowedTools(tools, allows))

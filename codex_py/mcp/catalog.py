@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from codex_py.mcp.servers import McpServer
 from codex_py.protocol.encoding import as_list, as_object, encode_json
+from codex_py.protocol.status import PromptArgument
 from codex_py.text.files import load_checked, save_checked
 from codex_py.text.sanitize import sanitize, sanitize_line
 
@@ -52,12 +53,6 @@ class McpTool(NamedTuple):
     def reads_only(self, server: McpServer) -> bool:
         """Whether it says that it only reads, and its server is believed."""
         return server.trust_annotations and self.read_only is True
-
-
-class PromptArgument(NamedTuple):
-    name: str
-    description: str
-    required: bool
 
 
 class McpPrompt(NamedTuple):

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from types import ModuleType
+from typing import Any, Final
 
 from codex_py.errors import UserError
 from codex_py.mcp.catalog import Catalog, McpTool, describe_changes, load_catalog, save_catalog
@@ -18,6 +19,7 @@ from codex_py.mcp.host import (
     McpContext,
     McpFailed,
     McpHost,
+    McpLink,
     McpLoginNeeded,
     ServerStart,
     SignIn,
@@ -37,11 +39,6 @@ from codex_py.protocol.policy import DangerFullAccess, extra_roots
 from codex_py.text.address import is_plain_http
 from codex_py.text.sanitize import sanitize_line
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from codex_py.mcp.connection import Link
-
 _MAX_RESTARTS: Final = 3
 _TAIL_LINES: Final = 20
 _SHOWN_LINES: Final = 3
@@ -60,20 +57,30 @@ class ServerState:
         self.signs_in = False
         self.starts = 0
         self.owner: asyncio.Task[None] | None = None
-        self.up: asyncio.Future[Link] | None = None
+        self.up: asyncio.Future[McpLink] | None = None
         # What has come since the session began, for whoever shows it to the model.
         self.fresh: Catalog | None = None
         # What it offers now, which may differ from what the model was shown.
         self.live: Catalog | None = None
 
+    @property
+    def known(self) -> Catalog | None:
+        """What the server offers now, else what it offered when it was last seen."""
+        return self.live or self.catalog
+
     def tool(self, name: str) -> McpTool | None:
-        """What is known of a tool: what the server says now, else what it said when it was last seen."""
-        known = self.live or self.catalog
-        return (
-            next((known_tool for known_tool in known.tools if known_tool.name == name), None)
-            if known is not None
-            else None
-        )
+        """What is known of a tool."""
+        return next((tool for tool in self.known.tools if tool.name == name), None) if self.known else None
+
+    def describe(self) -> str:
+        """How the server is doing, in a few words."""
+        if self.failure is not None:
+            return f"failed: {self.failure}"
+        running = "runs" if self.live is not None else "starts" if self.up is not None else "not started yet"
+        if self.known is None:
+            return running
+        prompts = [_counted(len(self.known.prompts), "prompt")] if self.known.prompts else []
+        return ", ".join([running, _counted(len(self.known.tools), "tool"), *prompts])
 
 
 class McpConnections:
@@ -107,7 +114,7 @@ class McpConnections:
             if state.owner is None:
                 self._begin(state)
 
-    async def link(self, name: str, *, sign_in: SignIn | None = None) -> Link:
+    async def link(self, name: str, *, sign_in: SignIn | None = None) -> McpLink:
         """The connection of a server, waited for. A lost one is opened again. Raises `McpFailed`."""
         state = self._states.get(name)
         if state is None or self._closed:
@@ -161,7 +168,7 @@ class McpConnections:
             is_open = auth_status(state.server, self._context.tokens) == "o_auth"
         return sign_in is not None or (is_open and state.starts <= _MAX_RESTARTS)
 
-    def _begin(self, state: ServerState, sign_in: SignIn | None = None) -> asyncio.Future[Link]:
+    def _begin(self, state: ServerState, sign_in: SignIn | None = None) -> asyncio.Future[McpLink]:
         state.starts += 1
         state.failure = None
         state.up = up = asyncio.get_running_loop().create_future()
@@ -170,7 +177,7 @@ class McpConnections:
         state.owner = asyncio.create_task(self._own(state, up, sign_in))
         return up
 
-    async def _own(self, state: ServerState, up: asyncio.Future[Link], sign_in: SignIn | None) -> None:
+    async def _own(self, state: ServerState, up: asyncio.Future[McpLink], sign_in: SignIn | None) -> None:
         """Everything the SDK does for one server happens within this task."""
         failure: McpFailed | None = McpFailed("its start was stopped")
         try:
@@ -184,7 +191,7 @@ class McpConnections:
         if failure is not None and state.failure is not None and not (state.signs_in and _wants_login(state)):
             self._host.warn(f"{state.failure}{_quoted(state.stderr)}")
 
-    async def _serve(self, state: ServerState, up: asyncio.Future[Link], sign_in: SignIn | None) -> McpFailed | None:
+    async def _serve(self, state: ServerState, up: asyncio.Future[McpLink], sign_in: SignIn | None) -> McpFailed | None:
         """Keep a connection until it is lost; gives back why there was none."""
         server = state.server
         if missing := find_missing_env(server, self._context.env):
@@ -194,7 +201,7 @@ class McpConnections:
         for mode in ("legacy", "auto"):
             child = await self._child(server)
             sdk: Any = None
-            link: Link | None = None
+            link: McpLink | None = None
             try:
                 sdk = await self._load_sdk()
                 link = made = sdk.Link(server, self._host, child.tail if child else None)
@@ -225,7 +232,7 @@ class McpConnections:
         has_login = sign_in is not None or auth_status(server, self._context.tokens) == "o_auth"
         return "its login" if has_login and is_plain_http(server.url) else None
 
-    async def _keep(self, state: ServerState, up: asyncio.Future[Link], link: Link, catalog: Catalog) -> None:
+    async def _keep(self, state: ServerState, up: asyncio.Future[McpLink], link: McpLink, catalog: Catalog) -> None:
         changed = asyncio.Event()
         link.on_list_changed = changed.set
         self._store_catalog(state, catalog)
@@ -245,7 +252,7 @@ class McpConnections:
         """Keep what a server offers. What the model was shown stays as it is for this session."""
         for remark in catalog.remarks:
             self._host.warn(f"MCP server `{state.server.name}`: {remark}")
-        known, was_up = state.live or state.catalog, state.live is not None
+        known, was_up = state.known, state.live is not None
         stored = state.live = catalog._replace(remarks=())
         if known is not None:
             self._warn_changes(state.server, known, stored, additions=not was_up)
@@ -333,6 +340,10 @@ class McpConnections:
         return await asyncio.shield(self._sdk)
 
 
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
 def _wants_login(state: ServerState) -> bool:
     return isinstance(state.failure, McpLoginNeeded)
 
@@ -348,7 +359,7 @@ def _import_sdk(loop: asyncio.AbstractEventLoop, loaded: asyncio.Future[ModuleTy
         loop.call_soon_threadsafe(resolve)
 
 
-def _failure(link: Link | None, error: Exception, restriction: str) -> McpFailed:
+def _failure(link: McpLink | None, error: Exception, restriction: str) -> McpFailed:
     failure = McpFailed(type(error).__name__) if link is None else link.why(error)
     return McpFailed(f"{failure}{restriction}") if restriction else failure
 

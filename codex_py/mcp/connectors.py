@@ -6,18 +6,26 @@ A server declares them in the metadata of its tools (`connector_id`, `connector_
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from codex_py.context.compaction import is_users_own
 from codex_py.mcp.catalog import Catalog, McpTool
 from codex_py.mcp.servers import ApprovalMode, McpServer
 from codex_py.protocol.encoding import as_object
+from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.value import Value
+from codex_py.skills.mentions import Mentions, find_mentions, lengths_of, longest_known
+from codex_py.skills.model import SkillCatalog
+from codex_py.text.sanitize import sanitize_line
 
 # The entry of `[apps]` for all that have none of their own.
 DEFAULT: Final = "_default"
 _NAMELESS: Final = "app"
 _ODD: Final = re.compile(r"[^a-z0-9]+")
+_SCHEME: Final = "app://"
+_MAX_NOTICES: Final = 4
+_MAX_TEXT: Final = 300
 
 
 class Connector(NamedTuple):
@@ -96,3 +104,66 @@ def connectors_of(known: Iterable[tuple[McpServer, Catalog]], rules: ConnectorRu
             if connector is not None and server.offers(tool.name) and rules.is_enabled(connector.id):
                 found.setdefault(connector.id, connector)
     return found
+
+
+class RequestedConnectors(NamedTuple):
+    """The ids of the connectors that are asked for, and lines about mentions that ask for none."""
+
+    ids: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def named_connectors(
+    texts: Sequence[str], connectors: Mapping[str, Connector], skills: SkillCatalog
+) -> RequestedConnectors:
+    """Which connectors texts ask for: by link (`[$name](app://id)`), or by `$slug`.
+
+    A slug must be that of exactly one connector and the name of no enabled skill, in any case of letters. A link may
+    have the id of a connector that is not there yet.
+    """
+    by_slug: dict[str, list[Connector]] = {}
+    for connector in connectors.values():
+        by_slug.setdefault(connector.slug, []).append(connector)
+    shared = {skill.name.lower() for skill in skills.enabled()} & by_slug.keys()
+    ids: dict[str, None] = {}
+    notices: dict[str, None] = {}
+    for mentions in (find_mentions(text, by_slug) for text in texts):
+        for link in mentions.links:
+            if link.link_type == "app":
+                connector_id = link.path.removeprefix(_SCHEME).strip("/")
+                ids[connector_id] = None
+                if connector_id not in connectors:
+                    notices[f"no MCP server offers the connector `{_shown(connector_id)}` yet"] = None
+        for slug in _slugs(mentions, by_slug):
+            found = by_slug[slug]
+            if len(found) == 1 and slug not in shared:
+                ids[found[0].id] = None
+            else:
+                what = "a connector and a skill" if slug in shared else f"{len(found)} connectors"
+                links = " or ".join(
+                    f"`[${slug}]({_SCHEME}{_shown(candidate.id)})`" for candidate in found[:_MAX_NOTICES]
+                )
+                notices[f"`${slug}` is the name of {what} and asks for none: for a connector write {links}"] = None
+    return RequestedConnectors(tuple(ids), tuple(notices)[:_MAX_NOTICES])
+
+
+def has_link(text: str) -> bool:
+    """Whether a text may link to a connector."""
+    return _SCHEME in text
+
+
+def texts_of_user(items: Iterable[ResponseItem]) -> list[str]:
+    """The user's own messages in a history that may mention something."""
+    views = [item.view() for item in items if is_users_own(item)]
+    return [view.text for view in views if isinstance(view, Message) and "$" in view.text]
+
+
+def _slugs(mentions: Mentions, known: Collection[str]) -> list[str]:
+    """The slugs among the names of a text, which may be written in any case."""
+    lengths = lengths_of(known)
+    found = [*mentions.plain, *(longest_known(run.lower(), known, lengths) for run in mentions.unknown)]
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def _shown(text: str) -> str:
+    return sanitize_line(text[:_MAX_TEXT]).replace("`", "'")

@@ -1,12 +1,18 @@
-"""What the tools of servers are called towards the model: in a namespace for each server, or flat."""
+"""What the tools of servers are called towards the model, in a namespace or flat, and their prompts as commands."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
+
+from codex_py.errors import UserError
+from codex_py.mcp.connections import ServerState
+from codex_py.protocol.encoding import as_list, as_object
+from codex_py.protocol.status import PromptCommand
 
 MAX_LETTERS: Final = 64
 _PREFIX: Final = "mcp__"
@@ -65,6 +71,51 @@ class ToolNames:
         return None
 
 
+def prompt_commands(states: Iterable[ServerState]) -> tuple[PromptCommand, ...]:
+    """The commands for the prompts these servers offer, sorted by name."""
+    offered = {state.server.name: known.prompts for state in states if (known := state.known)}
+    names = ToolNames({server: [prompt.name for prompt in prompts] for server, prompts in offered.items()})
+    commands = [
+        PromptCommand(names.flat(server, prompt.name), prompt.description, prompt.arguments, server, prompt.name)
+        for server, prompts in offered.items()
+        for prompt in prompts
+    ]
+    return tuple(sorted(commands))
+
+
+def read_arguments(command: PromptCommand, typed: str) -> dict[str, str]:
+    """The arguments in what was typed; the last one takes all words that are left. Raises `UserError`."""
+    try:
+        words = shlex.split(typed)
+    except ValueError as error:
+        raise UserError(f"cannot read `{typed}`: {error}") from error
+    names = [argument.name for argument in command.arguments]
+    values: dict[str, str] = {}
+    plain: list[str] = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals and name in names:
+            values[name] = value
+        else:
+            plain.append(word)
+    free = [name for name in names if name not in values]
+    if plain and not free:
+        raise UserError(f"`/{command.name}` takes {len(names)} arguments, and `{plain[0]}` is one more")
+    for index, name in enumerate(free[: len(plain)]):
+        is_last = index == len(free) - 1
+        values[name] = " ".join(plain[index:]) if is_last else plain[index]
+    missing = [argument.name for argument in command.arguments if argument.required and argument.name not in values]
+    if missing:
+        raise UserError(f"`/{command.name}` needs `{missing[0]}`", hint=f"give {' '.join(names)}")
+    return values
+
+
+def prompt_text(answer: Mapping[str, Any]) -> str:
+    """The messages of a `GetPromptResult` as one text."""
+    messages = [as_object(message) for message in as_list(answer.get("messages"))]
+    return "\n\n".join(text for message in messages if (text := _text_of(message)))
+
+
 def _unlike(items: Iterable[_T], name_of: Callable[[_T], str]) -> dict[_T, str]:
     """A name for each, at most 64 letters; one too long or shared with another ends in a hash of what it names."""
     full_names = {item: name_of(item) for item in items}
@@ -89,3 +140,9 @@ def _namespace(server: str) -> str:
 
 def _plain(name: str) -> str:
     return _ODD.sub("_", name)
+
+
+def _text_of(message: Mapping[str, Any]) -> str:
+    content = as_object(message.get("content"))
+    text = content.get("text") or as_object(content.get("resource")).get("text")
+    return text if isinstance(text, str) else ""

@@ -9,10 +9,12 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
+from codex_py.config.keys import dotted
 from codex_py.protocol.encoding import as_object, encode_json
 from codex_py.protocol.value import Value
 from codex_py.text.address import is_plain_http
 from codex_py.text.credentials import is_secret, setting_secrets, url_secrets, word_secrets
+from codex_py.text.sanitize import sanitize_line
 
 # `auto` goes by the tool's own annotations, `prompt` asks about every call, `approve` about none, `writes` about those
 # of tools that do not say they only read.
@@ -32,14 +34,12 @@ class McpServer(Value):
     """A server to start (`command`) or to connect to (`url`). `env_vars` are passed on from the user's environment.
 
     `oauth_client_id` is what this program is registered as where logins come from, if the user has registered it there.
-
     `start_seconds` bounds starting and listing the tools, `call_seconds` one call. A session does not begin without a
-    `required` one. `parallel` says that all its calls may overlap, not only those that read. `remembers` says that a
-    yes to one of its tools can be written down for good; `approved_tools` are the hashes of tools that have one.
-    `trust_annotations` is whether what it says of its tools saves questions, `allow_insecure_http` whether credentials
-    are sent to it without encryption. `pin` stands for what the user has agreed to start, "" where nobody is asked.
-    `plugin` is the id of the plugin that brings it. `allow_with` is how the user allows its tools for good, "" where
-    they cannot; None is for the table of its name.
+    `required` one. `parallel` says that all its calls may overlap, not only those that read. `approved_tools` are the
+    hashes of tools the user has permanently approved. `trust_annotations` is whether what the server says of its tools
+    saves questions, `allow_insecure_http` whether credentials are sent to it without encryption. `pin` identifies what
+    the user has agreed to start, "" where nobody is asked. `plugin` is the id of the plugin that brings it. `key` is
+    the key of its table in the user's configuration: None for the one of its name, empty where it has none.
     """
 
     secret_fields: ClassVar[frozenset[str]] = frozenset({"env", "http_headers"})
@@ -67,13 +67,12 @@ class McpServer(Value):
     approval: ApprovalMode = "auto"
     tool_approvals: Mapping[str, ApprovalMode] = MappingProxyType({})
     approved_tools: Mapping[str, str] = MappingProxyType({})
-    remembers: bool = True
     trust_annotations: bool = True
     allow_insecure_http: bool = False
     pin: str = ""
     plugin: str = ""
     sandbox: ServerSandbox = "outside"
-    allow_with: str | None = None
+    key: tuple[str, ...] | None = None
 
     @property
     def transport(self) -> Literal["stdio", "streamable_http"]:
@@ -106,6 +105,18 @@ class McpServer(Value):
             "client": [self.oauth_client_id, self.oauth_client_secret_env_var],
         }
         return hashlib.sha256(encode_json(identity)).hexdigest()
+
+    @property
+    def table_key(self) -> tuple[str, ...]:
+        """Where the user's configuration says more about it; empty where nothing can be stored."""
+        return ("mcp_servers", self.name) if self.key is None else self.key
+
+    @property
+    def allow_with(self) -> str:
+        """How the user allows all its tools permanently, "" where they cannot."""
+        if self.table_key:
+            return f'{dotted((*self.table_key, "default_tools_approval_mode"))} = "approve"'
+        return f"codex-py mcp trust {sanitize_line(self.name)} --approve" if self.pin else ""
 
     def offers(self, tool: str) -> bool:
         """Whether the configuration lets a tool of this name be used."""
@@ -160,13 +171,6 @@ def read_server(name: str, entry: Mapping[str, Any]) -> McpServer:
         trust_annotations=entry.get("trust_annotations", True),
         allow_insecure_http=entry.get("allow_insecure_http", False),
         sandbox=entry.get("sandbox", "outside"),
-    )
-
-
-def read_servers(entries: Mapping[str, Mapping[str, Any]]) -> tuple[McpServer, ...]:
-    """The enabled servers, sorted by name: whatever depends on their order must not depend on the file's."""
-    return tuple(
-        read_server(name, entries[name]) for name in sorted(entries) if entries[name].get("enabled", True) is not False
     )
 
 

@@ -1,4 +1,4 @@
-"""What a front end shows of a session on request: its subagents, running commands, context window, and facts."""
+"""What a front end shows of a session on request: its subagents, commands, prompts, context window, and facts."""
 
 from __future__ import annotations
 
@@ -86,6 +86,22 @@ class ListedHook(Value):
     changed: bool = False
     fail_closed: bool = False
     outside: bool = False
+
+
+class PromptArgument(NamedTuple):
+    name: str
+    description: str
+    required: bool
+
+
+class PromptCommand(NamedTuple):
+    """A prompt of an MCP server as a command without its slash; arguments come in this order, or as `name=value`."""
+
+    name: str
+    description: str
+    arguments: tuple[PromptArgument, ...]
+    server: str
+    prompt: str
 
 
 class FactSection(NamedTuple):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from codex_py import __version__
 from codex_py.config.load import LoadedConfig
+from codex_py.core.ports import McpClients
 from codex_py.core.session import Session
 from codex_py.paths import short_path
 from codex_py.protocol.encoding import as_list, as_object
@@ -16,10 +17,6 @@ from codex_py.protocol.policy import approval_name, describe_sandbox
 from codex_py.protocol.status import FactSection
 from codex_py.protocol.usage import TokenUsage
 from codex_py.text.credentials import masked_words
-
-if TYPE_CHECKING:
-    from codex_py.core.session_mcp import ServerState, SessionMcp
-
 
 _MAX_SERVERS: Final = 200
 
@@ -36,12 +33,12 @@ def status_sections(
     )
 
 
-def mcp_sections(loaded: LoadedConfig, servers: SessionMcp | None = None) -> tuple[FactSection, ...]:
+def mcp_sections(loaded: LoadedConfig, servers: McpClients | None = None) -> tuple[FactSection, ...]:
     """The MCP servers of the configuration, how those of the session are, and those a project would bring.
 
-    Values of variables are not told.
+    The values of variables are not shown.
     """
-    states = {state.server.name: _standing(state) for state in servers.connections.states} if servers else {}
+    states = dict(servers.describe()) if servers else {}
     own = tuple(_about_server(name, server, states.pop(name, "")) for name, server in _some(loaded.config.mcp_servers))
     waiting = {name: entry for name, entry in loaded.project_mcp_servers.items() if name not in states}
     own += tuple(states.items())
@@ -97,21 +94,6 @@ def _about_settings(loaded: LoadedConfig, user_home: str) -> Iterator[tuple[str,
 
 def _some(servers: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return list(servers.items())[:_MAX_SERVERS]
-
-
-def _standing(state: ServerState) -> str:
-    if state.failure is not None:
-        return f"failed: {state.failure}"
-    known = state.live or state.catalog
-    running = "runs" if state.live is not None else "starts" if state.up is not None else "not started yet"
-    if known is None:
-        return running
-    prompts = [_counted(len(known.prompts), "prompt")] if known.prompts else []
-    return ", ".join([running, _counted(len(known.tools), "tool"), *prompts])
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _about_server(name: str, server: Mapping[str, Any], standing: str) -> tuple[str, str]:

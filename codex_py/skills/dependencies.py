@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 
 from codex_py.protocol.value import Value
-from codex_py.skills.model import Skill, ToolDependency
+from codex_py.skills.model import McpNeed, Skill, ToolDependency
 from codex_py.text.address import is_web_address
 from codex_py.text.sanitize import sanitize_line
-
-McpTransport: TypeAlias = Literal["streamable_http", "stdio"]
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
@@ -23,25 +21,6 @@ class EnvNeed(Value):
     name: str
     description: str
     skills: tuple[str, ...]
-
-
-class McpNeed(Value):
-    """An MCP server that is not configured; `name` is what the first of the skills calls it.
-
-    `url` is set for `streamable_http`, `command` for `stdio`. `key` tells servers apart whatever they are called.
-    """
-
-    key: str
-    name: str
-    transport: McpTransport
-    url: str | None
-    command: str | None
-    skills: tuple[str, ...]
-
-    @property
-    def target(self) -> str:
-        """The URL, or the command."""
-        return self.url or self.command or ""
 
 
 class DependencyPlan(Value):

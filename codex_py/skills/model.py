@@ -17,6 +17,7 @@ RootType: TypeAlias = Literal["project-config", "home", "user-agents", "system",
 
 _CATALOGUE_ORDER: Final[tuple[SkillScope, ...]] = get_args(SkillScope)
 _PROMPT_ORDER: Final[tuple[SkillScope, ...]] = ("system", "admin", "repo", "user")
+McpTransport: TypeAlias = Literal["streamable_http", "stdio"]
 ROOT_ORDER: Final[tuple[RootType, ...]] = get_args(RootType)
 
 
@@ -61,6 +62,25 @@ class ToolDependency(NamedTuple):
     transport: str | None = None
     command: str | None = None
     url: str | None = None
+
+
+class McpNeed(Value):
+    """An MCP server that is not configured; `name` is what the first of the skills calls it.
+
+    `url` is set for `streamable_http`, `command` for `stdio`. `key` tells servers apart whatever they are called.
+    """
+
+    key: str
+    name: str
+    transport: McpTransport
+    url: str | None
+    command: str | None
+    skills: tuple[str, ...]
+
+    @property
+    def target(self) -> str:
+        """The URL, or the command."""
+        return self.url or self.command or ""
 
 
 class Skill(NamedTuple):

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.config.load import ConfigRequest, load_config
-from codex_py.core.mcp_build import make_mcp_context
-from codex_py.core.server_table import known_servers
+from codex_py.mcp.build import make_mcp_context
+from codex_py.mcp.login import McpCheck, try_server
 from codex_py.mcp.servers import read_server
-from codex_py.services.mcp_servers import McpCheck, try_server
+from codex_py.mcp.table import known_servers
 from tests.support.home import BIN, Place, toml_value
 
 _HERE: Final = Path(__file__).with_name("mcp")

@@ -10,7 +10,6 @@ import pytest
 from codex_py.errors import UserError
 from codex_py.protocol import events
 from codex_py.protocol.questions import ChoiceQuestion, Question
-from codex_py.services.mcp_servers import fill_prompt, prompt_commands
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.mcp_servers import (
@@ -130,12 +129,11 @@ async def test_prompts_are_commands_that_become_a_text(place: Place) -> None:
         async with watched_session(place, model, everything()) as watched:
             await watched.say("go")
             servers = watched.session.mcp
-            assert servers is not None
-            found = {command.name: command for command in prompt_commands(servers)}
+            found = {command.name: command for command in servers.prompts()}
             command = found["mcp__everything__args-prompt"]
-            text = await fill_prompt(servers, command, 'Oslo state="the north"')
+            text = await servers.fill_prompt(command, 'Oslo state="the north"')
             with pytest.raises(UserError, match="needs `city`"):
-                await fill_prompt(servers, command, "")
+                await servers.fill_prompt(command, "")
     assert [argument.name for argument in command.arguments] == ["city", "state"]
     assert "Oslo, the north" in text
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from codex_py.config.load import ConfigRequest, load_config
-from codex_py.core.mcp_build import make_mcp_context
+from codex_py.mcp.build import make_mcp_context
 from codex_py.mcp.connections import McpConnections
 from codex_py.mcp.host import McpContext, McpFailed
+from codex_py.mcp.login import McpCheck, try_server
 from codex_py.mcp.servers import McpServer, read_server
-from codex_py.services.mcp_servers import McpCheck, try_server
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.mcp.conformance_client import Host, Tokens, browse

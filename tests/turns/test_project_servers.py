@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from codex_py.config.load import ConfigRequest, load_config
-from codex_py.core.server_table import known_servers, trust_server
+from codex_py.mcp.table import known_servers, trust_server
 from codex_py.protocol import events
 from codex_py.protocol.questions import ApprovalQuestion, ProjectServer, ProjectServersQuestion
 from tests.support.fake_responses import FakeResponses, call, say

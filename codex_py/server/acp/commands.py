@@ -11,12 +11,11 @@ from codex_py.core.session import Session
 from codex_py.core.skill_names import invocable, skill_called
 from codex_py.errors import UserError
 from codex_py.protocol.ops import OverrideTurnContext, SkillInput, TextInput, UserInput
-from codex_py.protocol.status import FactSection
+from codex_py.protocol.status import FactSection, PromptCommand
 from codex_py.protocol.usage import TokenUsage
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.params import AcpPrompt
 from codex_py.server.threads import LiveThread
-from codex_py.services.mcp_servers import PromptCommand, fill_prompt, prompt_commands
 from codex_py.services.review import init_prompt, read_target, review_prompt
 from codex_py.services.session_status import mcp_sections, status_sections
 from codex_py.text.display import first_words
@@ -68,9 +67,7 @@ def find_command(prompt: AcpPrompt, session: Session) -> CommandRequest | None:
     words = rest.strip()
     if (own := next((command for command in _COMMANDS if command.name == name), None)) is not None:
         return CommandRequest(own.run, words, prompt.pictures)
-    if (
-        of_server := next((command for command in prompt_commands(session.mcp) if command.name == name), None)
-    ) is not None:
+    if (of_server := next((command for command in session.mcp.prompts() if command.name == name), None)) is not None:
         return CommandRequest(_fill(of_server), words, prompt.pictures)
     if (called := skill_called(session.skills.catalog, name, words)) is not None:
         skill, mentioning = called
@@ -89,7 +86,7 @@ def _own_commands() -> Iterator[Json]:
 
 
 def _server_commands(session: Session) -> Iterator[Json]:
-    for command in prompt_commands(session.mcp):
+    for command in session.mcp.prompts():
         hint = " ".join(argument.name if argument.required else f"[{argument.name}]" for argument in command.arguments)
         yield _command_payload(
             command.name, command.description or f"a prompt of the MCP server {command.server}", hint
@@ -119,9 +116,7 @@ def _use(skill: SkillInput) -> Callable[[CommandTarget, CommandRequest], Awaitab
 
 def _fill(prompt: PromptCommand) -> Callable[[CommandTarget, CommandRequest], Awaitable[Json | None]]:
     async def fill(to: CommandTarget, request: CommandRequest) -> Json | None:
-        servers = to.thread.session.mcp
-        assert servers is not None  # it has offered the prompt
-        return await _start_turn(to, request, await fill_prompt(servers, prompt, request.words))
+        return await _start_turn(to, request, await to.thread.session.mcp.fill_prompt(prompt, request.words))
 
     return fill
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import httpx
 
-from codex_py.core.mcp_login import browser_sign_in
 from codex_py.mcp.connections import McpConnections
 from codex_py.mcp.host import McpContext
+from codex_py.mcp.login import browser_sign_in
 from codex_py.mcp.servers import McpServer
 from codex_py.protocol.questions import ChoiceQuestion, Question
 

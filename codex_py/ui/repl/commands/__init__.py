@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from codex_py.config.tui import resolve_keys
+from codex_py.core.ports import McpClients
 from codex_py.core.session import Session
+from codex_py.protocol.status import PromptCommand
 from codex_py.ui.repl.commands.look import LOOK, show_help
 from codex_py.ui.repl.commands.session import LEAVE, WORK
 from codex_py.ui.repl.commands.settings import SETTINGS
+from codex_py.ui.repl.panels.forms import waited_for
 from codex_py.ui.repl.slash_command import CommandContext, SlashCommand
 
 
@@ -25,8 +28,17 @@ COMMANDS: Final[tuple[SlashCommand, ...]] = tuple(
 
 def commands_now(session: Session) -> tuple[SlashCommand, ...]:
     """All commands there are at this moment, those of servers after our own."""
-    if session.mcp is None:
-        return COMMANDS
-    from codex_py.ui.repl.commands.server_prompts import server_prompts  # the seam: only with a server
+    return (*COMMANDS, *(_prompt_command(session.mcp, prompt) for prompt in session.mcp.prompts()))
 
-    return (*COMMANDS, *server_prompts(session.mcp))
+
+def _prompt_command(servers: McpClients, prompt: PromptCommand) -> SlashCommand:
+    async def run(context: CommandContext, words: str) -> None:
+        about = f"asking the MCP server {prompt.server}…"
+        filled = await waited_for(context.asker, prompt.name, servers.fill_prompt(prompt, words), about=about)
+        if filled is not None:
+            context.front.send_message(filled, typed=f"/{prompt.name} {words}".rstrip())
+
+    hint = " ".join(argument.name if argument.required else f"[{argument.name}]" for argument in prompt.arguments)
+    needs_words = any(argument.required for argument in prompt.arguments)
+    about = prompt.description or f"a prompt of the MCP server {prompt.server}"
+    return SlashCommand(prompt.name, about, run, hint, needs_words=needs_words)

@@ -1,27 +1,31 @@
-"""The tools of MCP servers as the model is shown them, and the way from a call to its server.
-
-Loaded when a server is configured; what runs a call is imported with the first one.
-"""
+"""The tools of MCP servers: as the model is shown them, and how one of their calls is run."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
 
+from codex_py.errors import ToolError
 from codex_py.mcp.catalog import McpTool
 from codex_py.mcp.connections import McpConnections, ServerState
 from codex_py.mcp.connectors import Connector, ConnectorRules, connector_of, connectors_of
+from codex_py.mcp.host import McpFailed, McpLink, Progress
 from codex_py.mcp.names import McpToolRef, ToolNames
+from codex_py.mcp.results import ResourcePages, read_resource, read_result
 from codex_py.mcp.servers import McpServer
+from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.protocol.events import McpCallFinished, McpCallProgress, McpCallStarted
 from codex_py.protocol.items import ToolCall
-from codex_py.tools.lazy import LazyTool
-from codex_py.tools.spec import RunCall, Tool, ToolContext, ToolOutput
+from codex_py.tools.spec import Tool, ToolContext, ToolOutput
 
-KeepYes = Callable[[str, str, str], None]
+# Stores the permanent approval of a server's tool with a hash. Raises `UserError` when it cannot.
+KeepApproval: TypeAlias = Callable[[McpServer, str, str], None]
 
-_RESOURCES: Final = "list_mcp_resources"
-_TEMPLATES: Final = "list_mcp_resource_templates"
+_LISTS: Final = {"list_mcp_resources": "resources", "list_mcp_resource_templates": "resourceTemplates"}
 _READ: Final = "read_mcp_resource"
+_PROGRESS_SECONDS: Final = 0.1
 
 
 class McpTools:
@@ -38,7 +42,7 @@ class McpTools:
         *,
         namespaces: bool,
         pictures: bool,
-        keep: KeepYes,
+        keep: KeepApproval,
         rules: ConnectorRules | None = None,
     ) -> None:
         self.connections: Final = connections
@@ -47,7 +51,7 @@ class McpTools:
         self._rules = rules or ConnectorRules({})
         self._requested: set[str] = set()
         self._namespaces = namespaces
-        self._own: dict[str, Tool] = {tool.name: tool for tool in _resource_tools(connections)}
+        self._own: dict[str, Tool] = {name: _ResourceTool(name, connections) for name in (*_LISTS, _READ)}
         self._specs: list[dict[str, Any]] = [tool.spec() for tool in self._own.values()]
         self._shown: dict[str, set[str]] = {}
         self._names = ToolNames({})
@@ -82,7 +86,7 @@ class McpTools:
 
     def connectors(self) -> dict[str, Connector]:
         """The connectors there are now, by their ids, shown or not."""
-        known = [(state.server, state.live or state.catalog) for state in self.connections.states]
+        known = [(state.server, state.known) for state in self.connections.states]
         return connectors_of([(server, catalog) for server, catalog in known if catalog], self._rules)
 
     def want(self, connector_ids: Iterable[str]) -> None:
@@ -172,33 +176,124 @@ class _ServerTool(Tool):
         return {}
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Do the work. Raises `ToolError` for failures the model can act on."""
-        from codex_py.tools.mcp_call import run_mcp_call  # the seam: only when a tool is called
+        """Run a call; the answer of a server that failed is an output too. Raises `ToolError` when there is none."""
+        tools, ref = self._tools, self._ref
+        arguments = _arguments(call)
+        state = tools.connections.state(ref.server)
+        if state is None or not state.server.offers(ref.tool):
+            raise ToolError(f"`{ref.tool}` of the MCP server `{ref.server}` is not available in this session")
+        report = _CallReport(ref, arguments, context)
+        context.emit(McpCallStarted(context.call_id, ref.server, ref.tool, arguments))
+        try:
+            # First, because only a running server says what its tool does.
+            link = await tools.connections.link(ref.server)
+            await self._permit(state, arguments, context)
+        except McpFailed as error:
+            raise report.failed(str(error)) from error
+        except ToolError as error:
+            report.end("declined", error=str(error))
+            raise
+        return await self._answer(link, arguments, report, context)
 
-        return await run_mcp_call(self._tools, self._ref, call, context)
+    async def _permit(self, state: ServerState, arguments: dict[str, Any], context: ToolContext) -> None:
+        from codex_py.mcp.approval import McpCall, permit_call  # with what judges commands
+
+        tools, ref = self._tools, self._ref
+        tool = state.tool(ref.tool)
+        if tool is None:
+            raise McpFailed(f"the MCP server `{ref.server}` has no tool `{ref.tool}` now")
+        if tools.is_closed(state.server, tool):
+            raise ToolError(f"call refused: the user has not asked for the connector of `{ref.tool}`")
+        call = McpCall(tools.judged_server(state.server, tool), ref.tool, tool, arguments)
+        await permit_call(call, context, tools.keep)
+
+    async def _answer(
+        self, link: McpLink, arguments: dict[str, Any], report: _CallReport, context: ToolContext
+    ) -> ToolOutput:
+        report.begin()
+        try:
+            result = await link.call_tool(self._ref.tool, arguments, report.progress)
+        except McpFailed as error:
+            reason = f"the MCP server `{self._ref.server}` did not answer `{self._ref.tool}`: {error}"
+            raise report.failed(reason) from error
+        tokens, pictures = context.output_tokens, self._tools.pictures
+        read = await read_result(result, seconds=report.seconds(), output_tokens=tokens, pictures=pictures)
+        ok = result.get("isError") is not True
+        payload = {"content": result.get("content", []), "structured_content": result.get("structuredContent")}
+        report.end("completed" if ok else "failed", output=read.text, result=payload, error=None if ok else read.text)
+        return ToolOutput(read.text, ok, read.parts)
 
 
-def _resource_tools(connections: McpConnections) -> list[Tool]:
-    def lists(field: str) -> Callable[[], RunCall]:
-        def load() -> RunCall:
-            from codex_py.tools.mcp_resources import list_of_servers
+class _ResourceTool(Tool):
+    """A tool for the resources of all servers."""
 
-            def run(call: ToolCall, context: ToolContext) -> Awaitable[ToolOutput]:
-                return list_of_servers(
-                    connections, "resources" if field == _RESOURCES else "resourceTemplates", call, context
-                )
+    parallel = True
+    spec_directory = Path(__file__).parent
 
-            return run
+    def __init__(self, name: str, connections: McpConnections) -> None:
+        self.name = name
+        self._connections = connections
 
-        return load
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        """List or read. Raises `ToolError` for failures the model can act on."""
+        arguments = self.read(call)
+        server: str | None = arguments.get("server")
+        if self.name == _READ:
+            return await read_resource(self._connections, str(server), arguments["uri"], context)
+        pages = ResourcePages(self._connections, _LISTS[self.name])
+        return await pages.read(server, arguments.get("cursor"), context)
 
-    def read() -> RunCall:
-        from codex_py.tools.mcp_resources import read_mcp_resource
 
-        return lambda call, context: read_mcp_resource(connections, call, context)
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    try:
+        value = decode_json(call.arguments or "{}")
+    except ValueError as error:
+        raise ToolError(f"failed to parse function arguments: not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ToolError("failed to parse function arguments: not a JSON object")
+    return as_object(cast("object", value))
 
-    return [
-        LazyTool(_RESOURCES, lists(_RESOURCES), parallel=True),
-        LazyTool(_TEMPLATES, lists(_TEMPLATES), parallel=True),
-        LazyTool(_READ, read, parallel=True),
-    ]
+
+class _CallReport:
+    """Emits the events of a call."""
+
+    def __init__(self, ref: McpToolRef, arguments: dict[str, Any], context: ToolContext) -> None:
+        self._ref = ref
+        self._arguments = arguments
+        self._context = context
+        self._began = time.monotonic()
+        self._last_progress = 0.0
+
+    def begin(self) -> None:
+        """The wait for the server and for the user is no part of the call."""
+        self._began = time.monotonic()
+
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
+
+    def progress(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now - self._last_progress >= _PROGRESS_SECONDS:
+            self._last_progress = now
+            self._context.emit(McpCallProgress(self._context.call_id, *progress))
+
+    def failed(self, reason: str) -> ToolError:
+        self.end("failed", error=reason)
+        return ToolError(reason)
+
+    def end(
+        self, status: Any, *, output: str = "", result: dict[str, Any] | None = None, error: str | None = None
+    ) -> None:
+        self._context.emit(
+            McpCallFinished(
+                self._context.call_id,
+                self._ref.server,
+                self._ref.tool,
+                self._arguments,
+                status,
+                self.seconds(),
+                output,
+                result,
+                error,
+            )
+        )

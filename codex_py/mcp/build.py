@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,64 +12,64 @@ from codex_py import __version__
 from codex_py.auth.find_credentials import StoreType
 from codex_py.auth.login_store import MCP_FILE, LoginStore, open_store
 from codex_py.config.edit import set_value
-from codex_py.config.keys import dotted
 from codex_py.config.load import LoadedConfig
-from codex_py.core.configured_servers import ServerTable
+from codex_py.core.ports import SessionAccess
 from codex_py.core.sandbox_policy import choose_policy
-from codex_py.core.server_table import change_of, server_sandbox
-from codex_py.core.session_mcp import McpSettings, SessionMcp
+from codex_py.core.session_request import SessionRequest
 from codex_py.core.turn_context import TurnSettings
 from codex_py.mcp.connectors import ConnectorRules
+from codex_py.mcp.consent import InstallRules
 from codex_py.mcp.host import CommandLimits, McpContext, ServerStart
-from codex_py.mcp.servers import McpServer, read_servers
+from codex_py.mcp.servers import McpServer
+from codex_py.mcp.session import McpSettings, SessionServers
+from codex_py.mcp.table import ServerTable, change_of, server_sandbox
 from codex_py.model.client import ItemDone, ModelClient, Prompt, TurnState
 from codex_py.model.providers import Provider
 from codex_py.protocol.encoding import as_list, as_object, encode_json, uuid7
 from codex_py.protocol.items import Message
-from codex_py.protocol.value import Value
-from codex_py.text.sanitize import sanitize_line
 
-# Who knows tools in namespaces.
+# The providers that know tools in namespaces.
 _NAMESPACES: Final = ("openai",)
 
 
-class McpBuild(Value):
-    """Where a session with servers is built."""
-
-    loaded: LoadedConfig
-    home: Path
-    cwd: Path
-    env: Mapping[str, str]
-    provider: Provider
-    pictures: bool
-    can_ask: bool
-    table: ServerTable
-    sample: Callable[[Mapping[str, Any], TurnSettings], Awaitable[Mapping[str, Any]]]
-
-
-def build_mcp(build: McpBuild) -> SessionMcp:
-    """The servers of a session, none of them started."""
-    config = build.loaded.config
-    keeps = build.table.keeps
-    return SessionMcp(
-        McpSettings(
-            context=make_mcp_context(build.loaded, home=build.home, cwd=build.cwd, env=build.env),
-            servers=tuple(_agreed(configured, build.table) for configured in read_servers(build.table.entries)),
-            namespaces=build.provider.id in _NAMESPACES,
-            pictures=build.pictures,
-            can_ask=build.can_ask,
-            keep=lambda server, tool, hashed: keep_approval(
-                build.home, keeps.get(server, ("mcp_servers", server)), tool, hashed
-            ),
-            sample=build.sample,
-            login_port=config.mcp_oauth_callback_port,
-            connectors=ConnectorRules(config.apps),
-        )
+def connect_servers(
+    request: SessionRequest,
+    table: ServerTable | None,
+    access: SessionAccess,
+    *,
+    provider: Provider,
+    client: ModelClient,
+    pictures: bool,
+) -> SessionServers:
+    """The servers of a session; `pictures` says that its model takes them."""
+    config = request.loaded.config
+    table = table or ServerTable()
+    settings = McpSettings(
+        context=make_mcp_context(request.loaded, home=request.home, cwd=request.cwd, env=request.env),
+        servers=table.servers,
+        namespaces=provider.id in _NAMESPACES,
+        pictures=pictures,
+        can_ask=request.can_ask,
+        keep=lambda server, tool, pin: set_value(
+            request.home / "config.toml", (*server.table_key, "tools", tool, "approved_hash"), pin
+        ),
+        sample=partial(sample, client),
+        install=InstallRules(
+            file=request.home / "config.toml",
+            project=request.loaded.project_root or request.cwd,
+            waiting=table.waiting,
+            names=table.names | config.mcp_servers.keys(),
+            always=request.install_dependencies,
+            never=frozenset(config.skills.never_install_mcp),
+        ),
+        login_port=config.mcp_oauth_callback_port,
+        connectors=ConnectorRules(config.apps),
     )
+    return SessionServers(settings, access)
 
 
 def make_mcp_context(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> McpContext:
-    """Where servers are started, and where what is kept of them is."""
+    """Where servers are started, and where their logins are stored."""
 
     def refusal(server: McpServer) -> str | None:
         return change_of(server, loaded, home=home, cwd=cwd)
@@ -91,28 +91,8 @@ def make_mcp_context(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mappin
     )
 
 
-def _agreed(server: McpServer, table: ServerTable) -> McpServer:
-    """A server with what the user has said about it, and where more can be said."""
-    allow_with = ""
-    if key := table.keeps.get(server.name):
-        allow_with = f'{dotted((*key, "default_tools_approval_mode"))} = "approve"'
-        server = server.replace(plugin=key[1] if key[0] == "plugins" else "")
-    elif trusted := table.trusted.get(server.name):
-        server = server.replace(pin=trusted.pin, sandbox=trusted.sandbox)
-        allow_with = f"codex-py mcp trust {sanitize_line(server.name)} --approve"
-    return server.replace(remembers=bool(key), allow_with=allow_with)
-
-
-def keep_approval(home: Path, server: Sequence[str], tool: str, hashed: str) -> None:
-    """Write down that calls of a tool need no question as long as it has this hash; `server` is its table's key.
-
-    Raises `UserError`.
-    """
-    set_value(home / "config.toml", (*server, "tools", tool, "approved_hash"), hashed)
-
-
 class _Tokens:
-    """The store of logins, opened when the first one is looked for: a keyring takes its time."""
+    """The store of logins, opened when the first one is looked for: a keyring is slow."""
 
     def __init__(self, loaded: LoadedConfig, home: Path) -> None:
         self._store_type: StoreType = loaded.config.mcp_oauth_credentials_store

@@ -1,7 +1,6 @@
-"""Every MCP server by its source: the user, the trusted project, plugins; and the sandbox of the latter two.
+"""Every MCP server by its source: the user, the trusted project, plugins, a front end; and the trust in a project's.
 
-What the user has written counts before what a project brings, and that before what a plugin brings. Imported when
-there is more than the user's own.
+The user's own servers take precedence over the project's, and those over plugins'.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from codex_py.config.edit import set_value
 from codex_py.config.load import LoadedConfig
 from codex_py.config.mcp_sections import mcp_server_problem
 from codex_py.config.trust import real_path
-from codex_py.core.configured_servers import Entry, ServerTable, TrustedServer, WaitingServer
+from codex_py.core.session_request import SessionRequest
 from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.errors import CodexError
 from codex_py.mcp.host import CommandLimits, McpFailed, ServerStart
@@ -26,9 +25,14 @@ from codex_py.plugins.record import change_in
 from codex_py.plugins.servers import plugin_servers
 from codex_py.process.named_files import named_contents, named_files, named_links
 from codex_py.protocol.encoding import as_object
+from codex_py.protocol.value import Value
+from codex_py.skills.dependencies import mcp_keys
 from codex_py.text.sanitize import sanitize_line
 
-Origin: TypeAlias = Literal["user", "project", "plugin"]
+# A checked `[mcp_servers.NAME]` table.
+Entry: TypeAlias = Mapping[str, Any]
+
+Origin: TypeAlias = Literal["user", "project", "plugin", "front end"]
 Standing: TypeAlias = Literal["trusted", "changed", "unknown", "refused"]
 
 # What the user has said beside a plain yes, written before the pin that it holds for: `network,approve:PIN`.
@@ -56,8 +60,25 @@ class ListedServer(NamedTuple):
     @property
     def sandbox(self) -> ServerSandbox:
         """Where it runs: a project's server in the sandbox, others outside unless their table says otherwise."""
+        return self.server().sandbox
+
+    @property
+    def is_enabled(self) -> bool:
+        return self.entry.get("enabled", True) is not False
+
+    def server(self) -> McpServer:
+        """The server as it is started."""
         server = read_server(self.name, self.entry)
-        return sandbox_of(server, self.words) if self.origin == "project" else server.sandbox
+        match self.origin:
+            case "user":
+                return server
+            case "plugin":
+                plugin = self.plugin or ""
+                return server.replace(plugin=plugin, key=("plugins", plugin, "mcp_servers", self.name))
+            case "project":
+                return server.replace(pin=self.pin, sandbox=sandbox_of(server, self.words), key=())
+            case "front end":
+                return server.replace(key=())
 
 
 class ServerListing(NamedTuple):
@@ -82,31 +103,59 @@ def known_servers(loaded: LoadedConfig, home: Path, cwd: Path) -> ServerListing:
     return ServerListing(tuple(found.values()), tuple(problems))
 
 
-def find_servers(loaded: LoadedConfig, home: Path, cwd: Path) -> ServerTable:
-    """The servers of a session: those that may be started, and those that wait for the user's word."""
-    listing = known_servers(loaded, home, cwd)
-    enabled = [server for server in listing.servers if server.entry.get("enabled", True) is not False]
-    keeps: dict[str, tuple[str, ...]] = {}
-    for server in enabled:
-        if server.origin == "plugin" and server.plugin is not None:
-            keeps[server.name] = ("plugins", server.plugin, "mcp_servers", server.name)
-        elif server.origin == "user":
-            keeps[server.name] = ("mcp_servers", server.name)
-    return ServerTable(
-        entries={server.name: server.entry for server in enabled if server.standing == "trusted"},
-        keeps=keeps,
-        waiting=tuple(
-            WaitingServer(server.name, server.entry, server.pin, changed=server.standing == "changed")
-            for server in enabled
-            if server.standing in ("unknown", "changed")
-        ),
-        problems=listing.problems,
-        trusted={
-            server.name: TrustedServer(server.pin, server.sandbox)
-            for server in enabled
-            if server.standing == "trusted" and server.origin == "project"
-        },
+class WaitingServer(NamedTuple):
+    """A project's server that the user has not decided on; `changed` says that they agreed to an earlier version.
+
+    `pin` identifies exactly what would run.
+    """
+
+    name: str
+    entry: Entry
+    pin: str
+    changed: bool
+
+
+class ServerTable(Value):
+    """The servers of a session, sorted by name, and those that wait for the user's decision.
+
+    `names` are those in use, `skill_keys` what skills may know the servers by.
+    """
+
+    servers: tuple[McpServer, ...] = ()
+    waiting: tuple[WaitingServer, ...] = ()
+    names: frozenset[str] = frozenset()
+    skill_keys: frozenset[str] = frozenset()
+    notices: tuple[str, ...] = ()
+
+
+def session_servers(request: SessionRequest) -> ServerTable:
+    """The servers that a session begins with. One of a front end stands in for a configured one of its name."""
+    listing = known_servers(request.loaded, request.home, request.cwd)
+    added = {name: ListedServer(name, entry, "front end") for name, entry in request.more_servers.items()}
+    found = {server.name: server for server in listing.servers} | added
+    trusted = [found[name] for name in sorted(found) if found[name].standing == "trusted"]
+    waiting = tuple(
+        WaitingServer(server.name, server.entry, server.pin, changed=server.standing == "changed")
+        for server in found.values()
+        if server.is_enabled and server.standing in ("unknown", "changed")
     )
+    return ServerTable(
+        servers=tuple(server.server() for server in trusted if server.is_enabled),
+        waiting=waiting if request.can_ask else (),
+        names=frozenset(found),
+        skill_keys=frozenset(key for server in trusted for key in mcp_keys(server.name, server.entry)),
+        notices=(*map(sanitize_line, listing.problems), *([] if request.can_ask else _not_started(waiting))),
+    )
+
+
+def _not_started(waiting: Sequence[WaitingServer]) -> Iterator[str]:
+    if waiting:
+        shown = ", ".join(f"`{sanitize_line(server.name)}`" for server in waiting)
+        what, verb = ("servers", "are") if len(waiting) > 1 else ("server", "is")
+        yield (
+            f"the project's MCP {what} {shown} {verb} not started: you have not agreed to what would run"
+            " (`codex-py mcp trust NAME` shows it, and asks)"
+        )
 
 
 def trust_server(home: Path, project: Path, name: str, pin: str, *, words: Sequence[TrustWord] = ()) -> Path:

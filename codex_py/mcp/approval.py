@@ -1,57 +1,23 @@
-"""One call of a server's tool: waited for its server, approved, made, and read for the model."""
+"""Whether a call of a server's tool may be made: decided by what the tool says of itself, or asked."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple
 
 from codex_py.errors import ToolError, UserError
 from codex_py.mcp.catalog import McpTool
-from codex_py.mcp.connections import McpConnections
-from codex_py.mcp.host import McpFailed, Progress
-from codex_py.mcp.names import McpToolRef
 from codex_py.mcp.servers import McpServer
-from codex_py.protocol.encoding import as_object, decode_json, encode_json, uuid7
-from codex_py.protocol.events import McpCallFinished, McpCallProgress, McpCallStarted, Warned
-from codex_py.protocol.items import ToolCall
+from codex_py.protocol.encoding import encode_json, uuid7
+from codex_py.protocol.events import Warned
 from codex_py.protocol.policy import ApprovalPolicy, DangerFullAccess, SandboxPolicy, approval_name, asks_about
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalScope
 from codex_py.text.sanitize import sanitize, sanitize_line
 from codex_py.tools.approval import Approvals, ApprovalVerdict, AskVerdict, RefuseVerdict, RunVerdict
-from codex_py.tools.mcp_results import read_result
 from codex_py.tools.orchestrator import declined_because, put_question
-from codex_py.tools.spec import PLANNING, ToolContext, ToolOutput
+from codex_py.tools.spec import PLANNING, ToolContext
 
-if TYPE_CHECKING:
-    from codex_py.mcp.connection import Link
-
-
-# Keeps a yes for good to a tool of a server, by its hash; raises `UserError` when it cannot.
-KeepYes = Callable[[str, str, str], None]
-
-_SHOWN_ARGUMENTS: Final = 16 * 1024
-
-
-class ServerTools(Protocol):
-    """What a call needs of the tools of a session's servers."""
-
-    @property
-    def connections(self) -> McpConnections: ...
-
-    @property
-    def pictures(self) -> bool: ...
-
-    @property
-    def keep(self) -> KeepYes: ...
-
-    def is_closed(self, server: McpServer, tool: McpTool) -> bool:
-        """Whether a tool belongs to a connector that nobody has asked for."""
-        ...
-
-    def judged_server(self, server: McpServer, tool: McpTool | None) -> McpServer:
-        """The server of a tool, with what the user says of the tool's connector about approvals."""
-        ...
+_MAX_SHOWN_ARGUMENTS: Final = 16 * 1024
 
 
 class McpCall(NamedTuple):
@@ -96,8 +62,6 @@ def decide_call(
         else f"under the approval policy `{approval_name(policy)}`"
     )
     allow = call.server.allow_with
-    if allow is None:
-        allow = f'mcp_servers.{call.server.name}.default_tools_approval_mode = "approve"'
     advice = f"; the user can allow the tools of this server with `{allow}`" if allow else ""
     return RefuseVerdict(
         f"call refused: {reason}; nobody can be asked {how}: go on without it, or report what is needed{advice}"
@@ -112,7 +76,7 @@ def is_harmless(call: McpCall) -> bool:
     return tool.read_only is True or (tool.destructive is False and tool.open_world is False)
 
 
-async def permit_call(call: McpCall, context: ToolContext, keep: KeepYes) -> None:
+async def permit_call(call: McpCall, context: ToolContext, keep: Callable[[McpServer, str, str], None]) -> None:
     """Ask where that is needed; raises `ToolError` when the call may not be made."""
     approvals = context.approvals or Approvals()
     async with approvals.lock:
@@ -138,7 +102,7 @@ async def permit_call(call: McpCall, context: ToolContext, keep: KeepYes) -> Non
         if approvals.is_allowed(key):
             return
         scopes: tuple[ApprovalScope, ...] = ("once", "session", "always")
-        if call.server.mode_of(call.name) == "prompt" or not call.server.remembers:
+        if call.server.mode_of(call.name) == "prompt" or not call.server.table_key:
             scopes = ("once", "session")
         question = ApprovalQuestion(
             id=uuid7(),
@@ -158,7 +122,7 @@ async def permit_call(call: McpCall, context: ToolContext, keep: KeepYes) -> Non
             approvals.allow(name)
         if reply.scope == "always":
             try:
-                keep(call.server.name, call.name, call.pin)
+                keep(call.server, call.name, call.pin)
             except UserError as error:
                 context.emit(Warned(str(error)))
 
@@ -166,7 +130,7 @@ async def permit_call(call: McpCall, context: ToolContext, keep: KeepYes) -> Non
 def shown_call(call: McpCall) -> str:
     """The call as a person reads it, with nothing hidden."""
     text = encode_json(call.arguments).decode(errors="replace")
-    cut = text if len(text) <= _SHOWN_ARGUMENTS else f"{text[:_SHOWN_ARGUMENTS]}…"
+    cut = text if len(text) <= _MAX_SHOWN_ARGUMENTS else f"{text[:_MAX_SHOWN_ARGUMENTS]}…"
     return f"{sanitize_line(call.server.name)}.{sanitize_line(call.name)} {sanitize(cut)}"
 
 
@@ -193,101 +157,3 @@ def _question_reason(call: McpCall) -> str:
     if tool.destructive is not False:
         return f"{name} may change or destroy data"
     return f"{name} acts on the world outside"
-
-
-_PROGRESS_SECONDS: Final = 0.1
-
-
-async def run_mcp_call(tools: ServerTools, ref: McpToolRef, call: ToolCall, context: ToolContext) -> ToolOutput:
-    """Run a call; the answer of a server that failed is an output too. Raises `ToolError` when there is none."""
-    arguments = _arguments(call)
-    state = tools.connections.state(ref.server)
-    if state is None or not state.server.offers(ref.tool):
-        raise ToolError(f"`{ref.tool}` of the MCP server `{ref.server}` is not available in this session")
-    report = _CallReport(ref, arguments, context)
-    context.emit(McpCallStarted(context.call_id, ref.server, ref.tool, arguments))
-    try:
-        # First, because only a server that is there says what its tool does.
-        link = await tools.connections.link(ref.server)
-        tool = state.tool(ref.tool)
-        if tool is None:
-            raise McpFailed(f"the MCP server `{ref.server}` has no tool `{ref.tool}` now")
-        if tools.is_closed(state.server, tool):
-            raise ToolError(f"call refused: the user has not asked for the connector of `{ref.tool}`")
-        judged = McpCall(tools.judged_server(state.server, tool), ref.tool, tool, arguments)
-        await permit_call(judged, context, tools.keep)
-    except McpFailed as error:
-        raise report.failed(str(error)) from error
-    except ToolError as error:
-        report.end("declined", error=str(error))
-        raise
-    result = await _answer(link, ref, arguments, report)
-    seconds = report.seconds()
-    read = await read_result(result, seconds=seconds, output_tokens=context.output_tokens, pictures=tools.pictures)
-    ok = result.get("isError") is not True
-    payload = {"content": result.get("content", []), "structured_content": result.get("structuredContent")}
-    report.end("completed" if ok else "failed", output=read.text, result=payload, error=None if ok else read.text)
-    return ToolOutput(read.text, ok, read.parts)
-
-
-async def _answer(link: Link, ref: McpToolRef, arguments: dict[str, Any], report: _CallReport) -> dict[str, Any]:
-    report.begin()
-    try:
-        return await link.call_tool(ref.tool, arguments, report.progress)
-    except McpFailed as error:
-        raise report.failed(f"the MCP server `{ref.server}` did not answer `{ref.tool}`: {error}") from error
-
-
-def _arguments(call: ToolCall) -> dict[str, Any]:
-    try:
-        value = decode_json(call.arguments or "{}")
-    except ValueError as error:
-        raise ToolError(f"failed to parse function arguments: not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise ToolError("failed to parse function arguments: not a JSON object")
-    return as_object(cast("object", value))
-
-
-class _CallReport:
-    """Emits the events of a call."""
-
-    def __init__(self, ref: McpToolRef, arguments: dict[str, Any], context: ToolContext) -> None:
-        self._ref = ref
-        self._arguments = arguments
-        self._context = context
-        self._began = time.monotonic()
-        self._last_progress = 0.0
-
-    def begin(self) -> None:
-        """The wait for the server and for the user is no part of the call."""
-        self._began = time.monotonic()
-
-    def seconds(self) -> float:
-        return time.monotonic() - self._began
-
-    def progress(self, progress: Progress) -> None:
-        now = time.monotonic()
-        if now - self._last_progress >= _PROGRESS_SECONDS:
-            self._last_progress = now
-            self._context.emit(McpCallProgress(self._context.call_id, *progress))
-
-    def failed(self, reason: str) -> ToolError:
-        self.end("failed", error=reason)
-        return ToolError(reason)
-
-    def end(
-        self, status: Any, *, output: str = "", result: dict[str, Any] | None = None, error: str | None = None
-    ) -> None:
-        self._context.emit(
-            McpCallFinished(
-                self._context.call_id,
-                self._ref.server,
-                self._ref.tool,
-                self._arguments,
-                status,
-                self.seconds(),
-                output,
-                result,
-                error,
-            )
-        )

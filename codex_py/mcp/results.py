@@ -1,38 +1,27 @@
-"""What a server answered, as the model reads it: content parts within one budget, pictures made fit."""
+"""What servers answer, as the model reads it, and the tools that list and read their resources.
+
+Content parts keep within one budget; pictures are made fit.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import binascii
 import struct
+import time
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from codex_py.errors import ToolError
+from codex_py.mcp.connections import McpConnections
+from codex_py.mcp.host import McpFailed, McpLink
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 from codex_py.text.tokens import BYTES_PER_TOKEN, truncate_middle
+from codex_py.tools.spec import ToolContext, ToolOutput
 
 _SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
-_AROUND: Final = 12
-
-
-def mended_png(raw: bytes) -> bytes:
-    """The file without those parts that are not needed to draw it and whose checksum is wrong; others as they are."""
-    if not raw.startswith(_SIGNATURE):
-        return raw
-    chunks = [_SIGNATURE]
-    position = len(_SIGNATURE)
-    while position + _AROUND <= len(raw):
-        (size,) = struct.unpack_from(">I", raw, position)
-        chunk = raw[position : position + _AROUND + size]
-        position += _AROUND + size
-        # A small first letter marks what a reader may skip.
-        is_extra = chunk[4:5].islower()
-        if not is_extra or zlib.crc32(chunk[4:-4]) == int.from_bytes(chunk[-4:]):
-            chunks.append(chunk)
-    return b"".join(chunks)
-
-
+_CHUNK_FRAME_BYTES: Final = 12
 _MAX_CONTENTS: Final = 256
 
 
@@ -122,10 +111,10 @@ def _text_in(blob: str) -> str | None:
 async def _picture(encoded: str, media: str, *, pictures: bool) -> str | dict[str, Any]:
     if not pictures:
         return f"[picture, {media}: the model does not take pictures]"
-    from codex_py.tools.picture import PictureRefused, fit_picture  # the seam: Pillow loads here
+    from codex_py.tools.picture import PictureRefused, fit_picture  # Pillow
 
     try:
-        picture = await asyncio.to_thread(lambda: fit_picture(mended_png(binascii.a2b_base64(encoded))))
+        picture = await asyncio.to_thread(lambda: fit_picture(_mended_png(binascii.a2b_base64(encoded))))
     except (PictureRefused, binascii.Error, ValueError) as error:
         return f"[picture, {media}: not shown: {error}]"
     url = f"data:{picture.media_type};base64,{binascii.b2a_base64(picture.raw, newline=False).decode()}"
@@ -139,3 +128,79 @@ def _says(block: str | dict[str, Any], structured: object) -> bool:
         return decode_json(block) == structured
     except ValueError:
         return False
+
+
+def _mended_png(raw: bytes) -> bytes:
+    """A PNG without the optional chunks whose checksum is wrong; any other file as it is."""
+    if not raw.startswith(_SIGNATURE):
+        return raw
+    chunks = [_SIGNATURE]
+    position = len(_SIGNATURE)
+    while position + _CHUNK_FRAME_BYTES <= len(raw):
+        (size,) = struct.unpack_from(">I", raw, position)
+        chunk = raw[position : position + _CHUNK_FRAME_BYTES + size]
+        position += _CHUNK_FRAME_BYTES + size
+        # A lower-case first letter marks a chunk that a reader may skip.
+        is_extra = chunk[4:5].islower()
+        if not is_extra or zlib.crc32(chunk[4:-4]) == int.from_bytes(chunk[-4:]):
+            chunks.append(chunk)
+    return b"".join(chunks)
+
+
+class ResourcePages(NamedTuple):
+    """Lists what servers offer: `field` is `resources` or `resourceTemplates`."""
+
+    connections: McpConnections
+    field: str
+
+    async def read(self, server: str | None, cursor: str | None, context: ToolContext) -> ToolOutput:
+        """One page of one server, or the first page of all, as JSON. Raises `ToolError`."""
+        if cursor and not server:
+            raise ToolError("`cursor` belongs to one server: name it in `server`")
+        if server:
+            return _shown({"server": server, **await self._page(server, cursor)}, context)
+        names = [state.server.name for state in self.connections.states]
+        pages = dict(zip(names, await asyncio.gather(*map(self._first_page, names)), strict=True))
+        found = [{"server": name, **item} for name, page in pages.items() for item in page.get(self.field, ())]
+        failed = {name: page["error"] for name, page in pages.items() if "error" in page}
+        return _shown({self.field: found, **({"errors": failed} if failed else {})}, context)
+
+    async def _first_page(self, name: str) -> dict[str, Any]:
+        try:
+            return await self._page(name, None)
+        except ToolError as error:
+            return {"error": str(error)}
+
+    async def _page(self, name: str, cursor: str | None) -> dict[str, Any]:
+        link = await _link(self.connections, name)
+        try:
+            page = await link.list_resources(cursor, templates=self.field != "resources")
+        except McpFailed as error:
+            raise ToolError(f"the MCP server `{name}` lists none: {error}") from error
+        next_page = {"nextCursor": page["nextCursor"]} if page.get("nextCursor") else {}
+        return {self.field: page.get(self.field, []), **next_page}
+
+
+async def read_resource(connections: McpConnections, server: str, uri: str, context: ToolContext) -> ToolOutput:
+    """The contents of a resource, in the form of a tool's answer. Raises `ToolError`."""
+    link = await _link(connections, server)
+    began = time.monotonic()
+    try:
+        answer = await link.read_resource(uri)
+    except McpFailed as error:
+        raise ToolError(f"cannot read `{uri}` of `{server}`: {error}") from error
+    contents = [{"type": "resource", "resource": content} for content in as_list(answer.get("contents"))]
+    seconds, tokens = time.monotonic() - began, context.output_tokens
+    read = await read_result({"content": contents}, seconds=seconds, output_tokens=tokens, pictures=True)
+    return ToolOutput(read.text, parts=read.parts)
+
+
+async def _link(connections: McpConnections, name: str) -> McpLink:
+    try:
+        return await connections.link(name)
+    except McpFailed as error:
+        raise ToolError(str(error)) from error
+
+
+def _shown(answer: dict[str, Any], context: ToolContext) -> ToolOutput:
+    return ToolOutput(truncate_middle(encode_json(answer).decode(errors="replace"), context.output_tokens))
