@@ -257,8 +257,7 @@ def _look(overrides: Sequence[str] | None = None, profile: str | None = None) ->
 def _require(found: _Lookup, name: str) -> McpServer:
     if name not in found.servers:
         raise UsageError(f"no MCP server `{name}` is configured", hint=_nearest_server(found, name))
-    listed = found.servers[name]
-    return read_server(name, listed.entry).replace(pin=listed.pin, plugin=listed.plugin or "", sandbox=listed.sandbox)
+    return found.servers[name].server()
 
 
 def _nearest_server(found: _Lookup, name: str) -> str:
