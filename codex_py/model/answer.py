@@ -12,8 +12,8 @@ from typing import Final
 
 from codex_py.errors import ModelError
 from codex_py.model.client import ResponseEvent
-from codex_py.model.failures import MAX_ERROR_BODY, Server, not_readable, unexpected_answer
-from codex_py.model.http import broken_stream, httpx
+from codex_py.model.failures import MAX_ERROR_BODY, Server, broken_stream, not_readable, unexpected_answer
+from codex_py.model.http import httpx
 from codex_py.model.wires import Decoder
 
 MAX_EVENT_BYTES: Final = 64 * 1024 * 1024

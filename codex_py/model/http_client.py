@@ -19,11 +19,13 @@ from codex_py.model.failures import (
     ANSWER_LIMIT,
     Server,
     answer_limit_reached,
+    broken_stream,
     http_failure,
+    no_answer,
     refuses_answer_limit,
     unexpected_answer,
 )
-from codex_py.model.http import CONNECT_SECONDS, broken_stream, httpx, no_answer, open_client
+from codex_py.model.http import CONNECT_SECONDS, httpx, open_client
 from codex_py.model.providers import Provider, endpoint_url
 from codex_py.model.repetition import RepetitionWatch
 from codex_py.model.retry import RetryBudget
@@ -232,18 +234,8 @@ class HttpModelClient:
         return "the environment names a proxy" if getproxies() else ""
 
     def _redacted(self, error: ModelError) -> ModelError:
-        message = str(error)
-        shown = self._redactor.redact(message)
-        if shown == message:
-            return error
-        return ModelError(
-            shown,
-            retryable=error.retryable,
-            retry_after=error.retry_after,
-            unreachable=error.unreachable,
-            streaming=error.streaming,
-            code=error.code,
-        )
+        error.args = (self._redactor.redact(str(error)),)
+        return error
 
 
 def _ignore(_: object) -> None:

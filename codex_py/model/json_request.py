@@ -8,7 +8,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from codex_py import __version__
 from codex_py.errors import ModelError
-from codex_py.model.http import httpx, no_answer, open_client
+from codex_py.model.failures import no_answer
+from codex_py.model.http import httpx, open_client
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
 from codex_py.protocol.value import Value
 from codex_py.text.address import is_loopback, shown_url

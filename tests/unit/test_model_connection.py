@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from codex_py.model.http import httpx, no_answer, open_client
+from codex_py.model.failures import no_answer
+from codex_py.model.http import httpx, open_client
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -10,7 +10,8 @@ import ssl
 import pytest
 
 from codex_py.errors import ModelError
-from codex_py.model.http import broken_stream, httpx, no_answer
+from codex_py.model.failures import broken_stream, no_answer
+from codex_py.model.http import httpx
 
 
 def wrapped(error: Exception, *causes: BaseException, cut: bool = False) -> Exception:
