@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -13,6 +11,7 @@ from codex_py.errors import UserError
 from codex_py.protocol.events import FileChange
 from codex_py.services.git import GitReader, NotARepository
 from codex_py.text.diff import MAX_DIFF_BYTES, unified_diff
+from codex_py.text.files import FileRefused, read_below
 from codex_py.tools.patching import patch_files
 
 _MAX_BYTES: Final = 4 * 1024 * 1024
@@ -77,17 +76,11 @@ def _untracked(git: GitReader, root: Path, may_read: Callable[[Path], bool]) -> 
 
 
 def _new_file(root: Path, name: str) -> str:
-    """The diff of a file that git does not know; empty for what is no text, or no file."""
+    """The diff of a file that git does not know; empty for what is no file, and where a link is on the way by now."""
     try:
-        descriptor = os.open(root / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
+        raw = read_below(root, name, _NEW_FILE_BYTES).raw
+    except (OSError, FileRefused):
         return ""
-    # A repository inside this one is listed as a directory.
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        return ""
-    with os.fdopen(descriptor, "rb") as file:
-        raw = file.read(_NEW_FILE_BYTES)
     if b"\0" in raw:
         return f"Binary files /dev/null and b/{name} differ\n"
     return unified_diff("", raw.decode("utf-8", "replace"), old_name="/dev/null", new_name=f"b/{name}")

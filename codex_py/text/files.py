@@ -44,14 +44,32 @@ def read_inside(root: Path, path: Path | str, max_bytes: int) -> FileHead | None
     # Most paths have no link in them, and finding the real path is most of what this would cost.
     with suppress(OSError, FileRefused):
         if name.startswith(top) and ".." not in name:
-            return _read_below(root, name.removeprefix(top), max_bytes)
+            return read_below(root, name.removeprefix(top), max_bytes)
     real = real_path(name)
     if not real.startswith(top):
         raise FileRefused("a link that leads out of the project")
     try:
-        return _read_below(root, real.removeprefix(top), max_bytes)
+        return read_below(root, real.removeprefix(top), max_bytes)
     except OSError as error:
         raise FileRefused(error.strerror or str(error)) from error
+
+
+def read_below(root: Path, relative: str, max_bytes: int) -> FileHead:
+    """The beginning of a regular file, opened directory by directory without following links, so that nothing can be
+    swapped in between. Raises `OSError` and `FileRefused`.
+    """
+    inside = relative.split("/")
+    if ".git" in inside:
+        raise FileRefused("a link to what is no part of the project's files")
+    directory = os.open(root, _DIRECTORY)
+    try:
+        for name in inside[:-1]:
+            parent, directory = directory, os.open(name, _DIRECTORY, dir_fd=directory)
+            os.close(parent)
+        _require_regular(os.stat(inside[-1], dir_fd=directory, follow_symlinks=False))
+        return _read(os.open(inside[-1], _FILE | os.O_NOFOLLOW, dir_fd=directory), max_bytes)
+    finally:
+        os.close(directory)
 
 
 def read_trusted(path: Path | str, max_bytes: int) -> FileHead | None:
@@ -67,22 +85,6 @@ def read_trusted(path: Path | str, max_bytes: int) -> FileHead | None:
         return _read(os.open(path, _FILE), max_bytes)
     except OSError as error:
         raise FileRefused(error.strerror or str(error)) from error
-
-
-def _read_below(root: Path, relative: str, max_bytes: int) -> FileHead:
-    """Open directory by directory without following links, so that nothing can be swapped in between."""
-    inside = relative.split("/")
-    if ".git" in inside:
-        raise FileRefused("a link to what is no part of the project's files")
-    directory = os.open(root, _DIRECTORY)
-    try:
-        for name in inside[:-1]:
-            parent, directory = directory, os.open(name, _DIRECTORY, dir_fd=directory)
-            os.close(parent)
-        _require_regular(os.stat(inside[-1], dir_fd=directory, follow_symlinks=False))
-        return _read(os.open(inside[-1], _FILE | os.O_NOFOLLOW, dir_fd=directory), max_bytes)
-    finally:
-        os.close(directory)
 
 
 def _require_regular(status: os.stat_result) -> None:

@@ -196,3 +196,17 @@ def test_what_a_sandbox_puts_in_the_place_of_a_missing_repository_is_none(place:
     (inside / ".git").mkdir(mode=0o555, parents=True)
     with pytest.raises(NotARepository):
         working_changes(reader(place, inside))
+
+
+def test_a_directory_that_is_swapped_for_a_link_meanwhile_leads_nowhere(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "key").write_text("secret\n")
+    place.write("sub/key", "public\n")
+
+    def swap(_: Path) -> bool:
+        (place.repo / "sub").rename(place.repo / "before")
+        (place.repo / "sub").symlink_to(tmp_path / "private")
+        return True
+
+    [change] = working_changes(reader(place), swap)
+    assert (change.path, change.diff) == (place.repo / "sub" / "key", "")
