@@ -1,4 +1,4 @@
-"""Which hooks a name is for: matchers as Claude Code and Codex CLI read them, within bounds."""
+"""Which hooks a tool call is for: matchers and conditions as Claude Code and Codex CLI read them, within limits."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from codex_py.protocol.encoding import as_list
 from codex_py.protocol.value import Value
 
 _MAX_LETTERS: Final = 1024
-# What is longer is cut before it is looked at: the time of a search grows with it.
+# Longer names are cut: the time of a search grows with them.
 _MAX_NAME_LENGTH: Final = 128
-# Of one alternative. Each can scan the whole name again.
+# In one alternative of a pattern. Each can scan the whole name again.
 _MAX_REPEATS: Final = 3
 _BETWEEN_COMMANDS: Final = re.compile(r"[;&|\n(){}`]")
-# What may stand before a command in its part of a script: words of the shell, programs that run another, variables.
+# What may come before a command: keywords of the shell, programs that run another program, variables.
 _BEFORE: Final = re.compile(
     r"(?:(?:if|then|elif|else|while|until|do|time|!|exec|command|builtin|env|sudo|doas|nohup|nice|setsid|stdbuf|timeout"
     r"|xargs)\s+|-\S+\s+|\d\S*\s+|[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+"
@@ -26,7 +26,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_ ,|-]*")
 
 
 class Matcher(Value):
-    """`text` as it was written; "" and `*` are for every name."""
+    """A matcher as it is written; "" and `*` match every name."""
 
     text: str = ""
 
@@ -34,7 +34,7 @@ class Matcher(Value):
         return self.text
 
     def fits(self, name: str) -> bool:
-        """Whether it is for this name: one of its words, or, when it has other signs than words do, found in it."""
+        """Whether this name is one of its words, or its regular expression is found in the name."""
         if self.text in ("", "*"):
             return True
         if _PLAIN.fullmatch(self.text):
@@ -45,7 +45,7 @@ class Matcher(Value):
 class Condition(Value):
     """A hook's `if`: the name of a tool, or a rule such as `Bash(git push*)` or `Edit(*.py)`; "" holds for all calls.
 
-    In doubt it holds: a hook that runs once too often says nothing, one that does not run guards nothing.
+    In doubt it holds: better a hook that runs too often than one that protects nothing.
     """
 
     text: str = ""
@@ -54,7 +54,7 @@ class Condition(Value):
         return self.text
 
     def holds(self, names: Iterable[str], tool_input: Mapping[str, Any]) -> bool:
-        """Whether it is for a call with these names and this input: its command, a part of that, or its file."""
+        """Whether it holds for a call with these names: for its command, a part of it, or one of its files."""
         tool, _, pattern = self.text.partition("(")
         if not any(fnmatchcase(name, tool.strip() or "*") for name in names):
             return False
@@ -64,7 +64,7 @@ class Condition(Value):
 
 
 def _subjects(tool_input: Mapping[str, Any]) -> Iterator[str]:
-    """What a pattern is held against; nothing where there is nothing of that kind, or too much to go through."""
+    """The texts that a pattern is compared with; none where there are none, or where the command is too long."""
     command, path = tool_input.get("command"), tool_input.get("file_path")
     paths = [path_value for path_value in (path, *as_list(tool_input.get("file_paths"))) if isinstance(path_value, str)]
     if paths:
@@ -75,21 +75,21 @@ def _subjects(tool_input: Mapping[str, Any]) -> Iterator[str]:
             yield part
             if before := _BEFORE.match(part):
                 yield part[before.end() :]
-                # The word of an option, such as `-u me`.
+                # The argument of an option, such as `-u me`.
                 yield part[before.end() :].partition(" ")[2] if " -" in before[0] else ""
 
 
 def _is_like(subject: str, pattern: str) -> bool:
-    """Whether a text is like a pattern, in which `*` stands for anything."""
+    """Whether a text matches a pattern, in which `*` matches anything."""
     written = pattern.replace("[", "[[]").replace("?", "[?]")
     stem = written.removesuffix(":*").removesuffix(" *")
     patterns = (written,) if stem == written else (stem, f"{stem} *")
-    # A pattern for files is for those below any directory.
+    # A pattern for files matches below any directory.
     return any(fnmatchcase(subject, glob) or fnmatchcase(subject, f"*/{glob.removeprefix('./')}") for glob in patterns)
 
 
 def find_matcher_error(matcher: str) -> str | None:
-    """Why a text is no matcher, None when it is one."""
+    """Why a text is not a valid matcher, None when it is."""
     if len(matcher) > _MAX_LETTERS:
         return f"it is longer than {_MAX_LETTERS} letters"
     if _PLAIN.fullmatch(matcher) or matcher == "*":
@@ -102,11 +102,11 @@ def find_matcher_error(matcher: str) -> str | None:
 
 
 def _is_slow(pattern: str) -> bool:
-    """Whether a search may take longer than the third power of the name's length allows."""
+    """Whether a search may take more than cubic time in the length of the name."""
     if re.search(r"\\[1-9]|\(\?P=", pattern):
         return True
     repeats = [0]
-    # For each group that is open, whether it can match one text in several ways.
+    # For each open group, whether it can match the same text in several ways.
     opened: list[bool] = []
     before = ""
     last_varies = False
@@ -130,6 +130,6 @@ def _is_slow(pattern: str) -> bool:
 
 
 def _signs(pattern: str) -> Iterator[str]:
-    """What means something in a pattern, character by character: an escape or a set in brackets is one letter."""
+    """The characters of a pattern, with a letter in place of each escape and each set in brackets."""
     for found in re.finditer(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", pattern, re.DOTALL):
         yield found[0] if len(found[0]) == 1 else "a"

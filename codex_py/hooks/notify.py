@@ -1,4 +1,4 @@
-"""`notify`: a program of the user's that is run when a turn is completed."""
+"""`notify`: a program of the user that runs when a turn is completed."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Notifier:
         cwd, env = self._request.cwd, self._request.env
         try:
             programs = program_finder(env, cwd, extra_roots(self._session.settings.sandbox_policy))
-            # A session of its own: what ends this program, or its terminal, does not end the other.
+            # In a session of its own, so that it survives the end of this program and of its terminal.
             started = subprocess.Popen(
                 [programs.find_chosen(name, "`notify`"), *arguments, argument],
                 cwd=cwd,
-                # Python would load modules from the project, where commands may write.
+                # Without it, Python would load modules from the project, where commands may write.
                 env={**env, "PATH": programs.trusted_path(), "PYTHONSAFEPATH": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -63,7 +63,7 @@ class Notifier:
             reason = os_reason(error) if isinstance(error, OSError) else str(error)
             self._session.warn(f"cannot start `{name}`, the program of `notify`: {reason}")
             return
-        # Waited for, or it stays in the process table when it has ended.
+        # Without a wait it would stay in the process table when it has ended.
         threading.Thread(target=started.wait, daemon=True).start()
 
     def _argument(self, turn_id: str, answer: str | None) -> str:

@@ -42,12 +42,10 @@ _HOW: Final = "`codex-py hooks trust`, or `/hooks` in a session, shows it and as
 
 
 class FoundHooks(Value):
-    """The hooks of a place in the order they count. `untrusted` are the project's that the user has not agreed to.
+    """The hooks of a directory in their order. `untrusted` are hooks of the project that the user has not agreed to.
 
-    Of these, a `fail_closed` one that was agreed to before it changed is among the hooks: refused, it denies.
-
-    `notices` are for who has not read them yet; they stay as they are from session to session.
-    With `trusts_all` these are among the hooks, and none is refused.
+    With `trusts_all` they are among the `hooks` and run. Otherwise only one with `fail_closed` that was trusted before
+    it changed is: it does not run, and that means no. `notices` are the same in each session, and shown once.
     """
 
     project: Path
@@ -60,19 +58,19 @@ class FoundHooks(Value):
 
     @property
     def of_the_project(self) -> list[Hook]:
-        """The project's own, whether they run or not."""
+        """The hooks of the project, whether they run or not."""
         every = self.hooks if self.trusts_all else (*self.hooks, *self.waiting)
         return [hook for hook in every if hook.origin.layer == "project"]
 
     @property
     def waiting(self) -> list[Hook]:
-        """Those that the user has not agreed to and that do nothing meanwhile."""
+        """The untrusted hooks that do nothing."""
         return [hook for hook in self.untrusted if hook not in self.hooks]
 
     def trust(self, cwd: Path, outside: Collection[Hook] = ()) -> None:
-        """Write down that the project's hooks may run as they are now. Raises `UserError`.
+        """Store that the project's hooks may run as they are now. Raises `UserError`.
 
-        Those in `outside`, and those that were before and have not changed, run outside the sandbox.
+        Hooks in `outside`, and hooks that ran outside the sandbox before and have not changed, run outside it.
         """
         hooks = self.of_the_project
         prints = [*(fingerprint(hook, cwd) for hook in hooks), *(entry_fingerprint(hook) for hook in hooks)]
@@ -86,22 +84,25 @@ class FoundHooks(Value):
     def outside(
         self, hook: Hook, start: HookCommand, project: Path, may_write: Callable[[Path], bool]
     ) -> HookCommand | None:
-        """The start of a hook that runs outside the sandbox, with the scripts that were compared."""
+        """The command of a hook that runs outside the sandbox, with checked scripts; None when it does not run there.
+
+        Raises `CodexError`.
+        """
         files = hook_files(hook, start.cwd)
         if not self.trusted.has(self.project, _OUTSIDE + fingerprint_with(hook, files)):
             return None
         return copy_scripts(hook, start, HookScripts(files, project, self.trusted.home / _COPIES, may_write))
 
     def distrust(self) -> None:
-        """Write down that none of the project's hooks may run. Raises `UserError`."""
+        """Store that none of the project's hooks may run. Raises `UserError`."""
         self.trusted.put(self.project, ())
 
     def has_changed(self, hook: Hook) -> bool:
-        """Whether one that is not run was agreed to as it was before."""
+        """Whether a hook was trusted before it, or a file it names, changed."""
         return self.trusted.has(self.project, entry_fingerprint(hook))
 
     def refusal(self, hook: Hook, cwd: Path) -> str | None:
-        """Why a hook of the project or of a plugin must not run in a directory now: it may have changed meanwhile."""
+        """Why a hook of the project or of a plugin must not run in a directory now; None when it may."""
         if hook.origin.plugin and hook.origin.root is not None:
             change = change_in(self.trusted.home, hook.origin.plugin, hook.origin.root)
             return f"is not run: its plugin `{hook.origin.plugin}` has changed: {change}" if change else None
@@ -110,9 +111,9 @@ class FoundHooks(Value):
 
 
 def find_hooks(loaded: LoadedConfig, *, home: Path, cwd: Path, trusts_all: bool = False) -> FoundHooks:
-    """Read every place that hooks are configured in; what cannot be read costs a warning.
+    """The hooks of every place where they are configured; what cannot be read is a warning.
 
-    With `trusts_all` a project's count without a yes, as long as the project is not marked as untrusted.
+    With `trusts_all` a project's hooks run without the user's agreement, unless the project is marked as untrusted.
     """
     managed = list(_managed(loaded))
     others: list[ParsedHooks] = []
@@ -142,7 +143,7 @@ def find_hooks(loaded: LoadedConfig, *, home: Path, cwd: Path, trusts_all: bool 
 
 
 def hook_faults(loaded: LoadedConfig, home: Path, cwd: Path) -> tuple[str, ...]:
-    """A line for each hook that is ignored, also where a session would not begin because of it."""
+    """A line for each hook that is ignored, or that keeps a session from starting."""
     try:
         return find_hooks(loaded, home=home, cwd=cwd).warnings
     except UserError as error:
@@ -198,9 +199,9 @@ def _plugins(loaded: LoadedConfig, home: Path) -> Iterator[ParsedHooks]:
 
 
 def _read_file(path: Path, layer: Literal["managed", "user"], off: Collection[str] = ()) -> ParsedHooks:
-    """The hooks of a `hooks.json` of the user's or of the machine's.
+    """The hooks of a `hooks.json` of the user or the administrator.
 
-    Raises `UserError` for one of an administrator's that cannot be used: nothing runs without its restrictions.
+    Raises `UserError` for an administrator's file that cannot be used: nothing runs without its restrictions.
     """
     weak = weak_permissions(path) if path.exists() else None
     try:

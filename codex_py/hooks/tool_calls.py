@@ -38,16 +38,16 @@ _NO_YES: Final = f"declined by default: {_NOBODY}, and no hook has said yes"
 
 
 class HookedCalls:
-    """The calls of one session."""
+    """The tool calls of one session."""
 
     def __init__(self, hooks: HookDispatcher) -> None:
         self._hooks = hooks
-        # What was typed into a running command since the last end of a line, by its session.
+        # What was typed into each running command since the last line break.
         self._typed: dict[int, str] = {}
         self._done_steps: set[str] = set()
 
     async def run(self, call: ToolCall, context: ToolContext, tool: Tool) -> ToolOutput:
-        """Run a call the way hooks want it; one that they refuse has an output that says why."""
+        """Run a call the way hooks want it; the output of a refused call says why."""
         hook_calls = self._hook_calls(call, tool, context)
         before = await self._before(call, hook_calls, context)
         self._hooks.add_contexts(before)
@@ -77,7 +77,7 @@ class HookedCalls:
         return hook_calls_of(call, tool.hook_view, context.cwd, typed)
 
     async def _before(self, call: ToolCall, hook_calls: Sequence[HookToolCall], context: ToolContext) -> HookVerdict:
-        """What hooks say to a call, and to each script that its command hands to another shell."""
+        """What hooks say about a call, and about each script that its command passes to another shell."""
         fields = {"tool_use_id": call.call_id}
         verdict = await self._hooks.fire_about("PreToolUse", hook_calls, fields)
         command = hook_calls[0]
@@ -110,7 +110,7 @@ class HookedCalls:
     async def _ask_user(
         self, hook_calls: Sequence[HookToolCall], verdict: HookVerdict, context: ToolContext
     ) -> str | None:
-        """Ask the user where a hook wants that; why the call may not be made, None when it may."""
+        """Ask the user if a hook wants that. Why the call must not be made, None when it may."""
         if verdict.permission != "ask":
             return None
         reason = f"a hook wants you to be asked: {verdict.reason}" if verdict.reason else "a hook wants you to be asked"
@@ -122,7 +122,7 @@ class HookedCalls:
         return None if reply.scope else f"call {declined_because(reply)}"
 
     def _ask(self, call: ToolCall, hook_calls: Sequence[HookToolCall], context: ToolContext) -> AskUser | None:
-        """The way to the user, who is asked only what hooks do not answer in their place."""
+        """Asks the user what hooks do not answer in the user's place."""
         names = {name for hook_call in hook_calls for name in hook_call.names}
         if not self._hooks.engine.has("PermissionRequest", names):
             return context.ask
@@ -145,7 +145,7 @@ class HookedCalls:
         return ask
 
     async def _unfinished(self, call: ToolCall) -> str | None:
-        """Why hooks do not let the model mark a step of its plan as done; None when it may."""
+        """Why the model must not mark a step of its plan as done; None when it may."""
         if not self._hooks.engine.has("TaskCompleted"):
             return None
         steps = [as_object(step) for step in as_list(arguments_of(call).get("plan"))]
@@ -189,7 +189,7 @@ class HookedCalls:
         return output.replace(text=with_feedback(output.text, verdict.reason))
 
     def _note_typing(self, call: ToolCall, field: str) -> None:
-        """Keep the line that is typed piece by piece: no piece of it says what it comes to."""
+        """Keep a line that is typed in pieces: hooks see all of it."""
         chars = arguments_of(call).get(field)
         if not isinstance(chars, str) or not chars:
             return
@@ -200,7 +200,7 @@ class HookedCalls:
 
 
 class _Watch:
-    """Passes on the events of a call, and keeps how it ended."""
+    """Passes on the events of a call, and keeps the one that says how it ended."""
 
     def __init__(self, emit: Callable[[events.Event], None]) -> None:
         self._emit = emit
@@ -216,7 +216,7 @@ class _Watch:
         return self._ended.exit_code if isinstance(self._ended, events.CommandFinished) else None
 
     def error(self, output: ToolOutput) -> str:
-        """What went wrong, beginning with what matters: of a command its exit code and what it printed."""
+        """What went wrong: of a command its exit code, then what it printed."""
         match self._ended:
             case events.CommandFinished(output=printed, exit_code=int() as code):
                 return f"Exit code {code}\n{printed}"
@@ -224,7 +224,7 @@ class _Watch:
                 return output.text
 
     def response(self, hook_call: HookToolCall, output: ToolOutput) -> dict[str, Any]:
-        """The outcome as hooks get it, in the fields that other tools have for it."""
+        """The outcome as hooks get it, in the fields of Claude Code."""
         match self._ended:
             case events.McpCallFinished(result=dict() as result):
                 return {**result, "output": output.text}
@@ -239,7 +239,7 @@ class _Watch:
 
 
 def _declined(call: ToolCall, hook_calls: Sequence[HookToolCall], message: str, context: ToolContext) -> ToolOutput:
-    """The output of a call that is not made, of which the user is told as well."""
+    """The output of a call that is not made; front ends get an event too."""
     first = hook_calls[0]
     if first.is_command and not first.is_typed:
         line = str(first.tool_input["command"])
@@ -259,7 +259,7 @@ def _session_of(call: ToolCall) -> int:
 
 
 def _description(hook_call: HookToolCall) -> str:
-    """A call as a person reads it."""
+    """A call in words for the user."""
     if "command" in hook_call.tool_input and (hook_call.is_command or hook_call.is_patch):
         return str(hook_call.tool_input["command"])
     return f"{hook_call.name} {encode_json(dict(hook_call.tool_input)).decode(errors='replace')}"

@@ -1,12 +1,12 @@
-"""Which hooks of a project the user has agreed to, and private copies of the scripts they run.
+"""Which hooks of a project the user trusts, and private copies of the scripts they run.
 
-The hash covers the entry and every file that its command names, so that a changed script needs a new yes. What such
-a file loads in its turn is not covered.
+The hash covers the entry and every file that its command names: a changed script must be trusted again. Files that
+such a file loads are not covered.
 
-Copied are scripts named in the place of a program, or as the first argument of an interpreter. These run where they
-are: scripts that look for their own place (`$0`, `__file__`), JavaScript, which finds its packages from there, programs
-that are no text, and what is not named so (`cd tools && ./check.sh`, `make`). A command of the model could exchange
-such a file between the comparison and the start, so there is no start where commands may write it.
+A script is copied when it is named as the program or as the first argument of an interpreter. These run where they are:
+scripts that use their own path (`$0`, `__file__`), JavaScript, which finds its packages from there, binaries, and what
+is named in another way (`cd tools && ./check.sh`, `make`). A command of the model could replace such a file between
+check and start, so a hook does not start where commands may write it.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ CHANGED: Final = "is not run: it, or a file it names, has changed since you trus
 
 
 def fingerprint(hook: Hook, cwd: Path) -> str:
-    """What pins a project's hook: `sha256:…` of the entry and of the files it names.
+    """The hash that a user trusts: `sha256:…` of the entry and of the files it names.
 
-    `cwd` is where the command would run. A file that cannot be read counts as its name.
+    `cwd` is where the command would run. Of a file that cannot be read the name counts.
     """
     return fingerprint_with(hook, hook_files(hook, cwd))
 
 
 def hook_files(hook: Hook, cwd: Path) -> dict[Path, bytes]:
-    """The files that a project's hook names, each with a hash of what is in it."""
+    """The files that a project's hook names, each with a hash of its content."""
     if hook.origin.root is None:
         return {}
     return named_files(command_words(hook), (Path(os.path.realpath(hook.origin.root)),), cwd)
 
 
 def command_words(hook: Hook) -> list[str]:
-    """The words of its command; a line for a shell is one."""
+    """The words of a hook's command; a line for a shell is one word."""
     return [hook.command] if isinstance(hook.command, str) else list(hook.command)
 
 
 def fingerprint_with(hook: Hook, files: Mapping[Path, bytes]) -> str:
-    """`fingerprint` where the files it names are known."""
+    """`fingerprint` for files that were read already."""
     digest = hashlib.sha256(_entry(hook))
     for path, content in files.items():
         digest.update(b"\0" + os.fsencode(path) + b"\0" + content)
@@ -61,12 +61,12 @@ def fingerprint_with(hook: Hook, files: Mapping[Path, bytes]) -> str:
 
 
 def entry_fingerprint(hook: Hook) -> str:
-    """What tells that a hook was trusted before, whatever its files hold now: `entry:sha256:…` of the entry alone."""
+    """`entry:sha256:…` of the entry alone: tells that a hook was trusted before its files changed."""
     return f"entry:sha256:{hashlib.sha256(_entry(hook)).hexdigest()}"
 
 
 class TrustedHooks:
-    """The hashes the user has agreed to, for each project, in a file of CODEX_HOME that only the user can read."""
+    """The hashes that the user trusts, by project, in a file of CODEX_HOME that only the user can read."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -74,11 +74,11 @@ class TrustedHooks:
         self._projects = self._read()
 
     def has(self, project: Path, hashed: str) -> bool:
-        """Whether a hook of a project may run as it is now."""
+        """Whether the user trusts this hash in a project."""
         return hashed in self._projects.get(str(project), ())
 
     def put(self, project: Path, hashes: Sequence[str]) -> None:
-        """Trust exactly these hooks of a project from now on; with none, forget it. Raises `UserError`."""
+        """Trust exactly these hashes in a project from now on. Raises `UserError`."""
         if hashes:
             self._projects[str(project)] = tuple(dict.fromkeys(hashes))
         else:
@@ -144,7 +144,7 @@ _RUN_WHERE_STORED: Final = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".ct
 
 
 class HookScripts(NamedTuple):
-    """What was compared of a hook outside the sandbox: the `files` it names, with the hash of each, in a `project`.
+    """The `files` that a hook outside the sandbox names, with the hash that each had when it was checked.
 
     `private` is the directory for copies; `may_write` says whether commands of the session may write a path.
     """
@@ -156,9 +156,9 @@ class HookScripts(NamedTuple):
 
 
 def copy_scripts(hook: Hook, start: HookCommand, scripts: HookScripts) -> HookCommand:
-    """The start with copies in place of the scripts that it names.
+    """The command with copies in place of the scripts that it names.
 
-    Raises `CodexError` when one has changed since it was compared, or may change before it is run.
+    Raises `CodexError` when a script has changed since it was checked, or may change before it runs.
     """
     files, project = scripts.files, scripts.project
     copies = _Copies(files, scripts.private / uuid7())
@@ -183,7 +183,7 @@ def copy_scripts(hook: Hook, start: HookCommand, scripts: HookScripts) -> HookCo
 
 
 def _in_line(argv: tuple[str, ...], copied: Callable[[str], str]) -> tuple[str, ...]:
-    """The same for a line that a shell runs. One that changes its directory names its files from there: it stays."""
+    """The same for a line that a shell runs. A line that changes the directory stays: its paths start there."""
     *shell, line = argv
     if _MOVES.search(line):
         return argv
@@ -215,7 +215,7 @@ class _Copies:
         self.made: dict[Path, str] = {}
 
     def of(self, path: Path) -> str:
-        """The copy of a file; "" when it is none of the files or has to run where it is."""
+        """The copy of a file; "" for another file, and for one that has to run where it is."""
         if path not in self._files:
             return ""
         if path not in self.made and (copy := self._make(path, self._directory / str(len(self.made)) / path.name)):
@@ -246,5 +246,5 @@ class _Copies:
 
 
 def _can_move(path: Path, head: FileHead) -> bool:
-    """Whether a script does the same from another place."""
+    """Whether a script does the same in another directory."""
     return path.suffix not in _RUN_WHERE_STORED and b"\0" not in head.raw and not _FINDS_ITSELF.search(head.raw)
