@@ -9,7 +9,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import aclosing
 from typing import Any, Final, Protocol
 
-from codex_py.server.messages import INTERNAL_ERROR, ClientCall, RequestId, RpcError
+from codex_py.server.messages import INTERNAL_ERROR, ClientCall, RpcError
+from codex_py.server.peer import Peer
 from codex_py.server.pipes import LineSource, LineTooLong, Outbox, complain
 
 _STATUSES: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
@@ -64,29 +65,21 @@ _MAX_LONG: Final = 4096
 _LAST_SECONDS: Final = 2.0
 
 
-class ClientLine(Protocol):
-    """The way to the client."""
-
-    def answer(self, request_id: RequestId, result: Mapping[str, Any]) -> None: ...
-
-    def refuse(self, request_id: RequestId | None, error: RpcError) -> None: ...
-
-
 class ClientRequest:
     """A request, which is answered once."""
 
-    def __init__(self, call: ClientCall, line: ClientLine) -> None:
+    def __init__(self, call: ClientCall, peer: Peer) -> None:
         self.call: Final = call
-        self._line = line
+        self._peer = peer
         self._is_answered = False
 
     def answer(self, result: Mapping[str, Any]) -> None:
         self._is_answered = True
-        self._line.answer(self.call.id, result)
+        self._peer.answer(self.call.id, result)
 
     def refuse(self, error: RpcError) -> None:
         self._is_answered = True
-        self._line.refuse(self.call.id, error)
+        self._peer.refuse(self.call.id, error)
 
     def note_bug(self, line: str) -> None:
         """Something failed that must not: in what was asked, or in what followed from it."""

@@ -17,9 +17,9 @@ from codex_py.protocol.encoding import is_uuid
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.conversation import AcpSession
 from codex_py.server.acp.params import Abilities, directories_of, directory_of, read_abilities, read_prompt, servers_of
-from codex_py.server.acp.peer import Peer
 from codex_py.server.host import Opening, ServerHostProtocol
 from codex_py.server.messages import INTERNAL_ERROR, Params, RpcError
+from codex_py.server.peer import AcpPeer
 from codex_py.server.threads import LiveThread, Threads
 from codex_py.services.session_choices import SessionSummary, delete_session, offered_sessions
 from codex_py.text.display import first_words
@@ -88,7 +88,7 @@ _CAPABILITIES: Final[Mapping[str, Any]] = {
 class AcpAgent:
     """The sessions of one client."""
 
-    def __init__(self, host: ServerHostProtocol, threads: Threads, peer: Peer) -> None:
+    def __init__(self, host: ServerHostProtocol, threads: Threads, peer: AcpPeer) -> None:
         self._host = host
         self._threads = threads
         self._peer = peer

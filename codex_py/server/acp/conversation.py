@@ -15,11 +15,11 @@ from codex_py.server.acp.commands import available_commands, find_command
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.options import Modes, Options
 from codex_py.server.acp.params import Abilities, AcpPrompt
-from codex_py.server.acp.peer import Peer
 from codex_py.server.acp.replay import replay_turns
 from codex_py.server.acp.session_questions import SessionQuestions
 from codex_py.server.acp.session_updates import SessionUpdates
 from codex_py.server.messages import INTERNAL_ERROR, RpcError
+from codex_py.server.peer import AcpPeer
 from codex_py.server.pipes import complain
 from codex_py.server.threads import LiveThread
 from codex_py.text.display import first_words
@@ -33,7 +33,7 @@ _STOPS: Final = {"content_filter": "refusal", "prompt_refused": "refusal", "max_
 class AcpSession:
     """Give it every event of its thread."""
 
-    def __init__(self, thread: LiveThread, peer: Peer, abilities: Abilities) -> None:
+    def __init__(self, thread: LiveThread, peer: AcpPeer, abilities: Abilities) -> None:
         self.thread: Final = thread
         self._peer = peer
         settings = thread.session.settings

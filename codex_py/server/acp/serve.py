@@ -7,20 +7,16 @@ from typing import Final
 
 from codex_py.protocol.encoding import as_object
 from codex_py.server.acp.agent import AcpAgent
-from codex_py.server.acp.peer import Peer
 from codex_py.server.host import ServerHostProtocol
 from codex_py.server.messages import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
-    PARSE_ERROR,
     ClientCall,
     Notice,
-    Reply,
     RequestId,
     RpcError,
-    Unreadable,
-    read_message,
 )
+from codex_py.server.peer import AcpPeer
 from codex_py.server.pipes import LineSource, LineTooLong, Outbox, complain
 from codex_py.server.serving import ClientRequest, Requests, serve_at_stdio
 from codex_py.server.threads import Threads
@@ -34,14 +30,14 @@ async def run_acp(host: ServerHostProtocol, report_crash: Callable[[BaseExceptio
     """Serve the client at stdin and stdout; the exit status. `report_crash` keeps a bug and gives a line about it."""
 
     def begin(outbox: Outbox) -> _Server:
-        peer, threads = Peer(outbox), Threads(host, report_crash)
+        peer, threads = AcpPeer(outbox), Threads(host, report_crash)
         return _Server(peer, AcpAgent(host, threads, peer), threads, Requests(report_crash))
 
     return await serve_at_stdio(begin)
 
 
 class _Server:
-    def __init__(self, peer: Peer, agent: AcpAgent, threads: Threads, requests: Requests) -> None:
+    def __init__(self, peer: AcpPeer, agent: AcpAgent, threads: Threads, requests: Requests) -> None:
         self._peer = peer
         self._agent = agent
         self._threads = threads
@@ -60,10 +56,7 @@ class _Server:
         await self._requests.settle()
 
     def _take(self, line: bytes | LineTooLong) -> None:
-        if isinstance(line, LineTooLong):
-            self._peer.refuse(None, RpcError(str(line), code=PARSE_ERROR))
-            return
-        match read_message(line):
+        match self._peer.receive(line):
             case ClientCall() as call:
                 self._begin(call)
             case Notice("session/cancel", params):
@@ -72,13 +65,9 @@ class _Server:
                 number = as_object(params).get("requestId")
                 if isinstance(number, str | int) and number in self._prompts:
                     self._cancel(self._prompts[number])
-            case Notice():
-                # What we do not know asks for no answer.
+            case _:
+                # A notification that we do not know asks for no answer.
                 pass
-            case Reply() as reply:
-                self._peer.hear(reply)
-            case Unreadable(error, request_id):
-                self._peer.refuse(request_id, error)
 
     def _begin(self, call: ClientCall) -> None:
         request = ClientRequest(call, self._peer)

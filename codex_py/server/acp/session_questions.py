@@ -10,9 +10,9 @@ from codex_py.protocol.questions import ApprovalQuestion, ChoiceQuestion, Questi
 from codex_py.render.questions import CARRY_OUT, CARRY_OUT_NO, CARRY_OUT_YES, secret_text
 from codex_py.server.acp.content import Json, text_content
 from codex_py.server.acp.forms import answer_form, read_answer, read_server_form, server_form
-from codex_py.server.acp.peer import Peer
 from codex_py.server.acp.permissions import WRITE, PermissionOption, PermissionRequest, answer_of, permission_request_of
 from codex_py.server.acp.session_updates import SessionUpdates
+from codex_py.server.peer import AcpPeer
 from codex_py.server.threads import LiveThread
 
 _PLAN: Final = PermissionRequest(
@@ -31,7 +31,7 @@ class SessionQuestions:
     def __init__(
         self,
         thread: LiveThread,
-        peer: Peer,
+        peer: AcpPeer,
         *,
         updates: SessionUpdates,
         writes: bool,

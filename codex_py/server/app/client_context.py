@@ -12,11 +12,11 @@ from codex_py.protocol import events
 from codex_py.protocol.ops import ReloadSkills
 from codex_py.protocol.value import Value
 from codex_py.server.app.client_questions import ClientQuestions
-from codex_py.server.app.connection import ClientConnection
 from codex_py.server.app.event_translator import EventTranslator
 from codex_py.server.app.settings import settings_payload
 from codex_py.server.host import Opening, ServerHostProtocol
 from codex_py.server.messages import RpcError
+from codex_py.server.peer import AppServerPeer
 from codex_py.server.pipes import complain
 from codex_py.server.threads import LiveThread, Threads
 from codex_py.services.single_command import SingleCommand
@@ -52,7 +52,7 @@ class ClientContext:
     """
 
     def __init__(
-        self, host: ServerHostProtocol, connection: ClientConnection, report_crash: Callable[[BaseException], str]
+        self, host: ServerHostProtocol, connection: AppServerPeer, report_crash: Callable[[BaseException], str]
     ) -> None:
         self.host: Final = host
         self.connection: Final = connection

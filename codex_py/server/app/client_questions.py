@@ -22,9 +22,9 @@ from codex_py.protocol.questions import (
 )
 from codex_py.rollout.patch_text import changes_in_patch
 from codex_py.server.app import answers, items
-from codex_py.server.app.connection import ClientConnection
 from codex_py.server.app.event_translator import EventTranslator
 from codex_py.server.messages import RequestId
+from codex_py.server.peer import AppServerPeer
 from codex_py.server.threads import LiveThread
 from codex_py.text.sanitize import sanitize_line
 
@@ -52,7 +52,7 @@ class _OpenQuestion(NamedTuple):
 class ClientQuestions:
     """A listener. `installs` says whether this client may be asked to add MCP servers that a skill needs."""
 
-    def __init__(self, connection: ClientConnection, translator: EventTranslator, *, installs: bool) -> None:
+    def __init__(self, connection: AppServerPeer, translator: EventTranslator, *, installs: bool) -> None:
         self._connection = connection
         self._translator = translator
         self._installs = installs

@@ -12,10 +12,10 @@ from codex_py import __version__
 from codex_py.errors import UserError
 from codex_py.server.app import command_methods, config_methods, skill_methods, thread_methods, turn_methods
 from codex_py.server.app.client_context import Client, ClientContext, MethodResult
-from codex_py.server.app.connection import ClientConnection
 from codex_py.server.app.list_methods import list_threads
 from codex_py.server.host import ServerHostProtocol
-from codex_py.server.messages import PARSE_ERROR, ClientCall, Params, Reply, RpcError, Unreadable, read_message
+from codex_py.server.messages import ClientCall, Params, RpcError
+from codex_py.server.peer import AppServerPeer
 from codex_py.server.pipes import LineSource, LineTooLong, Outbox
 from codex_py.server.serving import ClientRequest, Requests, serve_at_stdio
 
@@ -99,7 +99,7 @@ async def run_app_server(host: ServerHostProtocol, report_crash: Callable[[BaseE
     """Serve the client at stdin and stdout; the exit status. `report_crash` keeps a bug and gives a line about it."""
 
     def begin(outbox: Outbox) -> AppServer:
-        connection = ClientConnection(outbox.put, lambda: outbox.waiting)
+        connection = AppServerPeer(outbox)
         return AppServer(ClientContext(host, connection, report_crash), report_crash)
 
     return await serve_at_stdio(begin)
@@ -124,19 +124,9 @@ class AppServer:
         await self._context.close()
 
     def _take(self, line: bytes | LineTooLong) -> None:
-        if isinstance(line, LineTooLong):
-            self._connection.refuse(None, RpcError(str(line), code=PARSE_ERROR))
-            return
-        match read_message(line):
-            case ClientCall() as call:
-                self._begin(call)
-            case Reply(request_id, result):
-                self._connection.note_reply(request_id, result)
-            case Unreadable(error, request_id):
-                self._connection.refuse(request_id, error)
-            case _:
-                # What a client only tells, such as `initialized`, changes nothing here.
-                pass
+        # What a client only tells, such as `initialized`, changes nothing here.
+        if isinstance(call := self._connection.receive(line), ClientCall):
+            self._begin(call)
 
     def _begin(self, call: ClientCall) -> None:
         thread_id = _thread_of(call)
