@@ -7,11 +7,12 @@ from typing import Any, Final, cast
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.events import AgentChanged
-from codex_py.protocol.items import ItemView, Message, ToolCall
+from codex_py.protocol.items import ToolCall
 from codex_py.protocol.readable import arguments_of
 from codex_py.protocol.status import AT_WORK, AgentState, AgentStatus
 from codex_py.render.agents import render_agent, render_refusal
 from codex_py.render.entry import ScrollbackEntry
+from codex_py.rollout.stored_turns import HostMessage, PastItem
 
 _NOTICE: Final = "<subagent_notification>"
 # The second is what Codex CLI called it for a time.
@@ -25,12 +26,12 @@ class AgentCallRenderer:
         self._names: dict[str, str] = {}
         self._working: dict[str, None] = {}
 
-    def render_item(self, view: ItemView, outputs: Mapping[str, str]) -> Sequence[ScrollbackEntry] | None:
+    def render_item(self, past: PastItem) -> Sequence[ScrollbackEntry] | None:
         """What was seen of an item; None for one that is not about agents, or makes no sense."""
-        match view:
-            case ToolCall(custom=False) as call if not call.namespace:
-                return self._render_call(call, outputs.get(call.call_id, ""))
-            case Message(role="user", text=text) if text.startswith(_NOTICE):
+        match past:
+            case PastItem(call=ToolCall(custom=False, namespace=None | "") as call):
+                return self._render_call(call, past.output or "")
+            case PastItem(happened=HostMessage(text)) if text.startswith(_NOTICE):
                 notice = _parse_object(text.removeprefix(_NOTICE).partition("</")[0])
                 self._note_name(notice.get("agent_path"), notice.get("nickname"))
                 return self._ended({str(notice.get("agent_path")): notice.get("status")})

@@ -39,11 +39,31 @@ class PastUserMessage(Value):
     pictures: tuple[str, ...] = ()
 
 
+class HostMessage(Value):
+    """What the host said in the user's place: context, a skill, a note about an interrupt or an agent."""
+
+    text: str
+
+
 class PastItem(Value):
-    """Something that happened; `id` is that of the call or the search, empty for what is none of these."""
+    """Something that happened; `id` is that of the call or the search, empty for what is none of these.
+
+    Of a call the event is what came of it; `output` is None when it has none.
+    """
 
     id: str
-    happened: PastUserMessage | events.Event
+    happened: PastUserMessage | HostMessage | events.Event
+    call: ToolCall | None = None
+    output: str | None = None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether clients of a server see it."""
+        match self.happened:
+            case HostMessage() | events.PatchFinished(changes=()):
+                return False
+            case _:
+                return True
 
 
 class PastTurn(Value):
@@ -73,28 +93,14 @@ def past_turns(path: Path) -> tuple[PastTurn, ...]:
     return reader.turns()
 
 
-def call_event(
-    call: ToolCall, output: str | None, cwd: Path
-) -> events.CommandFinished | events.PatchFinished | events.PlanUpdated | events.ToolCallFinished:
-    """What came of a stored call, None being no output; a patch that cannot be read has no changes.
-
-    How long a call took is below zero where the output does not tell.
-    """
-    tool_type = tool_type_of(call.name, call.namespace)
-    if tool_type == "writes":
-        ok = output is not None and patch_succeeded(output)
-        return events.PatchFinished(call.call_id, changes_in_patch(patch_of(call), cwd), ok, patch_report(output))
-    if tool_type == "plans" and was_answered(output):
-        arguments = arguments_of(call)
-        return events.PlanUpdated(plan_of(arguments.get("plan")), str(arguments.get("explanation") or ""))
-    command = command_of(call) if tool_type == "runs" else None
-    if command is None:
-        tool = f"{call.namespace}.{call.name}" if call.namespace else call.name
-        return events.ToolCallFinished(call.call_id, tool, call.arguments, was_answered(output), -1, output or "")
-    report = report_of(output)
-    return events.CommandFinished(
-        call.call_id, command, cwd, report.printed, report.exit_code, report.seconds, report.status
-    )
+def past_items(items: Sequence[ResponseItem | events.Event], cwd: Path) -> Iterator[PastItem]:
+    """What happened, in the order of the items; a call stands where it was made, with what came of it."""
+    outputs = outputs_by_call(item for item in items if isinstance(item, ResponseItem))
+    for item in items:
+        if isinstance(item, ResponseItem):
+            yield from _past_item(item, outputs, cwd)
+        else:
+            yield PastItem("", item)
 
 
 class _Reader:
@@ -121,7 +127,7 @@ class _Reader:
 
     def turns(self) -> tuple[PastTurn, ...]:
         return tuple(
-            turn.replace(items=tuple(_past_items(items, directory)))
+            turn.replace(items=tuple(item for item in past_items(items, directory) if item.is_shown))
             for turn, items, directory in zip(self._turns, self._items, self._directories, strict=True)
         )
 
@@ -150,15 +156,6 @@ class _Reader:
             self._turns[-1] = self._turns[-1].replace(end=end, error=self._failed, ended=ended)
 
 
-def _past_items(items: Sequence[ResponseItem | events.Event], cwd: Path) -> Iterator[PastItem]:
-    outputs = outputs_by_call(item for item in items if isinstance(item, ResponseItem))
-    for item in items:
-        if isinstance(item, ResponseItem):
-            yield from _past_item(item, outputs, cwd)
-        else:
-            yield PastItem("", item)
-
-
 def _past_item(item: ResponseItem, outputs: Mapping[str, str], cwd: Path) -> Iterator[PastItem]:
     match item.view():
         case Message("assistant", text):
@@ -166,18 +163,43 @@ def _past_item(item: ResponseItem, outputs: Mapping[str, str], cwd: Path) -> Ite
         case Message("user", text):
             message = without_pictures(text)
             pictures = tuple(_pictures(item))
-            if not is_host_text(message) and (message.strip() or pictures):
+            if is_host_text(message):
+                yield PastItem("", HostMessage(message))
+            elif message.strip() or pictures:
                 yield PastItem("", PastUserMessage(message, pictures))
         case Reasoning(summary) if summary:
             yield PastItem("", events.ReasoningDone(summary))
         case ToolCall() as call:
-            event = call_event(call, outputs.get(call.call_id), cwd)
-            if not isinstance(event, events.PatchFinished) or event.changes:
-                yield PastItem(call.call_id, event)
+            output = outputs.get(call.call_id)
+            yield PastItem(call.call_id, _call_event(call, output, cwd), call, output)
         case WebSearchCall(item_id, query, action):
             yield PastItem(item_id, events.WebSearched(item_id, query, action))
         case _:
             pass
+
+
+def _call_event(
+    call: ToolCall, output: str | None, cwd: Path
+) -> events.CommandFinished | events.PatchFinished | events.PlanUpdated | events.ToolCallFinished:
+    """What came of a stored call, None being no output; a patch that cannot be read has no changes.
+
+    How long a call took is below zero where the output does not tell.
+    """
+    tool_type = tool_type_of(call.name, call.namespace)
+    if tool_type == "writes":
+        ok = output is not None and patch_succeeded(output)
+        return events.PatchFinished(call.call_id, changes_in_patch(patch_of(call), cwd), ok, patch_report(output))
+    if tool_type == "plans" and was_answered(output):
+        arguments = arguments_of(call)
+        return events.PlanUpdated(plan_of(arguments.get("plan")), str(arguments.get("explanation") or ""))
+    command = command_of(call) if tool_type == "runs" else None
+    if command is None:
+        tool = f"{call.namespace}.{call.name}" if call.namespace else call.name
+        return events.ToolCallFinished(call.call_id, tool, call.arguments, was_answered(output), -1, output or "")
+    report = report_of(output)
+    return events.CommandFinished(
+        call.call_id, command, cwd, report.printed, report.exit_code, report.seconds, report.status
+    )
 
 
 def _pictures(item: ResponseItem) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from codex_py.protocol import events
-from codex_py.rollout.stored_turns import PastTurn, PastUserMessage
+from codex_py.rollout.stored_turns import HostMessage, PastTurn, PastUserMessage
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.session_updates import SessionUpdates
 
@@ -19,10 +19,13 @@ def replay_turns(turns: Sequence[PastTurn], updates: SessionUpdates) -> Iterator
     """The updates for these turns, in their order; a call stands where it was made, with what came of it."""
     for turn in turns:
         for item in turn.items:
-            if isinstance(item.happened, PastUserMessage):
-                yield from _user_message_updates(item.happened, updates)
-            else:
-                yield from _event_updates(item.happened, updates)
+            match item.happened:
+                case PastUserMessage() as message:
+                    yield from _user_message_updates(message, updates)
+                case HostMessage():
+                    pass
+                case event:
+                    yield from _event_updates(event, updates)
         if turn.error:
             yield updates.note(f"The turn failed: {turn.error}")
         yield from updates.calls.end_all()
