@@ -1,4 +1,4 @@
-"""The tools for agents: to spawn, list, close, wait for and write to them. Imports pydantic.
+"""What runs the calls of the tools for agents: to start, list, close, wait for and write to them.
 
 Imports pydantic: loaded at the first call of one of them.
 """
@@ -13,6 +13,7 @@ from typing import Any, Final
 from pydantic import AliasChoices, BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 
+from codex_py.core.user_input import texts_of
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import encode_json, uuid7
 from codex_py.protocol.events import AgentCallFinished, AgentCallStarted
@@ -24,7 +25,7 @@ from codex_py.text.tokens import truncate_middle
 from codex_py.tools.arguments import parse_arguments
 from codex_py.tools.spec import AgentControl, RunCall, SpawnRequest, ToolContext, ToolOutput
 
-# What a call is about is shown, not sent: no more of it than somebody reads.
+# What an event shows of the prompt, in characters.
 _SHOWN_PROMPT: Final = 8000
 
 
@@ -56,22 +57,6 @@ class InputArguments(BaseModel):
         return inputs
 
 
-class AgentCall:
-    """One call while it runs: tells that it began, and in the end which agents it was about."""
-
-    def __init__(self, tool: AgentTool, context: ToolContext, prompt: str | None) -> None:
-        self._tool: AgentTool = tool
-        self._context = context
-        self._prompt = None if prompt is None else prompt[:_SHOWN_PROMPT]
-
-    def begin(self, targets: Sequence[str]) -> None:
-        self._context.emit(AgentCallStarted(self._context.call_id, self._tool, tuple(targets), self._prompt))
-
-    def end(self, agents: Sequence[AgentState], error: str | None = None) -> None:
-        call_id = self._context.call_id
-        self._context.emit(AgentCallFinished(call_id, self._tool, tuple(agents), self._prompt, error))
-
-
 @asynccontextmanager
 async def report_agent_call(
     tool: AgentTool, context: ToolContext, *, targets: Sequence[str] = (), prompt: str | None = None
@@ -79,19 +64,24 @@ async def report_agent_call(
     """Emit the events of a call about these subagents. The block gets a function that takes their states at its end."""
     spawner = spawner_of(context)
     known = [(target, spawner.find(target)) for target in targets]
-    call = AgentCall(tool, context, prompt)
-    call.begin([state.id if state else target for target, state in known])
+    shown = None if prompt is None else prompt[:_SHOWN_PROMPT]
+    ids = tuple(state.id if state else target for target, state in known)
+    context.emit(AgentCallStarted(context.call_id, tool, ids, shown))
+
+    def end(agents: Sequence[AgentState], error: str | None = None) -> None:
+        context.emit(AgentCallFinished(context.call_id, tool, tuple(agents), shown, error))
+
     ended: list[AgentState] = []
     try:
         yield ended.extend
     except ToolError as error:
-        call.end([state or _missing(target) for target, state in known], str(error))
+        end([state or AgentState(target, "", "", 0, "", "not_found") for target, state in known], str(error))
         raise
     except BaseException:
-        # Interrupted: whoever hears that a call began hears of its end.
-        call.end([state for _, state in known if state], "interrupted")
+        # Interrupted: a call whose begin was emitted has its end emitted too.
+        end([state for _, state in known if state], "interrupted")
         raise
-    call.end(ended)
+    end(ended)
 
 
 def spawner_of(context: ToolContext) -> AgentControl:
@@ -112,11 +102,6 @@ def as_output(answer: dict[str, Any]) -> ToolOutput:
     return ToolOutput(encode_json(answer).decode())
 
 
-def texts_in(inputs: Sequence[UserInput]) -> str:
-    """The texts among the inputs for a subagent."""
-    return "\n".join(item.text for item in inputs if isinstance(item, TextInput))
-
-
 def _input_of(item: ItemArguments) -> UserInput:
     match item:
         case ItemArguments(type="text", text=str(text)):
@@ -129,10 +114,6 @@ def _input_of(item: ItemArguments) -> UserInput:
             return TextInput(f"${name}")
         case _:
             raise ToolError(f"an item of the type `{item.type}` cannot be sent to an agent: use `text`")
-
-
-def _missing(target: str) -> AgentState:
-    return AgentState(target, "", "", 0, "", "not_found")
 
 
 class SpawnAgentArguments(InputArguments):
@@ -154,7 +135,7 @@ async def spawn_agent(call: ToolCall, context: ToolContext) -> ToolOutput:
         skills=tuple(arguments.skills),
         fork=arguments.fork_context,
     )
-    async with report_agent_call("spawn_agent", context, prompt=texts_in(request.task)) as ended:
+    async with report_agent_call("spawn_agent", context, prompt="\n".join(texts_of(request.task))) as ended:
         state = await spawner_of(context).spawn(request)
         ended([state])
     return as_output({"agent_id": state.id, "nickname": state.name})
@@ -169,7 +150,8 @@ async def send_input(call: ToolCall, context: ToolContext) -> ToolOutput:
     """Hand it over and give back a receipt at once. Raises `ToolError` for an agent that there is not."""
     arguments = parse_arguments(call, SendInputArguments)
     inputs = arguments.to_inputs()
-    async with report_agent_call("send_input", context, targets=[arguments.target], prompt=texts_in(inputs)) as ended:
+    prompt = "\n".join(texts_of(inputs))
+    async with report_agent_call("send_input", context, targets=[arguments.target], prompt=prompt) as ended:
         ended([await spawner_of(context).send(arguments.target, inputs, interrupt=arguments.interrupt)])
     return as_output({"submission_id": uuid7()})
 
