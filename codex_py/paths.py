@@ -12,6 +12,8 @@ from typing import Final
 
 from codex_py.errors import ConfigError, UserError
 
+# Below CODEX_HOME: `<marketplace>/<name>/<version>`.
+PLUGIN_CACHE: Final = Path("plugins", "cache")
 _MAX_LINKS: Final = 40
 # Without O_PATH (macOS) a directory that may be entered but not listed cannot be walked through.
 _WALK: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)

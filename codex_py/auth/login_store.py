@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 from codex_py.errors import UserError
 from codex_py.paths import draft_of, make_private_dir, open_private
 from codex_py.protocol.encoding import as_object, decode_json
-from codex_py.text.files import json_reason
+from codex_py.text.files import json_reason, os_reason
 
 StoreType: TypeAlias = Literal["file", "keyring", "auto", "ephemeral"]
 
@@ -169,15 +169,16 @@ class FileStore:
         except OSError as error:
             with suppress(OSError):
                 draft.unlink()
-            raise UserError(f"cannot save the login in `{self._path}`: {error.strerror}") from error
+            raise UserError(f"cannot save the login in `{self._path}`: {os_reason(error)}") from error
 
     def remove(self) -> bool:
-        try:
-            self._path.unlink()
-        except FileNotFoundError:
+        # On a read-only disk removing nothing is refused too.
+        if not os.path.lexists(self._path):
             return False
+        try:
+            self._path.unlink(missing_ok=True)
         except OSError as error:
-            raise UserError(f"cannot remove `{self._path}`: {error.strerror}") from error
+            raise UserError(f"cannot remove `{self._path}`: {os_reason(error)}") from error
         return True
 
 

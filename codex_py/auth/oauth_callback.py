@@ -17,7 +17,7 @@ from codex_py.model.failures import on_one_line
 from codex_py.model.json_request import JsonRequest, fetch_json
 from codex_py.paths import draft_of, make_private_dir, open_private
 from codex_py.text.address import is_loopback
-from codex_py.text.files import FileRefused, read_trusted
+from codex_py.text.files import FileRefused, os_reason, read_trusted
 
 # The port that the issuer sends browsers back to.
 CALLBACK_PORT: Final = 1455
@@ -149,7 +149,7 @@ async def _listen(callback: Callback, home: Path, port: int) -> asyncio.Server:
         except OSError as error:
             if attempt == _PORT_RETRIES:
                 raise UserError(
-                    f"cannot wait for the browser on port {port}: {error.strerror or error}",
+                    f"cannot wait for the browser on port {port}: {os_reason(error)}",
                     hint="end the program that holds it, or use `codex-py login --device-auth`",
                 ) from error
         try:

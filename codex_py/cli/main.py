@@ -52,6 +52,9 @@ _TAKE_VALUE: Final = (
 )
 
 
+_CANNOT_WRITE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+
+
 def main() -> NoReturn:
     """The console script. Ends the process itself."""
     # Start-up makes objects that stay: looking through them for garbage is wasted. A session turns this on again.
@@ -72,7 +75,7 @@ def _flush(status: int) -> int:
     except BrokenPipeError:  # nobody wants it any more
         pass
     except OSError as error:
-        status = status or _report_full_disk(error)
+        status = status or _report_os_error(error)
     with suppress(OSError):
         sys.stderr.flush()
     return status
@@ -104,7 +107,7 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return 1
     except OSError as error:
-        return _report_full_disk(error) if error.errno in (errno.ENOSPC, errno.EDQUOT) else _report_bug(error)
+        return _report_os_error(error)
     except Exception as error:
         return _report_bug(error)
 
@@ -214,14 +217,23 @@ first steps:
 
 def _complain(message: str, *, hint: str | None, status: int) -> int:
     line = f"error: {message}" + (f"; {hint}" if hint else "")
-    # The text may quote a file or a server.
-    print(sanitize_line(line), file=sys.stderr)
+    # Where nobody can be told, the status still says it.
+    with suppress(OSError):
+        # The text may quote a file or a server.
+        print(sanitize_line(line), file=sys.stderr)
     return status
 
 
-def _report_full_disk(error: OSError) -> int:
-    where = f"`{error.filename}`" if error.filename else "the output"
-    return _complain(f"cannot write {where}: {(error.strerror or str(error)).lower()}", hint=None, status=1)
+def _report_os_error(error: OSError) -> int:
+    """What the machine refuses is no bug: a full or read-only disk, a directory that was deleted meanwhile."""
+    if error.errno in _CANNOT_WRITE:
+        where = f"`{error.filename}`" if error.filename else "the output"
+        return _complain(f"cannot write {where}: {(error.strerror or str(error)).lower()}", hint=None, status=1)
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        return _complain("the current directory was deleted", hint="`cd` to one that exists", status=2)
+    return _report_bug(error)
 
 
 def _report_bug(error: Exception) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.errors import UsageError, UserError
 from codex_py.paths import is_directory, is_file, is_there, real_path
+from codex_py.text.files import os_reason
 from codex_py.text.nearest import did_you_mean
 
 SANDBOX_MODES: Final = ("read-only", "workspace-write", "danger-full-access")
@@ -204,7 +205,7 @@ def writable_directories(arguments: argparse.Namespace, project: Path) -> tuple[
     try:
         skills.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"cannot create `{skills}`: {error.strerror}") from error
+        raise UserError(f"cannot create `{skills}`: {os_reason(error)}") from error
     return (*directories, skills)
 
 
@@ -230,7 +231,7 @@ def working_directory(chosen: str | None) -> Path:
     except FileNotFoundError as error:
         raise UsageError(f"{shown}: there is no such directory", hint=_OTHER_DIRECTORY) from error
     except (OSError, RuntimeError) as error:
-        reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else "too many links"
+        reason = os_reason(error) if isinstance(error, OSError) else "too many links"
         raise UsageError(f"{shown}: {reason}", hint=_OTHER_DIRECTORY) from error
     if not is_directory(cwd):
         raise UsageError(f"{shown}: it is not a directory", hint=_OTHER_DIRECTORY)

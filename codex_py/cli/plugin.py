@@ -19,8 +19,8 @@ from codex_py.config.load import ConfigRequest, load_config
 from codex_py.errors import UsageError, UserError
 from codex_py.mcp.consent import describe_server
 from codex_py.mcp.servers import read_server
-from codex_py.paths import codex_home
-from codex_py.plugins.manifests import CACHE, Plugin, installed_plugin
+from codex_py.paths import PLUGIN_CACHE, codex_home
+from codex_py.plugins.manifests import Plugin, installed_plugin
 from codex_py.plugins.record import change_in, record_plugin
 from codex_py.plugins.servers import ROOT_NAMES
 from codex_py.protocol.encoding import as_object
@@ -267,7 +267,7 @@ def _known(home: Path) -> dict[str, bool]:
     plugins = loaded.config.plugins
     on_disk = {
         f"{directory.name}@{directory.parent.name}"
-        for directory in (home / CACHE).glob("[!.]*/[!.]*")
+        for directory in (home / PLUGIN_CACHE).glob("[!.]*/[!.]*")
         if directory.is_dir()
     }
     return {

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from codex_py.cli.plugin_fetch import copy_plugin, fetch, git_source
 from codex_py.errors import UsageError, UserError
-from codex_py.paths import is_directory, make_private_dir
-from codex_py.plugins.manifests import CACHE, Plugin, inside, plugin_directory, read_json, read_manifest, read_plugin
+from codex_py.paths import PLUGIN_CACHE, is_directory, make_private_dir
+from codex_py.plugins.manifests import Plugin, inside, plugin_directory, read_json, read_manifest, read_plugin
 from codex_py.plugins.record import forget_record, record_plugin
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.skills.namespace import MANIFEST_DIRECTORIES
@@ -55,7 +55,7 @@ class StagedPlugin(NamedTuple):
 def staged_plugin(request: PluginRequest, home: Path, env: Mapping[str, str]) -> Generator[StagedPlugin, None, None]:
     """A copy of the plugin that is wanted, deleted at the end unless it is installed. Raises `UserError`."""
     source = git_source(request.source)
-    cache = home / CACHE
+    cache = home / PLUGIN_CACHE
     make_private_dir(cache)
     _clear_leftovers(cache)
     stage = cache / f".new-{os.getpid()}-{os.urandom(4).hex()}"

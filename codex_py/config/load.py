@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, Final, cast
@@ -19,6 +20,7 @@ from codex_py.config.trust import Trust, TrustList, find_root, real_path
 from codex_py.config.tui import KEYS as TUI_KEYS
 from codex_py.config.tui import keymap_problems, tui_problems
 from codex_py.errors import ConfigError, UsageError
+from codex_py.paths import PLUGIN_CACHE, is_directory
 from codex_py.protocol.encoding import as_object
 from codex_py.text.nearest import did_you_mean
 
@@ -202,6 +204,7 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
                 *reader.warnings,
                 *_without_effect(tree, layers),
                 *_ignored_in_tui(tree, layers),
+                *_absent(tree, layers, request.home),
                 *overruled,
                 *_overruled_by(looking, tree),
             ]
@@ -267,6 +270,30 @@ def _ignored_in_tui(tree: Mapping[str, Any], layers: Sequence[Checked]) -> list[
         for key, reason in [*tui_problems(tree["tui"]), *misplaced]
     ]
     return [*lines, *keymap_problems(tree["tui"], lambda path: _where(path, layers))]
+
+
+# Lists of directories, with what goes without one that is not there.
+_DIRECTORIES: Final[tuple[tuple[KeyPath, str], ...]] = (
+    (("sandbox_workspace_write", "writable_roots"), "nothing can be written there"),
+    (("skills", "roots"), "no skills come from there"),
+    (("skills", "extra_user_roots"), "no skills come from there"),
+)
+
+
+def _absent(tree: Mapping[str, Any], layers: Sequence[Checked], home: Path) -> Iterator[str]:
+    """A line for each directory and plugin that a setting names and that is not there."""
+    for path, effect in _DIRECTORIES:
+        for directory in tree[path[0]][path[1]]:
+            if not is_directory(Path(directory)):
+                reason = "is not a directory" if os.path.lexists(directory) else "does not exist"
+                where = f"`{dotted(path)}` {_where(path, layers)}"
+                yield f"`{directory}` in {where} {reason}: {effect}; create it, or remove the entry"
+    for plugin_id, entry in tree["plugins"].items():
+        name, _, marketplace = plugin_id.partition("@")
+        if entry.get("enabled") and not is_directory(home / PLUGIN_CACHE / marketplace / name):
+            installed = [f"{path.name}@{path.parent.name}" for path in (home / PLUGIN_CACHE).glob("*/*")]
+            hint = did_you_mean(plugin_id, installed) or "`codex-py plugin add` installs one"
+            yield f"the plugin `{plugin_id}` {_where(('plugins', plugin_id), layers)} is not installed; {hint}"
 
 
 def _check_provider(tree: Mapping[str, Any], layers: Sequence[Checked]) -> None:

@@ -31,6 +31,7 @@ from codex_py.config.kinds import (
 from codex_py.config.mcp_sections import APP, APP_SAMPLES, MCP_SAMPLES, MCP_SERVER
 from codex_py.config.record import ConfigRecord, RecordSection, setting
 from codex_py.config.sections import (
+    PLUGIN,
     REASONING_EFFORT,
     REASONING_SUMMARY,
     VERBOSITY,
@@ -307,7 +308,9 @@ class Config(ConfigRecord):
         "commands started at points of a turn; with `fail_closed = true` a failure of one denies what it guards",
         default={},
     )
-    plugins: Mapping[str, Any] = setting(AnyTable(), "installed plugins", default={})
+    plugins: Mapping[str, Any] = setting(
+        MapOf(PLUGIN), "installed plugins", default={}, sample={"lint@git": {"enabled": False}}
+    )
     agents: AgentsConfig = setting(AgentsSection(), "agents the model may start", default=AgentsConfig())
     features: Features = setting(
         RecordSection(Features), "switches, also for `--enable` and `--disable`", default=Features()

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, get_args
 
 from codex_py.config.keys import KeyPath
 from codex_py.config.kinds import (
+    AnyTable,
     DirectoryText,
     FilePath,
     Flag,
@@ -43,6 +44,9 @@ PROVIDER_AUTH = Shape(
         "refresh_interval_ms": Integer(0),
     }
 )
+
+# What is said of a plugin's servers is checked with them.
+PLUGIN = Shape({"enabled": Flag(), "mcp_servers": AnyTable()})
 
 AGENT_ROLE = Shape({"description": Text(lines=True), "config_file": FilePath(), "nickname_candidates": ListOf(Text())})
 

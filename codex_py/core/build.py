@@ -45,6 +45,7 @@ from codex_py.core.turn_context import ModelSettings, TurnSettings
 from codex_py.log import report_crash
 from codex_py.model.catalog import openai_models
 from codex_py.model.providers import Provider, loopback_provider, resolve_provider
+from codex_py.paths import is_directory
 from codex_py.process.env import EnvironmentRules, tool_environment
 from codex_py.process.shells import user_shell
 from codex_py.programs import program_finder
@@ -118,8 +119,7 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
     stored = _stored_session(request)
     file = SessionFile(request, stored)
     thread_id = stored.meta.id if stored and not request.forks else uuid7()
-    model = local.model if local else choose_model(config, provider)
-    facts = known_facts(config, model, local)
+    facts = known_facts(config, model := local.model if local else choose_model(config, provider), local)
     settings = _model_settings(request, model, facts, local=provider.local and provider.id != OFFLINE_PROVIDER)
     tool_env = _tool_env(request, keys := key_names(config, provider), thread_id)
     roles = session_roles(request)
@@ -145,6 +145,7 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
             can_ask=request.can_ask,
             chose_never=request.chooses_never,
             users_env=lambda: _users_env(request, keys),
+            has_rules=_has_rules(request),
             env_notice=withheld_credentials(config, request.env, keys).notice,
         ),
         open_recorder=lambda warn: file.open(thread_id, instructions=settings.instructions, warn=warn),
@@ -216,6 +217,12 @@ def _hooks(request: SessionRequest, env: Mapping[str, str], thread_id: str) -> H
     from codex_py.hooks.session import HookContext, open_hooks  # only for who has hooks
 
     return open_hooks(HookContext(request, env, thread_id))
+
+
+def _has_rules(request: SessionRequest) -> bool:
+    project = request.loaded.project_root or request.cwd
+    parents = (request.loaded.system, request.home, request.cwd / ".codex", project / ".codex")
+    return any(is_directory(parent / "rules") for parent in parents)
 
 
 def _load_runtime(request: SessionRequest) -> ToolRuntime:

@@ -73,12 +73,11 @@ class TurnRunner:
         self._previous: ModelSettings | None = services.previous
         self._unheard: list[ResponseItem] = []
         self._running: asyncio.Task[str | None] | None = None
-        self._interrupted = False
-        self.has_begun = False
+        self._interrupted = self.has_begun = False
         self._tokens = TokenCount()
-        self._transcript = Transcript(services.open_recorder(listeners.warn), secrets.redact_bytes)
-        # The session file, if any.
-        self.rollout: Final = self._transcript.path
+        self._warnings = list(services.warnings)
+        self._transcript = Transcript(services.open_recorder(self._warn), secrets.redact_bytes)
+        self.rollout: Final = self._transcript.path  # None where nothing is stored
         self.history = History(self._record)
         self.context_tracker = ContextTracker(self._known_context, self._transcript, listeners.warn_once)
         self._hooks = services.tools.hooks
@@ -122,8 +121,12 @@ class TurnRunner:
                 notice=services.notice,
             )
         )
-        for warning in services.warnings:
+        for warning in self._warnings:
             self.listeners.warn(warning)
+
+    def _warn(self, message: str) -> None:
+        """Warn; before the session has begun, with its other warnings."""
+        (self.listeners.warn if self.has_begun else self._warnings.append)(message)
 
     def interrupt(self, *, coming: bool) -> None:
         """Stop the running turn; where none runs, the next one, if it is `coming`."""
@@ -290,7 +293,7 @@ class TurnRunner:
             context_tracker=self.context_tracker,
             tools=lambda: self.runs.registry.encoded_specs,
             emit=self._emit,
-            note_cost=self._note_cost,
+            note_cost=lambda cost, left: self._note_usage(cost, TokenUsage(total_tokens=left)),
             cwd=self.services.settings.cwd,
             skill_uses=self.services.skills.uses_in,
             prompt_text=self.services.compact_prompt,
@@ -350,6 +353,7 @@ class TurnRunner:
                 raise
             self._note_interrupt(turn)
         else:
+            await self.runs.report_rules(turn)
             self._transcript.turn_completed(turn, last)
             await self._transcript.saved()
             shown = without_plan_tags(last) if turn.plan and last is not None else last
@@ -384,10 +388,6 @@ class TurnRunner:
         self.compaction.note_response(answer.usage, answer.covered, self.settings.now.model)
         if answer.usage is not None:
             self._note_usage(answer.usage, answer.usage)
-
-    def _note_cost(self, cost: TokenUsage, left: int) -> None:
-        """After a compaction: what it cost, and what the next request takes."""
-        self._note_usage(cost, TokenUsage(total_tokens=left))
 
     def _note_usage(self, cost: TokenUsage, last: TokenUsage) -> None:
         report = self._tokens.note(cost, last, self.settings.now.model.context_window)

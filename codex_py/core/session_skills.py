@@ -13,7 +13,7 @@ from codex_py.skills.bundled import sync_bundled
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.render import RenderedSkills, render_skills
 from codex_py.skills.roots import SkillRootsRequest
-from codex_py.skills.service import SkillService, SkillSwitch, load_warnings
+from codex_py.skills.service import SkillService, SkillSwitch, idle_rules, load_warnings
 
 if TYPE_CHECKING:
     from codex_py.skills.implicit import SkillIndex, SkillUse
@@ -92,7 +92,12 @@ class SessionSkills:
             )
         self._used.clear()
         shortened = self._rendered.warnings if settings.include_instructions else ()
-        return (*warnings, *load_warnings(catalog), *shortened)
+        return (
+            *warnings,
+            *load_warnings(catalog),
+            *idle_rules(catalog.skills, settings.rules, certain=True),
+            *shortened,
+        )
 
     def _settings_for(self, cwd: Path, context_window: int | None) -> SkillSettings:
         settings = self._settings

@@ -81,6 +81,7 @@ class ToolServices(Value):
     `load_hands` is called once, in a thread, when the first call is on its way: many a session makes none. `users_env`
     is asked for what the user's own commands run with. `allows` says which tools of MCP servers may be used by name,
     where not all of them may. `env_notice` is a line for the user about what `env` lacks, shown at the first call.
+    With `has_rules` there are files of rules, whose faults are reported even where no command runs.
     """
 
     registry: ToolRegistry
@@ -94,6 +95,7 @@ class ToolServices(Value):
     users_env: Callable[[], dict[str, str]] = dict
     allows: Callable[[str], bool] | None = None
     env_notice: str = ""
+    has_rules: bool = False
 
 
 class ToolRuns:
@@ -158,6 +160,13 @@ class ToolRuns:
         if self._runtime is None:
             self._runtime = asyncio.create_task(asyncio.to_thread(self._load, policy, cwd))
         return self._runtime
+
+    async def report_rules(self, turn: TurnContext) -> None:
+        """Warn of rules that cannot be used, in a session in which no command has run too."""
+        if self._services.has_rules:
+            runtime = await asyncio.shield(self.warm_up(turn.sandbox_policy, turn.cwd))
+            for warning in runtime.approvals.warnings:
+                self._emit(events.Warned(warning))
 
     async def run(self, call: ToolCall, turn: TurnContext, ended: Callable[[ToolOutput], None]) -> ToolOutput:
         """Answer a call; the output holds no secret of the session, and `ended` has it before anybody is told."""

@@ -19,6 +19,7 @@ from codex_py.protocol import events
 from codex_py.protocol.ops import Compact, ImageInput, TextInput, UserTurn
 from codex_py.protocol.value import Value
 from codex_py.text.display import first_words
+from codex_py.text.files import os_reason
 from codex_py.text.sanitize import sanitize
 
 _MAX_SHOWN: Final = 200
@@ -225,7 +226,7 @@ def _write_stderr(output: Output, text: str) -> None:
 def _report_failed_stdout(output: Output, error: OSError) -> None:
     """Report a full disk; a reader that went away or stalled needs no report."""
     if not isinstance(error, BrokenPipeError | TimeoutError):
-        _write_stderr(output, f"error: cannot write to stdout: {error.strerror}\n")
+        _write_stderr(output, f"error: cannot write to stdout: {os_reason(error)}\n")
 
 
 def _deliver(request: ExecRequest, outcome: _Outcome, answer: str | None) -> None:
@@ -237,7 +238,7 @@ def _deliver(request: ExecRequest, outcome: _Outcome, answer: str | None) -> Non
             message = (answer or "").encode(errors="replace")
             outcome.output.write_file(request.last_message_file, message)
         except OSError as error:
-            raise UserError(f"cannot write `{request.last_message_name}`: {error.strerror or error}") from error
+            raise UserError(f"cannot write `{request.last_message_name}`: {os_reason(error)}") from error
 
 
 def _print_answer(outcome: _Outcome, message: str) -> None:

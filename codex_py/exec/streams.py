@@ -13,6 +13,7 @@ from typing import Final
 
 from codex_py.errors import UsageError, UserError
 from codex_py.paths import opened_directory, real_path
+from codex_py.text.files import os_reason
 
 # How long a prompt on the command line waits for the first byte of a pipe that may never speak.
 _FIRST_BYTE_SECONDS: Final = 1.0
@@ -35,6 +36,7 @@ def read_prompt(argument: str | None) -> str:
         if not text.strip():
             raise UsageError("no prompt on standard input", hint="pipe one in, or give it as an argument")
         return text
+    argument = _argument_text(argument)
     if not argument.strip():
         raise UsageError("the prompt is empty", hint='write one: `codex-py exec "fix the failing test"`')
     extra = _read_all() if _has_something() else ""
@@ -42,6 +44,16 @@ def read_prompt(argument: str | None) -> str:
         return argument
     end = "" if extra.endswith("\n") else "\n"
     return f"{argument}\n\n<stdin>\n{extra}{end}</stdin>"
+
+
+def _argument_text(argument: str) -> str:
+    """An argument as text: its bytes as UTF-8, whatever the locale says they are."""
+    raw = os.fsencode(argument)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        print(f"warning: the prompt is not UTF-8 at byte {error.start}: such bytes are replaced", file=sys.stderr)
+        return raw.decode(errors="replace")
 
 
 def _has_something() -> bool:
@@ -84,7 +96,7 @@ def _read_all() -> str:
             if size > _MAX_BYTES:
                 raise UserError("standard input is over 64 MiB", hint="put it in a file and name the file")
     except OSError as error:
-        raise UserError(f"cannot read standard input: {error.strerror}") from error
+        raise UserError(f"cannot read standard input: {os_reason(error)}") from error
     return _text_of(b"".join(pieces))
 
 

@@ -11,14 +11,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-from codex_py.paths import is_directory
+from codex_py.paths import PLUGIN_CACHE, is_directory
 from codex_py.plugins.record import change_in
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.skills.namespace import MANIFEST_DIRECTORIES
 from codex_py.skills.roots import PluginSkills
 from codex_py.text.files import FileRefused, read_inside
 
-CACHE: Final = Path("plugins", "cache")
 _MANIFEST: Final = "plugin.json"
 _MAX_BYTES: Final = 64 * 1024
 _MAX_DIRECTORIES: Final = 16
@@ -101,7 +100,7 @@ def plugin_directory(home: Path, plugin_id: str) -> Path | None:
     name, _, marketplace = plugin_id.partition("@")
     if not (is_directory_name(name) and is_directory_name(marketplace)):
         return None
-    return home / CACHE / marketplace / name
+    return home / PLUGIN_CACHE / marketplace / name
 
 
 def read_plugin(directory: Path, plugin_id: str) -> Plugin:

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
-from codex_py.paths import real_path
+from codex_py.paths import is_there, real_path
 from codex_py.protocol.value import Value
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot, catalogue_key
 from codex_py.skills.record import FoundFile, Scan, are_current, load_scan, remarks_of, save_scan, skill_of
 from codex_py.skills.roots import SYSTEM_DIRECTORIES, SkillRootsRequest, skill_roots
+from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
 
@@ -46,8 +47,13 @@ def apply_rules(skills: Iterable[Skill], rules: Sequence[SkillSwitch]) -> frozen
     return frozenset(disabled)
 
 
-def idle_rules(skills: Iterable[Skill], rules: Sequence[SkillSwitch]) -> list[str]:
-    """A line for each rule that means none of the skills, with the reason; it may mean one of another project."""
+def idle_rules(skills: Iterable[Skill], rules: Sequence[SkillSwitch], *, certain: bool = False) -> list[str]:
+    """A line for each rule that means none of the skills, with the reason.
+
+    With `certain` those are left out that may mean a skill of another project.
+    """
+    if not rules:
+        return []
     names: set[str] = set()
     paths: set[Path] = set()
     for skill in skills:
@@ -58,11 +64,15 @@ def idle_rules(skills: Iterable[Skill], rules: Sequence[SkillSwitch]) -> list[st
         entry = f"entry {number} of `skills.config`"
         if (rule.path is None) == (rule.name is None):
             lines.append(f"{entry} means nothing: it needs either `name` or `path`")
-        elif rule.name is not None and rule.name.strip() not in names:
-            lines.append(f"{entry} means no skill here: none is called `{rule.name.strip()}`")
+        elif rule.name is not None and (name := rule.name.strip()) not in names:
+            guess = did_you_mean(name, sorted(names))
+            if guess or not certain:
+                lines.append(f"{entry} means no skill here: none is called `{name}`{guess and f'; {guess}'}")
         elif rule.path is not None and not _selected(rule, {}, paths):
-            is_directory = "; the path must be that of the `SKILL.md`" if rule.path.name != "SKILL.md" else ""
-            lines.append(f"{entry} means no skill here: none is at `{rule.path}`{is_directory}")
+            is_file = rule.path.name == "SKILL.md"
+            if not (certain and is_file and is_there(rule.path)):
+                hint = "remove the entry" if is_file else "the path must be that of the `SKILL.md`"
+                lines.append(f"{entry} means no skill here: none is at `{rule.path}`; {hint}")
     return lines
 
 

@@ -70,16 +70,14 @@ def test_each_layer_beats_the_one_below(machine: Machine) -> None:
 
 
 def test_tables_are_merged_key_by_key_and_lists_are_replaced(machine: Machine) -> None:
-    machine.machine(
-        "config.toml", 'project_root_markers = [".hg", ".git"]\n[history]\nmax_bytes = 5\n[plugins]\na = 1\n'
-    )
-    user = machine.user('project_root_markers = [".git"]\n[history]\npersistence = "none"\n[plugins.deep]\nb = 2\n')
-    loaded = machine.load("plugins.deep.c=[1]")
+    machine.machine("config.toml", 'project_root_markers = [".hg", ".git"]\n[history]\nmax_bytes = 5\n[otel]\na = 1\n')
+    user = machine.user('project_root_markers = [".git"]\n[history]\npersistence = "none"\n[otel.deep]\nb = 2\n')
+    loaded = machine.load("otel.deep.c=[1]")
 
     assert (loaded.config.history.persistence, loaded.config.history.max_bytes) == ("none", 5)
     assert loaded.config.project_root_markers == (".git",)
-    assert loaded.config.plugins == {"a": 1, "deep": {"b": 2, "c": [1]}}
-    assert [loaded.origins[key].layer_type for key in ("history.max_bytes", "plugins.deep.b", "plugins.deep.c")] == [
+    assert loaded.config.otel == {"a": 1, "deep": {"b": 2, "c": [1]}}
+    assert [loaded.origins[key].layer_type for key in ("history.max_bytes", "otel.deep.b", "otel.deep.c")] == [
         *("system", "user", "flags")
     ]
     assert loaded.layers == (
@@ -88,11 +86,11 @@ def test_tables_are_merged_key_by_key_and_lists_are_replaced(machine: Machine) -
 
 
 def test_a_table_in_place_of_a_value_and_the_other_way_round(machine: Machine) -> None:
-    machine.user("[plugins]\na = 1\nb = { c = 2 }\n")
-    loaded = machine.load("plugins.a={x=1}", "plugins.b=false")
+    machine.user("[otel]\na = 1\nb = { c = 2 }\n")
+    loaded = machine.load("otel.a={x=1}", "otel.b=false")
 
-    assert loaded.config.plugins == {"a": {"x": 1}, "b": False}
-    assert {key for key in loaded.origins if key.startswith("plugins")} == {"plugins.a.x", "plugins.b"}
+    assert loaded.config.otel == {"a": {"x": 1}, "b": False}
+    assert {key for key in loaded.origins if key.startswith("otel")} == {"otel.a.x", "otel.b"}
 
 
 def test_a_flag_beats_an_override_and_the_later_override_wins(machine: Machine) -> None:
@@ -123,13 +121,13 @@ def test_flags_may_be_paths_and_tuples(machine: Machine) -> None:
         ("hide_agent_reasoning=true", "hide_agent_reasoning", True),
         ("project_doc_max_bytes=1_000", "project_doc_max_bytes", 1000),
         ("notify=['a', \"b\"]", "notify", ("a", "b")),
-        ("plugins={a={b=1}}", "plugins", {"a": {"b": 1}}),
-        ('plugins."a.b".c=1', "plugins", {"a.b": {"c": 1}}),
-        ("plugins.'a=b'=1", "plugins", {"a=b": 1}),
-        ('plugins."q\\"q"=1', "plugins", {'q"q': 1}),
-        ("plugins.x=2026-11-21x", "plugins", {"x": "2026-11-21x"}),
-        ("plugins.x=1\ny=2", "plugins", {"x": "1\ny=2"}),
-        ("plugins.x=[1,\n2]", "plugins", {"x": [1, 2]}),
+        ("otel={a={b=1}}", "otel", {"a": {"b": 1}}),
+        ('otel."a.b".c=1', "otel", {"a.b": {"c": 1}}),
+        ("otel.'a=b'=1", "otel", {"a=b": 1}),
+        ('otel."q\\"q"=1', "otel", {'q"q': 1}),
+        ("otel.x=2026-11-21x", "otel", {"x": "2026-11-21x"}),
+        ("otel.x=1\ny=2", "otel", {"x": "1\ny=2"}),
+        ("otel.x=[1,\n2]", "otel", {"x": [1, 2]}),
         ("developer_instructions=a\nb", "developer_instructions", "a\nb"),
     ],
 )
@@ -149,7 +147,7 @@ def test_what_is_no_assignment_is_a_wrong_command_line(machine: Machine, text: s
 def test_an_endlessly_nested_override_is_refused(machine: Machine) -> None:
     for value in ("[" * 100_000, "[" * 200 + "]" * 200, "{a=" * 5_000):
         with pytest.raises(UsageError, match="nested too deeply"):
-            machine.load(f"plugins.x={value}")
+            machine.load(f"otel.x={value}")
 
 
 def test_trust_may_come_from_an_override(machine: Machine) -> None:

@@ -71,7 +71,7 @@ def test_only_what_was_set_can_be_asked_for(machine: Machine) -> None:
 
 
 def test_json_has_values_layers_and_trust(machine: Machine) -> None:
-    machine.trusted('log_dir = "x"\n[plugins]\nratio = nan\nday = 2026-11-21\n')
+    machine.trusted('log_dir = "x"\n[otel]\nratio = nan\nday = 2026-11-21\n')
     out = io.StringIO()
     show_config(machine.load("modle=1"), out, as_json=True)
     told = json.loads(out.getvalue(), parse_constant=pytest.fail)
@@ -89,7 +89,7 @@ def test_json_has_values_layers_and_trust(machine: Machine) -> None:
     assert settings["log_dir"] == {"value": str(machine.home / "x"), "layer": "user", "file": file}
     assert settings["project_root_markers"] == {"value": [".git"], "layer": "defaults", "file": None}
     assert settings["mcp_servers"] == {"value": {}, "layer": "defaults", "file": None}
-    assert settings["plugins.day"]["value"] == "2026-11-21"
+    assert settings["otel.day"]["value"] == "2026-11-21"
     assert settings[f'projects."{machine.repo}".trust_level']["value"] == "trusted"
 
 
@@ -115,7 +115,7 @@ def test_secrets_are_masked_everywhere(machine: Machine) -> None:
         http_headers = {{ x = "{SECRET}" }}
         [otel.exporter.otlp-http]
         headers = {{ x = "{SECRET}" }}
-        [plugins]
+        [otel]
         some_password = "{SECRET}"
         list = [{{ api_token = "{SECRET}", fine = 1 }}]
         address = "postgres://u:{SECRET}@h/db"
@@ -132,7 +132,7 @@ def test_secrets_are_masked_everywhere(machine: Machine) -> None:
     assert values["model_providers.p.env_key"] == "P_KEY"
     assert values["model_providers.p.env_http_headers.x-api-key"] == "P_HEADER"
     assert values["mcp_servers.s.command"] == "serve"
-    assert values["plugins.list"] == [{"api_token": "***", "fine": 1}]
+    assert values["otel.list"] == [{"api_token": "***", "fine": 1}]
 
 
 def test_the_secrets_of_a_configuration_are_known(machine: Machine) -> None:
@@ -159,7 +159,7 @@ def test_the_secrets_of_a_configuration_are_known(machine: Machine) -> None:
         url = "https://h.example/mcp?token=secret-09"
         http_headers = { X-Api-Key = "secret-10" }
         bearer_token_env_var = "MINE"
-        [plugins]
+        [otel]
         some_password = "secret-11"
         """
     )
@@ -169,10 +169,10 @@ def test_the_secrets_of_a_configuration_are_known(machine: Machine) -> None:
 
 
 def test_nothing_steers_the_terminal(machine: Machine) -> None:
-    machine.user('model = "m"\n[plugins]\n"a\\u001b]0;x\\u0007" = "\\u001b[2J\\u202e\\n"\n')
+    machine.user('model = "m"\n[otel]\n"a\\u001b]0;x\\u0007" = "\\u001b[2J\\u202e\\n"\n')
     text = shown(machine.load())
 
-    assert [line for line in text.splitlines() if line.startswith("plugins")]
+    assert [line for line in text.splitlines() if line.startswith("otel")]
     assert all(letter == "\n" or letter.isprintable() for letter in text)
 
 

@@ -241,8 +241,8 @@ def test_an_unknown_key_of_an_override_names_the_flag(machine: Machine) -> None:
 
 def test_free_tables_and_keys_of_other_programs_are_no_typing_errors(machine: Machine) -> None:
     machine.user(
-        "notice = { seen = true }\n[tui]\nanything = 1\n[plugins]\nx = true\n[hooks]\ny = []\n"
-        "[plugins.'a@b']\nenabled = true\n[agents.z]\ndescription = 'y'\n[tools]\nview_image = true\n"
+        "notice = { seen = true }\n[tui]\nanything = 1\n[hooks]\ny = []\n"
+        "[plugins.'a@b']\nenabled = false\n[agents.z]\ndescription = 'y'\n[tools]\nview_image = true\n"
         "[permissions.p]\nq = 1\n[otel]\nr = 1\n[analytics]\ns = 1\n"
     )
     assert machine.load(strict=True).warnings == ()
