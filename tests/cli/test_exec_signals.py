@@ -211,7 +211,7 @@ def test_an_answer_that_cannot_be_written_is_told(place: Place, flags: list[str]
             ended = running.wait()
 
     assert ended.status == 1
-    assert ended.err.splitlines()[-1] == "error: cannot write to stdout: No space left on device"
+    assert ended.err.splitlines()[-1] == "error: cannot write to stdout: no space left on device"
 
 
 def test_the_turn_state_is_echoed_within_the_turn(place: Place) -> None:
