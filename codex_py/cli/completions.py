@@ -97,21 +97,23 @@ _SCRIPTS: Final = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 def run(arguments: Sequence[str]) -> int:
     """Print the script of a shell, or the names of the skills of this directory."""
-    match list(arguments):
-        case ["-h" | "--help"]:
-            print(_HELP)
-        case ["--skills"]:
-            print("\n".join(_skill_names()))
-        case []:
-            print(_filled(_BASH), end="")
-        case [shell] if shell in _SCRIPTS:
-            print(_filled(_SCRIPTS[shell]), end="")
-        case words:
-            shell = words[0]
-            shells = ", ".join(f"`{name}`" for name in _SCRIPTS)
-            raise UsageError(
-                f"no completions for `{shell}`", hint=did_you_mean(shell, _SCRIPTS) or f"there are {shells}"
-            )
+    parser = Parser("codex-py completions", description="")
+    parser.add_argument("shells", nargs="*")
+    parser.add_argument("--skills", action="store_true")
+    if {"-h", "--help"}.intersection(arguments):
+        print(_HELP)
+        return 0
+    options = parser.read(arguments)
+    if options.skills:
+        print("\n".join(_skill_names()))
+        return 0
+    shell, *others = options.shells or ["bash"]
+    if shell not in _SCRIPTS:
+        known = ", ".join(f"`{name}`" for name in _SCRIPTS)
+        raise UsageError(f"no completions for `{shell}`", hint=did_you_mean(shell, _SCRIPTS) or f"there are {known}")
+    if others:
+        raise UsageError(f"unexpected argument `{others[0]}`", hint="name one shell")
+    print(_filled(_SCRIPTS[shell]), end="")
     return 0
 
 

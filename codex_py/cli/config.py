@@ -17,7 +17,7 @@ from codex_py.config.edit import set_value
 from codex_py.config.effective import EffectiveValue, effective_values
 from codex_py.config.keys import dotted, parse_key, toml_value
 from codex_py.config.layers import Layer, LayerSource, nested
-from codex_py.config.load import ConfigRequest, LoadedConfig, load_config, parse_override
+from codex_py.config.load import ConfigRequest, LoadedConfig, load_config, parse_value
 from codex_py.config.reader import SCHEMA, check_tree, unknown_key
 from codex_py.errors import ConfigError, UsageError
 from codex_py.hooks.sources import hook_faults
@@ -26,6 +26,7 @@ from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
 _WIDEST_VALUE: Final = 48
+_THIS_COMMAND: Final = "`config set`"
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -101,35 +102,44 @@ def set_in_file(
     value: Annotated[str, typer.Argument(metavar="VALUE", help="Its value: TOML, or else text.")],
 ) -> int:
     """Change one setting in $CODEX_HOME/config.toml; comments and layout are kept."""
-    keys, parsed = parse_override(f"{key}={value}")
-    source = LayerSource(Layer("flags"), flag="the command line")
-    home = os.environ.get("HOME", "")
-    checked = check_tree(SCHEMA, nested(keys, parsed), source=source, directory=Path.cwd(), home=home)
-    for unknown in checked[1]:
-        unknown_key(unknown, source, strict=True)
-    _check_with_the_rest(dotted(keys), parsed)
-    file = codex_home(os.environ) / "config.toml"
+    keys, parsed = parse_key(key), parse_value(value)
+    home = codex_home(os.environ)
+    source = LayerSource(Layer("flags"), flag=_THIS_COMMAND)
+    user_home = os.environ.get("HOME", "")
+    _, unknown = check_tree(SCHEMA, nested(keys, parsed), source=source, directory=home, home=user_home)
+    for unknown_name in unknown:
+        unknown_key(unknown_name, source, strict=True)
+    _check_with_the_rest(ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ), dotted(keys), parsed)
+    file = home / "config.toml"
     set_value(file, keys, parsed)
     print(sanitize_line(f"set `{dotted(keys)}` in `{file}`"), file=sys.stderr)
     return 0
 
 
-def _check_with_the_rest(key: str, value: Any) -> None:
-    """Raise `ConfigError` for a value that the other settings do not allow, such as a provider that nobody defines."""
-    request = ConfigRequest(home=codex_home(os.environ), cwd=Path.cwd(), env=os.environ)
+def _check_with_the_rest(request: ConfigRequest, key: str, value: Any) -> None:
+    """Raise `ConfigError` for a value that fails, or gets a warning, when it is loaded with the other settings."""
     try:
-        load_config(request)
+        before = _warnings(load_config(request), request)
     except ConfigError:
         # The file is broken already, and this may be what repairs it.
         return
-    load_config(request.replace(flags={key: value}))
+    request = request.replace(flags={key: value}, flags_from=_THIS_COMMAND)
+    for warning in _warnings(load_config(request), request):
+        if warning not in before:
+            # Hooks name no flag.
+            found = warning.replace("in the command line", f"in {_THIS_COMMAND}")
+            raise ConfigError(f"cannot set `{key}`: {found}")
 
 
 def _load(request: ConfigRequest) -> LoadedConfig:
     loaded = load_config(request)
-    for warning in (*loaded.warnings, *hook_faults(loaded, request.home, request.cwd)):
+    for warning in _warnings(loaded, request):
         print(sanitize_line(f"warning: {warning}"), file=sys.stderr)
     return loaded
+
+
+def _warnings(loaded: LoadedConfig, request: ConfigRequest) -> list[str]:
+    return [*loaded.warnings, *hook_faults(loaded, request.home, request.cwd)]
 
 
 def _format_value(value: Any) -> str:

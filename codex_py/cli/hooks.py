@@ -198,12 +198,12 @@ def trust(
         _print_note(f"no hook of `{found.project}` is run any more")
         return 0
     hooks = found.of_the_project
+    free = _numbered(hooks, outside or ())
     if not hooks:
         _print_note(f"`{found.project}` brings no hooks that could be trusted")
         for warning in found.warnings:
             _print_note(f"warning: {warning}")
         return 0
-    free = _numbered(hooks, outside or ())
     if found.untrusted or free:
         for line in hook_lines(found, free):
             _print_note(line)
@@ -249,8 +249,14 @@ def test(
 def _numbered(hooks: Sequence[Hook], numbers: Sequence[int]) -> list[Hook]:
     for number in numbers:
         if not 1 <= number <= len(hooks):
-            raise UsageError(f"there is no hook {number}", hint=f"the project brings hooks 1 to {len(hooks)}")
+            raise UsageError(f"there is no hook {number}", hint=_known_numbers(len(hooks)))
     return [hooks[number - 1] for number in numbers]
+
+
+def _known_numbers(count: int) -> str:
+    if not count:
+        return "the project has no hooks; leave `--outside` out"
+    return "the project has one hook, number 1" if count == 1 else f"the project has hooks 1 to {count}"
 
 
 class _Looked(NamedTuple):

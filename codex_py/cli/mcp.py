@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -128,6 +129,11 @@ def add_server(
         entry["bearer_token_env_var"] = bearer
     file = codex_home(os.environ) / "config.toml"
     put_mcp_server(file, name, entry)
+    if command and shutil.which(command[0]) is None:
+        # It may also be one that another machine with this file has.
+        _print_note(
+            f"warning: there is no program `{command[0]}`: the server `{name}` cannot start before it is installed"
+        )
     if as_json:
         found = _look()
         view.print_server(_server_view(found, name), sys.stdout, as_json=True)

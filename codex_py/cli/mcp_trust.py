@@ -26,6 +26,7 @@ from codex_py.mcp.table import (
 )
 from codex_py.paths import codex_home
 from codex_py.protocol.questions import ProjectServer
+from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
 
@@ -122,7 +123,7 @@ def _find(servers: Sequence[ListedServer], name: str, trust: str) -> ListedServe
             hint=f"`codex-py mcp test {name}` tries it",
         )
     known = ", ".join(f"`{server.name}`" for server in of_project)
-    hint = f"there are {known}" if known else None
+    hint = did_you_mean(name, [server.name for server in of_project]) or (f"there are {known}" if known else None)
     if trust != "trusted":
         hint = "what a project names is read only when you trust the project (`codex-py --trust`)"
     raise UsageError(f"the project names no MCP server `{name}`", hint=hint)

@@ -67,9 +67,8 @@ def staged_plugin(request: PluginRequest, home: Path, env: Mapping[str, str]) ->
         else:
             directory = Path(os.path.abspath(os.path.expanduser(request.source)))  # noqa: PTH100, PTH111 - these never raise
             if not is_directory(directory):
-                raise UsageError(
-                    f"there is no directory `{request.source}`", hint="give a directory, or a URL with `https://`"
-                )
+                reason = "is not a directory" if os.path.lexists(directory) else "does not exist"
+                raise UsageError(f"`{request.source}` {reason}", hint="give a directory, or a URL with `https://`")
         yield _stage(_find(directory, request, "local" if source is None else "git"), home, stage)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
@@ -166,7 +165,10 @@ def _find(directory: Path, request: PluginRequest, market: str) -> _FoundPlugin:
     if request.path is not None:
         below = inside(top, request.path)
         if below is None or not is_directory(below):
-            raise UsageError(f"there is no directory `{request.path}` in `{request.source}`")
+            raise UsageError(
+                f"there is no directory `{request.path}` in `{request.source}`",
+                hint="`--path` names the directory of a plugin in it",
+            )
         top = below
     manifest = read_manifest(top)
     if manifest is not None and request.plugin in (None, manifest.get("name")):

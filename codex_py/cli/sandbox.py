@@ -31,6 +31,7 @@ from codex_py.protocol.policy import MAX_STARTS, SandboxPolicy, mode_of, never_b
 from codex_py.sandbox.command import Sandbox, Wrapped
 from codex_py.sandbox.linux import BACKENDS
 from codex_py.services.sandbox_report import Action, Permission, list_permissions
+from codex_py.text.files import os_reason
 from codex_py.text.sanitize import sanitize_line
 
 _TITLES: Final[dict[Action, str]] = {"read": "read", "write": "write", "network": "network", "sockets": "Unix sockets"}
@@ -110,7 +111,6 @@ _EPILOG: Final = """examples:
   codex-py sandbox -s workspace-write -c sandbox_workspace_write.network_access=true -- pip install .
 """
 _EXPLAIN: Final = "explain"
-_MISSING: Final = "not found"
 _NOT_FOUND: Final = 127
 _NOT_RUN: Final = 126
 _ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
@@ -141,16 +141,16 @@ def run(arguments: Sequence[str]) -> int:
     if not command:
         raise UsageError("no command to run", hint="write one: `codex-py sandbox -- ls`")
     if not _program_exists(command[0], working_directory(options.cd)):
-        return _complain(command[0], _MISSING, _NOT_FOUND)
+        return _complain_missing(command[0])
     setup = _set_up(options)
     try:
         return _run_sandboxed(setup, command)
     except ToolError as error:
         raise UserError(str(error)) from error
     except FileNotFoundError:
-        return _complain(command[0], _MISSING, _NOT_FOUND)
+        return _complain_missing(command[0])
     except OSError as error:
-        return _complain(command[0], error.strerror or str(error), _NOT_RUN)
+        return _complain(f"cannot run `{command[0]}`: {os_reason(error)}", _NOT_RUN)
 
 
 def _divide(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -346,6 +346,11 @@ def _status(code: int) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _complain(program: str, reason: str, status: int) -> int:
-    print(sanitize_line(f"error: cannot run `{program}`: {reason.lower()}"), file=sys.stderr)
+def _complain_missing(program: str) -> int:
+    hint = "there is no such file" if "/" in program else "install it, or give its path"
+    return _complain(f"cannot run `{program}`: not found; {hint}", _NOT_FOUND)
+
+
+def _complain(message: str, status: int) -> int:
+    print(sanitize_line(f"error: {message}"), file=sys.stderr)
     return status

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, TextIO, TypeAlias
 import typer
 
 from codex_py.cli.console import is_agreed, print_json, print_table
+from codex_py.cli.options import working_directory
 from codex_py.cli.typer_command import WorkingDirectory, run_commands
 from codex_py.errors import UserError
 from codex_py.paths import codex_home
@@ -267,6 +268,8 @@ def list_stored(
     found = list_sessions(home, SessionQuery(directory, search, archived, agents))
     print_sessions(found[:limit], sys.stdout, now=time.time(), as_json=as_json)
     if not found:
+        # A directory that is gone may have had sessions; one that never was is a typing error.
+        working_directory(None if cwd is None else str(cwd))
         where = "" if directory is None else f" that worked in `{directory}`"
         _print_note(
             f"no{' archived' if archived else ''} sessions{where}" + ("" if everywhere else "; --all lists the others")

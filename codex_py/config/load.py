@@ -31,14 +31,15 @@ def parse_override(text: str) -> tuple[tuple[str, ...], Any]:
     if assignment is None or not assignment[0]:
         raise UsageError(f"not a setting: `-c {text}`", hint="write `-c key=value`, for example `-c model=gpt-5.5`")
     key, raw = assignment
-    return parse_key(key), _value(raw, text)
+    return parse_key(key), parse_value(raw)
 
 
-def _value(raw: str, text: str) -> Any:
+def parse_value(raw: str) -> Any:
+    """A value on the command line: TOML, or else text. Raise `UsageError` for one that is nested too deeply."""
     try:
         tree = read_toml(f"value = {raw}")
     except NestedTooDeeply as error:
-        raise UsageError(f"nested too deeply: `-c {text[:60]}…`") from error
+        raise UsageError(f"the value is nested too deeply: `{raw[:60]}…`") from error
     except ValueError:
         tree = {}
     # More than one key means that a line break in the value began another statement.

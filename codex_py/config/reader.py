@@ -52,7 +52,7 @@ def wrong_value(error: WrongValue, source: LayerSource) -> ConfigError:
     allowed = error.allowed
     if error.secret or _may_hold_secret(error):
         # The words of a flag, and an example made of the value, hold it too.
-        found, where = "…", where if source.layer.path else "in `-c`"
+        found, where = "…", "in `-c`" if source.flag.startswith("`-c ") else where
         allowed = allowed.partition(", as in ")[0]
     return ConfigError(f"cannot use `{dotted(error.path)} = {found}` {where}: {allowed}", hint=_hint(error))
 

@@ -60,6 +60,10 @@ def _named(home: Path, wanted: str) -> list[Path]:
 
 def _unknown(home: Path, wanted: str) -> UserError:
     thread_id = wanted.strip().lower()
+    if not thread_id:
+        return UsageError(
+            "the name or id of the session is empty", hint="`codex-py sessions list --all` lists the sessions"
+        )
     if not is_uuid(thread_id):
         guess = did_you_mean(wanted, read_names(home).values())
         return UsageError(

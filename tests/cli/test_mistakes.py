@@ -51,7 +51,7 @@ def read_table() -> list[Mistake]:
     for number, line in enumerate(TABLE.read_text().splitlines(), 1):
         if line.startswith("$ codex-py"):
             command, at = line.removeprefix("$ codex-py").strip(), number
-        elif found := re.fullmatch(r"\[(\d)\]", line):
+        elif found := re.fullmatch(r"\[(\d+)\]", line):
             rows.append(Mistake(at, command or "", files, messages, int(found[1])))
             files, messages, command = {}, [], None
         elif command is not None:

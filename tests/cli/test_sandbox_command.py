@@ -37,7 +37,8 @@ def test_the_command_gets_the_streams_and_its_status_is_kept(place: Place) -> No
 @pytest.mark.parametrize("program", ["no-such-program", "/no/such/program", "./missing", ""])
 def test_a_command_that_is_not_there_is_told_in_one_line(place: Place, mode: str, program: str) -> None:
     ended = run(place, "sandbox", "-s", mode, "--", program, "x")
-    assert (ended.status, ended.out, ended.err) == (127, "", f"error: cannot run `{program}`: not found\n")
+    hint = "there is no such file" if "/" in program else "install it, or give its path"
+    assert (ended.status, ended.out, ended.err) == (127, "", f"error: cannot run `{program}`: not found; {hint}\n")
 
 
 def _under(place: Place, line: str) -> tuple[int, str, str]:

@@ -93,7 +93,7 @@ def test_people_see_the_paths_that_exist_and_how_many_more_there_are(place: Plac
 
 def test_a_program_called_explain_is_run_behind_two_dashes(place: Place) -> None:
     ended: Finished = run(place, "sandbox", "--", "explain")
-    assert (ended.status, ended.err) == (127, "error: cannot run `explain`: not found\n")
+    assert (ended.status, ended.err) == (127, "error: cannot run `explain`: not found; install it, or give its path\n")
     wrong = run(place, "sandbox", "explain", "ls")
     assert (wrong.status, "unexpected argument `ls` after `explain`" in wrong.err) == (2, True)
 
