@@ -17,6 +17,7 @@ from codex_py.hooks.schema import HOOK_EVENTS
 from codex_py.hooks.sources import FoundHooks
 from codex_py.process.env import tool_environment
 from codex_py.protocol.encoding import decode_json
+from codex_py.subagents.tools import AGENT_TOOLS
 from codex_py.tools.hook_calls import HookToolCall, hook_calls_of, sample_call
 
 _SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -109,7 +110,7 @@ async def try_hooks(
 
 
 def _hook_calls(sample: HookSample, cwd: Path) -> Sequence[HookToolCall]:
-    call, view = sample_call(sample.tool, BUILT_IN, command=sample.command, file=sample.file)
+    call, view = sample_call(sample.tool, (*BUILT_IN, *AGENT_TOOLS), command=sample.command, file=sample.file)
     return hook_calls_of(call, view, cwd)
 
 

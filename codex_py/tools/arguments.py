@@ -9,16 +9,11 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.items import ToolCall
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    Model = TypeVar("Model", bound=BaseModel)
 
 _FAILED: Final = "failed to parse function arguments"
 _SHOWN: Final = 60
@@ -155,49 +150,3 @@ def _show(value: object) -> str:
         text = "…"
     text = text.encode("utf-8", "backslashreplace").decode().replace("\n", "\\n")
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
-_EXPECTED: Final = {
-    "string_type": "a string",
-    "string_unicode": "valid Unicode",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
-    "list_type": "an array",
-    "tuple_type": "an array",
-    "dict_type": "an object",
-    "model_type": "an object",
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "finite_number": "a finite number",
-}
-
-
-def parse_arguments(call: ToolCall, model: type[Model]) -> Model:
-    """The call's arguments as a `model`; fields it does not know are ignored. Raises `ToolError` with one line."""
-    from pydantic import ValidationError  # the seam: already loaded, since `model` is a pydantic class
-
-    try:
-        return model.model_validate({k: v for k, v in _fields_of(call).items() if v is not None})
-    except ValidationError as error:
-        faults = [_fault(cast("Mapping[str, Any]", fault)) for fault in error.errors(include_url=False)]
-        raise ToolError(f"{_FAILED}: {'; '.join(faults)}") from None
-
-
-def _fault(fault: Mapping[str, Any]) -> str:
-    name = ".".join(str(part) for part in fault["loc"])
-    if fault["type"] == "missing":
-        return f"missing field `{name}`"
-    if fault["type"] == "too_short":
-        return f"`{name}` must have at least {fault['ctx']['min_length']}, found {fault['ctx']['actual_length']}"
-    if fault["type"] == "too_long":
-        return f"`{name}` must have at most {fault['ctx']['max_length']}, found {fault['ctx']['actual_length']}"
-    if fault["type"] in ("literal_error", "enum"):
-        expected = f"one of {fault['ctx']['expected']}".replace("'", "`")
-    else:
-        expected = _EXPECTED.get(fault["type"], "")
-    if not expected:
-        return f"`{name}`: {str(fault['msg']).lower()}"
-    return f"`{name}` must be {expected}, found `{_show(fault['input'])}`"

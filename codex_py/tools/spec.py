@@ -184,6 +184,5 @@ class Tool:
         raise NotImplementedError
 
 
-RunCall: TypeAlias = Callable[[ToolCall, ToolContext], Awaitable[ToolOutput]]
 # What may stand around a call: it runs the tool or does not.
 AroundCall: TypeAlias = Callable[[ToolCall, ToolContext, Tool], Awaitable[ToolOutput]]

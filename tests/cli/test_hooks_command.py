@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.support.home import Place
 from tests.support.hooks import (
     NO_PUSH,
@@ -94,6 +96,15 @@ def test_all_layers_are_listed_in_their_order(place: Place) -> None:
         "PreToolUse  Bash        user     run          true\n"
         "Stop        *           project  not trusted  exit 0\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("tool", "alias"), [("spawn_agent", "Task"), ("send_input", "SendMessage"), ("skill", "Skill")]
+)
+def test_a_tool_is_tried_with_hooks_for_its_other_name(place: Place, tool: str, alias: str) -> None:
+    use_hooks(place, PreToolUse=[entry("exit 0", alias)])
+    assert "  exit code 0\n" in run(place, "hooks", "test", "PreToolUse", "--tool", tool).out
+    assert run(place, "hooks", "test", "PreToolUse", "--tool", "update_plan").out == "no hook is run at PreToolUse\n"
 
 
 def test_a_file_others_can_write_has_no_say(place: Place) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, cast
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
+from codex_py.errors import ToolError
 from codex_py.protocol.items import ToolCall
-from codex_py.tools.arguments import parse_arguments
 
 
 def _whole(value: object) -> object:
@@ -65,5 +67,55 @@ class UpdatePlanArguments(BaseModel):
 
 
 def judged(call: ToolCall, model: type[BaseModel]) -> dict[str, object]:
-    """The fields that pydantic reads of a call."""
-    return parse_arguments(call, model).model_dump(exclude_unset=True)
+    """The fields that pydantic reads of a call. Raises `ToolError` with what it finds wrong, in our words."""
+    failed = "failed to parse function arguments"
+    try:
+        fields = json.loads(call.arguments or "{}")
+    except ValueError:
+        raise ToolError(f"{failed}: not JSON") from None
+    if not isinstance(fields, dict):
+        raise ToolError(f"{failed}: not a JSON object: `{_show(fields)}`")
+    try:
+        return model.model_validate(fields).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        faults = [_fault(cast("Mapping[str, Any]", fault)) for fault in error.errors(include_url=False)]
+        raise ToolError(f"{failed}: {'; '.join(faults)}") from None
+
+
+def _show(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+_EXPECTED: Final = {
+    "string_type": "a string",
+    "string_unicode": "valid Unicode",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "an array",
+    "tuple_type": "an array",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+}
+
+
+def _fault(fault: Mapping[str, Any]) -> str:
+    name = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] == "missing":
+        return f"missing field `{name}`"
+    if fault["type"] == "too_short":
+        return f"`{name}` must have at least {fault['ctx']['min_length']}, found {fault['ctx']['actual_length']}"
+    if fault["type"] == "too_long":
+        return f"`{name}` must have at most {fault['ctx']['max_length']}, found {fault['ctx']['actual_length']}"
+    if fault["type"] in ("literal_error", "enum"):
+        expected = f"one of {fault['ctx']['expected']}".replace("'", "`")
+    else:
+        expected = _EXPECTED.get(fault["type"], "")
+    if not expected:
+        return f"`{name}`: {str(fault['msg']).lower()}"
+    return f"`{name}` must be {expected}, found `{_show(fault['input'])}`"

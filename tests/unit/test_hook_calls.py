@@ -13,8 +13,8 @@ from codex_py.core.tool_set import BUILT_IN
 from codex_py.hooks.matching import Matcher
 from codex_py.protocol.items import ToolCall
 from codex_py.shell.reading import read_command_line
-from codex_py.subagents import make_agent_tools
 from codex_py.subagents.roles import SessionRoles
+from codex_py.subagents.tools import make_agent_tools
 from codex_py.tools.hook_calls import hook_calls_of, rewritten
 from codex_py.tools.spec import HookView, Tool
 

@@ -144,6 +144,7 @@ async def test_the_sandbox_holds_them_as_well(session: Session) -> None:
         (Shell(), '{"command": "ls"}', "`command` must be an array, found `ls`"),
         (Shell(), '{"command": []}', "`command` must have at least 1, found 0"),
         (Shell(), '{"command": ["ls", 5]}', "`command.1` must be a string, found `5`"),
+        (Shell(), '{"command": ["a\\ud800b"]}', "`command.0` must be valid Unicode, found `a\\ud800b`"),
         (ShellCommandTool(), '{"command": ["ls"]}', '`command` must be a string, found `["ls"]`'),
         (ShellCommandTool(), '{"command": "ls", "timeout_ms": "x"}', "`timeout_ms` must be a whole number, found `x`"),
     ],
