@@ -7,7 +7,7 @@ Why this is not httpx-sse: docs/decisions/001-own-sse-parser.md.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Final
 
 from codex_py.errors import ModelError
@@ -161,7 +161,10 @@ class ResponseBody:
         first: bytes | None = b""
         while first == b"":
             first = await self._next(self._deadline())
-        await self._check_stream(first)
+        if not self._is_stream(first):
+            for event in await self._read_whole(first or b"", decoder):
+                yield event
+            return
         chunk, counted, deadline = first, 0, self._deadline()
         while chunk is not None:
             # Popped one by one, so that nobody holds a large event while it is parsed.
@@ -193,19 +196,46 @@ class ResponseBody:
             # It was only for the next request's sake, which will open a new connection.
             return
 
-    async def _check_stream(self, first: bytes | None) -> None:
-        headers = self._response.headers
-        content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    def _is_stream(self, first: bytes | None) -> bool:
+        content_type = self._content_type
         if content_type == "text/event-stream" or (first is None and not content_type):
-            return
+            return True
         # Some servers name no type or a wrong one; the first bytes tell.
         start = (first or b"").removeprefix(b"\xef\xbb\xbf").lstrip()
-        if any(start.startswith(field) or (start and field.startswith(start)) for field in _FIELDS):
-            return
-        body = (first or b"") + await read_error_body(self._chunks)
+        return any(start.startswith(field) or (start and field.startswith(start)) for field in _FIELDS)
+
+    async def _read_whole(self, first: bytes, decoder: Decoder) -> Sequence[ResponseEvent]:
+        """The events of an answer that is no stream. Raises `ModelError` for what is no answer either."""
+        body = first
+        if self._content_type.endswith("json") and first.lstrip().startswith(b"{"):
+            body = await self._read_json(first)
+            if (events := decoder.decode_body(body)) is not None:
+                return [*events, *decoder.finish()]
+        else:
+            body += await read_error_body(self._chunks)
         raise unexpected_answer(
-            self._response.status_code, headers, body[:MAX_ERROR_BODY], server=self._server, expected="an event stream"
+            self._response.status_code,
+            self._response.headers,
+            body[:MAX_ERROR_BODY],
+            server=self._server,
+            expected="an event stream",
         )
+
+    async def _read_json(self, first: bytes) -> bytes:
+        chunks, size, deadline = [first], len(first), self._deadline()
+        while size <= MAX_EVENT_BYTES and (chunk := await self._next(deadline)) is not None:
+            chunks.append(chunk)
+            size += len(chunk)
+            deadline = self._deadline()
+        if size > MAX_EVENT_BYTES:
+            raise ModelError(
+                f"the answer is over {MAX_EVENT_BYTES // (1024 * 1024)} MiB", retryable=False, streaming=True
+            )
+        return b"".join(chunks)
+
+    @property
+    def _content_type(self) -> str:
+        return self._response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def _deadline(self) -> float:
         return asyncio.get_running_loop().time() + self._idle_timeout

@@ -13,7 +13,7 @@ from urllib.request import getproxies
 
 from codex_py.errors import ModelError
 from codex_py.model.answer import ResponseBody, read_error_body
-from codex_py.model.client import Completed, Prompt, ResponseEvent, TurnState
+from codex_py.model.client import Completed, ItemDone, Prompt, ResponseEvent, TurnState
 from codex_py.model.credentials import Credentials, Renewal, Renewed
 from codex_py.model.failures import (
     ANSWER_LIMIT,
@@ -29,9 +29,10 @@ from codex_py.model.http import CONNECT_SECONDS, httpx, open_client
 from codex_py.model.providers import Provider, endpoint_url
 from codex_py.model.repetition import RepetitionWatch
 from codex_py.model.retry import RetryBudget
-from codex_py.model.wires import WIRES
+from codex_py.model.wires import open_wire
 from codex_py.model.wires.responses import compacted_items
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.origin import Origin, with_origin
 from codex_py.protocol.usage import CompactionWay
 from codex_py.text.address import is_loopback, shown_url
 from codex_py.text.redact import Redactor
@@ -57,7 +58,7 @@ class HttpModelClient:
     ) -> None:
         base_url = credentials.base_url or provider.base_url
         self._provider = provider
-        self._wire = WIRES[provider.wire_api](provider, installation_id)
+        self._wire = open_wire(provider, installation_id)
         self._base_url = base_url
         self._host = httpx.URL(shown_url(base_url)).netloc.decode()
         self._credentials = credentials
@@ -103,7 +104,7 @@ class HttpModelClient:
         try:
             response = await self._send(prompt.replace(kind="compaction_endpoint"), TurnState())
             try:
-                return await self._read_compacted(response)
+                return await self._read_compacted(response, self._origin(prompt))
             finally:
                 await response.aclose()
         except ModelError as error:
@@ -118,11 +119,14 @@ class HttpModelClient:
         server = self._server(self._url_for(prompt))
         answer = ResponseBody(response, server=server, idle_timeout=self._provider.idle_timeout)
         repetition, whole = RepetitionWatch(), False
+        origin = self._origin(prompt)
         try:
             turn_state.note(response.headers.get("x-codex-turn-state"))
             async with aclosing(answer.events(self._wire.decoder())) as events:
                 async for event in events:
                     repetition.check(event)
+                    if isinstance(event, ItemDone):
+                        event = ItemDone(with_origin(event.item, origin))
                     whole = isinstance(event, Completed)
                     yield event
                     if whole:
@@ -149,6 +153,9 @@ class HttpModelClient:
                 self._limits_answers = False
                 body = self._encoded(prompt)
                 continue
+            if self._wire.adapt(response.status_code, failure):
+                body = self._encoded(prompt)
+                continue
             if response.status_code != 401 or renewal is None:
                 raise failure
             renewed = await self._renew(renewal, refused=True)
@@ -168,6 +175,9 @@ class HttpModelClient:
         if renewed.warning:
             self._warn(renewed.warning)
         return renewed
+
+    def _origin(self, prompt: Prompt) -> Origin:
+        return Origin(self._provider.id, prompt.model, self._provider.wire_api)
 
     def _encoded(self, prompt: Prompt) -> bytes:
         if not self._limits_answers:
@@ -215,14 +225,14 @@ class HttpModelClient:
         # Last: what the user has written is sent as it is.
         return headers | dict(self._credentials.headers)
 
-    async def _read_compacted(self, response: httpx.Response) -> list[ResponseItem]:
+    async def _read_compacted(self, response: httpx.Response, origin: Origin) -> list[ResponseItem]:
         """The items of a 2xx answer, at least one.
 
         Raises `ModelError` for a body that breaks off, is over 64 MiB, or holds no items.
         """
         body = await _read_compacted_body(response, self._provider.idle_timeout)
         if items := compacted_items(body):
-            return items
+            return [with_origin(item, origin) for item in items]
         server = self._server(str(response.url))
         raise unexpected_answer(
             response.status_code, response.headers, body[:4096], server=server, expected="a compacted history"

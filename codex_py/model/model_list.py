@@ -12,7 +12,7 @@ from codex_py.model.credentials import Credentials, Renewal
 from codex_py.model.failures import MAX_ERROR_BODY, Server, http_failure, on_one_line
 from codex_py.model.json_request import JsonAnswer, JsonRequest, fetch_json
 from codex_py.model.providers import Provider, endpoint_url
-from codex_py.model.wires import WIRES
+from codex_py.model.wires import open_wire
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.value import Value
 from codex_py.text.address import shown_url
@@ -84,7 +84,7 @@ async def _ask(
 ) -> list[OfferedModel] | None:
     headers = dict(credentials.headers)
     if credentials.token:
-        headers |= WIRES[provider.wire_api](provider, "").auth_headers(credentials.token)
+        headers |= open_wire(provider).auth_headers(credentials.token)
     answer = await fetch_json(JsonRequest(url, headers=headers, seconds=seconds), ca_file=provider.ca_file)
     if answer.is_success and (optional or _is_list(answer)):
         return list(read_models(answer))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from codex_py.protocol.encoding import as_list
+from codex_py.protocol.origin import with_origins
 from codex_py.rollout.format import StoredSession
 from codex_py.rollout.records import MAX_LINE, ancestors, decode_record, lower, open_stored, read_meta
 from codex_py.rollout.replay import Replay
@@ -91,7 +92,7 @@ def load_session(path: Path, *, before: int | None = None) -> StoredSession:
     return StoredSession(
         path=path,
         meta=meta,
-        items=tuple(replay.items),
+        items=tuple(with_origins(replay.items, meta.model_provider)),
         usage=total,
         last_usage=last,
         turn_context=replay.turn_context(),

@@ -23,7 +23,7 @@ from tests.support.fake_responses import (
     say,
     tokens,
 )
-from tests.support.home import Place
+from tests.support.home import MODEL, Place
 from tests.support.rollout import read_rollout, recorded_items
 from tests.support.session import watched_session
 
@@ -250,10 +250,13 @@ async def test_what_is_sent_is_what_is_stored(place: Place) -> None:
             await watched.say("second")
     [rollout] = place.rollouts()
     stored = recorded_items(rollout)
+    # Reasoning is stored with the model that wrote it.
+    origins = [item.pop("made_by") for item in stored if item["type"] == "reasoning"]
+    assert origins == [{"provider": "fake", "model": MODEL, "wire": "responses"}]
     assert stored[: len(model.requests[2].input)] == model.requests[2].input
     raw = rollout.read_bytes()
     for one in model.requests[2].input:
-        assert json.dumps(one, ensure_ascii=False, separators=(",", ":")).encode() in raw
+        assert json.dumps(one, ensure_ascii=False, separators=(",", ":")).encode()[:-1] in raw
 
 
 async def test_the_file_shows_other_readers_who_said_what(place: Place) -> None:

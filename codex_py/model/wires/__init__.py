@@ -1,14 +1,15 @@
-"""The wires: how requests and answers of each API look. One module each; `WIRES` names them for `wire_api`."""
+"""The wires: how requests and answers of each API look. One module each, which `open_wire` imports when it is used."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
+from codex_py.errors import ModelError
 from codex_py.model.client import Prompt, ResponseEvent
 from codex_py.model.providers import Provider
-from codex_py.model.wires.responses import ResponsesWire
 from codex_py.protocol.usage import WireApi
 
 
@@ -40,7 +41,11 @@ class Wire(Protocol):
         ...
 
     def decoder(self) -> Decoder:
-        """What reads one answer."""
+        """What reads one answer, to the prompt that was encoded last."""
+        ...
+
+    def adapt(self, status: int, failure: ModelError) -> bool:
+        """Learn from a refused request what this server does not take; whether to encode and send it once more."""
         ...
 
 
@@ -54,9 +59,23 @@ class Decoder(Protocol):
         """
         ...
 
+    def decode_body(self, body: bytes) -> Sequence[ResponseEvent] | None:
+        """An answer that came whole, as JSON in place of a stream; None for what is no such answer."""
+        ...
+
     def finish(self) -> Sequence[ResponseEvent]:
         """The body has ended: what is left, with `Completed` if the answer is whole without its usual end."""
         ...
 
 
-WIRES: Final[Mapping[WireApi, Callable[[Provider, str], Wire]]] = MappingProxyType({"responses": ResponsesWire})
+# The module of each wire and the class in it, so that nobody imports one that is not used.
+WIRES: Final[Mapping[WireApi, tuple[str, str]]] = MappingProxyType(
+    {"responses": ("codex_py.model.wires.responses", "ResponsesWire")}
+)
+
+
+def open_wire(provider: Provider, installation_id: str = "") -> Wire:
+    """The wire of a provider."""
+    module, name = WIRES[provider.wire_api]
+    wire_class = cast("Callable[[Provider, str], Wire]", getattr(import_module(module), name))
+    return wire_class(provider, installation_id)

@@ -9,6 +9,7 @@ import json
 import time
 from typing import Any, Final
 
+from codex_py.errors import ModelError
 from codex_py.model.client import (
     ArgumentsDelta,
     Completed,
@@ -24,6 +25,7 @@ from codex_py.model.failures import incomplete_answer, stream_failure
 from codex_py.model.providers import Provider
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.origin import Origin, sendable
 from codex_py.protocol.usage import TokenUsage
 
 _SUBAGENT: Final = "collab_spawn"
@@ -36,8 +38,12 @@ class ResponsesWire:
     api = "Responses API"
 
     def __init__(self, provider: Provider, installation_id: str = "") -> None:
+        self._provider = provider.id
         self._in_band = provider.compaction == "in-band"
         self._installation_id = installation_id
+        self._history: list[bytes] = []
+        self._sendable: list[bytes] = []
+        self._origin: Origin | None = None
 
     def path(self, prompt: Prompt) -> str:
         return "responses/compact" if prompt.kind == "compaction_endpoint" else "responses"
@@ -63,16 +69,31 @@ class ResponsesWire:
 
     def encode(self, prompt: Prompt) -> bytes:
         head, tail = _head(prompt), b"]" + _tail(prompt, self._installation_id)
-        if not prompt.input:
+        items = self._items(prompt)
+        if not items:
             return head + tail
         # A long history is copied once, into the body.
-        items = list(prompt.input)
         items[0] = head + items[0]
         items[-1] += tail
         return b",".join(items)
 
+    def _items(self, prompt: Prompt) -> list[bytes]:
+        """The history as this model may be sent it. What an earlier request was sent is not looked at again."""
+        origin, history = Origin(self._provider, prompt.model, "responses"), list(prompt.input)
+        known = len(self._history)
+        if origin != self._origin or history[:known] != self._history:
+            known = 0
+            self._sendable.clear()
+        new = [item for encoded in history[known:] if (item := sendable(encoded, origin)) is not None]
+        self._sendable.extend(new)
+        self._origin, self._history = origin, history
+        return self._sendable.copy()
+
     def decoder(self) -> ResponsesDecoder:
         return ResponsesDecoder()
+
+    def adapt(self, status: int, failure: ModelError) -> bool:
+        return False
 
 
 class ResponsesDecoder:
@@ -88,6 +109,9 @@ class ResponsesDecoder:
         del text
         event = _event(value)
         return [] if event is None else [event]
+
+    def decode_body(self, body: bytes) -> None:
+        return None
 
     def finish(self) -> list[ResponseEvent]:
         return []
