@@ -561,7 +561,7 @@ def test_the_program_keeps_its_shape(modules: list[Module]) -> None:
         id(n) for m in modules for f in m.functions for n in ast.walk(f) if isinstance(n, ast.Import | ast.ImportFrom)
     }
     lengths = sorted(lines for m in modules if (lines := m.source.count("\n")) > 3)
-    assert (blocks <= 13, len(inner) <= 70, len(lengths) <= 419, lengths[len(lengths) // 2] >= 120) == (True,) * 4
+    assert (blocks <= 13, len(inner) <= 70, len(lengths) <= 423, lengths[len(lengths) // 2] >= 120) == (True,) * 4
 
 
 def test_public_classes_have_names_of_their_own(modules: list[Module]) -> None:

@@ -31,12 +31,13 @@ FILTERED: Final = "content_filter"
 ANSWER_LIMIT: Final = "max_output_tokens"
 # How servers name the limit on an answer when they refuse it.
 _ANSWER_LIMITS: Final = (ANSWER_LIMIT, "max_tokens", "max_completion_tokens", "in the completion")
-# The same in the words of llama.cpp, of vLLM and of those who copied OpenAI's sentence without its code.
+# The same in the words of llama.cpp, of vLLM, of Anthropic and of those who copied OpenAI's sentence without its code.
 _TOO_LONG_TYPES: Final = frozenset({TOO_LONG, "exceed_context_size_error"})
 _TOO_LONG_MESSAGES: Final = (
     "maximum context length",
     "exceeds the available context size",
     "exceeds the context window",
+    "prompt is too long",
 )
 
 _RETRIED_STATUSES: Final = frozenset({408, 409, 425, 429})
@@ -278,7 +279,7 @@ def _status_line(status: int) -> str:
 
 
 def _request_id(headers: Mapping[str, str]) -> str:
-    for name in ("x-request-id", "x-oai-request-id", "cf-ray"):
+    for name in ("x-request-id", "x-oai-request-id", "request-id", "cf-ray"):
         if value := on_one_line(headers.get(name, ""), 100):
             return value
     return ""

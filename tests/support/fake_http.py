@@ -23,6 +23,7 @@ class Model(Protocol):
 
     connections: int
     problems: list[str]
+    paths: tuple[str, ...]
 
     @property
     def closing(self) -> bool: ...
@@ -91,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
             fake.complain("length", ["neither content-length nor chunked"])
             self._answer(status(411, "length required"))
             return
-        if not self.path.partition("?")[0].endswith(("/responses", "/responses/compact")):
+        if not self.path.partition("?")[0].endswith(fake.paths):
             fake.complain("script", [f"POST to {self.path}"])
             self._answer(status(404, "not found"))
             return

@@ -185,6 +185,7 @@ class FakeResponses:
         self.gets: list[str] = []
         self.problems: list[str] = []
         self.connections = 0
+        self.paths: tuple[str, ...] = ("/responses", "/responses/compact")
         self._script = list(script)
         self._excused = excuse or set()
         self._answers = dict(get or {})

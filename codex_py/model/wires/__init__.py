@@ -70,7 +70,10 @@ class Decoder(Protocol):
 
 # The module of each wire and the class in it, so that nobody imports one that is not used.
 WIRES: Final[Mapping[WireApi, tuple[str, str]]] = MappingProxyType(
-    {"responses": ("codex_py.model.wires.responses", "ResponsesWire")}
+    {
+        "responses": ("codex_py.model.wires.responses", "ResponsesWire"),
+        "messages": ("codex_py.model.wires.messages", "MessagesWire"),
+    }
 )
 
 

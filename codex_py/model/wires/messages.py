@@ -1,0 +1,174 @@
+"""The Messages API of Anthropic: `POST /messages`. Requests are built here, answers are read in `messages_answer`.
+
+What changes from request to request stands behind `messages`. Up to three blocks carry `cache_control`: the last one of
+`system`, which covers the tools too, the one that the request before ended with, and the one this one ends with.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from codex_py.errors import ModelError
+from codex_py.model.client import Prompt
+from codex_py.model.providers import Provider
+from codex_py.model.wires.history import HistoryReader, IdForm
+from codex_py.model.wires.messages_answer import MessagesDecoder
+from codex_py.model.wires.messages_log import CACHE_MARK, MessageLog, encoded
+from codex_py.model.wires.messages_thinking import Thinking, supported_schema, thinking_for
+from codex_py.model.wires.tools import FunctionTool, ToolTable
+from codex_py.protocol.encoding import as_object, decode_json, encode_json
+from codex_py.protocol.origin import Origin
+
+_VERSION: Final = "2023-06-01"
+_INTERLEAVED: Final = "interleaved-thinking-2025-05-14"
+_ID_FORM: Final = IdForm("[a-zA-Z0-9_-]{1,64}", 40)
+# The API takes no request without a limit. So much every model can say.
+_MAX_TOKENS: Final = 8192
+_NOT_AT_TOP: Final = ("anyOf", "oneOf", "allOf")
+_SCHEMA_WORDS: Final = (
+    "Your last message of this turn, the one without tool calls, must be one JSON value and nothing else: no code"
+    " fence, no words around it. It must fit this JSON schema:\n"
+)
+# What servers say of a part of a request that they do not take, the narrower words first.
+_REFUSALS: Final = (
+    ("budget", ("thinking.type.adaptive",)),
+    ("display", ("display",)),
+    ("adaptive", ("adaptive",)),
+    ("replay", ("signature", "thinking` or `redacted_thinking` blocks")),
+    ("thinking", ("expected `thinking`", "support thinking", "thinking is not supported", "thinking: extra")),
+    ("format", ("output_config.format", "output_format", "output_config:", "json_schema")),
+    ("effort", ("output_config", "effort")),
+    ("cache", ("cache_control",)),
+)
+
+
+class MessagesWire:
+    """The `Wire` of the Messages API."""
+
+    api = "Messages API"
+
+    def __init__(self, provider: Provider, installation_id: str = "") -> None:
+        self._provider = provider
+        self._reader = HistoryReader(_ID_FORM)
+        self._log = MessageLog()
+        self._tools = ToolTable()
+        self._encoded_tools = b""
+        # Parts of requests that this server has refused, and those of the last request.
+        self._refused: set[str] = set()
+        self._sent: set[str] = set()
+
+    def path(self, prompt: Prompt) -> str:
+        return "messages"
+
+    def headers(self, prompt: Prompt) -> dict[str, str]:
+        thinking = self._thinking(prompt, _max_tokens(prompt))
+        beta = {"anthropic-beta": _INTERLEAVED} if thinking.interleaved else {}
+        return {"anthropic-version": _VERSION, **beta}
+
+    def auth_headers(self, token: str) -> dict[str, str]:
+        # A key of the user's has a header of its own; what a command or a login gives is a bearer token.
+        version = {"anthropic-version": _VERSION}
+        if self._provider.api_key_env:
+            return {"x-api-key": token, **version}
+        return {"authorization": f"Bearer {token}", **version}
+
+    def encode(self, prompt: Prompt) -> bytes:
+        self._sent.clear()
+        head, messages = self._encode_input(prompt)
+        thinking = self._thinking(prompt, max_tokens := _max_tokens(prompt))
+        fields: dict[str, Any] = {"max_tokens": max_tokens, "stream": True, **self._options(prompt, thinking)}
+        return b"".join((head, messages, self._tail(prompt), b",", encode_json(fields)[1:]))
+
+    def encode_count(self, prompt: Prompt) -> bytes:
+        """The body that asks how many tokens a prompt is. What the wire has encoded stays as it is."""
+        fresh = MessagesWire(self._provider)
+        fresh._refused = self._refused
+        head, messages = fresh._encode_input(prompt)
+        thinking = fresh._thinking(prompt, _max_tokens(prompt))
+        options = encode_json(fresh._options(prompt, thinking))[1:]
+        return b"".join((head, messages, fresh._tail(prompt), b"," if options != b"}" else b"", options))
+
+    def decoder(self) -> MessagesDecoder:
+        return MessagesDecoder(self._tools)
+
+    def adapt(self, status: int, failure: ModelError) -> bool:
+        """As `Wire` says: how a model is asked to think, and what of it goes back, differs from server to server."""
+        message = str(failure).lower()
+        for part, words in _REFUSALS if status in (400, 422) else ():
+            if part in self._sent and any(word in message for word in words):
+                self._refused.add(part)
+                if part == "replay":
+                    self._reader, self._log = HistoryReader(_ID_FORM), MessageLog(keeps_thinking=False)
+                return True
+        return False
+
+    def _encode_input(self, prompt: Prompt) -> tuple[bytes, bytes]:
+        reading = self._reader.read(prompt.input, Origin(self._provider.id, prompt.model, "messages"))
+        if reading.restarted:
+            self._log = MessageLog(keeps_thinking="replay" not in self._refused)
+        for entry in reading.entries:
+            self._log.add(entry)
+        self._log.close()
+        if self._log.has_thinking:
+            self._sent.add("replay")
+        marks = "cache" not in self._refused
+        if marks:
+            self._sent.add("cache")
+        return self._head(prompt, marks=marks), self._log.encode(marks=marks)
+
+    def _head(self, prompt: Prompt, *, marks: bool) -> bytes:
+        system = [encoded({"type": "text", "text": text}) for text in self._system(prompt)]
+        if system and marks:
+            system[-1] = system[-1][:-1] + b"," + CACHE_MARK + b"}"
+        head = encoded({"model": prompt.model})[:-1]
+        return b"".join((head, b',"system":[' + b",".join(system) + b"]" if system else b"", b',"messages":['))
+
+    def _system(self, prompt: Prompt) -> list[str]:
+        texts = [prompt.instructions] if prompt.instructions.strip() else []
+        if prompt.output_schema is not None and self._format(prompt) is None:
+            texts.append(_SCHEMA_WORDS + prompt.output_schema.decode("utf-8", "replace"))
+        return texts
+
+    def _tail(self, prompt: Prompt) -> bytes:
+        """The tools, in one piece with what says how they are called."""
+        if self._tools.load(prompt.tools) or not self._encoded_tools:
+            self._encoded_tools = b"[" + b",".join(_tool(tool) for tool in self._tools.tools) + b"]"
+        if self._encoded_tools == b"[]":
+            return b""
+        choice: dict[str, Any] = {"type": "auto"}
+        if not prompt.parallel_tool_calls:
+            choice["disable_parallel_tool_use"] = True
+        return b',"tools":' + self._encoded_tools + b',"tool_choice":' + encode_json(choice)
+
+    def _options(self, prompt: Prompt, thinking: Thinking) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        if thinking.fields:
+            options["thinking"] = thinking.fields
+            is_adaptive = thinking.fields["type"] == "adaptive"
+            self._sent |= {"thinking", "adaptive" if is_adaptive else "budget"}
+            self._sent |= {"display"} if "display" in thinking.fields else set()
+        output: dict[str, Any] = {} if thinking.effort is None else {"effort": thinking.effort}
+        self._sent |= {"effort"} if output else set()
+        if (schema := self._format(prompt)) is not None:
+            output["format"] = {"type": "json_schema", "schema": schema}
+            self._sent.add("format")
+        return {**options, "output_config": output} if output else options
+
+    def _format(self, prompt: Prompt) -> dict[str, Any] | None:
+        if prompt.output_schema is None or "format" in self._refused:
+            return None
+        return supported_schema(prompt.model, as_object(decode_json(prompt.output_schema)))
+
+    def _thinking(self, prompt: Prompt, max_tokens: int) -> Thinking:
+        return thinking_for(prompt, max_tokens, has_thought=self._log.has_thought, refused=self._refused)
+
+
+def _max_tokens(prompt: Prompt) -> int:
+    return prompt.max_output_tokens or _MAX_TOKENS
+
+
+def _tool(tool: FunctionTool) -> bytes:
+    parameters = {key: value for key, value in tool.parameters.items() if key not in _NOT_AT_TOP}
+    schema = {**parameters, "type": "object"}
+    about = {"description": tool.description} if tool.description else {}
+    return encoded({"name": tool.name, **about, "input_schema": schema})

@@ -1,0 +1,174 @@
+"""Turns over the Messages API, with a server that refuses whatever the real one refuses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from codex_py.protocol import events
+from tests.support.fake_messages import FakeMessages, answer, api_refusal, blocks_of, redacts, says, thinks, uses
+from tests.support.fake_responses import cut, reset
+from tests.support.home import Place
+from tests.support.session import Watched, watched_session
+
+MODEL = "claude-opus-5-5"
+
+
+@asynccontextmanager
+async def messages_session(
+    place: Place, model: FakeMessages, *, name: str = MODEL, effort: str = "", **options: Any
+) -> AsyncGenerator[Watched, None]:
+    overrides = (f'model="{name}"', *((f'model_reasoning_effort="{effort}"',) if effort else ()))
+    async with watched_session(place, model, overrides=overrides, wire_api="messages", **options) as watched:
+        yield watched
+
+
+def shell(call_id: str, command: str) -> Any:
+    return uses(call_id, "exec_command", {"cmd": command, "login": False})
+
+
+def results(body: dict[str, Any]) -> dict[str, str]:
+    found = [block for block in blocks_of(body, "user") if block["type"] == "tool_result"]
+    return {one["tool_use_id"]: str(one.get("content", "")).rpartition("Output:\n")[2].strip() for one in found}
+
+
+async def test_thinking_and_parallel_calls_go_back_as_they_came(place: Place) -> None:
+    first = answer(thinks("two at once"), shell("toolu_1", "echo one"), redacts("sealed"), shell("toolu_2", "echo two"))
+    with FakeMessages(first, answer(says("done")), answer(says("bye"))) as model:
+        async with messages_session(place, model) as watched:
+            assert isinstance(await watched.say("go"), events.TurnCompleted)
+            assert isinstance(await watched.say("again"), events.TurnCompleted)
+    assistant = model.bodies[1]["messages"][1]
+    assert [block["type"] for block in assistant["content"]] == [
+        "thinking",
+        "tool_use",
+        "redacted_thinking",
+        "tool_use",
+    ]
+    assert results(model.bodies[1]) == {"toolu_1": "one", "toolu_2": "two"}
+    assert [message["role"] for message in model.bodies[2]["messages"]] == ["user", "assistant"] * 2 + ["user"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        [*answer(thinks("hm"), says("half"))[:-2], cut()],
+        [*answer(thinks("hm"))[:-2], cut()],
+        [*answer(thinks("hm"), shell("toolu_1", "echo no"))[:-4], reset()],
+        [*answer(says("half"))[:-2], {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}],
+        [*answer(says("half"))[:-2], {"type": "error", "error": {"type": "api_error", "message": "sorry"}}],
+        [api_refusal(529, "overloaded_error", "Overloaded", {"retry-after": "0"})],
+        [api_refusal(429, "rate_limit_error", "too fast", {"retry-after": "0"})],
+        [api_refusal(500, "api_error", "sorry")],
+    ],
+)
+async def test_an_answer_that_breaks_off_is_asked_for_again(place: Place, broken: Any) -> None:
+    with FakeMessages(broken, answer(thinks("again"), says("whole")), answer(says("fine"))) as model:
+        async with messages_session(place, model) as watched:
+            assert isinstance(await watched.say("go"), events.TurnCompleted)
+            assert isinstance(await watched.say("next"), events.TurnCompleted)
+    assert len(watched.of(events.Retrying)) == 1
+    assert all(block.get("text") != "echo no" for body in model.bodies for block in blocks_of(body, "assistant"))
+
+
+async def test_a_call_that_was_whole_before_the_break_runs_once(place: Place) -> None:
+    broken = [*answer(thinks("hm"), shell("toolu_1", "echo ran >> log"), says("ha"))[:-4], cut()]
+    with FakeMessages(broken, answer(says("done"))) as model:
+        async with messages_session(place, model) as watched:
+            assert isinstance(await watched.say("go"), events.TurnCompleted)
+    assert (place.repo / "log").read_text() == "ran\n"
+    assert list(results(model.bodies[1])) == ["toolu_1"]
+
+
+@pytest.mark.parametrize("error_type", ["invalid_request_error", "authentication_error", "billing_error"])
+async def test_an_error_that_will_not_pass_is_final(place: Place, error_type: str) -> None:
+    event = {"type": "error", "error": {"type": error_type, "message": "no"}, "request_id": "req_7"}
+    with FakeMessages([*answer(says("half"))[:3], event]) as model:
+        async with messages_session(place, model) as watched:
+            ended = await watched.say("go")
+    assert isinstance(ended, events.TurnFailed)
+    assert ended.message == f"no (`{error_type}`) (request id: req_7)"
+
+
+async def test_a_paused_answer_goes_on(place: Place) -> None:
+    with FakeMessages(answer(says("looking"), stop="pause_turn"), answer(says("done"))) as model:
+        async with messages_session(place, model) as watched:
+            assert isinstance(await watched.say("go"), events.TurnCompleted)
+    assert [message["role"] for message in model.bodies[1]["messages"]] == ["user", "assistant", "user"]
+
+
+@pytest.mark.parametrize(
+    ("stop", "details", "message"),
+    [
+        ("max_tokens", None, "the answer is incomplete"),
+        ("refusal", {"category": "cyber", "explanation": "no exploits"}, "`refusal`): cyber: no exploits"),
+        ("refusal", None, "the model refused to answer (`refusal`)"),
+    ],
+)
+async def test_an_answer_cut_short_keeps_its_text_says_why_and_runs_no_half_call(
+    place: Place, stop: str, details: Any, message: str
+) -> None:
+    half = answer(
+        says("the first half"), uses("toolu_1", "exec_command", '{"cmd": "echo no > log'), stop=stop, details=details
+    )
+    empty = answer(uses("toolu_2", "exec_command", ""), stop=stop, details=details)
+    with FakeMessages(half, empty, answer(says("fine"))) as model:
+        async with messages_session(place, model) as watched:
+            ended = [await watched.say("go"), await watched.say("more")]
+            await watched.say("next")
+    assert all(isinstance(event, events.TurnFailed) and message in event.message for event in ended)
+    assert not (place.repo / "log").exists()
+    said = [block for block in blocks_of(model.bodies[-1], "assistant")]
+    assert [block.get("text") for block in said] == ["the first half"]
+
+
+async def test_a_full_context_window_is_compacted_and_asked_again(place: Place) -> None:
+    def after(play: Any) -> Any:
+        def answered(_: Any) -> Any:
+            model.forget_prefix()
+            return play
+
+        return answered
+
+    full = answer(says("half"), stop="model_context_window_exceeded")
+    too_long = api_refusal(400, "invalid_request_error", "prompt is too long: 200001 tokens > 200000 maximum")
+    summary = answer(says("the summary"))
+    with FakeMessages(
+        answer(says("hello")), full, after(summary), answer(says("done")), too_long, after(summary), answer(says("ok"))
+    ) as model:
+        async with messages_session(place, model) as watched:
+            await watched.say("hi")
+            assert isinstance(await watched.say("go"), events.TurnCompleted)
+            assert isinstance(await watched.say("on"), events.TurnCompleted)
+    assert [event.how for event in watched.of(events.ContextCompacted)] == ["local", "local"]
+
+
+async def test_cached_tokens_are_shown_and_part_of_the_input(place: Place) -> None:
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 70, "cache_creation_input_tokens": 20}
+    with FakeMessages(answer(says("hi"), usage=usage)) as model:
+        async with messages_session(place, model) as watched:
+            await watched.say("go")
+    [reported] = watched.of(events.UsageReported)
+    last = reported.total
+    assert (last.input_tokens, last.cached_input_tokens, last.cache_write_input_tokens, last.output_tokens) == (
+        100,
+        70,
+        20,
+        5,
+    )
+
+
+async def test_marks_of_the_cache_stand_on_the_last_request_and_on_this_one(place: Place) -> None:
+    plays = [answer(shell(f"toolu_{n}", f"echo {n}")) for n in range(3)]
+    with FakeMessages(*plays, answer(says("done"))) as model:
+        async with messages_session(place, model) as watched:
+            await watched.say("go")
+    marked = [
+        [at for at, message in enumerate(body["messages"]) for block in message["content"] if "cache_control" in block]
+        for body in model.bodies
+    ]
+    assert marked == [[0], [0, 2], [2, 4], [4, 6]]
+    assert all("cache_control" in body["system"][-1] for body in model.bodies)
