@@ -15,7 +15,7 @@ from codex_py.config.project import ProjectContext, read_project
 from codex_py.config.reader import SCHEMA, LayerReader, translated
 from codex_py.config.record import ConfigRecord, RecordSection, settings_of
 from codex_py.config.requirements import Requirements, read_requirements, required_layer
-from codex_py.config.schema import BUILT_IN_PROVIDERS, Config
+from codex_py.config.schema import BUILT_IN_PROVIDERS, HOSTED_PROVIDERS, Config
 from codex_py.config.trust import Trust, TrustList, find_root, real_path
 from codex_py.config.tui import KEYS as TUI_KEYS
 from codex_py.config.tui import keymap_problems, tui_problems
@@ -299,7 +299,7 @@ def _absent(tree: Mapping[str, Any], layers: Sequence[Checked], home: Path) -> I
 
 def _check_provider(tree: Mapping[str, Any], layers: Sequence[Checked]) -> None:
     chosen = str(tree["model_provider"])
-    known = (*BUILT_IN_PROVIDERS, *tree["model_providers"])
+    known = tuple(dict.fromkeys((*BUILT_IN_PROVIDERS, *HOSTED_PROVIDERS, *tree["model_providers"])))
     if chosen in known:
         return
     guess = did_you_mean(chosen, known)

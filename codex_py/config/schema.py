@@ -107,6 +107,8 @@ WEB_SEARCH: Final = ("disabled", "cached", "live")
 ENVIRONMENT_STARTS: Final = ("none", "core", "all")
 
 BUILT_IN_PROVIDERS: Final = ("openai", "ollama", "lmstudio", "amazon-bedrock", "offline")
+# Known too, and a table of the same name changes what it says of them.
+HOSTED_PROVIDERS: Final = ("anthropic",)
 
 # Keys that other programs write into the same file and that mean nothing here.
 FOREIGN_KEYS: Final = frozenset(

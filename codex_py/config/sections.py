@@ -88,7 +88,9 @@ class ProviderConfig(ConfigRecord):
         default=None,
         sample={"profile": "work", "region": "us-east-1"},
     )
-    wire_api: WireApi = setting(WordChoice(*get_args(WireApi)), "the API the server speaks", default="responses")
+    wire_api: WireApi | None = setting(
+        WordChoice(*get_args(WireApi)), "the API the server speaks", default=None, sample="responses"
+    )
     query_params: Mapping[str, str] = setting(
         MapOf(Text(), secret_by_name=True), "added to every address", default={}, sample={"api-version": "2026-01-01"}
     )

@@ -20,7 +20,7 @@ from codex_py.model.catalog import ModelFacts, facts_for
 from codex_py.model.client import ModelClient
 from codex_py.model.credentials import Credentials
 from codex_py.model.http_client import HttpModelClient
-from codex_py.model.providers import Provider, resolve_provider
+from codex_py.model.providers import HOSTED, Provider, resolve_provider
 from codex_py.paths import make_private_dir, open_private
 from codex_py.text.files import os_reason
 
@@ -80,7 +80,8 @@ def choose_model(config: Config, provider: Provider) -> str:
 
 def default_model(provider: Provider) -> str:
     """The model of a provider when the user has chosen none."""
-    return _DEFAULT_LOCAL_MODELS.get(provider.id, _DEFAULT_MODEL)
+    hosted = HOSTED.get(provider.id)
+    return (hosted.model if hosted else "") or _DEFAULT_LOCAL_MODELS.get(provider.id, _DEFAULT_MODEL)
 
 
 def model_settings(config: Config, model: str, facts: ModelFacts, *, local: bool) -> ModelSettings:

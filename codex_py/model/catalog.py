@@ -78,6 +78,9 @@ _GPT_5: Final = ModelFacts(effort="medium", takes_verbosity=True, apply_patch="f
 _GPT_5_CODEX: Final = _GPT_5.replace(takes_verbosity=False)
 _CURRENT: Final = _GPT_5.replace(verbosity="low")
 _CURRENT_QUICK: Final = _CURRENT.replace(effort="low")
+# They say themselves how long they think when nobody asks for more or less.
+_CLAUDE: Final = ModelFacts(context_window=1_000_000, max_output_tokens=128_000)
+_CLAUDE_4: Final = ModelFacts(context_window=200_000, max_output_tokens=64_000)
 
 
 def _table() -> dict[str, ModelFacts]:
@@ -109,12 +112,30 @@ def _table() -> dict[str, ModelFacts]:
         "gpt-daybreak-blue": _CURRENT_QUICK,
         "gpt-daybreak-red": _CURRENT.replace(context_window=372_000, verbosity="high"),
         "codex-auto-review": _CURRENT,
+        **_claude_table(),
+    }
+
+
+def _claude_table() -> dict[str, ModelFacts]:
+    return {
+        "claude": _CLAUDE,
+        "claude-3": _CLAUDE_4.replace(max_output_tokens=4096),
+        "claude-3-5": _CLAUDE_4.replace(max_output_tokens=8192),
+        "claude-3-7": _CLAUDE_4,
+        "claude-haiku-4": _CLAUDE_4,
+        "claude-opus-4": _CLAUDE_4.replace(max_output_tokens=32_000),
+        "claude-opus-4-5": _CLAUDE_4,
+        "claude-opus-4-6": _CLAUDE,
+        "claude-opus-4-7": _CLAUDE,
+        "claude-opus-4-8": _CLAUDE,
+        "claude-sonnet-4": _CLAUDE_4,
+        "claude-sonnet-4-6": _CLAUDE.replace(max_output_tokens=64_000),
     }
 
 
 def openai_models() -> tuple[str, ...]:
     """The names in the table that OpenAI knows and a person chooses from, the newest first."""
-    return tuple(name for name in reversed(_table()) if name not in _NOT_CHOSEN)
+    return tuple(name for name in reversed(_table()) if name not in _NOT_CHOSEN and not name.startswith("claude"))
 
 
 def facts_for(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from codex_py.errors import ConfigError
@@ -26,6 +26,34 @@ _LOCAL_PORTS: Final = {"ollama": 11434, "lmstudio": 1234}
 _LOCAL_NAMES: Final = {"ollama": "Ollama", "lmstudio": "LM Studio"}
 _BUILT_IN: Final = ("openai", *_LOCAL_PORTS)
 _AZURE_HOSTS: Final = (".openai.azure.", ".cognitiveservices.azure.", ".aoai.azure.", ".azure-api.", ".azurefd.")
+
+
+class HostedProvider(NamedTuple):
+    """A server that everybody reaches at the same address. `env_key` is the variable of its key, `env_token` that of a
+    bearer token, which counts where there is no key. `model` is asked when the user has chosen none.
+    """
+
+    name: str
+    base_url: str
+    wire_api: WireApi
+    env_key: str
+    env_token: str = ""
+    model: str = ""
+
+
+# `HOSTED_PROVIDERS` in `config/schema.py` lists the names too.
+HOSTED: Final[Mapping[str, HostedProvider]] = MappingProxyType(
+    {
+        "anthropic": HostedProvider(
+            "Anthropic",
+            "https://api.anthropic.com/v1",
+            "messages",
+            "ANTHROPIC_API_KEY",
+            env_token="ANTHROPIC_AUTH_TOKEN",
+            model="claude-sonnet-5-5",
+        ),
+    }
+)
 
 
 class LoginRecord(Protocol):
@@ -51,7 +79,7 @@ class ProviderRecord(LoginRecord, Protocol):
     @property
     def base_url(self) -> str | None: ...
     @property
-    def wire_api(self) -> WireApi: ...
+    def wire_api(self) -> WireApi | None: ...
     @property
     def query_params(self) -> Mapping[str, str]: ...
     @property
@@ -117,7 +145,7 @@ def resolve_provider(
     env: Mapping[str, str],
     openai_base_url: str | None = None,
 ) -> Provider:
-    """The provider of a name: `openai`, `ollama`, `lmstudio`, or one of `configured`.
+    """The provider of a name: `openai`, `ollama`, `lmstudio`, a hosted one, or one of `configured`.
 
     For `openai` the address is `openai_base_url`, else `OPENAI_BASE_URL`; for the local ones `CODEX_OSS_BASE_URL`, else
     the port in `CODEX_OSS_PORT`. Raises `ConfigError` for an unknown name and for a setting that cannot be used.
@@ -136,9 +164,11 @@ def resolve_provider(
             connect_retry_seconds=_LOCAL_CONNECT_SECONDS,
             ca_file=ca_file,
         )
-    record = configured.get(provider_id)
+    record, hosted = configured.get(provider_id), HOSTED.get(provider_id)
+    if hosted is not None:
+        return _hosted(provider_id, hosted, record, env, ca_file)
     if record is None:
-        names = (*_BUILT_IN, *sorted(configured))
+        names = (*_BUILT_IN, *HOSTED, *sorted(configured))
         raise ConfigError(
             f"unknown provider `{provider_id}`",
             hint=did_you_mean(provider_id, names) or f"known are {', '.join(f'`{name}`' for name in names)}",
@@ -212,9 +242,12 @@ def _local_url(provider_id: str, env: Mapping[str, str]) -> tuple[str, str]:
     return f"http://localhost:{port}/v1", "`CODEX_OSS_PORT`"
 
 
-def _custom(provider_id: str, record: ProviderRecord, ca_file: str | None) -> Provider:
+def _custom(
+    provider_id: str, record: ProviderRecord, ca_file: str | None, hosted: HostedProvider | None = None
+) -> Provider:
     table = f"model_providers.{provider_id}"
-    if not record.base_url:
+    base_url = record.base_url or (hosted.base_url if hosted else None)
+    if not base_url:
         raise ConfigError(f"the model provider `{provider_id}` has no address", hint=f"set `{table}.base_url`")
     auth = record.auth or {}
     command = auth.get("command")
@@ -222,9 +255,9 @@ def _custom(provider_id: str, record: ProviderRecord, ca_file: str | None) -> Pr
     connect = record.connect_retry_seconds
     return Provider(
         id=provider_id,
-        name=record.name or provider_id,
-        base_url=checked_url(record.base_url, f"`{table}.base_url`"),
-        wire_api=record.wire_api,
+        name=record.name or (hosted.name if hosted else provider_id),
+        base_url=checked_url(base_url, f"`{table}.base_url`"),
+        wire_api=record.wire_api or (hosted.wire_api if hosted else "responses"),
         api_key_env=record.env_key or None,
         env_key_instructions=record.env_key_instructions,
         bearer_token=record.experimental_bearer_token,
@@ -242,8 +275,38 @@ def _custom(provider_id: str, record: ProviderRecord, ca_file: str | None) -> Pr
         needs_key=record.requires_openai_auth,
         is_openai=record.requires_openai_auth or _is_azure(record) or _host(record) == "api.openai.com",
         ca_file=ca_file,
-        compaction=record.compaction or ("in-band" if _is_azure(record) else "local"),
+        compaction=_compaction(record),
     )
+
+
+def _compaction(record: ProviderRecord) -> CompactionWay:
+    """Only the Responses API has more than a summary."""
+    if record.wire_api not in (None, "responses"):
+        return "local"
+    return record.compaction or ("in-band" if _is_azure(record) else "local")
+
+
+def _hosted(
+    provider_id: str, hosted: HostedProvider, record: ProviderRecord | None, env: Mapping[str, str], ca_file: str | None
+) -> Provider:
+    """A hosted provider, with what the user's table of the same name says in place of what is known."""
+    provider = Provider(
+        provider_id,
+        hosted.name,
+        hosted.base_url,
+        wire_api=hosted.wire_api,
+        api_key_env=hosted.env_key,
+        ca_file=ca_file,
+    )
+    token = _variable(env, hosted.env_token) if hosted.env_token else None
+    if token and not _variable(env, hosted.env_key):
+        provider = provider.replace(api_key_env=None, bearer_token=token)
+    if record is None:
+        return provider
+    own = _custom(provider_id, record, ca_file, hosted)
+    if own.api_key_env or own.bearer_token or own.auth_command or own.needs_key:
+        return own
+    return own.replace(api_key_env=provider.api_key_env, bearer_token=provider.bearer_token)
 
 
 def _is_azure(record: ProviderRecord) -> bool:

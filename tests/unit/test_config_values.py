@@ -76,7 +76,7 @@ def test_a_wrong_override_names_the_flag(machine: Machine) -> None:
         ("tui = []", "`tui = []` in F line 1: it must be a table: a line `[tui]` with its keys below"),
         (
             '[model_providers.x]\nwire_api = "chat"',
-            '`model_providers.x.wire_api = "chat"` in F line 2: allowed is `responses`',
+            '`model_providers.x.wire_api = "chat"` in F line 2: allowed are `responses`, `messages`',
         ),
         (
             "[model_providers.x]\nrequest_max_retries = 101",
@@ -182,7 +182,7 @@ def test_an_unknown_provider_names_the_known_ones_and_the_nearest(machine: Machi
     machine.user('model_provider = "opnai"\n[model_providers.mine]\nbase_url = "http://x"\n')
     assert refusal(machine) == (
         f"unknown provider `opnai` in `{machine.user_file}` line 1: did you mean `openai`? "
-        "known are `openai`, `ollama`, `lmstudio`, `amazon-bedrock`, `offline`, `mine`"
+        "known are `openai`, `ollama`, `lmstudio`, `amazon-bedrock`, `offline`, `anthropic`, `mine`"
     )
     assert machine.load("model_provider=mine").config.model_provider == "mine"
 

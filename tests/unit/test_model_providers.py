@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from codex_py.config.schema import HOSTED_PROVIDERS
 from codex_py.errors import UserError
 from codex_py.model.providers import (
+    HOSTED,
     Provider,
     checked_url,
     endpoint_url,
@@ -27,7 +29,7 @@ OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project"
 class Record:
     name: str | None = None
     base_url: str | None = "https://models.example/v1"
-    wire_api: WireApi = "responses"
+    wire_api: WireApi | None = "responses"
     env_key: str | None = None
     env_key_instructions: str | None = None
     experimental_bearer_token: str | None = None
@@ -198,7 +200,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
     assert caught.value.hint == "did you mean `openai`?"
     with pytest.raises(UserError) as caught:
         resolve("nobody", zeta=Record(), alpha=Record())
-    assert caught.value.hint == "known are `openai`, `ollama`, `lmstudio`, `alpha`, `zeta`"
+    assert caught.value.hint == "known are `openai`, `ollama`, `lmstudio`, `anthropic`, `alpha`, `zeta`"
 
 
 def test_a_provider_without_an_address_says_which_key_to_set() -> None:
@@ -275,3 +277,42 @@ def test_a_server_of_this_program_is_not_waited_for() -> None:
         False,
         0.0,
     )
+
+
+def anthropic(**changes: Any) -> Provider:
+    provider = Provider("anthropic", "Anthropic", "https://api.anthropic.com/v1", wire_api="messages")
+    return provider.replace(api_key_env="ANTHROPIC_API_KEY").replace(**changes)
+
+
+@pytest.mark.parametrize(
+    ("env", "record", "expected"),
+    [
+        ({}, None, anthropic()),
+        ({"ANTHROPIC_API_KEY": "k", "ANTHROPIC_AUTH_TOKEN": "t"}, None, anthropic()),
+        ({"ANTHROPIC_AUTH_TOKEN": "t"}, None, anthropic(api_key_env=None, bearer_token="t")),
+        (
+            {"ANTHROPIC_AUTH_TOKEN": "t"},
+            Record(base_url=None, wire_api=None, stream_max_retries=1),
+            anthropic(api_key_env=None, bearer_token="t", stream_max_retries=1),
+        ),
+        (
+            {},
+            Record(wire_api=None, env_key="MY_KEY"),
+            anthropic(base_url="https://models.example/v1", api_key_env="MY_KEY"),
+        ),
+        (
+            {},
+            Record(base_url=None, wire_api=None, experimental_bearer_token="b"),
+            anthropic(api_key_env=None, bearer_token="b"),
+        ),
+    ],
+)
+def test_a_hosted_provider_is_known_and_a_table_of_its_name_changes_it(
+    env: dict[str, str], record: Record | None, expected: Provider
+) -> None:
+    own: dict[str, Any] = {} if record is None else {"anthropic": record}
+    assert resolve("anthropic", env=env, **own) == expected
+
+
+def test_the_configuration_knows_every_hosted_provider() -> None:
+    assert set(HOSTED_PROVIDERS) == set(HOSTED)

@@ -1,0 +1,224 @@
+"""Answers of the Messages API as events: every block, every reason to stop, and streams of junk."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from codex_py.errors import ModelError
+from codex_py.model.client import Completed, Created, ItemDone, ResponseEvent, StreamTextDelta, ToolCallStarted
+from codex_py.model.wires.messages_answer import MessagesDecoder
+from codex_py.model.wires.tools import ToolTable
+from codex_py.protocol.usage import TokenUsage
+from tests.support.fake_messages import answer, redacts, says, thinks, uses
+from tests.support.work import within
+
+
+def read(stream: Sequence[Any]) -> list[ResponseEvent]:
+    """The events of a stream that ends; those of a call that fails are lost with it."""
+    decoder = MessagesDecoder(ToolTable())
+    found = [event for data in stream for event in decoder.decode(encoded(data))]
+    return [*found, *decoder.finish()]
+
+
+def encoded(data: Any) -> bytes:
+    return data if isinstance(data, bytes) else json.dumps(data).encode()
+
+
+def items(found: Sequence[ResponseEvent]) -> list[dict[str, Any]]:
+    return [event.item.decode() for event in found if isinstance(event, ItemDone)]
+
+
+def call(call_id: str, arguments: str) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": call_id, "name": "run", "arguments": arguments}
+
+
+def message(text: str) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+
+
+def test_every_block_is_an_item_in_its_order() -> None:
+    found = read(
+        answer(thinks("hm", signature="s"), says("one", "o", "ne"), redacts("d"), uses("t1", "run", {"a": [1, "é"]}))
+    )
+    assert found[0] == Created("msg_1")
+    assert [event for event in found if isinstance(event, StreamTextDelta)] == [
+        StreamTextDelta("o"),
+        StreamTextDelta("ne"),
+    ]
+    assert [event for event in found if isinstance(event, ToolCallStarted)] == [ToolCallStarted("run")]
+    assert items(found) == [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "s"},
+        message("one"),
+        {"type": "reasoning", "summary": [], "encrypted_content": "d", "redacted": True},
+        call("t1", '{"a": [1, "é"]}'),
+    ]
+    assert found[-1] == Completed("msg_1", TokenUsage(3, 0, 5, 0, 8, 0), None)
+
+
+@pytest.mark.parametrize("stop", ["end_turn", "tool_use", "stop_sequence", "not_known_yet"])
+def test_most_reasons_end_the_answer(stop: str) -> None:
+    assert isinstance(read(answer(says("x"), stop=stop))[-1], Completed)
+
+
+def test_a_pause_asks_on() -> None:
+    last = read(answer(says("x"), stop="pause_turn"))[-1]
+    assert isinstance(last, Completed)
+    assert last.end_turn is False
+
+
+@pytest.mark.parametrize(
+    ("stop", "code"),
+    [
+        ("max_tokens", "max_output_tokens"),
+        ("refusal", "refusal"),
+        ("model_context_window_exceeded", "context_length_exceeded"),
+    ],
+)
+def test_an_answer_that_is_not_whole_fails_and_asks_for_no_retry(stop: str, code: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        read(answer(says("x"), stop=stop))
+    assert (caught.value.code, caught.value.retryable, caught.value.streaming) == (code, False, True)
+
+
+def test_an_answer_without_its_last_event_counts_when_it_has_said_why_it_stopped() -> None:
+    assert isinstance(read(answer(says("x"))[:-1])[-1], Completed)
+    assert not any(isinstance(event, Completed) for event in read(answer(says("x"))[:-2]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [("", "{}"), ("{}", "{}"), ('{"a":1}', '{"a":1}'), ('{"a":', '{"a":'), ("[1]", "[1]")],
+)
+def test_a_call_whose_answer_went_on_is_made_whatever_its_arguments_are(arguments: str, expected: str) -> None:
+    assert items(read(answer(uses("t1", "run", arguments), says("then")))) == [call("t1", expected), message("then")]
+    assert items(read(answer(uses("t1", "run", arguments)))) == [call("t1", expected)]
+
+
+def test_arguments_that_come_with_the_start_count() -> None:
+    start = {"type": "tool_use", "id": "t1", "name": "run", "input": {"a": 1}}
+    assert items(read(answer((start, [])))) == [call("t1", '{"a":1}')]
+
+
+def test_every_call_has_an_id_of_its_own_and_the_same_call_counts_once() -> None:
+    found = items(
+        read(answer(uses("t", "run", {}), uses("t", "run", {}), uses("t", "run", {"a": 1}), uses("", "run", {})))
+    )
+    ids = [item["call_id"] for item in found]
+    assert [item["arguments"] for item in found] == ["{}", '{"a": 1}', "{}"]
+    assert ids[0] == "t"
+    assert len(set(ids)) == 3
+    assert "" not in ids
+
+
+def test_blocks_that_never_end_end_with_the_answer() -> None:
+    stream = [
+        event for event in answer(says("x"), uses("t1", "run", {"a": 1})) if event["type"] != "content_block_stop"
+    ]
+    assert items(read(stream)) == [message("x"), call("t1", '{"a": 1}')]
+
+
+def test_a_whole_message_in_place_of_a_stream_is_read() -> None:
+    content = [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "text", "text": "hi"},
+        {"type": "tool_use", "id": "t1", "name": "run", "input": {"a": 1}},
+    ]
+    body = {"type": "message", "id": "m", "content": content, "stop_reason": "tool_use", "usage": {"input_tokens": 2}}
+    decoder = MessagesDecoder(ToolTable())
+    found = [*(decoder.decode_body(encoded(body)) or ()), *decoder.finish()]
+    assert [item["type"] for item in items(found)] == ["reasoning", "message", "function_call"]
+    assert isinstance(found[-1], Completed)
+    assert decoder.decode_body(b'{"hello": 1}') is None
+    assert decoder.decode_body(b"{") is None
+    with pytest.raises(ModelError, match="full"):
+        decoder.decode_body(b'{"type": "error", "error": {"type": "overloaded_error", "message": "full"}}')
+
+
+def test_random_streams_never_crash_and_never_make_a_call_twice() -> None:
+    for seed in range(1500):
+        chance = random.Random(seed)
+        stream = mutated(random_answer(chance), chance)
+        try:
+            found = read(stream)
+        except ModelError:
+            continue
+        calls = [(item["call_id"], item["arguments"]) for item in items(found) if item["type"] == "function_call"]
+        assert len({call_id for call_id, _ in calls}) == len(calls), seed
+        assert sum(isinstance(event, Completed) for event in found) <= 1, seed
+
+
+def test_fragments_of_any_size_make_the_same_calls() -> None:
+    for seed in range(200):
+        chance = random.Random(seed)
+        wanted = [
+            (f"t{n}", json.dumps({"text": "x" * chance.randrange(60), "n": n})) for n in range(chance.randrange(5))
+        ]
+        blocks = [uses(call_id, "run", arguments) for call_id, arguments in wanted]
+        found = items(read(interleaved(answer(*blocks), chance)))
+        assert sorted((item["call_id"], item["arguments"]) for item in found) == sorted(wanted), seed
+
+
+def random_answer(chance: random.Random) -> list[Any]:
+    makers = [
+        lambda: says("x" * chance.randrange(5)),
+        lambda: thinks("t" * chance.randrange(3)),
+        lambda: redacts("r"),
+        lambda: uses(chance.choice(["a", "b", ""]), "run", chance.choice(["", "{}", '{"a": 1}', '{"a', "null"])),
+    ]
+    stops = [None, "max_tokens", "pause_turn", "refusal", "tool_use", "odd"]
+    return answer(*(chance.choice(makers)() for _ in range(chance.randrange(6))), stop=chance.choice(stops))
+
+
+def mutated(stream: list[Any], chance: random.Random) -> list[Any]:
+    """The stream with events lost, doubled, moved, cut short and made into nonsense."""
+    stream = [event for event in stream if chance.random() > 0.05]
+    for _ in range(chance.randrange(4)):
+        at = chance.randrange(len(stream) + 1)
+        match chance.randrange(5):
+            case 0:
+                stream[at:at] = stream[at : at + 1]
+            case 1 if at < len(stream):
+                stream.append(stream.pop(at))
+            case 2:
+                stream = stream[:at]
+            case 3 if at < len(stream):
+                raw = bytearray(encoded(stream[at]))
+                raw[chance.randrange(len(raw))] = chance.randrange(256)
+                stream[at] = bytes(raw)
+            case _:
+                odd: list[Any] = [
+                    {"type": "ping"},
+                    [],
+                    None,
+                    {"type": "content_block_delta", "index": "x"},
+                    {"type": 1},
+                ]
+                stream.insert(at, chance.choice(odd))
+    return stream
+
+
+def interleaved(stream: list[Any], chance: random.Random) -> list[Any]:
+    """The blocks of a stream at once, each in its own order."""
+    lanes: dict[int, list[Any]] = {}
+    for event in stream:
+        if "index" in event:
+            lanes.setdefault(event["index"], []).append(event)
+    mixed: list[Any] = []
+    while lanes:
+        lane = chance.choice(list(lanes))
+        mixed.append(lanes[lane].pop(0))
+        if not lanes[lane]:
+            del lanes[lane]
+    return [*stream[:1], *mixed, *stream[-2:]]
+
+
+def test_a_long_answer_takes_work_in_proportion_to_its_length() -> None:
+    pieces = ["x"] * 20_000
+    stream = [encoded(event) for event in answer(says("", *pieces))]
+    events = within(20_000 * 120, lambda: read(stream))
+    assert items(events) == [message("x" * 20_000)]
