@@ -27,7 +27,7 @@ from codex_py.render.titles import short_directory
 from codex_py.rollout.archive import archive_session, delete_session, unarchive_session
 from codex_py.rollout.files import compressed_files, thread_of
 from codex_py.rollout.find import find_exactly
-from codex_py.rollout.listing import SessionQuery, checked_name, list_sessions, read_names, save_name
+from codex_py.rollout.listing import SessionQuery, checked_name, damaged_sessions, list_sessions, read_names, save_name
 from codex_py.rollout.summary import SessionSummary, read_summary
 from codex_py.rollout.transcript import (
     TranscriptCompaction,
@@ -276,6 +276,11 @@ def list_stored(
         )
     elif limit is not None and len(found) > limit:
         _print_note(f"{len(found) - limit} more; --limit {len(found)} lists them all")
+    for damaged in damaged_sessions(home, directory, archived=archived):
+        _print_note(
+            f"not listed: `{damaged.path}`: its first line is damaged; "
+            f"`codex-py sessions delete {thread_of(damaged.path)}` removes it"
+        )
     packed = sum(1 for _ in compressed_files(home))
     if packed:
         _print_note(

@@ -21,7 +21,7 @@ from codex_py.paths import open_private
 from codex_py.protocol.encoding import as_object, decode_json, encode_json, is_uuid, timestamp, uuid7
 from codex_py.protocol.value import Value
 from codex_py.rollout.files import open_rollout, session_names
-from codex_py.rollout.summary import SessionSummary, read_summary
+from codex_py.rollout.summary import DamagedSession, SessionSummary, read_damaged, read_summary
 from codex_py.text.files import load_checked, os_reason, read_lines, save_checked
 
 MAX_NAME: Final = 120
@@ -127,20 +127,26 @@ def read_index(home: Path, *, archived: bool = False) -> list[SessionSummary]:
 
     Files that hold no session are left out.
     """
+    entries = _read_entries(home, archived=archived)
+    return [SessionSummary(home / name, *fields) for name, (_, _, fields) in entries.items() if fields is not None]
+
+
+def damaged_sessions(home: Path, cwd: Path | None, *, archived: bool = False) -> list[DamagedSession]:
+    """The files that no list shows because their first line is damaged; those of `cwd`, or of no known directory."""
+    unread = [name for name, entry in _read_entries(home, archived=archived).items() if entry[2] is None]
+    found = [damaged for name in unread if (damaged := read_damaged(home / name)) is not None]
+    wanted = "" if cwd is None else _real(str(cwd))
+    return [damaged for damaged in found if not (wanted and damaged.cwd) or _real(damaged.cwd) == wanted]
+
+
+def _read_entries(home: Path, *, archived: bool) -> dict[str, _Entry]:
     cache = home / "cache" / f"sessions{'-archived' if archived else ''}.json"
     known = _load(cache)
-    entries: dict[str, _Entry] = {}
-    found: list[SessionSummary] = []
-    for name in session_names(home, archived=archived):
-        entry = _current(home, name, known.get(name))
-        if entry is None:
-            continue
-        entries[name] = entry
-        if entry[2] is not None:
-            found.append(SessionSummary(home / name, *entry[2]))
+    current = {name: _current(home, name, known.get(name)) for name in session_names(home, archived=archived)}
+    entries = {name: entry for name, entry in current.items() if entry is not None}
     if entries != known:
         save_checked(cache, _FORMAT, json.dumps(entries, separators=(",", ":")).encode(), max_bytes=_MAX_BYTES)
-    return found
+    return entries
 
 
 def _current(home: Path, name: str, known: _Entry | None) -> _Entry | None:
@@ -196,8 +202,12 @@ def list_sessions(home: Path, query: SessionQuery) -> list[SessionSummary]:
 
 def newest_first(sessions: Iterable[SessionSummary]) -> list[SessionSummary]:
     """The sessions by the time stamp of their last record, and by id among those with the same."""
+    return sorted(sessions, key=lambda session: (_moment(session.updated), session.id), reverse=True)
+
+
+def _moment(stamp: str) -> str:
     # Without its `Z`, a stamp without a fraction sorts before one of the same second that has it.
-    return sorted(sessions, key=lambda session: (session.updated.rstrip("Z"), session.id), reverse=True)
+    return stamp.rstrip("Z")
 
 
 def matching(sessions: Iterable[SessionSummary], search: str) -> list[SessionSummary]:
@@ -207,8 +217,16 @@ def matching(sessions: Iterable[SessionSummary], search: str) -> list[SessionSum
 
 
 def latest_session(home: Path, cwd: Path | None) -> Path:
-    """The session written to last among those that last worked in `cwd` (None: anywhere); `UserError` when none did."""
+    """The session written to last among those that last worked in `cwd` (None: anywhere).
+
+    Raise `UserError` when none did, or when that session is damaged: an older one is not what the user means.
+    """
     found = list_sessions(home, SessionQuery(cwd))
+    newest = _moment(found[0].updated) if found else ""
+    for damaged in damaged_sessions(home, cwd):
+        if _moment(damaged.updated) >= newest:
+            hint = f"`codex-py resume {found[0].id}` opens the one before it" if found else "start a new session"
+            raise UserError(f"cannot resume the latest session, `{damaged.path}`: its first line is damaged", hint=hint)
     if found:
         return found[0].path
     if cwd is None:

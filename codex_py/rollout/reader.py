@@ -28,25 +28,25 @@ def last_compaction(stream: BinaryIO, *, max_line: int, before: int | None = Non
     """
     descriptor = stream.fileno()
     end = os.fstat(descriptor).st_size
-    while (at := _last_mark(descriptor, end)) >= 0:
+    for at in _marks_backwards(descriptor, end):
         begin = max(0, at - _HEAD_BYTES)
-        start = begin + os.pread(descriptor, at - begin, begin).rfind(b"\n") + 1
-        if _replaces(_line_at(descriptor, start, max_line), before):
-            return start
-        end = at
+        newline = os.pread(descriptor, at - begin, begin).rfind(b"\n")
+        # A damaged line can have thousands of marks, and must not be read again for each.
+        if newline >= 0 and _replaces(_line_at(descriptor, begin + newline + 1, max_line), before):
+            return begin + newline + 1
     return 0
 
 
-def _last_mark(descriptor: int, end: int) -> int:
-    """The offset of the last mark that ends below `end`, or -1."""
+def _marks_backwards(descriptor: int, end: int) -> Iterator[int]:
+    """The offsets of all marks, the last one first."""
     while end > 0:
         start = max(0, end - _BLOCK)
-        found = os.pread(descriptor, end - start, start).rfind(_MARK)
-        if found >= 0:
-            return start + found
+        block = os.pread(descriptor, end - start, start)
+        found = len(block)
+        while (found := block.rfind(_MARK, 0, found)) >= 0:
+            yield start + found
         # A mark may lie across two blocks.
         end = start + len(_MARK) - 1 if start else 0
-    return -1
 
 
 def _line_at(descriptor: int, start: int, max_line: int) -> bytes:

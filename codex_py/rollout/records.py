@@ -86,11 +86,13 @@ def decode_record(line: bytes, following: int) -> RolloutRecord | None:
 
 def records_within(line: bytes) -> list[bytes]:
     """Where records may stand in a damaged line that holds more than one: a write that followed a torn one without a
-    newline, or a newline that was lost. (Inside JSON text the quotes of a record's head are escaped.)"""
+    newline, or a newline that was lost. (Inside JSON text the quotes of a record's head are escaped.) Torn ones are
+    left out."""
     starts = [head.start() for head in _HEAD.finditer(line)]
     if starts == [0]:
         return []
-    return [line[start:end] + b"\n" for start, end in pairwise([*starts, len(line)])]
+    found = (line[start:end].rstrip() for start, end in pairwise([*starts, len(line)]))
+    return [record + b"\n" for record in found if record.endswith(b"}")]
 
 
 def replacement_start(line: bytes) -> int | None:

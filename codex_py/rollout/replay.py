@@ -102,9 +102,9 @@ class Replay:
         """Take one line with its newline; records whose ordinal is not below `before` are left out."""
         if self._took(line, before) or line.isspace():
             return
-        self.damaged += 1
-        for record in records_within(line):
-            self._took(record, before)
+        damaged = self.damaged + 1
+        self.feed_all(records_within(line), before=before)
+        self.damaged = damaged
 
     def pending_outputs(self) -> dict[str, ResponseItem]:
         """The outputs, by call, that were written down early and that the history does not hold."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -71,6 +72,28 @@ def read_summary(path: Path) -> SessionSummary | None:
     try:
         with open_stored(path) as stream:
             return _summary(path, stream)
+    except (UserError, OSError):
+        return None
+
+
+class DamagedSession(NamedTuple):
+    """A file whose first line is damaged, so that it cannot be resumed; `cwd` may be empty."""
+
+    path: Path
+    updated: str
+    cwd: str
+
+
+def read_damaged(path: Path) -> DamagedSession | None:
+    """What is left of a session that `read_summary` cannot read; None for a file that never held one."""
+    try:
+        with open_stored(path) as stream:
+            first = stream.readline(MAX_LINE)
+            if not first.endswith(b"\n"):
+                return None
+            updated, _, context = _newest(stream.fileno())
+            written = datetime.fromtimestamp(os.fstat(stream.fileno()).st_mtime, UTC).isoformat()
+            return DamagedSession(path, updated or _stamp(written), _text(context.get("cwd")))
     except (UserError, OSError):
         return None
 

@@ -13,7 +13,7 @@ from codex_py.protocol.items import ResponseItem, message
 from codex_py.protocol.usage import TokenUsage
 from codex_py.rollout import format as rollout_format
 from codex_py.rollout.find import find_session
-from codex_py.rollout.listing import latest_session
+from codex_py.rollout.listing import damaged_sessions, latest_session
 from codex_py.rollout.reader import load_session
 from codex_py.rollout.replay import Replay
 from tests.support.work import within
@@ -238,7 +238,7 @@ def test_a_session_is_found_by_its_id(tmp_path: Path) -> None:
     assert find_session(tmp_path, f" {thread_id.upper()} ") == path
 
 
-@pytest.mark.parametrize("thread_id", ["../../../etc/passwd", "", "*", "x" * 10_000, "a\x1b[31m"])
+@pytest.mark.parametrize("thread_id", ["../../../etc/passwd", "*", "x" * 10_000, "a\x1b[31m"])
 def test_what_is_neither_an_id_nor_a_name_is_named(tmp_path: Path, thread_id: str) -> None:
     with pytest.raises(UserError) as raised:
         find_session(tmp_path, thread_id)
@@ -324,7 +324,9 @@ def test_a_linked_working_directory_counts_as_its_target(tmp_path: Path) -> None
     ],
     ids=["empty", "zeros", "noise", "torn", "nested", "object", "array", "item", "path-as-id"],
 )
-def test_a_file_without_a_header_is_named_and_passed_over(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_a_file_without_a_header_is_named_and_no_older_one_is_taken_for_it(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
     good = stored(tmp_path, conversation())
     bad = good.with_name(good.name.replace(good.stem[-36:], uuid7()))
     newest = raw_line("event_msg", {"type": "x"}, stamp="2099-01-01T00:00:00.000Z")
@@ -334,7 +336,24 @@ def test_a_file_without_a_header_is_named_and_passed_over(tmp_path: Path, conten
         load_session(bad)
 
     assert str(raised.value) == f"cannot read session `{bad}`: {reason}"
+    if not content:
+        assert latest_session(tmp_path, None) == good
+        return
+    with pytest.raises(UserError) as raised:
+        latest_session(tmp_path, None)
+    assert str(raised.value) == f"cannot resume the latest session, `{bad}`: its first line is damaged"
+    assert raised.value.hint == f"`codex-py resume {load_session(good).meta.id}` opens the one before it"
+
+
+def test_a_damaged_session_that_is_older_or_elsewhere_stands_in_nobodys_way(tmp_path: Path) -> None:
+    good = stored(tmp_path, conversation())
+    other = good.with_name(good.name.replace(good.stem[-36:], uuid7()))
+    other.write_bytes(b"x\n" + raw_line("event_msg", {"type": "x"}, stamp="2001-01-01T00:00:00.000Z"))
     assert latest_session(tmp_path, None) == good
+    settings = raw_line("turn_context", {"cwd": "/elsewhere"}, stamp="2099-01-01T00:00:00.000Z")
+    other.write_bytes(b"x\n" + settings)
+    assert latest_session(tmp_path, Path(load_session(good).meta.cwd)) == good
+    assert [found.path for found in damaged_sessions(tmp_path, Path("/elsewhere"))] == [other]
 
 
 def test_links_fifos_and_devices_are_refused_at_once(tmp_path: Path) -> None:
@@ -398,6 +417,15 @@ HOSTILE = [
     b"\0" * MEGABYTE,
     b"\xff" * MEGABYTE,
 ]
+
+
+def test_a_line_of_many_compactions_is_read_once(tmp_path: Path) -> None:
+    mark = raw_line("compacted", {}, ordinal=3)[:-3]
+    path = stored(tmp_path, conversation())
+    with path.open("ab") as file:
+        file.write(mark * (10 * MEGABYTE // len(mark)) + b"\n")
+
+    assert load_session(path).warnings == (f"skipped 1 damaged line in `{path}`",)
 
 
 @pytest.mark.parametrize("line", HOSTILE)
