@@ -138,7 +138,7 @@ AT_IMPORT: Final = {"cli/entry.py", "model/http.py"}
 LAZY: Final = {
     # Only for who has plugins or MCP servers.
     ("core/build.py", "codex_py.plugins.manifests"),
-    ("core/skill_sources.py", "codex_py.plugins.manifests"),
+    ("core/session_skills.py", "codex_py.plugins.manifests"),
     # Only where a login is kept elsewhere than in its file, or can be renewed.
     ("auth/login_store.py", "keyring"),
     ("core/model_setup.py", "codex_py.auth.renewal"),
@@ -150,8 +150,6 @@ LAZY: Final = {
     # Only when interrupts are looked after.
     ("cli/entry.py", "codex_py.cli.main"),
     # Only where the caller asks for a form of the answer.
-    ("core/session.py", "codex_py.core.answer_schema"),
-    ("core/turn.py", "codex_py.core.answer_schema"),
     ("core/answer_schema.py", "jsonschema"),
     ("core/answer_schema.py", "referencing"),
     # Only for a review.
@@ -190,33 +188,21 @@ LAZY: Final = {
     # Only when a skill needs a server that is not configured.
     ("config/entries.py", "tomlkit"),
     # Only for a file behind a hidden name or a link, or with patterns of the user's.
-    ("core/sandbox_policy.py", "codex_py.core.session_sandbox"),
+    ("core/session_settings.py", "codex_py.core.session_sandbox"),
     # Only when a tool is called: beside the end of the answer that calls it.
     ("core/build.py", "codex_py.core.tool_runtime"),
     # Only to go on with an earlier session.
     ("core/build.py", "codex_py.core.resume"),
-    ("core/session_file.py", "codex_py.core.resume"),
-    ("core/resume.py", "codex_py.rollout.records"),
-    ("core/resume.py", "codex_py.rollout.listing"),
-    ("core/resume.py", "codex_py.rollout.transcript"),
-    # Only when the user changes the settings of a session.
-    ("core/build.py", "codex_py.core.turn_overrides"),
     # Only for who looks, runs commands of their own, or plans first.
-    ("core/conversation.py", "codex_py.core.context_use"),
-    ("core/conversation.py", "codex_py.core.plan_mode"),
-    ("core/session.py", "codex_py.core.plan_mode"),
-    ("core/tool_runs.py", "codex_py.core.user_shell"),
-    ("core/tool_runs.py", "codex_py.core.user_shell"),
+    ("core/tool_runs.py", "codex_py.core.tool_runtime"),
+    ("core/tool_runs.py", "codex_py.core.tool_runtime"),
     # Only when the history is compacted.
     ("core/compaction.py", "codex_py.core.compact"),
     ("core/compaction.py", "codex_py.core.compact_survivors"),
     ("core/compaction.py", "codex_py.core.compact_survivors"),
     # Only when a skill is named or used.
-    ("core/session_skills.py", "codex_py.core.mentions"),
     ("core/session_skills.py", "codex_py.skills.implicit"),
-    ("core/session_skills.py", "codex_py.skills.usage"),
-    ("core/skill_requests.py", "codex_py.core.skill_names"),
-    ("core/skill_requests.py", "codex_py.skills.inject"),
+    ("core/skill_requests.py", "codex_py.core.mentions"),
     # Only for who has roles of their own, and when an agent is started or looked for.
     ("subagents/__init__.py", "codex_py.subagents.role_files"),
     ("subagents/__init__.py", "codex_py.subagents.spawner"),
@@ -561,7 +547,7 @@ def test_the_program_keeps_its_shape(modules: list[Module]) -> None:
         id(n) for m in modules for f in m.functions for n in ast.walk(f) if isinstance(n, ast.Import | ast.ImportFrom)
     }
     lengths = sorted(lines for m in modules if (lines := m.source.count("\n")) > 3)
-    assert (blocks <= 13, len(inner) <= 70, len(lengths) <= 423, lengths[len(lengths) // 2] >= 120) == (True,) * 4
+    assert (blocks <= 9, len(inner) <= 58, len(lengths) <= 412, lengths[len(lengths) // 2] >= 120) == (True,) * 4
 
 
 def test_public_classes_have_names_of_their_own(modules: list[Module]) -> None:

@@ -12,7 +12,7 @@ from codex_py.cli.main import COMMANDS, OF_SESSIONS, OF_TERMINAL
 from codex_py.cli.options import Parser
 from codex_py.cli.repl import terminal_parser
 from codex_py.config.load import ConfigRequest, load_config
-from codex_py.core.skill_sources import skill_rules, skill_sources
+from codex_py.core.session_skills import skill_rules, skill_sources
 from codex_py.errors import UsageError, UserError
 from codex_py.paths import codex_home
 from codex_py.skills.service import SkillService

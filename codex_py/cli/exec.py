@@ -25,7 +25,7 @@ from codex_py.config.edit import trust_project
 from codex_py.config.load import LoadedConfig
 from codex_py.core.answer_schema import check_schema
 from codex_py.core.build import OFFLINE_PROVIDER, ResumeTarget, SessionRequest, open_session
-from codex_py.core.sandbox_policy import choose_policy
+from codex_py.core.session_settings import choose_policy
 from codex_py.errors import UsageError, UserError
 from codex_py.exec.run import ExecRequest, run_exec
 from codex_py.exec.streams import fix_target, read_prompt

@@ -23,8 +23,8 @@ from codex_py.cli.options import (
     working_directory,
 )
 from codex_py.config.load import LoadedConfig, load_config
-from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session_sandbox import allowances_without_effect, make_sandbox
+from codex_py.core.session_settings import choose_policy
 from codex_py.errors import ToolError, UsageError, UserError
 from codex_py.paths import codex_home, short_path, user_home
 from codex_py.protocol.policy import MAX_STARTS, SandboxPolicy, mode_of, never_began

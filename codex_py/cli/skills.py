@@ -13,7 +13,7 @@ import typer
 from codex_py.cli import skills_view as view
 from codex_py.cli.typer_command import Overrides, Profile, run_commands
 from codex_py.config.load import ConfigRequest
-from codex_py.core.skill_sources import skill_rules
+from codex_py.core.session_skills import skill_rules
 from codex_py.errors import UsageError, UserError
 from codex_py.mcp.table import known_servers
 from codex_py.paths import codex_home

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from codex_py.auth.find_credentials import find_credentials
+from codex_py.auth.find_credentials import LoginRules, find_credentials
 from codex_py.config.hook_files import may_have_hooks
 from codex_py.config.secret_values import secret_values
 from codex_py.context.agents_md import load_agents_md
@@ -18,7 +18,6 @@ from codex_py.context.environment import current_environment
 from codex_py.context.initial import ContextSnapshot
 from codex_py.context.instructions import plan_mode_on, tone_instructions
 from codex_py.context.permissions import render_permissions
-from codex_py.core.command_env import command_env, key_names, withheld_credentials
 from codex_py.core.context_tracker import KnownContext
 from codex_py.core.model_setup import (
     choose_model,
@@ -31,19 +30,20 @@ from codex_py.core.model_setup import (
     model_settings,
 )
 from codex_py.core.ports import HookRunner, McpClients, NoHooks, SessionAccess, SessionMcp
-from codex_py.core.sandbox_policy import choose_policy, read_check
+from codex_py.core.secrets import command_env, key_names, withheld_credentials
 from codex_py.core.session import Session
 from codex_py.core.session_file import SessionFile
 from codex_py.core.session_request import ResumeTarget, SessionRequest
 from codex_py.core.session_services import SessionServices
-from codex_py.core.session_skills import SessionSkills
-from codex_py.core.skill_settings import SkillSettings
-from codex_py.core.skill_sources import skill_rules, skill_sources
+from codex_py.core.session_settings import choose_policy, overridden, read_check
+from codex_py.core.session_skills import SessionSkills, SkillSettings, skill_rules, skill_sources
 from codex_py.core.tool_runs import ToolServices
 from codex_py.core.tool_set import ToolSetContext, build_tools, web_search_notice
 from codex_py.core.turn_context import ModelSettings, TurnSettings
 from codex_py.log import report_crash
-from codex_py.model.catalog import openai_models
+from codex_py.model.catalog import ModelFacts, openai_models
+from codex_py.model.client import ModelClient
+from codex_py.model.credentials import Credentials
 from codex_py.model.providers import Provider, loopback_provider, resolve_provider
 from codex_py.paths import is_directory
 from codex_py.process.env import EnvironmentRules, tool_environment
@@ -52,6 +52,8 @@ from codex_py.programs import program_finder
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import extra_roots
+from codex_py.rollout.format import StoredSession
+from codex_py.rollout.recorder import Inherited
 from codex_py.sandbox.policy import writable_roots
 from codex_py.shell.reader import CommandLineReader
 from codex_py.shell.script_file import read_script_file
@@ -63,14 +65,9 @@ from codex_py.text.redact import Redactor
 from codex_py.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from codex_py.auth.find_credentials import LoginRules
     from codex_py.core.tool_runtime import ToolRuntime
     from codex_py.mcp.table import ServerTable
-    from codex_py.model.catalog import ModelFacts
-    from codex_py.model.client import ModelClient
-    from codex_py.model.credentials import Credentials
     from codex_py.model.model_list import LocalChoice
-    from codex_py.rollout.reader import StoredSession
 
 __all__ = ["OFFLINE_PROVIDER", "ResumeTarget", "SessionRequest", "open_session"]
 
@@ -117,8 +114,8 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
     credentials = find_credentials(provider, env=request.env, home=request.home, rules=rules)
     if not request.ephemeral and provider.id != OFFLINE_PROVIDER:
         make_installation_id(request.home)
-    stored = _stored_session(request)
-    file = SessionFile(request, stored)
+    stored, inherited = _stored_session(request)
+    file = SessionFile(request, stored, inherited)
     thread_id = stored.meta.id if stored and not request.forks else uuid7()
     facts = known_facts(config, model := local.model if local else choose_model(config, provider), local)
     settings = _model_settings(request, model, facts, local=provider.local and provider.id != OFFLINE_PROVIDER)
@@ -248,14 +245,16 @@ def _provider(request: SessionRequest) -> Provider:
     return provider.replace(auth_programs=program_finder(request.env, request.cwd, writable))
 
 
-def _stored_session(request: SessionRequest) -> StoredSession | None:
+def _stored_session(request: SessionRequest) -> tuple[StoredSession | None, Inherited | None]:
+    """The session to go on with, and what a fork of it begins with."""
     target = request.resume
     if target is None:
-        return None
-    from codex_py.core.resume import load_stored  # the seam: only to resume
+        return None, None
+    from codex_py.core.resume import inherited_from, load_stored  # only to resume
 
     cwd = None if target.any_directory else request.cwd
-    return load_stored(request.home, name=target.thread_id, cwd=cwd, through_turn=target.turn)
+    stored = load_stored(request.home, name=target.thread_id, cwd=cwd, through_turn=target.turn)
+    return stored, inherited_from(stored) if request.forks else None
 
 
 def _tool_env(request: SessionRequest, keys: frozenset[str], thread_id: str) -> dict[str, str]:
@@ -312,8 +311,6 @@ def _session_skills(
 def _overridden(
     request: SessionRequest, tool_context: ToolSetContext, op: OverrideTurnContext, now: TurnSettings
 ) -> tuple[TurnSettings, ToolRegistry | None]:
-    from codex_py.core.turn_overrides import overridden  # the seam: few sessions change their settings
-
     return overridden(op, now, loaded=request.loaded, extra_roots=request.extra_roots, tool_context=tool_context)
 
 

@@ -1,4 +1,4 @@
-"""When a history is compacted, and what becomes of it. How the summary is made is `core/compact`."""
+"""When a history is compacted, and what it must not lose of the work. `core/compact` makes the summary."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from codex_py.protocol.value import Value
 if TYPE_CHECKING:
     from codex_py.core.compact import Handover
     from codex_py.skills.implicit import SkillUse
+
 
 # A request that does not fit is answered by a compaction, and once more by a harsher one.
 _MAX_REFUSALS: Final = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from codex_py.context.host_messages import turn_aborted
 from codex_py.core.compaction import Compaction, CompactionServices
@@ -16,26 +16,31 @@ from codex_py.core.ports import AgentSpawner, HookSession, PromptRefused
 from codex_py.core.sampling import Sampler, SampleResult, ToolCrash
 from codex_py.core.secrets import Secrets
 from codex_py.core.session_services import SessionServices
+from codex_py.core.session_skills import SkillsToInject
 from codex_py.core.skill_requests import SkillRequests
-from codex_py.core.skill_settings import SkillsToInject
-from codex_py.core.token_usage import TokenCount
+from codex_py.core.token_usage import TokenCount, measure_context
 from codex_py.core.tool_runs import ToolRuns
 from codex_py.core.transcript import Transcript
-from codex_py.core.turn import Turn
-from codex_py.core.turn_context import CurrentSettings, ModelSettings, TurnContext, TurnSettings
-from codex_py.core.user_input import PendingInput, PendingMessage, texts_of
+from codex_py.core.turn import PlanReader, Turn
+from codex_py.core.turn_context import (
+    CurrentSettings,
+    ModelSettings,
+    PendingInput,
+    PendingMessage,
+    TurnContext,
+    TurnSettings,
+    texts_of,
+)
 from codex_py.errors import CodexError, ModelError
 from codex_py.model.client import TurnState
 from codex_py.protocol import events
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.readable import without_plan_tags
+from codex_py.protocol.status import ContextUse
 from codex_py.protocol.usage import CompactionReason, TokenUsage
+from codex_py.rollout.format import StoredSession
 from codex_py.text.tokens import counted_bytes
-
-if TYPE_CHECKING:
-    from codex_py.protocol.status import ContextUse
-    from codex_py.rollout.reader import StoredSession
 
 
 class TurnRunner:
@@ -176,8 +181,6 @@ class TurnRunner:
 
     def context_use(self) -> ContextUse:
         """What the next request would take, by what it is."""
-        from codex_py.core.context_use import measure_context  # the seam: only for who looks
-
         is_idle = self._running is None
         settings = self._take_settings() if is_idle else self.settings.now
         coming = self.context_tracker.pending_items() if is_idle else ()
@@ -324,11 +327,7 @@ class TurnRunner:
         ).run()
 
     def _emit_for(self, turn: TurnContext) -> Callable[[events.Event], None]:
-        if not turn.plan:
-            return self._emit
-        from codex_py.core.plan_mode import PlanReader  # the seam: only for plan mode
-
-        return PlanReader(turn.turn_id, self._emit)
+        return PlanReader(turn.turn_id, self._emit) if turn.plan else self._emit
 
     async def _within(self, turn: TurnContext, work: Coroutine[Any, Any, str | None]) -> None:
         """Run the work of a turn; whatever becomes of it is recorded and told."""

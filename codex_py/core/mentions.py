@@ -1,16 +1,20 @@
-"""The skills that a message mentions."""
+"""The skills that a message mentions, and a skill by its name. Loaded when one is mentioned or called."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
-from codex_py.core.skill_settings import MissingVariable, SkillSettings, SkillsToInject
+from codex_py.core.session_skills import MissingVariable, SkillSettings, SkillsToInject
+from codex_py.errors import ToolError
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import SkillInput, TextInput, UserInput
 from codex_py.skills.dependencies import missing_env_warning, plan_dependencies
-from codex_py.skills.inject import skill_item
+from codex_py.skills.inject import render_loaded, skill_body, skill_item
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.select import select_skills
+from codex_py.text.files import FileRefused
+from codex_py.text.nearest import nearest_names
 from codex_py.text.sanitize import sanitize_line
 
 
@@ -57,6 +61,23 @@ def read_named_skills(
     )
 
 
+def read_called_skill(catalog: SkillCatalog, settings: SkillSettings, name: str) -> tuple[str, SkillsToInject]:
+    """A skill that the model asks for by its name: the text for it, and what the skill needs.
+
+    Raises `ToolError` for the name of no skill, for one that only people may ask for, and for a file that cannot be
+    read.
+    """
+    skill = for_a_model(find_skill(catalog, name))
+    if not settings.may_read(skill.canonical_path):
+        raise ToolError(f"cannot read the skill `{skill.name}`: reading it is denied")
+    try:
+        body = skill_body(skill)
+    except FileRefused as error:
+        raise ToolError(f"cannot read the skill `{skill.name}`: {error}") from error
+    requested = read_named_skills(catalog, settings, [SkillInput(skill.name, skill.canonical_path)])
+    return render_loaded(skill.name, str(skill.canonical_path), body), requested
+
+
 def _grants(skills: Sequence[Skill], settings: SkillSettings) -> tuple[dict[str, str], list[str]]:
     """Which withheld variables the skills may have, and a line for each that a repository's skill may not."""
     granted: dict[str, str] = {}
@@ -75,3 +96,49 @@ def _grants(skills: Sequence[Skill], settings: SkillSettings) -> tuple[dict[str,
                     " to give it: `shell_environment_policy.ignore_default_excludes = true`"
                 )
     return granted, lines
+
+
+_MAX_NAMED: Final = 5
+_MAX_NAME_LENGTH: Final = 200
+
+
+def find_skill(catalog: SkillCatalog, name: str) -> Skill:
+    """The one skill of this name that is switched on; also without its namespace, and with a `$` before it.
+
+    Raises `ToolError` that names the closest ones where there is none, and the files where there are several.
+    """
+    requested = name.strip().removeprefix("$")[:_MAX_NAME_LENGTH]
+    enabled = catalog.enabled()
+    found = [skill for skill in enabled if skill.name == requested] or [
+        skill for skill in enabled if skill.namespace and skill.name == f"{skill.namespace}:{requested}"
+    ]
+    if len(found) == 1:
+        return found[0]
+    shown = sanitize_line(requested).replace("`", "'")
+    if found:
+        files = ", ".join(f"`{sanitize_line(str(skill.path))}` ({skill.name})" for skill in found[:_MAX_NAMED])
+        raise ToolError(f"{len(found)} skills are called `{shown}`: use a whole name, or read the file of one: {files}")
+    names = [skill.name for skill in enabled if skill.allow_implicit]
+    close = nearest_names(requested, names, limit=_MAX_NAMED)
+    listed = ", ".join(f"`{sanitize_line(skill_name)}`" for skill_name in close or sorted(names)[:_MAX_NAMED])
+    hint = f"{'the closest are' if close else 'there are'} {listed}" if names else "there are no skills"
+    raise ToolError(f"there is no skill `{shown}`; {hint}")
+
+
+def invocable(catalog: SkillCatalog) -> list[Skill]:
+    """The skills a person may pick."""
+    return [skill for skill in catalog.enabled() if skill.user_invocable]
+
+
+def skill_called(catalog: SkillCatalog, name: str, rest: str) -> tuple[Skill, str] | None:
+    """The skill that a person means by `/name rest`, and that message with a mention of it."""
+    found = next((skill for skill in invocable(catalog) if skill.name == name), None)
+    return (found, f"${name} {rest}".strip()) if found else None
+
+
+def for_a_model(skill: Skill) -> Skill:
+    """The skill, if a model may choose it by itself. Raises `ToolError` for one that only people may ask for."""
+    if skill.allow_implicit:
+        return skill
+    name = sanitize_line(skill.name)
+    raise ToolError(f"the skill `{name}` is only for the user to ask for, by writing `${name}` in a message")

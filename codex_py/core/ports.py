@@ -13,8 +13,7 @@ from typing import NamedTuple, Protocol
 from codex_py.core.listeners import Listeners
 from codex_py.core.secrets import Secrets
 from codex_py.core.transcript import Transcript
-from codex_py.core.turn_context import CurrentSettings, TurnSettings
-from codex_py.core.user_input import PendingInput, PendingMessage
+from codex_py.core.turn_context import CurrentSettings, PendingInput, PendingMessage, TurnSettings
 from codex_py.errors import CodexError, ToolError, UserError
 from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.ops import UserInput

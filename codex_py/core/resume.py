@@ -5,38 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 
 from codex_py.rollout.find import find_session
-from codex_py.rollout.reader import StoredSession, load_session
+from codex_py.rollout.format import StoredSession
+from codex_py.rollout.listing import latest_session
+from codex_py.rollout.reader import load_session
 from codex_py.rollout.recorder import Inherited
+from codex_py.rollout.records import inherited_lines
+from codex_py.rollout.transcript import end_of_turn
 
 
 def load_stored(home: Path, *, name: str | None, cwd: Path | None, through_turn: int | None = None) -> StoredSession:
     """The session of an id or a name; without one, the one written to last among those of `cwd` (None: of any).
 
-    With `through_turn`, as it was when that turn had ended. Raise `UserError` for what is not there.
+    With `through_turn`, as it was when that turn had ended. Raises `UserError` for what does not exist.
     """
     path = find_stored(home, name=name, cwd=cwd)
-    return load_session(path, before=None if through_turn is None else _end_of(path, through_turn))
+    return load_session(path, before=None if through_turn is None else end_of_turn(path, through_turn))
 
 
 def find_stored(home: Path, *, name: str | None, cwd: Path | None) -> Path:
-    """The file of that session, unread. Raise `UserError` when there is none."""
-    return _latest(home, cwd) if name is None else find_session(home, name)
+    """The file of that session, unread. Raises `UserError` when there is none."""
+    return latest_session(home, cwd) if name is None else find_session(home, name)
 
 
 def inherited_from(stored: StoredSession) -> Inherited:
     """What a fork of a stored session begins with."""
-    from codex_py.rollout.records import inherited_lines  # the seam: only to fork
-
     return Inherited(lambda: inherited_lines(stored.path, before=stored.next_ordinal), stored.next_ordinal)
-
-
-def _latest(home: Path, cwd: Path | None) -> Path:
-    from codex_py.rollout.listing import latest_session  # the seam: who names a session needs no list of all
-
-    return latest_session(home, cwd)
-
-
-def _end_of(path: Path, turn: int) -> int | None:
-    from codex_py.rollout.transcript import end_of_turn  # the seam: only to fork from an earlier turn
-
-    return end_of_turn(path, turn)

@@ -2,77 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
+from codex_py.core.answer_schema import check_schema
 from codex_py.core.conversation import TurnRunner
 from codex_py.core.listeners import Listener, Listeners, Questions
 from codex_py.core.ports import AgentSpawner, McpClients, NoAgents, SessionAccess
 from codex_py.core.secrets import Secrets, SecretStore
 from codex_py.core.session_services import SessionServices
 from codex_py.core.session_skills import SessionSkills
-from codex_py.core.turn_context import TurnSettings
-from codex_py.core.user_input import PendingMessage, build_user_message
+from codex_py.core.turn import plan_accepted
+from codex_py.core.turn_context import PendingMessage, TurnSettings, build_user_message
+from codex_py.core.work_log import SessionNotes
 from codex_py.protocol import events, ops
 from codex_py.protocol.encoding import encode_json
-from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.ops import TextInput, UserInput
-
-if TYPE_CHECKING:
-    from codex_py.protocol.status import ContextUse, LiveProcess
-
-
-_MAX_DIFF_LENGTH: Final = 4 * 1024 * 1024
-_LEFT_OUT: Final = "[the diffs of this session are too long to be kept: see the file itself]\n"
-
-
-class SessionNotes:
-    """Kept from the events, so that there is no secret in it. Of all diffs together 4 MiB are kept."""
-
-    def __init__(self) -> None:
-        self._last_message: str | None = None
-        self._diffs: dict[str, str] = {}
-        self._available = _MAX_DIFF_LENGTH
-
-    def note_event(self, event: events.Event) -> None:
-        """Hear an event; most are not noted."""
-        match event:
-            case events.MessageDone(text):
-                self._last_message = text
-            case events.PatchFinished(_, changes, True):
-                for change in changes:
-                    self._note_change(change)
-            case _:
-                pass
-
-    def last_message_in(self, items: Sequence[ResponseItem]) -> str | None:
-        """The model's last message: what was heard, else the last one of an earlier run's `items`."""
-        if self._last_message is None:
-            views = (item.view() for item in reversed(items) if item.type == "message")
-            found = (view.text for view in views if isinstance(view, Message) and view.role == "assistant")
-            self._last_message = next(found, None)
-        return self._last_message
-
-    def changes_of(self, files: Mapping[str, str]) -> tuple[events.FileChange, ...]:
-        """The changes to `files`, which are paths with what was done to each last, and the diffs as far as heard."""
-        return tuple(
-            events.FileChange(Path(path), _change_type(change), diff=self._diffs.get(path, ""))
-            for path, change in files.items()
-        )
-
-    def _note_change(self, change: events.FileChange) -> None:
-        path = str(change.move_path or change.path)
-        before = self._diffs.pop(str(change.path), "") if change.move_path else self._diffs.get(path, "")
-        if len(change.diff) > self._available:
-            self._diffs[path] = before if before.endswith(_LEFT_OUT) else before + _LEFT_OUT
-            return
-        self._available -= len(change.diff)
-        self._diffs[path] = before + change.diff
-
-
-def _change_type(name: str) -> Literal["add", "delete", "update"]:
-    return "add" if name == "add" else "delete" if name == "delete" else "update"
+from codex_py.protocol.status import ContextUse, LiveProcess
 
 
 class Session:
@@ -249,8 +195,6 @@ class Session:
 
     async def _user_turn(self, inputs: tuple[UserInput, ...], schema: dict[str, Any] | None = None) -> None:
         if schema is not None:
-            from codex_py.core.answer_schema import check_schema  # the seam: few ask for a form of the answer
-
             check_schema(schema)
         message = await build_user_message(inputs, cwd=self._settings.next.cwd)
         await self._conversation.user_turn(
@@ -269,8 +213,6 @@ class Session:
         self._conversation.add_item(await self._runs.user_shell(command, self._settings.next))
 
     async def _accept_plan(self, request: str) -> None:
-        from codex_py.core.plan_mode import plan_accepted  # the seam: only for plan mode
-
         self._override(ops.OverrideTurnContext(plan=False))
         await self._run_alone(lambda: self._user_turn((TextInput(plan_accepted(request)),)))
 

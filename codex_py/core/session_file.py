@@ -1,28 +1,129 @@
-"""The file a session is written to: a new one, the one it goes on with, or none."""
+"""The file a session is written to: a new one, the one it resumes, or none; and the git state it records."""
 
 from __future__ import annotations
 
+import os
+import re
+import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Final, NamedTuple
 
 from codex_py import __version__
-from codex_py.core.git_checkout import read_git_state
 from codex_py.core.session_request import SessionRequest
+from codex_py.paths import is_directory, is_placeholder, is_there
 from codex_py.protocol.encoding import timestamp
-from codex_py.rollout.format import SessionMeta, SubagentSource
-from codex_py.rollout.recorder import NullRecorder, Recorder, RolloutRecorder
+from codex_py.rollout.format import GitState, SessionMeta, StoredSession, SubagentSource
+from codex_py.rollout.recorder import Inherited, NullRecorder, Recorder, RolloutRecorder
 
-if TYPE_CHECKING:
-    from codex_py.rollout.reader import StoredSession
+_MAX_BYTES: Final = 1 << 20
+_MAX_REFS_BYTES: Final = 64 << 20
+_HASH: Final = r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z"
+
+
+class GitDirectories(NamedTuple):
+    """Where git keeps what: `root` holds the `.git`, `own` is what that leads to, `common` is shared by worktrees."""
+
+    root: Path
+    own: Path
+    common: Path
+
+
+def git_directories(cwd: Path) -> GitDirectories | None:
+    """Those of the checkout around `cwd`; None outside of one. What they hold may be anything."""
+    root = next((directory for directory in (cwd, *cwd.parents) if _has_repository(directory)), None)
+    if root is None:
+        return None
+    own = root / ".git"
+    if not is_directory(own):
+        # That of a worktree, or of a submodule.
+        own = root / _read(own).removeprefix("gitdir:").strip()
+    common = own / _read(own / "commondir").strip() if is_there(own / "commondir") else own
+    return GitDirectories(root, own, common)
+
+
+def _has_repository(directory: Path) -> bool:
+    # A sandboxed command that runs right now may have put a placeholder there.
+    return is_there(directory / ".git") and not is_placeholder(directory / ".git")
+
+
+def read_git_state(cwd: Path) -> GitState | None:
+    """Commit, branch and origin of the checkout around `cwd`; None outside of one, and for what cannot be read."""
+    found = git_directories(cwd)
+    if found is None:
+        return None
+    head = _read(found.own / "HEAD").strip()
+    reference = head.removeprefix("ref: ")
+    commit = head if reference == head else _resolve(found.common, reference)
+    origin = _origin(_read(found.common / "config"))
+    return GitState(
+        commit_hash=commit if commit and re.match(_HASH, commit) else None,
+        branch=reference.removeprefix("refs/heads/") if reference.startswith("refs/heads/") else None,
+        repository_url=_without_password(origin) if origin else None,
+    )
+
+
+def _resolve(common: Path, reference: str) -> str | None:
+    if loose := _read(common / reference).strip():
+        return loose
+    packed = _read_bytes(common / "packed-refs", _MAX_REFS_BYTES)
+    end = packed.find(f" {reference}\n".encode())
+    return packed[packed.rfind(b"\n", 0, end) + 1 : end].decode(errors="replace") if end >= 0 else None
+
+
+def _origin(config: str) -> str | None:
+    """The `url` of the remote `origin`."""
+    is_origin = False
+    for line in config.splitlines():
+        stripped = line.strip()
+        if stripped.startswith("["):
+            is_origin = stripped.startswith('[remote "origin"]')
+        elif is_origin and stripped.startswith("url"):
+            name, _, value = stripped.partition("=")
+            if name.strip() == "url" and value.strip():
+                return value.split()[0]
+    return None
+
+
+def _without_password(url: str) -> str:
+    return re.sub(r"(?<=://)[^/@]*@", "", url)
+
+
+def _read(path: Path) -> str:
+    """The text of a regular file, 1 MiB of it at most; empty for what is none, or cannot be read."""
+    return _read_bytes(path, _MAX_BYTES).decode(errors="replace")
+
+
+def _read_bytes(path: Path, most: int) -> bytes:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return b""
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return b""
+        chunks: list[bytes] = []
+        left = most
+        while left and (chunk := os.read(descriptor, left)):
+            chunks.append(chunk)
+            left -= len(chunk)
+        return b"".join(chunks)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
 
 
 class SessionFile:
-    """Opens the recorders of the sessions of one request: that of the session, and those of its agents."""
+    """Opens the recorders of the sessions of one request: that of the session, and those of its agents.
 
-    def __init__(self, request: SessionRequest, stored: StoredSession | None) -> None:
+    `inherited` is what a fork of the `stored` session begins with; without it the session goes on in that file.
+    """
+
+    def __init__(self, request: SessionRequest, stored: StoredSession | None, inherited: Inherited | None) -> None:
         self._request = request
         self._stored = stored
+        self._inherited = inherited
 
     @property
     def home(self) -> Path:
@@ -33,15 +134,10 @@ class SessionFile:
         request, stored = self._request, self._stored
         if request.ephemeral:
             return NullRecorder()
-        inherited = None
-        if stored is not None:
-            if not request.forks:
-                return RolloutRecorder.resume(stored, warn=warn)
-            from codex_py.core.resume import inherited_from  # the seam: only to fork
-
-            inherited = inherited_from(stored)
+        if stored is not None and self._inherited is None:
+            return RolloutRecorder.resume(stored, warn=warn)
         meta = self._meta(thread_id, instructions).replace(forked_from_id=stored.meta.id if stored else None)
-        return RolloutRecorder.create(request.home, meta, warn=warn, inherited=inherited)
+        return RolloutRecorder.create(request.home, meta, warn=warn, inherited=self._inherited)
 
     def open_agent(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from codex_py.context.initial import ContextSnapshot
 from codex_py.core.context_tracker import KnownContext
@@ -17,12 +16,10 @@ from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.questions import AskUser
 from codex_py.protocol.value import Value
+from codex_py.rollout.format import StoredSession
 from codex_py.rollout.recorder import Recorder
 from codex_py.text.redact import Redactor
 from codex_py.tools.registry import ToolRegistry
-
-if TYPE_CHECKING:
-    from codex_py.rollout.reader import StoredSession
 
 
 class ParentSession(Value):

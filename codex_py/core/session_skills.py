@@ -1,22 +1,77 @@
-"""The skills of one session: the list the model gets, what a message asks for, and what a command used."""
+"""The skills of one session: where they are, the list the model gets, what a message asks for and a command used."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from codex_py.core.skill_settings import SkillSettings, SkillsToInject
+from codex_py.config.load import LoadedConfig
+from codex_py.config.schema import Config
+from codex_py.context.agents_md import find_project_root
 from codex_py.protocol.events import SkillUsed
-from codex_py.protocol.ops import SkillInput, TextInput, UserInput
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.value import Value
+from codex_py.shell.reader import CommandLineReader
 from codex_py.skills.bundled import sync_bundled
-from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.skills.model import McpNeed, Skill, SkillCatalog
 from codex_py.skills.render import RenderedSkills, render_skills
-from codex_py.skills.roots import SkillRootsRequest
+from codex_py.skills.roots import PluginSkills, SkillRootsRequest
 from codex_py.skills.service import SkillService, SkillSwitch, idle_rules, load_warnings
+from codex_py.skills.usage import record_use
 
 if TYPE_CHECKING:
     from codex_py.skills.implicit import SkillIndex, SkillUse
+
+
+class SkillSettings(Value):
+    """Where the skills of a session are and how much of them the model is told.
+
+    `roots` are those of the working directory at the start, `roots_for` tells those of another one.
+    `env` is what commands run with; `withheld_env` is what the user's environment has and commands do not get.
+    `configured_mcp` are the keys of the MCP servers there are. Files that `may_read` denies are not read for the model;
+    `checks_plain` is false where it denies only files that are reached through links.
+    """
+
+    roots: SkillRootsRequest
+    rules: tuple[SkillSwitch, ...]
+    include_instructions: bool
+    context_window: int | None
+    max_tokens: int | None
+    env: Mapping[str, str]
+    withheld_env: Mapping[str, str]
+    configured_mcp: frozenset[str]
+    roots_for: Callable[[Path], SkillRootsRequest]
+    command_lines: CommandLineReader
+    keep_ledger: bool = True
+    may_read: Callable[[Path], bool] = bool
+    checks_plain: bool = True
+
+
+class MissingVariable(Value):
+    """An environment variable a named skill declares and nobody has set; `warning` is for when nobody can be asked."""
+
+    name: str
+    skill: str
+    why: str
+    warning: str
+
+
+class SkillsToInject(Value):
+    """The skills a message names: their items, in order, what they lack, and lines for the user.
+
+    `granted` are variables of the user's environment that commands get from now on, because a skill of the user's own
+    choice declares them. `servers` are MCP servers that are not configured.
+    """
+
+    items: tuple[ResponseItem, ...] = ()
+    skills: tuple[Skill, ...] = ()
+    missing: tuple[MissingVariable, ...] = ()
+    servers: tuple[McpNeed, ...] = ()
+    granted: Mapping[str, str] = MappingProxyType({})
+    notices: tuple[str, ...] = ()
 
 
 class SessionSkills:
@@ -50,9 +105,10 @@ class SessionSkills:
         """The same skills for another session."""
         return SessionSkills(self._settings, self._cwd)
 
-    def may_read(self, skill: Skill) -> bool:
-        """Whether the text of a skill may be put before the model."""
-        return self._settings.may_read(skill.canonical_path)
+    @property
+    def settings(self) -> SkillSettings:
+        """Where they are and how much of them the model is sent, as of the last `refresh`."""
+        return self._settings
 
     def reload(self) -> None:
         """Let the next `refresh` read everything, whatever is kept of it."""
@@ -115,19 +171,6 @@ class SessionSkills:
             return ""
         return self._rendered.text
 
-    def collect_requested(
-        self, inputs: Sequence[UserInput], *, connector_slugs: Collection[str] = ()
-    ) -> SkillsToInject:
-        """What a message names, read from disk now. A skill that cannot be read costs a line, not the turn.
-
-        A plain name that is also one of `connector_slugs` names no skill.
-        """
-        if not any(map(_may_name_a_skill, inputs)):
-            return SkillsToInject()
-        from codex_py.core.mentions import read_named_skills  # the seam: most messages name no skill
-
-        return read_named_skills(self._catalog, self._settings, inputs, connector_slugs=connector_slugs)
-
     def note_uses_in(self, command: str, workdir: Path) -> list[SkillUsed]:
         """The skills a command reads or runs scripts of, each once a turn."""
         return [note for use in self.uses_in(command, workdir) for note in self.note_use(use.skill, use.kind)]
@@ -148,8 +191,6 @@ class SessionSkills:
         key = (skill.scope, skill.canonical_path, skill.name)
         if key in self._used:
             return []
-        from codex_py.skills.usage import record_use  # the seam: only when a skill is used
-
         self._used.add(key)
         use = SkillUsed(skill.name, skill.scope, skill.canonical_path, kind)
         if self._settings.keep_ledger:
@@ -157,5 +198,40 @@ class SessionSkills:
         return [use]
 
 
-def _may_name_a_skill(item: UserInput) -> bool:
-    return isinstance(item, SkillInput) or (isinstance(item, TextInput) and "$" in item.text)
+def skill_sources(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> SkillRootsRequest:
+    """What decides where the skills of a session come from; `home` is CODEX_HOME."""
+    config = loaded.config
+    real = Path(os.path.realpath(cwd))
+    return SkillRootsRequest(
+        home=home,
+        user_home=Path(env.get("HOME") or home.parent),
+        cwd=real,
+        project_root=find_project_root(real, config.project_root_markers),
+        project_config_dirs=_project_config_dirs(real, loaded.project_root),
+        system=loaded.system,
+        plugin_roots=_plugin_roots(home, config),
+        extra_roots=tuple(Path(directory) for directory in config.skills.roots),
+        extra_user_roots=tuple(Path(directory) for directory in config.skills.extra_user_roots),
+        bundled=config.skills.bundled.enabled,
+        follow_links=config.skills.follow_links,
+    )
+
+
+def skill_rules(config: Config) -> tuple[SkillSwitch, ...]:
+    """The `[[skills.config]]` entries of all layers; of two that meet the later one wins."""
+    return tuple(SkillSwitch(rule.path, rule.name, rule.enabled) for rule in config.skills.config)
+
+
+def _plugin_roots(home: Path, config: Config) -> tuple[PluginSkills, ...]:
+    if not config.plugins:
+        return ()
+    from codex_py.plugins.manifests import plugin_skills  # the seam: only for who has plugins
+
+    return plugin_skills(home, config.plugins)
+
+
+def _project_config_dirs(cwd: Path, root: Path | None) -> tuple[Path, ...]:
+    """The `.codex` directories from `cwd` up to the project's root, the nearest first; without a root that of `cwd`."""
+    directories = (cwd, *cwd.parents)
+    inside = [directory for directory in directories if root is not None and directory.is_relative_to(root)] or [cwd]
+    return tuple(directory / ".codex" for directory in inside if os.path.isdir(directory / ".codex"))  # noqa: PTH112

@@ -9,15 +9,12 @@ from codex_py.core.history import History
 from codex_py.core.listeners import Listeners, Questions
 from codex_py.core.ports import SessionMcp
 from codex_py.core.secrets import Secrets
-from codex_py.core.session_skills import SessionSkills
-from codex_py.core.skill_settings import MissingVariable, SkillsToInject
-from codex_py.core.user_input import texts_of
-from codex_py.errors import ToolError
+from codex_py.core.session_skills import MissingVariable, SessionSkills, SkillsToInject
+from codex_py.core.turn_context import texts_of
 from codex_py.protocol.encoding import uuid7
-from codex_py.protocol.ops import SkillInput, UserInput
+from codex_py.protocol.ops import SkillInput, TextInput, UserInput
 from codex_py.protocol.questions import SecretQuestion, answer_text
 from codex_py.protocol.value import Value
-from codex_py.text.files import FileRefused
 
 
 class SkillRequests(Value):
@@ -38,7 +35,12 @@ class SkillRequests(Value):
 
         Connectors that are named have their tools shown from the next request on.
         """
-        requested = self.skills.collect_requested(inputs, connector_slugs=self._name_connectors(inputs))
+        slugs = self._name_connectors(inputs)
+        if not any(map(_may_name_a_skill, inputs)):
+            return SkillsToInject()
+        from codex_py.core.mentions import read_named_skills  # most messages name no skill
+
+        requested = read_named_skills(self.skills.catalog, self.skills.settings, inputs, connector_slugs=slugs)
         self._note(requested)
         self.history.append(*requested.items)
         return requested
@@ -46,24 +48,15 @@ class SkillRequests(Value):
     async def use(self, name: str) -> str:
         """A skill that the model asks for by its name, as the output of that call, with what it lacks provided.
 
-        Raises `ToolError` for the name of no skill, for one that only people may ask for, and for a file that cannot be
-        read.
+        Raises `ToolError` for a skill that it may not have, or that cannot be read.
         """
-        from codex_py.core.skill_names import find_skill, for_a_model  # the seam: only where the model has that tool
-        from codex_py.skills.inject import render_loaded, skill_body
+        from codex_py.core.mentions import read_called_skill  # only where the model has that tool
 
-        skill = for_a_model(find_skill(self.skills.catalog, name))
-        if not self.skills.may_read(skill):
-            raise ToolError(f"cannot read the skill `{skill.name}`: reading it is denied")
-        try:
-            body = skill_body(skill)
-        except FileRefused as error:
-            raise ToolError(f"cannot read the skill `{skill.name}`: {error}") from error
+        text, requested = read_called_skill(self.skills.catalog, self.skills.settings, name)
         # Noted with its items, so that a compaction in the middle of the turn keeps it.
-        requested = self.skills.collect_requested([SkillInput(skill.name, skill.canonical_path)])
         self._note(requested)
         await self.provide([requested])
-        return render_loaded(skill.name, str(skill.canonical_path), body)
+        return text
 
     async def provide(self, requested: Sequence[SkillsToInject]) -> None:
         """Provide what skills lack, as far as the user agrees: variables, then servers. The project's come first."""
@@ -108,3 +101,7 @@ class SkillRequests(Value):
             self.listeners.warn_once(missing.warning)
         elif not self.secrets.is_hidden(missing.name):
             self.listeners.warn_once(f"`{missing.name}` is too short to be hidden in what commands and the model say")
+
+
+def _may_name_a_skill(item: UserInput) -> bool:
+    return isinstance(item, SkillInput) or (isinstance(item, TextInput) and "$" in item.text)

@@ -1,13 +1,20 @@
-"""The tokens a session has used, how full the context is, and whether that is too full."""
+"""The tokens of a session: what it has used, how full the context window is, and with what."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, get_args
+
+from codex_py.context.compaction import HOST_TEXTS
 from codex_py.core.history import History
 from codex_py.core.turn_context import ModelSettings
+from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.events import UsageReported
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.status import ContextSection, ContextSectionName, ContextUse
 from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value
-from codex_py.text.tokens import estimate_tokens
+from codex_py.text.tokens import counted_bytes, estimate_tokens
 
 
 class Fill(Value):
@@ -99,3 +106,98 @@ class TokenCount:
         self.session += cost
         self.turn += cost
         return UsageReported(last, self.session, window, self.turn)
+
+
+# A sealed piece of reasoning is base64 and carries some hundred bytes that are no thoughts.
+_SEAL_BYTES: Final = 650
+_BY_BEGINNING: Final[Mapping[str, ContextSectionName]] = {
+    "<skills_instructions>": "skills_list",
+    "<skill>": "injected_skills",
+    "# AGENTS.md instructions": "agents_md",
+}
+
+
+def measure_context(
+    items: Iterable[ResponseItem], settings: ModelSettings, tools: bytes, *, counted: Counted
+) -> ContextUse:
+    """Split the tokens of the next request. Each part is estimated by its bytes, and all are scaled to what is known.
+
+    `counted` is what the history takes; where the provider has counted nothing of it the estimates stand.
+    """
+    weights: dict[ContextSectionName, int] = dict.fromkeys(get_args(ContextSectionName), 0)
+    weights["base"] = len(settings.instructions.encode("utf-8", "surrogatepass"))
+    weights["tools"] = len(tools)
+    for item in items:
+        for name, weight in _weights_of(item):
+            weights[name] += weight
+    sizes = [estimate_tokens(weight) for weight in weights.values()]
+    total = counted.total if counted.measured else sum(sizes)
+    sized_parts = zip(weights, _scaled(sizes, total), strict=True)
+    return ContextUse(
+        sections=tuple(ContextSection(name, tokens) for name, tokens in sized_parts if tokens),
+        total=total,
+        window=settings.context_window,
+        compacted_at=counted.limit,
+        measured=counted.measured,
+    )
+
+
+def _weights_of(item: ResponseItem) -> list[tuple[ContextSectionName, int]]:
+    """An item's bytes, by what they are; a message may have parts of different kinds."""
+    size = counted_bytes(item.encoded)
+    item_type = item.type
+    if item_type == "message":
+        return _message_weights(item, size)
+    if item_type == "reasoning":
+        return [("reasoning", _reasoning_weight(item, size))]
+    if item_type.endswith("_output"):
+        return [("outputs", size)]
+    # A compaction by the provider stands for the messages it replaced.
+    return [("messages" if item_type.startswith("compaction") else "calls", size)]
+
+
+def _message_weights(item: ResponseItem, size: int) -> list[tuple[ContextSectionName, int]]:
+    message = item.decode()
+    role = message.get("role")
+    if role == "assistant":
+        return [("messages", size)]
+    texts = [as_object(part).get("text") for part in as_list(message.get("content"))]
+    fallback: ContextSectionName = "messages" if role == "user" else "host"
+    weights: list[tuple[ContextSectionName, int]] = [
+        (_part_name_of(text, fallback), len(text.encode("utf-8", "surrogatepass")))
+        for text in texts
+        if isinstance(text, str)
+    ]
+    # Quotes, escapes and pictures: they belong to what the message mostly is.
+    rest = max(0, size - sum(weight for _, weight in weights))
+    return [*weights, (max(weights, key=lambda pair: pair[1])[0] if weights else fallback, rest)]
+
+
+def _part_name_of(text: str, fallback: ContextSectionName) -> ContextSectionName:
+    for beginning, part_name in _BY_BEGINNING.items():
+        if text.startswith(beginning):
+            return part_name
+    return "host" if text.startswith(HOST_TEXTS) else fallback
+
+
+def _reasoning_weight(item: ResponseItem, size: int) -> int:
+    sealed = item.decode().get("encrypted_content")
+    if not isinstance(sealed, str):
+        return size
+    return size - len(sealed) + max(0, len(sealed) * 3 // 4 - _SEAL_BYTES)
+
+
+def _scaled(sizes: Sequence[int], total: int) -> list[int]:
+    """The sizes in the same proportions with another sum, as whole numbers that add up to it exactly."""
+    before = sum(sizes)
+    if not before:
+        return [0 for _ in sizes]
+    # Each end is rounded, not each part, so that nothing is lost or counted twice.
+    scaled: list[int] = []
+    begins = seen = 0
+    for size in sizes:
+        seen += size
+        ends = seen * total // before
+        scaled.append(ends - begins)
+        begins = ends
+    return scaled

@@ -23,8 +23,7 @@ from codex_py.tools.registry import AllowedTools, ToolRegistry
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 if TYPE_CHECKING:
-    from codex_py.core.tool_runtime import ToolRuntime
-    from codex_py.core.user_shell import UserShellCommand
+    from codex_py.core.tool_runtime import ToolRuntime, UserShellCommand
     from codex_py.protocol.status import LiveProcess
 
 
@@ -216,7 +215,7 @@ class ToolRuns:
 
     async def user_shell(self, command: str, settings: TurnSettings) -> ResponseItem:
         """Run a command of the user's own; gives back what the model reads of it. Nothing is asked about it."""
-        from codex_py.core.user_shell import UserShellCommand, UserShellContext  # the seam: only for who runs one
+        from codex_py.core.tool_runtime import UserShellCommand, UserShellContext  # the seam: only for who runs one
 
         env = self._services.users_env()
         withheld = [value for name, value in env.items() if name not in self._services.env]
@@ -241,7 +240,7 @@ class ToolRuns:
         """The commands that still run, the oldest first."""
         if self._runtime is None or not self._runtime.done():
             return ()
-        from codex_py.core.user_shell import describe_processes  # the seam: only for who looks
+        from codex_py.core.tool_runtime import describe_processes  # the seam: only for who looks
 
         return describe_processes(self._runtime.result().processes.live(), self._secrets.redact)
 

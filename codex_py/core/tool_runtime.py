@@ -1,29 +1,42 @@
-"""What the tools of a session work with: sandbox, environment, processes, approval rules."""
+"""What tools work with: sandbox, environment, processes, approval rules; and the user's own commands."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from codex_py.config.files import weak_permissions
 from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
-from codex_py.core.command_env import environment_rules, key_names
+from codex_py.context.host_messages import user_shell_item
+from codex_py.core.secrets import environment_rules, key_names
 from codex_py.core.session_sandbox import allowances_without_effect, make_sandbox
+from codex_py.errors import ToolError
 from codex_py.paths import is_there
 from codex_py.process.env import withheld_by_value
 from codex_py.process.manager import ProcessManager
 from codex_py.process.profiles import WithheldEnv
+from codex_py.process.session import RunningCommand
+from codex_py.process.shells import keep_bundled_tools, shell_argv, user_shell
+from codex_py.process.spawn import CommandSpec
+from codex_py.protocol.encoding import uuid7
+from codex_py.protocol.events import CommandFinished, CommandOutput, CommandStarted, Event
+from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.policy import SandboxPolicy
+from codex_py.protocol.status import LiveProcess
 from codex_py.protocol.value import Value
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
 from codex_py.shell.reader import CommandLineReader
 from codex_py.text.files import FileHead, FileRefused, read_inside, read_trusted
+from codex_py.text.redact import HeldBack, Redactor
+from codex_py.text.tokens import truncate_middle
 from codex_py.tools import command_runs
 from codex_py.tools.approval import Approvals, RuleStore
+from codex_py.tools.command_output import LiveOutput
 from codex_py.tools.rules import MAX_FILE_BYTES, RuleBook, RuleError, parse_rules
 
 _MAX_FILES: Final = 64
@@ -169,4 +182,121 @@ def load_tool_runtime(
         approvals=load_approvals(loaded, home=home, cwd=cwd, ignore_rules=ignore_rules),
         allow_partial=loaded.config.sandbox.allow_partial,
         warnings=tuple(allowances_without_effect(loaded, home=home, env=env)),
+    )
+
+
+_MAX_SECONDS: Final = 3600.0
+_STOPPED: Final = -1
+
+
+class UserShellContext(Value):
+    """The context of a user's command. `redactor` takes secrets out of what it printed; `output_tokens` caps that."""
+
+    cwd: Path
+    env: Mapping[str, str]
+    output_tokens: int
+    redactor: Redactor
+
+
+class _Ended(NamedTuple):
+    output: str
+    exit_code: int | None
+
+
+class UserShellCommand:
+    """One command. `stop` may be called at any time."""
+
+    def __init__(self, command: str, context: UserShellContext, emit: Callable[[Event], None]) -> None:
+        self._command = command
+        self._context = context
+        self._emit = emit
+        self._call_id = uuid7()
+        self._session: RunningCommand | None = None
+        self._held = HeldBack()
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Kill it, or do not even start it."""
+        self._is_stopped = True
+        if self._session is not None:
+            self._session.kill()
+
+    async def run(self, processes: ProcessManager) -> ResponseItem:
+        """Run it to its end, an hour at most, and give what the model reads of it."""
+        began = time.monotonic()
+        self._emit(CommandStarted(self._call_id, self._command, self._context.cwd, by_user=True))
+        ended = _Ended("", None)
+        try:
+            ended = _Ended("", None) if self._is_stopped else await self._wait(processes)
+        finally:
+            seconds = time.monotonic() - began
+            output = self._context.redactor.redact(ended.output)
+            self._emit_end(output, ended.exit_code, seconds)
+        shown = truncate_middle(output, self._context.output_tokens)
+        code = _STOPPED if ended.exit_code is None else ended.exit_code
+        return user_shell_item(self._command, shown, exit_code=code, seconds=seconds)
+
+    async def _wait(self, processes: ProcessManager) -> _Ended:
+        try:
+            session = self._session = await processes.start(self._spec())
+        except ToolError as error:
+            return _Ended(str(error), 127)
+        live = LiveOutput(session, self._call_id, self._emit_live)
+        try:
+            ended = await session.wait(_MAX_SECONDS)
+            if not ended:
+                self._is_stopped = True
+            output = session.transcript()
+        finally:
+            live.end()
+            if session.exit_code is None:
+                await processes.close(session)
+            else:
+                processes.forget(session)
+        if self._is_stopped:
+            return _Ended(f"{output}\n[stopped by the user]".lstrip("\n"), None)
+        return _Ended(output, session.exit_code)
+
+    def _spec(self) -> CommandSpec:
+        context = self._context
+        shell = user_shell(context.env)
+        argv = shell_argv(shell, keep_bundled_tools(self._command, shell), login=True)
+        return CommandSpec(argv, context.cwd, context.env, outside=True, line=self._command)
+
+    def _emit_live(self, event: Event) -> None:
+        if isinstance(event, CommandOutput) and (shown := self._held.feed(event.text, self._context.redactor)):
+            self._emit(CommandOutput(event.call_id, shown))
+
+    def _emit_end(self, output: str, exit_code: int | None, seconds: float) -> None:
+        self._emit(
+            CommandFinished(
+                self._call_id,
+                self._command,
+                self._context.cwd,
+                output,
+                exit_code,
+                seconds,
+                "completed" if exit_code == 0 else "failed",
+                by_user=True,
+            )
+        )
+
+
+_TAIL: Final = 2000
+
+
+def describe_processes(sessions: Iterable[RunningCommand], redact: Callable[[str], str]) -> tuple[LiveProcess, ...]:
+    """As people are shown them; `redact` takes out the secrets."""
+    now = time.monotonic()
+    return tuple(
+        LiveProcess(
+            id=session.id,
+            command=redact(session.line),
+            cwd=session.cwd,
+            seconds=now - session.started,
+            tty=session.tty,
+            outside=session.outside,
+            tail=redact(session.transcript())[-_TAIL:],
+        )
+        for session in sessions
     )

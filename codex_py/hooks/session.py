@@ -11,7 +11,7 @@ from typing import Final
 
 from codex_py.context.host_messages import hook_context, hook_prompt
 from codex_py.core.ports import HookSession, PromptRefused
-from codex_py.core.user_input import PendingMessage, texts_of
+from codex_py.core.turn_context import PendingMessage, texts_of
 from codex_py.hooks.dispatcher import HookContext, HookDispatcher, HookSignals
 from codex_py.hooks.engine import HookEngine
 from codex_py.hooks.schema import Hook

@@ -14,8 +14,8 @@ from codex_py.auth.login_store import MCP_FILE, LoginStore, open_store
 from codex_py.config.edit import set_value
 from codex_py.config.load import LoadedConfig
 from codex_py.core.ports import SessionAccess
-from codex_py.core.sandbox_policy import choose_policy
 from codex_py.core.session_request import SessionRequest
+from codex_py.core.session_settings import choose_policy
 from codex_py.core.turn_context import TurnSettings
 from codex_py.mcp.connectors import ConnectorRules
 from codex_py.mcp.consent import InstallRules

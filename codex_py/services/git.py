@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.core.git_checkout import GitDirectories, git_directories
+from codex_py.core.session_file import GitDirectories, git_directories
 from codex_py.errors import UserError
 from codex_py.paths import is_directory, real_path
 from codex_py.programs import ProgramFinder, program_finder

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from codex_py.config.load import LoadedConfig
-from codex_py.core.command_env import environment_rules
-from codex_py.core.sandbox_policy import choose_policy
+from codex_py.core.secrets import environment_rules
 from codex_py.core.session_sandbox import ProgramSandbox
+from codex_py.core.session_settings import choose_policy
 from codex_py.core.tool_set import BUILT_IN
 from codex_py.hooks.answer import HookVerdict, combine_answers
 from codex_py.hooks.engine import HookEngine, HookExecution, HookRun

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.config.load import LoadedConfig
-from codex_py.core.command_env import command_env, key_names
-from codex_py.core.sandbox_policy import choose_policy
+from codex_py.core.secrets import command_env, key_names
 from codex_py.core.session_sandbox import make_sandbox
+from codex_py.core.session_settings import choose_policy
 from codex_py.errors import ToolError, UserError
 from codex_py.protocol.policy import MAX_STARTS, SandboxPolicy, never_began
 from codex_py.protocol.value import Value

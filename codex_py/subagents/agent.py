@@ -11,7 +11,7 @@ from codex_py.core.conversation import TurnRunner
 from codex_py.core.ports import AgentSpawner
 from codex_py.core.session import Session
 from codex_py.core.session_services import ParentSession, SessionServices
-from codex_py.core.user_input import texts_of
+from codex_py.core.turn_context import texts_of
 from codex_py.errors import UserError
 from codex_py.protocol import events
 from codex_py.protocol.ops import Steer, UserInput, UserTurn

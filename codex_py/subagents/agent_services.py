@@ -12,9 +12,9 @@ from codex_py.context.initial import ContextSnapshot
 from codex_py.core.context_tracker import KnownContext
 from codex_py.core.conversation import TurnRunner
 from codex_py.core.history import History
+from codex_py.core.mentions import find_skill, for_a_model
 from codex_py.core.session_file import SessionFile
 from codex_py.core.session_services import SessionServices
-from codex_py.core.skill_names import find_skill, for_a_model
 from codex_py.core.tool_runtime import ToolRuntime
 from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import ToolError

@@ -12,7 +12,7 @@ from codex_py.context.host_messages import subagent_notification
 from codex_py.core.conversation import TurnRunner
 from codex_py.core.session_file import SessionFile
 from codex_py.core.session_services import ParentSession
-from codex_py.core.user_input import texts_of
+from codex_py.core.turn_context import texts_of
 from codex_py.errors import ToolError, UserError
 from codex_py.model.client import ParentTurn
 from codex_py.protocol import events

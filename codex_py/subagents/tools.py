@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.config.schema import Config
-from codex_py.core.user_input import texts_of
+from codex_py.core.turn_context import texts_of
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import encode_json, uuid7
 from codex_py.protocol.events import AgentCallFinished, AgentCallStarted

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from codex_py.core.git_checkout import read_git_state
+from codex_py.core.session_file import read_git_state
 from codex_py.errors import UserError
 from codex_py.protocol.policy import DangerFullAccess
 from codex_py.sandbox.command import Sandbox

@@ -13,8 +13,7 @@ from codex_py.core.ports import HookSession
 from codex_py.core.secrets import Secrets, SecretStore
 from codex_py.core.session_request import SessionRequest
 from codex_py.core.transcript import Transcript
-from codex_py.core.turn_context import CurrentSettings, ModelSettings, TurnSettings
-from codex_py.core.user_input import PendingInput
+from codex_py.core.turn_context import CurrentSettings, ModelSettings, PendingInput, TurnSettings
 from codex_py.hooks.dispatcher import SLOW_SECONDS, HookContext, HookDispatcher, HookSignals
 from codex_py.hooks.engine import HookEngine
 from codex_py.hooks.sources import find_hooks

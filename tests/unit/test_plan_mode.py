@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from codex_py.core.plan_mode import PlanReader, plan_accepted, proposed_plan
+from codex_py.core.turn import PlanReader, plan_accepted, proposed_plan
 from codex_py.core.turn_context import ModelSettings, TurnSettings
 from codex_py.protocol import events
 from codex_py.protocol.policy import ApprovalPolicy, DangerFullAccess, GranularApproval, ReadOnly

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final, NamedTuple, Protocol
 
-from codex_py.core.git_checkout import read_git_state
+from codex_py.core.mentions import invocable, skill_called
 from codex_py.core.session import Session
-from codex_py.core.skill_names import invocable, skill_called
+from codex_py.core.session_file import read_git_state
 from codex_py.errors import UserError
 from codex_py.protocol.ops import OverrideTurnContext, SkillInput, TextInput, UserInput
 from codex_py.protocol.status import FactSection, PromptCommand

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from codex_py.core.skill_sources import skill_rules
+from codex_py.core.session_skills import skill_rules
 from codex_py.protocol import events
 from codex_py.protocol.ops import ReloadSkills
 from codex_py.protocol.value import Value

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from codex_py.core.skill_names import invocable, skill_called
+from codex_py.core.mentions import invocable, skill_called
 from codex_py.errors import UserError
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.text.nearest import nearest

@@ -9,7 +9,7 @@ from typing import Final
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from codex_py.config.tui import format_key, resolve_keys
-from codex_py.core.git_checkout import read_git_state
+from codex_py.core.session_file import read_git_state
 from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import UserError
 from codex_py.protocol import events

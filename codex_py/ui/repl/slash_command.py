@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from codex_py.core.build import ResumeTarget
-from codex_py.core.sandbox_policy import read_check
 from codex_py.core.session import Session
+from codex_py.core.session_settings import read_check
 from codex_py.programs import ProgramFinder, program_finder
 from codex_py.protocol.events import Event, TurnCompleted, TurnFailed, TurnInterrupted, UsageReported
 from codex_py.protocol.ops import Op

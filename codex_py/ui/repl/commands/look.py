@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.config.tui import ACTIONS, format_key
-from codex_py.core.git_checkout import read_git_state
+from codex_py.core.session_file import read_git_state
 from codex_py.errors import UserError
 from codex_py.protocol.ops import ReloadSkills
 from codex_py.protocol.status import AgentState

@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from prompt_toolkit.application import get_app
 
 from codex_py.config.load import ConfigRequest
-from codex_py.core.skill_sources import skill_rules
+from codex_py.core.session_skills import skill_rules
 from codex_py.errors import UserError
 from codex_py.paths import short_path
 from codex_py.services.skill_admin import SkillAdmin, look_at_skills, switch_skills, window_for
