@@ -93,24 +93,22 @@ def is_directory(path: Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112
 
 
-# Nobody may write: no empty directory of a user's is like that, and it holds from the moment the directory is made.
-PLACEHOLDER_MODE: Final = 0o555
-# An empty file of a user's may be read-only, but has no sticky bit: on files it means nothing.
-PLACEHOLDER_FILE_MODE: Final = 0o1444
+# Whoever works there can fill it. The sticky bit means nothing on a file or on a directory that one user owns, so no
+# empty one of a user's has it.
+PLACEHOLDER_MODE: Final = 0o1755
+PLACEHOLDER_FILE_MODE: Final = 0o1644
 
 
 def is_placeholder(path: Path) -> bool:
     """Whether `path` is an empty directory or file that a sandbox has put where it keeps a missing one from being made.
 
-    While a command runs, such a `.git` stands in the temporary directory of the whole machine: it is no repository.
+    During a session such a `.git` stands in the temporary directory of the whole machine: it is no repository.
     """
     try:
         status = os.lstat(path)
-        if status.st_mode & 0o222:
+        if status.st_mode & 0o1022 != stat.S_ISVTX:
             return False
-        if stat.S_ISREG(status.st_mode):
-            return not status.st_size and bool(status.st_mode & stat.S_ISVTX)
-        return stat.S_ISDIR(status.st_mode) and not any(path.iterdir())
+        return not (status.st_size if stat.S_ISREG(status.st_mode) else os.listdir(path))  # noqa: PTH208
     except OSError:
         return False
 

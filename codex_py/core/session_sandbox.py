@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -66,6 +66,10 @@ class ProgramSandbox:
         self._sandbox = make_sandbox(loaded, home=home, env=env)
         self._allow_partial = loaded.config.sandbox.allow_partial
         self._lock = threading.Lock()
+
+    def start_session(self) -> Callable[[], None]:
+        """As `Sandbox.start_session`."""
+        return self._sandbox.start_session()
 
     def wrap(
         self, argv: Sequence[str], *, policy: SandboxPolicy, cwd: Path, workdir: Path, network: bool = False

@@ -122,6 +122,7 @@ class ToolRuns:
         self._emit = emit
         self._agents = agents
         self._runtime: asyncio.Task[ToolRuntime] | None = None
+        self._end_sandbox: Callable[[], None] = lambda: None
         self._entrance = asyncio.Lock()
         # What the user granted for the rest of the running turn, in place of the policy it began with.
         self._granted: SandboxPolicy | None = None
@@ -261,8 +262,9 @@ class ToolRuns:
             await (await self._runtime).processes.kill_all()
 
     async def close(self) -> None:
-        """Stop every process the tools left behind."""
+        """Stop every process the tools left behind, and remove what held them."""
         await self.stop_all()
+        self._end_sandbox()
 
     def _joined(self) -> ToolRegistry:
         tools = self._services.mcp.clients.tools
@@ -282,6 +284,7 @@ class ToolRuns:
 
     def _load(self, policy: SandboxPolicy, cwd: Path) -> ToolRuntime:
         runtime = self._services.load_runtime()
+        self._end_sandbox = runtime.sandbox.start_session()
         runtime.prepare(policy, cwd, self._services.command_lines)
         return runtime
 

@@ -85,6 +85,7 @@ class HookDispatcher:
         self._slow_seconds = slow_seconds
         self._turn_id = ""
         self._sandbox = ProgramSandbox(request.loaded, home=request.home, env=context.env)
+        self._end_sandbox = self._sandbox.start_session()
         self._background: set[asyncio.Task[None]] = set()
         self._limit: asyncio.Timeout | None = None
         self._was_stopped = False
@@ -145,6 +146,7 @@ class HookDispatcher:
                 task.cancel()
             await self.finish()
             self.warn("hooks that nobody waited for had not ended with the session and were stopped")
+        self._end_sandbox()
 
     async def finish(self) -> None:
         """Wait for all that runs beside the turn."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Literal
 
@@ -31,7 +31,7 @@ from codex_py.sandbox.linux import (
 )
 from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
 from codex_py.sandbox.mounts import Mount, Screens, find_existing_paths, holds_roots, plan_mounts
-from codex_py.sandbox.placeholders import Pins, PlaceholderList
+from codex_py.sandbox.placeholders import Pins, Placeholders
 from codex_py.sandbox.policy import WritableRoot, writable_roots
 from codex_py.sandbox.protected_names import MAX_DIRECTORIES, NestedNames
 from codex_py.sandbox.unreadable import (
@@ -43,7 +43,7 @@ from codex_py.sandbox.unreadable import (
     is_readable,
     without_nested,
 )
-from codex_py.sandbox.wrapped import MISSING, NO_LIMITS, Limits, Wrapped, wrap_argv
+from codex_py.sandbox.wrapped import NO_LIMITS, Limits, Wrapped, wrap_argv
 
 _ADVICE: Final = {"darwin": "`/usr/bin/sandbox-exec` is part of macOS and must be executable"}
 
@@ -92,7 +92,7 @@ class Sandbox:
         self._hidden_pins: dict[Path, Pins] = {}
         self._listings: dict[Path, Listings] = {}
         self._screens: dict[Path, Screens] = {}
-        self._placeholders = PlaceholderList(home / "cache" / "placeholders") if home else None
+        self._placeholders = Placeholders(home / "cache" / "placeholders" if home else None)
 
     @classmethod
     def detect(
@@ -256,16 +256,33 @@ class Sandbox:
             env["TMPDIR"] = "/dev/shm"
         if not backend.contains and network == "loopback":
             network = False  # there is no network of one's own
-        try:
-            if self._placeholders and backend.contains:
-                self._placeholders.sweep()
-                self._placeholders.add(mount.path for mount in mounts if mount.type in MISSING)
-            # A filter sees no paths: it cannot open some sockets, so a list opens none.
-            all_sockets = self._unix_sockets(policy) is True
-            fd = self._filters.open(network, unix_sockets=all_sockets, namespaces=backend.contains)
-            return wrap_argv(backend, argv, mounts, network=network, workdir=workdir, filter_fd=fd).replace(env=env)
-        except OSError as error:
-            raise SandboxUnavailable(f"cannot set up the sandbox, so the command is not run: {error}") from error
+        with ExitStack() as ends:
+            ends.callback(self._placeholders.join())
+            try:
+                mounts = self._hold_missing(mounts, backend)
+                # A filter sees no paths: it cannot open some sockets, so a list opens none.
+                all_sockets = self._unix_sockets(policy) is True
+                fd = self._filters.open(network, unix_sockets=all_sockets, namespaces=backend.contains)
+                wrapped = wrap_argv(backend, argv, mounts, network=network, workdir=workdir, filter_fd=fd)
+            except OSError as error:
+                raise SandboxUnavailable(f"cannot set up the sandbox, so the command is not run: {error}") from error
+            ends.callback(wrapped.cleanup)
+            return wrapped.replace(env=env, cleanup=ends.pop_all().close)
+
+    def start_session(self) -> Callable[[], None]:
+        """What stands in the place of missing paths stays until the returned function is called; else it goes with
+        the last command."""
+        return self._placeholders.join()
+
+    def _hold_missing(self, mounts: Sequence[Mount], backend: Backend) -> list[Mount]:
+        """The mounts without those of missing paths that nothing can be mounted on."""
+        held: Collection[Path] = ()
+        if backend.contains:
+            held = self._placeholders.hold(
+                [mount.path for mount in mounts if mount.type == "missing"],
+                [mount.path for mount in mounts if mount.type == "missing-file"],
+            )
+        return [mount for mount in mounts if not mount.type.startswith("missing") or mount.path in held]
 
     def _mounts(self, policy: SandboxPolicy, cwd: Path) -> list[Mount]:
         """The mounts as the disk is now: what was found at first is followed to where it has gone."""

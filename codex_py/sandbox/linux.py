@@ -44,11 +44,10 @@ def bwrap_argv(
                 argv += ("--bind", path, path)
             case "read-only" | "missing-file":
                 argv += ("--ro-bind", path, path)
-            case "missing" | "hidden-folder":
-                mode = "555" if mount_type == "missing" else "111" if holds_roots(mount.path, mounts) else "000"
-                argv += ("--perms", mode, "--tmpfs", path)
+            case "hidden-folder":
+                argv += ("--perms", "111" if holds_roots(mount.path, mounts) else "000", "--tmpfs", path)
                 sealed.append(path)
-            case "missing-setting":
+            case "missing":
                 # Not sealed: that takes bubblewrap six times as long, and there are many.
                 argv += ("--perms", "555", "--tmpfs", path)
             case "screen":

@@ -25,7 +25,6 @@ MountType: TypeAlias = Literal[
     "link",
     "missing",
     "missing-file",
-    "missing-setting",
     "hidden-folder",
     "hidden-file",
     "hidden-entry",
@@ -39,10 +38,10 @@ MountType: TypeAlias = Literal[
 class Mount(Value):
     """One place and what becomes of it.
 
-    A `link` is pinned to its name, so that it can be neither removed nor replaced; `missing` is kept from being made,
-    and so is a `missing-file`, where an empty file stands meanwhile, for programs that fail at a directory, and a
-    `missing-setting`, where a command that changes the mode of the directory writes into memory; what is hidden can be
-    neither read nor written. A `screen` is an empty directory in the place of one whose entries are
+    A `link` is pinned to its name, so that it can be neither removed nor replaced; `missing` is kept from being made:
+    a command finds an empty directory there, and writes into memory if it changes the mode of that. So is a
+    `missing-file`, where an empty file stands, for programs that fail at a directory. What is hidden can be neither
+    read nor written. A `screen` is an empty directory in the place of one whose entries are
     `shown` in it one by one, as far as they are still there, or an empty `hidden-entry`; `fd` is what is copied to the
     place instead of a mount: a shown file, or nothing in the place of a hidden one.
     """
@@ -75,7 +74,7 @@ def plan_mounts(
         elif (
             path in reserved or (path.parent in own and not is_setting) or (path.name == ".git" and path.parent in ways)
         ):
-            missing = "missing-setting" if is_setting else "missing"
+            missing = "missing"
         mount_type = _protection(path, missing=missing)
         if mount_type is not None:
             mounts[path] = Mount(mount_type, path)
@@ -213,7 +212,7 @@ class Screens:
     def _screen(self, directory: Path, hidden: Collection[str], laid: Mapping[Path, Mount]) -> list[Mount]:
         holder = next((laid[path] for path in (directory, *directory.parents) if path in laid), None)
         open_to_writes = holder is not None and holder.type in ("writable", "shown-writable")
-        covered = holder is not None and holder.type in ("hidden-folder", "missing", "missing-setting")
+        covered = holder is not None and holder.type in ("hidden-folder", "missing")
         if covered or directory == directory.parent or (open_to_writes and holder == Mount("writable", directory)):
             return []
         entries = self._entries(directory)

@@ -1,11 +1,12 @@
-"""What a sandbox keeps on the host: empty files to mount over, and hold of protected paths that move.
+"""What a sandbox keeps on the host: placeholders for missing paths, and hold of protected paths that move.
+
+A mount needs something to be mounted on, so an empty directory or file stands where a path must not be made. It stays
+from the first command of a session to the end of the session: what comes and goes with every command disturbs programs
+that watch the directory. Sessions share it: each holds a lock on it, and the last one removes it, unless the user has
+put something into it. Each process lists where it puts them, so that the next session removes what a killed one left.
 
 A mount protects `sub/.git` during one command, but not the name `sub`: a command may rename that, and the next one
-would find `.git` where nobody looks. So each is held open, and the kernel tells where it is now.
-
-Several commands, of several processes, may need the same one at once: each holds a shared lock on it, and the last to
-let go removes it. One that a killed process left is known by its mode and goes with the next command that needs it, or
-with the next command of any session: each process lists where it puts them.
+would find `.git` where nobody looks. So protected paths are held open, and the kernel tells where they are now.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from codex_py.paths import (
     PLACEHOLDER_FILE_MODE,
     PLACEHOLDER_MODE,
-    is_file,
+    is_directory,
     is_placeholder,
     lock,
     make_private_dir,
@@ -72,83 +75,107 @@ _IMPOSSIBLE: Final = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, er
 
 
 class Placeholders:
-    """The placeholders one command holds."""
+    """The placeholders of one sandbox, which stay as long as it has users: sessions, and commands that run.
 
-    def __init__(self) -> None:
-        self._held: list[tuple[Path, int]] = []
+    `lists` is the private directory in which every process lists where it has put some; none is kept without.
+    """
 
-    def hold(self, path: Path, *, is_file: bool = False) -> bool:
-        """Make it, or share one that is there; false when nobody of this user could make it, sandbox or not."""
+    def __init__(self, lists: Path | None = None) -> None:
+        self._lists = lists
+        self._list: tuple[Path, int] | None = None
+        self._held: dict[Path, tuple[int, os.stat_result]] = {}
+        self._users: set[object] = set()
+        self._lock = threading.Lock()
+
+    def join(self) -> Callable[[], None]:
+        """Count one more user; what is given back counts it no longer, however often it is called.
+
+        With the last user goes all that nobody else holds and nobody has put anything into.
+        """
+        user = object()
+        with self._lock:
+            self._users.add(user)
+        return partial(self._leave, user)
+
+    def _leave(self, user: object) -> None:
+        with self._lock:
+            self._users.discard(user)
+            if self._users:
+                return
+            while self._held:
+                path, (fd, _) = self._held.popitem()
+                _remove(path, fd)
+            if self._list is not None:
+                (file, fd), self._list = self._list, None
+                with suppress(OSError):
+                    file.unlink()
+                os.close(fd)
+
+    def hold(self, directories: Iterable[Path], files: Iterable[Path] = ()) -> Collection[Path]:
+        """Make those that are missing and share those of others; give back all that stand now.
+
+        Left out is what nobody of this user can make, sandbox or not. For users that have joined. Raises `OSError`.
+        """
+        with self._lock:
+            missing = [(path, False) for path in directories if not self._stands(path)]
+            missing += [(path, True) for path in files if not self._stands(path)]
+            if missing:
+                self._note(path for path, _ in missing)
+            for path, is_file in missing:
+                self._hold(path, is_file=is_file)
+            return self._held.keys()
+
+    def _stands(self, path: Path) -> bool:
+        """Whether it is held and still there; who has removed it gets another one."""
+        held = self._held.get(path)
+        if held is None:
+            return False
+        with suppress(OSError):
+            if os.path.samestat(held[1], os.lstat(path)):
+                return True
+        os.close(self._held.pop(path)[0])
+        return False
+
+    def _hold(self, path: Path, *, is_file: bool) -> None:
+        flag = os.O_NONBLOCK if is_file else os.O_DIRECTORY
         for _ in range(_ATTEMPTS):
             if not _make(path, is_file=is_file):
-                return False
+                return
             with suppress(FileNotFoundError):
-                fd = _open(path, is_file=is_file)
+                fd = os.open(path, os.O_RDONLY | flag | os.O_NOFOLLOW | os.O_CLOEXEC)
                 fcntl.flock(fd, fcntl.LOCK_SH)
                 if _is_same(fd, path):
-                    self._held.append((path, fd))
-                    return True
-                os.close(fd)  # the one before us removed it between our two calls
+                    self._held[path] = fd, os.fstat(fd)
+                    return
+                os.close(fd)  # another process removed it between our two calls
         raise OSError(errno.EAGAIN, "cannot hold", str(path))
 
-    def release(self) -> None:
-        """Let go of all, and remove those nobody else holds and nobody has put anything into."""
-        held, self._held = self._held, []
-        for path, fd in held:
-            with suppress(OSError):
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _is_same(fd, path) and is_placeholder(path):
-                    _remove(path)
-            os.close(fd)
-
-
-class PlaceholderList:
-    """Where this process has put placeholders: a file in a private `directory`, locked for as long as it lives."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._listed: set[Path] = set()
-        self._file: Path | None = None
-        self._fd = -1
-
-    def __del__(self) -> None:
-        if self._fd >= 0:
-            if self._file is not None and not any(map(is_placeholder, self._listed)):
-                with suppress(OSError):
-                    self._file.unlink()
-            os.close(self._fd)
-
-    def add(self, paths: Iterable[Path]) -> None:
-        """List these before something is put there. Where that is impossible, they are not listed."""
-        new = {path for path in paths if path not in self._listed}
-        if not new:
+    def _note(self, paths: Iterable[Path]) -> None:
+        """List these before something is put there, where that is possible; first remove what killed processes left."""
+        if self._lists is None:
             return
         with suppress(OSError):
-            if self._fd < 0:
-                self._open()
-            # At once, because this process may be killed at any moment.
-            os.write(self._fd, b"".join(os.fsencode(path) + b"\0" for path in new))
-            self._listed |= new
-
-    def sweep(self) -> None:
-        """Remove the placeholders of processes that have ended without doing so."""
-        with suppress(OSError), os.scandir(self._directory) as listing:
-            for entry in listing:
-                if self._file is None or entry.name != self._file.name:
-                    _sweep(Path(entry.path))
-
-    def _open(self) -> None:
-        make_private_dir(self._directory)
-        for _ in range(_ATTEMPTS):
-            path = self._directory / f"{os.getpid()}-{os.urandom(4).hex()}"
-            fd = open_private(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND)
-            if lock(fd) and _is_same(fd, path):
-                self._file, self._fd = path, fd
-                return
-            os.close(fd)  # another process swept it before it was locked
+            if self._list is None:
+                make_private_dir(self._lists)
+                for file in self._lists.iterdir():
+                    with suppress(OSError):
+                        _sweep_list(file)
+                self._list = _open_list(self._lists)
+            os.write(self._list[1], b"".join(os.fsencode(path) + b"\0" for path in paths))
 
 
-def _sweep(file: Path) -> None:
+def _open_list(lists: Path) -> tuple[Path, int]:
+    """A new list, locked for as long as the process lives."""
+    for _ in range(_ATTEMPTS):
+        path = lists / f"{os.getpid()}-{os.urandom(4).hex()}"
+        fd = open_private(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND)
+        if lock(fd) and _is_same(fd, path):
+            return path, fd
+        os.close(fd)  # another process swept it before it was locked
+    raise OSError(errno.EAGAIN, "cannot lock", str(lists))
+
+
+def _sweep_list(file: Path) -> None:
     """Remove what a list names and nobody holds, and the list; nothing when the process that wrote it lives."""
     fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -156,34 +183,23 @@ def _sweep(file: Path) -> None:
             return
         for name in file.read_bytes().split(b"\0")[:-1]:
             path = Path(os.fsdecode(name))
-            if is_placeholder(path):
-                with suppress(OSError):
-                    holder = Placeholders()
-                    holder.hold(path, is_file=is_file(path))
-                    holder.release()
+            with suppress(OSError):
+                if is_placeholder(path):
+                    _remove(path, os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC))
         file.unlink()
     finally:
         os.close(fd)
 
 
-def hold_all(directories: Iterable[Path], files: Iterable[Path] = ()) -> tuple[Placeholders, list[Path]]:
-    """Hold every one of these that can be held; give back which."""
-    holder = Placeholders()
-    try:
-        held = [path for path in directories if holder.hold(path)]
-        return holder, [*held, *(path for path in files if holder.hold(path, is_file=True))]
-    except BaseException:
-        holder.release()
-        raise
-
-
 def _make(path: Path, *, is_file: bool) -> bool:
     """Whether it stands now; false when it never can."""
+    mode = PLACEHOLDER_FILE_MODE if is_file else PLACEHOLDER_MODE
     try:
         if is_file:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY | os.O_CLOEXEC, PLACEHOLDER_FILE_MODE))
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY | os.O_CLOEXEC, mode))
         else:
-            path.mkdir(mode=PLACEHOLDER_MODE)
+            path.mkdir(mode=mode)
+        path.chmod(mode)  # whatever the umask is, so that sessions of other users can hold it too
     except FileExistsError:
         return True
     except OSError as error:
@@ -193,21 +209,13 @@ def _make(path: Path, *, is_file: bool) -> bool:
     return True
 
 
-def _open(path: Path, *, is_file: bool) -> int:
-    flag = os.O_NONBLOCK if is_file else os.O_DIRECTORY
-    try:
-        return os.open(path, os.O_RDONLY | flag | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except PermissionError:  # made under a umask that takes even reading from its owner
-        with suppress(OSError):
-            _remove(path)
-        raise
-
-
-def _remove(path: Path) -> None:
-    if not is_file(path):
-        path.rmdir()
-    elif is_placeholder(path):
-        path.unlink()
+def _remove(path: Path, fd: int) -> None:
+    """Remove a placeholder that nobody else holds, if it still is one, and close it."""
+    with suppress(OSError):
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_same(fd, path) and is_placeholder(path):
+            path.rmdir() if is_directory(path) else path.unlink()
+    os.close(fd)
 
 
 def _is_same(fd: int, path: Path) -> bool:

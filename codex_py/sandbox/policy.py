@@ -169,7 +169,7 @@ def _profiles(env: Mapping[str, str], protected: Sequence[str], worked_in: Seque
     what stood in its place would keep bash from reading the other.
     """
     paths = [Path(real_path(expand_home(name, env))) for name in protected if name.startswith("~/")]
-    there = {path for path in paths if os.path.lexists(path) and not is_placeholder(path)}
+    there = {path for path in paths if not _is_missing(path)}
     logins = [Path(real_path(expand_home(f"~/{name}", env))) for name in _LOGIN_PROFILES]
     first = next((at for at, path in enumerate(logins) if path in there), 0)
     return [
@@ -193,8 +193,13 @@ def _included(worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[st
 
 def _first_missing(path: Path) -> Path:
     """The path, or the highest directory above it that is missing: who makes that one makes all."""
-    missing = [ancestor for ancestor in (path, *path.parents) if not os.path.lexists(ancestor)]
+    missing = [ancestor for ancestor in (path, *path.parents) if _is_missing(ancestor)]
     return missing[-1] if missing else path
+
+
+def _is_missing(path: Path) -> bool:
+    """Whether nothing is there, or only what this or another session has put there."""
+    return not os.path.lexists(path) or is_placeholder(path)
 
 
 def _ways(root: Path, paths: Iterable[Path]) -> tuple[Path, ...]:

@@ -11,10 +11,8 @@ from codex_py.protocol.policy import NetworkAccess
 from codex_py.protocol.value import Value
 from codex_py.sandbox.linux import STARTED, Backend
 from codex_py.sandbox.mounts import Mount, open_copies
-from codex_py.sandbox.placeholders import hold_all
 
 _STATUS_BYTES: Final = 4096
-MISSING: Final = ("missing", "missing-setting", "missing-file")
 
 
 class Limits(Value):
@@ -69,24 +67,11 @@ def wrap_argv(
     filter_fd: int,
 ) -> Wrapped:
     """Wrap a command line with what a backend makes of the mounts; takes over `filter_fd`. Raises `OSError`."""
-    missing = [mount for mount in mounts if mount.type in MISSING and backend.contains]
-    directories = [mount.path for mount in missing if mount.type != "missing-file"]
-    files = [mount.path for mount in missing if mount.type == "missing-file"]
-    try:
-        holder, held = hold_all(directories, files)
-    except BaseException:
-        os.close(filter_fd)
-        raise
-    status = _Status()
-    remaining = [mount for mount in mounts if mount.type not in MISSING or mount.path in held]
     if backend.copies:
-        remaining = open_copies(remaining)
-    fds = (filter_fd, *(mount.fd for mount in remaining if mount.fd is not None))
-    options = backend.options(remaining, network=network, workdir=workdir, filter_fd=filter_fd, status_fd=status.fd)
-
-    def cleanup() -> None:
-        status.close()
-        holder.release()
+        mounts = open_copies(mounts)
+    status = _Status()
+    fds = (filter_fd, *(mount.fd for mount in mounts if mount.fd is not None))
+    options = backend.options(mounts, network=network, workdir=workdir, filter_fd=filter_fd, status_fd=status.fd)
 
     return Wrapped(
         (*options, *argv),
@@ -94,7 +79,7 @@ def wrap_argv(
         sandboxed=backend.contains,
         fds=(*fds, status.fd),
         release=lambda: _close(fds),
-        cleanup=cleanup,
+        cleanup=status.close,
         has_begun=status.has_begun,
     )
 

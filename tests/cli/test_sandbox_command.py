@@ -228,11 +228,23 @@ def test_what_a_killed_session_left_goes_with_the_next_command_anywhere(place: P
         running.send_signal(signal.SIGKILL)
         running.wait()
     assert len(list(place.repo.iterdir())) > len(before)
-    (place.repo / ".idea").chmod(0o755)
     (place.repo / ".idea" / "mine").write_text("")
     (place.repo / ".vscode").chmod(0o755)
     assert run(place, *argv, "-C", str(elsewhere), "--", "/bin/true").status == 0
     assert sorted(path.name for path in place.repo.iterdir()) == sorted([*before, ".idea", ".vscode"])
+    assert list((place.codex_home / "cache" / "placeholders").iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS needs no placeholders")
+def test_the_working_directory_changes_once_a_session_and_not_with_each_command(place: Place) -> None:
+    before = sorted(path.name for path in place.repo.iterdir())
+    calls = [[call(f"c{n}", "exec_command", {"cmd": "ls -a; stat -c %z .", "login": False})] for n in range(3)]
+    with FakeResponses(*calls, [say("done")]) as model:
+        place.use_model(model.base_url)
+        assert run(place, "exec", "-s", "workspace-write", "go").status == 0
+    outputs = {model.requests[-1].output_of(f"c{n}").partition("Output:")[2] for n in range(3)}
+    assert len(outputs) == 1 and ".vscode" in outputs.pop()
+    assert sorted(path.name for path in place.repo.iterdir()) == before
     assert list((place.codex_home / "cache" / "placeholders").iterdir()) == []
 
 

@@ -92,7 +92,8 @@ async def test_full_access_is_no_sandbox(session: Session) -> None:
 )
 async def test_protected_directories_cannot_be_touched(session: Session, cmd: str) -> None:
     text = await _out(session, cmd)
-    assert "Read-only file system" in text or "Device or resource busy" in text
+    # A missing one is an empty directory in memory that nobody may write.
+    assert any(refusal in text for refusal in ("Read-only file system", "Device or resource busy", "Permission denied"))
     assert (session.cwd / ".git" / "hooks").is_dir()
 
 
@@ -323,7 +324,7 @@ def test_the_command_line_is_as_measured(tmp_path: Path) -> None:
     assert argv[:stage] == [
         *("/b", "--new-session", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev"),
         *("--bind", root, root, "--perms", "555", "--tmpfs", codex, "--ro-bind", "/dev/null", env),
-        *("--ro-bind", git, git, "--remount-ro", codex),
+        *("--ro-bind", git, git),
         *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-net", "--proc", "/proc"),
         *("--ro-bind-try", "/proc/sys", "/proc/sys"),
         *("--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger"),
